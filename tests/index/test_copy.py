@@ -62,8 +62,8 @@ def test_a_copy_over_another_copies_what_is_new_or_damaged(
     damaged = next(there.glob("segment-*/doc_ids.bytes.npy"))
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
     copied: list[str] = []
-    get = remote._get
-    monkeypatch.setattr(remote, "_get", lambda address, path: (copied.append(Path(address).name), get(address, path))[1])
+    get = remote._copy_file
+    monkeypatch.setattr(remote, "_copy_file", lambda address, path: (copied.append(Path(address).name), get(address, path))[1])
     copy_index(index.path, there, overwrite=True)
     assert files(there) == files(index.path)
     segments = index.state.manifest["segments"]
@@ -81,28 +81,28 @@ def test_a_damaged_source_is_not_copied(index: Index, tmp_path: Path) -> None:
 def test_a_source_that_is_merged_meanwhile_is_copied_as_it_is_then(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    get, merged = remote._get, []
+    get, merged = remote._copy_file, []
 
     def merging(address: str, path: Path) -> None:
         if not merged and "segment-" in address:
             merged.append(Index.open(index.path).merge())
         get(address, path)
 
-    monkeypatch.setattr(remote, "_get", merging)
+    monkeypatch.setattr(remote, "_copy_file", merging)
     copy_index(index.path, tmp_path / "there.index")
     assert merged
     assert files(tmp_path / "there.index") == files(index.path)
 
 
 def test_an_interrupted_copy_is_no_index_and_goes_on(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    there, get, left = tmp_path / "there.index", remote._get, iter(range(5))
+    there, get, left = tmp_path / "there.index", remote._copy_file, iter(range(5))
 
     def failing(address: str, path: Path) -> None:
         if next(left, None) is None:
             raise OSError(28, "No space left on device")
         get(address, path)
 
-    monkeypatch.setattr(remote, "_get", failing)
+    monkeypatch.setattr(remote, "_copy_file", failing)
     with pytest.raises(FontesError, match="No space left on device"):
         copy_index(index.path, there)
     with pytest.raises(IndexFormatError):

@@ -87,13 +87,13 @@ def test_an_index_that_was_replaced_by_an_equal_one_is_not_called_damaged_and_re
 def test_a_change_during_which_an_equal_index_comes_is_refused_and_leaves_that_one(
     path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Index], object]
 ) -> None:
-    index, commit = Index.open(path), writer._committed
+    index, commit = Index.open(path), writer._commit_draft
 
     def committed(*arguments: object) -> object:
         again(path)
         return commit(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(writer, "_committed", committed)
+    monkeypatch.setattr(writer, "_commit_draft", committed)
     with pytest.raises(FontesError, match="was replaced by another index meanwhile; nothing was changed"):
         change(index)
     newest = Index.open(path)

@@ -118,7 +118,7 @@ def test_an_index_without_texts_suggests_its_terms(springs: ft.Index, tmp_path: 
 
 
 def test_words_of_a_large_segment_are_kept_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surface_forms, "KEPT", 1)
+    monkeypatch.setattr(surface_forms, "MIN_CACHED_BYTES", 1)
     monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
     expected = built(tmp_path).suggest("spr")
     (entry,) = (tmp_path / "cache" / "words").iterdir()
@@ -127,7 +127,7 @@ def test_words_of_a_large_segment_are_kept_in_the_cache(tmp_path: Path, monkeypa
         raise AssertionError("texts are read again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(surface_forms, "_counted", refused)
+        patch.setattr(surface_forms, "_count_forms", refused)
         assert ft.Index.open(tmp_path / "springs.index").suggest("spr") == expected
     (entry / "counts.npy").write_bytes(b"damaged")
     assert ft.Index.open(tmp_path / "springs.index").suggest("spr") == expected

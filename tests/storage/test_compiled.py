@@ -71,7 +71,7 @@ def test_one_question_loads_no_compiler_and_finds_the_same(path: str) -> None:
 
 
 def test_numba_is_loaded_when_python_has_taken_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "_left", 100)
+    monkeypatch.setattr(compiled, "_steps_left", 100)
     monkeypatch.delitem(sys.modules, "numba", raising=False)
     assert compiled.affordable(60)
     assert not compiled.affordable(60)

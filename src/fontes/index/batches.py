@@ -48,7 +48,7 @@ class Batch:
 
     Args:
         docs: Ids, titles, texts and metadata.
-        contents: Indexed text of each document, or of each of its fields if these are analysed separately; or its term weights.
+        contents: Indexed text of each document, or of each field if fields are analysed separately; or term weights.
     """
 
     docs: Packed
@@ -56,14 +56,14 @@ class Batch:
 
 
 def batches(
-    docs: Iterable[Doc], form: Indexed, only: Callable[[Doc], bool] | None, size: int, read: int
+    docs: Iterable[Doc], settings: Indexed, only: Callable[[Doc], bool] | None, size: int, read: int
 ) -> Iterator[Callable[[], Batch]]:
     """Yield functions that make batches of about `size` bytes of text, in any thread.
 
     Args:
         docs: The documents.
-        form: Indexed fields.
-        only: Returns for each document whether to take it; None: take all.
+        settings: Indexed fields.
+        only: Returns whether to take a document; None takes all.
         size: Bytes of text of a batch.
         read: Number of documents read at a time.
 
@@ -71,7 +71,9 @@ def batches(
         InputError: A document has no id.
     """
     plain = (
-        form.weights is None and set(form.fields) <= set(PLAIN) and list(form.fields) == sorted(form.fields, key=PLAIN.index)
+        settings.weights is None
+        and set(settings.fields) <= set(PLAIN)
+        and list(settings.fields) == sorted(settings.fields, key=PLAIN.index)
     )
     parts: list[Portion] = []
     filled, count = 0, 0
@@ -86,33 +88,33 @@ def batches(
             filled += sum(len(doc.text) for doc in part) + 64 * len(part)
         parts.append(part)
         if filled >= size:
-            yield partial(_batch, parts, form, plain)
+            yield partial(_make_batch, parts, settings, plain)
             parts, filled = [], 0
     if parts:
-        yield partial(_batch, parts, form, plain)
+        yield partial(_make_batch, parts, settings, plain)
 
 
 def content(doc: Doc, fields: Sequence[str]) -> str:
-    """Indexed text of a document: its non-empty fields, joined by spaces."""
+    """Return the indexed text of a document: its non-empty fields, joined by spaces."""
     return " ".join(filter(None, field_contents(doc, fields)))
 
 
 def field_contents(doc: Doc, fields: Sequence[str]) -> list[str]:
-    """Text of each indexed field of a document; "" if missing."""
+    """Return the text of each indexed field of a document; "" for a missing field."""
     values = (getattr(doc, f) if f in PLAIN else doc.metadata.get(f) for f in fields)
     return ["" if value is None else str(value) for value in values]
 
 
-def _batch(parts: list[Portion], form: Indexed, plain: bool) -> Batch:
-    whole = join_packed([part.work() if isinstance(part, Packing) else packed(part) for part in parts])
+def _make_batch(parts: list[Portion], settings: Indexed, plain: bool) -> Batch:
+    joined = join_packed([part.work() if isinstance(part, Packing) else packed(part) for part in parts])
     if plain:
-        return Batch(whole, (_plain_fields if form.apart else _plain_contents)(whole, form.fields))
+        return Batch(joined, (_plain_fields if settings.apart else _plain_contents)(joined, settings.fields))
     docs = [doc for part in parts if not isinstance(part, Packing) for doc in part]
-    if form.weights is not None:
-        return Batch(whole, [form.weights.of(doc) for doc in docs])
-    if form.apart:
-        return Batch(whole, concatenated([utf8(text) for doc in docs for text in field_contents(doc, form.fields)]))
-    return Batch(whole, concatenated([utf8(content(doc, form.fields)) for doc in docs]))
+    if settings.weights is not None:
+        return Batch(joined, [settings.weights.of(doc) for doc in docs])
+    if settings.apart:
+        return Batch(joined, concatenated([utf8(text) for doc in docs for text in field_contents(doc, settings.fields)]))
+    return Batch(joined, concatenated([utf8(content(doc, settings.fields)) for doc in docs]))
 
 
 def _plain_contents(docs: Packed, fields: Sequence[str]) -> Contents:
@@ -133,7 +135,7 @@ def _plain_fields(docs: Packed, fields: Sequence[str]) -> Contents:
 
 
 def _portions(docs: Iterable[Doc], plain: bool, size: int, count: int) -> Iterator[Portion]:
-    """Yield the documents in portions; an OSError of reading them is marked, to tell it from one of writing."""
+    """Yield the documents in portions; an OSError raised while reading them is marked with the attribute `of_documents`."""
     try:
         if plain and isinstance(docs, Corpus | IterableCorpus):
             yield from docs.portions(size, count)
@@ -146,9 +148,9 @@ def _portions(docs: Iterable[Doc], plain: bool, size: int, count: int) -> Iterat
         raise
 
 
-def _check(docs: list[Doc], before: int) -> None:
-    """Raise InputError unless `docs`, which follow `before` others, have ids and are made of strings."""
-    for number, doc in enumerate(docs, before + 1):
+def _check(docs: list[Doc], count: int) -> None:
+    """Raise InputError unless `docs`, which follow `count` others, have ids and are made of strings."""
+    for number, doc in enumerate(docs, count + 1):
         if not (isinstance(doc.id, str) and isinstance(doc.title, str) and isinstance(doc.text, str)):
             raise InputError(f"document {number} ({doc.id!r}): id, title and text must be strings")
         if not doc.id:

@@ -1,4 +1,4 @@
-"""Building a segment from documents, which are read, analysed and compressed concurrently, or from other segments."""
+"""Building a segment from documents, which are read, analysed and compressed concurrently; and merging segments."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from ..text import Analyzer
 from .batches import batches
 from .columns import ColumnWriter
 from .component import Building, Writer, components
-from .inversion import IDS
-from .segment import KERNEL, Leaf, leaves_of
+from .inversion import ID_SHARE
+from .segment import BASE_COMPONENTS, Leaf, leaves_of
 from .tables import IdWriter, join_tables
 
 SOME = 256  # documents read at a time
 BATCH, MIN_BATCH = 1 << 20, 1 << 18  # maximum and minimum bytes of text of a batch
-IN_FLIGHT = 32  # the batches of a thread take up to 1/IN_FLIGHT of the memory
+IN_FLIGHT = 32  # the batches of all threads take up to 1/IN_FLIGHT of the memory
 FIELDS, POSITIONS = "fields", "positions"  # components that are built with the postings
-MAX_FIELDS = 100  # with separate statistics
-SCALE = 100  # of term weights in the documents, which are stored as whole numbers
+MAX_FIELDS = 100  # maximum number of fields with separate statistics
+SCALE = 100  # factor of the documents' term weights, which are stored as whole numbers
 
 
 @dataclass(frozen=True)
 class TermWeights:
-    """Term weights in place of texts, such as those of learned sparse encoders, stored as weight times SCALE.
+    """Term weights in place of texts, for example from learned sparse encoders, stored as weight times SCALE.
 
     Args:
-        field: Their key in the metadata.
+        field: Key of the weights in the metadata.
     """
 
     field: str
@@ -64,7 +64,7 @@ class IndexSettings:
     Args:
         analyzer: Makes the terms of texts and queries.
         fields: The fields whose text is indexed.
-        weights: Term weights that are indexed in place of texts; None: texts are indexed.
+        weights: Term weights that are indexed in place of texts; None indexes texts.
         components: Names of further components that are built with the documents; see `component.Component`.
     """
 
@@ -90,8 +90,8 @@ class IndexSettings:
         """
         if isinstance(fields, str) or not fields:
             raise ParameterError("fields must be a list of field names, such as ('title', 'text')")
-        every = [*further, *([FIELDS] if separate else []), *([POSITIONS] if positions else [])]
-        names = tuple(components[name].name for name in dict.fromkeys(every))
+        all_components = [*further, *([FIELDS] if separate else []), *([POSITIONS] if positions else [])]
+        names = tuple(components[name].name for name in dict.fromkeys(all_components))
         settings = cls(Analyzer.of(analyzer), tuple(fields), None if vectors is None else TermWeights(vectors), names)
         if settings.weights is not None and (settings.separate or settings.positions):
             raise ParameterError("term weights (vectors) have neither fields nor positions; leave out separate and positions")
@@ -130,7 +130,7 @@ class IndexSettings:
 def build_segment(
     docs: Iterable[Doc],
     folder: Path,
-    form: IndexSettings,
+    settings: IndexSettings,
     *,
     progress: ProgressCallback,
     columns: ColumnWriter | None = None,
@@ -144,10 +144,10 @@ def build_segment(
     Args:
         docs: The documents.
         folder: Folder of the files; runs of postings are temporarily beside it.
-        form: Settings of the index.
+        settings: Settings of the index.
         progress: Called after each batch.
-        columns: Writes the columns of the metadata; None: no columns.
-        only: Returns for each document, in order, whether to take it; None: take all.
+        columns: Writes the columns of the metadata; None writes none.
+        only: Returns whether to take a document, called in order; None takes all.
         repeated: Whether an id may occur twice.
 
     Returns:
@@ -157,16 +157,16 @@ def build_segment(
         InputError: A document cannot be read or stored, an id occurs twice, or a corpus holds no documents.
     """
     start, count, memory = time.perf_counter(), 0, resources().memory
-    ids = IdWriter(folder, memory // IDS)
+    ids = IdWriter(folder, memory // ID_SHARE)
     size = min(BATCH, max(MIN_BATCH, memory // (IN_FLIGHT * thread_count())))
     writers: list[Writer] = []
     try:
         with Workers() as workers:
-            building = Building(folder, form, workers)
-            for name in ("postings", "text", *form.components):
+            building = Building(folder, settings, workers)
+            for name in ("postings", "text", *settings.components):
                 writers.append(components[name].writer(building))
             writers += [] if columns is None else [columns]
-            for batch in workers.in_order(lambda make: make(), batches(docs, form, only, size, SOME)):
+            for batch in workers.in_order(lambda make: make(), batches(docs, settings, only, size, SOME)):
                 for writer in writers:
                     writer.write(batch, count)
                 ids.add(batch.docs.ids)
@@ -188,11 +188,11 @@ def build_segment(
             writer.abandon()
 
 
-def _progress(docs: Any, done: int, seconds: float) -> Progress:
+def _progress(docs: Any, count: int, seconds: float) -> Progress:
     """Progress of the build, by bytes read of a corpus of known size, otherwise by documents."""
     part = min(1.0, float(docs.position / docs.size)) if getattr(docs, "size", 0) else None
     total = len(docs) if hasattr(docs, "__len__") else None
-    return Progress("indexing", done, total, seconds, part=part)
+    return Progress("indexing", count, total, seconds, part=part)
 
 
 def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
@@ -211,10 +211,13 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallb
     write_array(folder, "doc_ids.bytes", ids.blob)
     write_array(folder, "doc_ids.bounds", smallest(ids.offsets))
     write_array(folder, "doc_ids.order", ids.order)
-    names: Iterable[str] = leaves[0].segment.opened if leaves else KERNEL
-    first, *others = [name for name in names if all(name in leaf.segment.opened for leaf in leaves)]
+    names: Iterable[str] = leaves[0].segment.opened if leaves else BASE_COMPONENTS
+    first, *other_names = [name for name in names if all(name in leaf.segment.opened for leaf in leaves)]
     threads = thread_count()
-    with work(threads=max(1, threads - 1)), Workers(min(2, threads)) as workers:  # beside the postings
-        counts = workers.begin(components[first].merge, leaves, folder, progress)
-        more = [components[name].merge(leaves, folder, progress) for name in others]
-        return {"documents": len(ids), **counts(), **{key: value for each in more for key, value in each.items()}}
+    with work(threads=max(1, threads - 1)), Workers(min(2, threads)) as workers:  # the others beside the postings
+        first_counts = workers.begin(components[first].merge, leaves, folder, progress)
+        other_counts = [components[name].merge(leaves, folder, progress) for name in other_names]
+        counts = {"documents": len(ids), **first_counts()}
+        for component_counts in other_counts:
+            counts |= component_counts
+        return counts

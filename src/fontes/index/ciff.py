@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from .state import State
 
 VERSION = 1
-VARINT, DOUBLE, TEXT = 0, 1, 2  # kinds of a value in Protobuf
+VARINT, DOUBLE, TEXT = 0, 1, 2  # kinds of values in Protobuf
 BUFFER = 1 << 22  # bytes read at a time, more for a longer message
 MAX_HEADER = 1 << 20  # bytes
 SLACK = 0.01  # relative tolerance of the mean length, which some tools write with few digits
-POSTINGS = 1 << 20  # written at a time, more for a term with more
+POSTINGS = 1 << 20  # postings written at a time, more for a term that has more
 RECORDS = 1 << 18  # documents written at a time
 
 PROBLEMS = {
     kernels.NO_MESSAGE: "it is no message of Protobuf, or not one of a {noun}",
-    kernels.NOT_ASCENDING: "its docids do not ascend: after {one:,} comes one with the gap {other:,}",
-    kernels.BEYOND: "it has the docid {one:,}, but the header counts {documents:,} documents, from 0",
-    kernels.TF: "the docid {one:,} has the frequency {other:,}",
+    kernels.NOT_ASCENDING: "its docids do not ascend: after {first:,} comes one with the gap {second:,}",
+    kernels.BEYOND: "it has the docid {first:,}, but the header counts {documents:,} documents, from 0",
+    kernels.TF: "the docid {first:,} has the frequency {second:,}",
 }
 
 
@@ -58,11 +58,11 @@ class Header:
     @classmethod
     def parse(cls, message: NDArray[np.uint8]) -> Header:
         """Parse a message; raises ValueError if it is no header."""
-        names, at = [field.name for field in fields(cls)], 0
+        names, offset = [field.name for field in fields(cls)], 0
         values: dict[str, Any] = {}
-        while at < len(message):
-            tag, value, end, at = map(int, kernels.field(message, at, len(message)))
-            if at < 0:
+        while offset < len(message):
+            tag, value, end, offset = map(int, kernels.field(message, offset, len(message)))
+            if offset < 0:
                 raise ValueError("it is cut off, or no message of Protobuf")
             if not 1 <= tag >> 3 <= len(names):
                 continue
@@ -105,7 +105,7 @@ def varint(value: int) -> bytes:
 
 
 def header_of(facts: Mapping[str, Any]) -> Header:
-    """Return the header in the manifest of an index; raises ValueError for other fields, or values of other types."""
+    """Return the header stored in an index's manifest; raises ValueError for other fields, or values of other types."""
     header = {name: value for name, value in facts.items() if name != "surplus"}
     types = {field.name: type(field.default) for field in fields(Header)}
     sound = header.keys() == types.keys() and type(facts["surplus"]) in (int, type(None))
@@ -115,18 +115,18 @@ def header_of(facts: Mapping[str, Any]) -> Header:
 
 
 class CiffReader:
-    """Content of a CIFF file, read once and in this order: the header, `lists`, `records`; InputError if it is unsound."""
+    """Content of a CIFF file, read once, in the order header, `lists`, `records`; InputError if it is unsound."""
 
     def __init__(self, source: InputFile) -> None:
         self.name = source.name
         self._file = source.file
-        self._bytes: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)  # read and not parsed yet
+        self._bytes: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)  # read but not parsed yet
         self.header = self._header()
         self._present = np.zeros(self.header.num_docs, dtype=np.bool_)
         self._cf = self._length = self._filled = 0  # sums of frequencies and of lengths, and documents with a length
 
     def lists(self) -> Iterator[tuple[Strings, NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]]:
-        """Yield terms in the order of the file, some at a time, with their df and the concatenated docs and tfs."""
+        """Yield batches of terms in the order of the file, with their df and their concatenated docs and tfs."""
         noun = "postings list"
         for first, terms, (df, cf, ends, totals), docs, tfs in self._messages(noun, self.header.num_postings_lists):
             counts = np.diff(ends, prepend=0)
@@ -138,7 +138,7 @@ class CiffReader:
             yield terms, counts, docs, tfs
 
     def records(self) -> Iterator[tuple[Strings, NDArray[np.int64]]]:
-        """Yield ids and lengths of documents in the order of their ordinals, some at a time."""
+        """Yield batches of ids and lengths of documents in the order of their ordinals."""
         noun, total = "document", self.header.num_docs
         for first, ids, (docids, lengths, _, _), _, _ in self._messages(noun, total):
             expected = np.arange(first, first + len(ids))
@@ -164,8 +164,8 @@ class CiffReader:
             return 0
         if total == self._cf:
             return None
-        whole = header.num_postings_lists >= header.total_postings_lists
-        if total != self._length and (whole or total < self._cf):
+        is_complete = header.num_postings_lists >= header.total_postings_lists
+        if total != self._length and (is_complete or total < self._cf):
             self._fail(
                 f"its header counts {total:,} terms in the collection, but the frequencies of its postings add up to "
                 f"{self._cf:,}, and the lengths of its documents to {self._length:,}"
@@ -173,7 +173,7 @@ class CiffReader:
         return total - self._length
 
     def check_mean(self) -> None:
-        """Raise InputError unless the mean length of the header is that of all documents, or of those with a term."""
+        """Raise InputError unless the header's mean length is the mean of all documents, or of the documents with terms."""
         header = self.header
         total = header.total_terms_in_collection
         means = [total / n for n in (header.total_docs, self._filled) if n]
@@ -204,25 +204,25 @@ class CiffReader:
         return header
 
     def _messages(self, noun: str, total: int) -> Iterator[tuple[int, Strings, NDArray[np.int64], Any, Any]]:
-        """Yield, for some messages at a time, the number of the first, texts, the rows of `parse_messages`, docs and tfs."""
-        done = 0
+        """Yield batches of messages: the number of the first, the texts, the numbers from `parse_messages`, docs and tfs."""
+        start = 0
         tags, text = (kernels.RECORDS, "an id") if noun == "document" else (kernels.LISTS, "a term")
-        while done < total:
-            parsed = kernels.parse_messages(self._bytes, total - done, tags, self._present)
-            used, (blob, bounds), numbers, docs, tfs, (problem, named, one, other) = parsed
+        while start < total:
+            parsed = kernels.parse_messages(self._bytes, total - start, tags, self._present)
+            used, (blob, bounds), numbers, docs, tfs, (problem, text_bytes, first, second) = parsed
             count = len(bounds) - 1
             if not is_utf8(blob, bounds):
-                self._fail(f"{text} among the {noun}s {done + 1:,} to {done + count:,} is not UTF-8")
+                self._fail(f"{text} among the {noun}s {start + 1:,} to {start + count:,} is not UTF-8")
             if count:
-                yield done, Strings(blob, bounds), numbers, docs, tfs
-            done += count
+                yield start, Strings(blob, bounds), numbers, docs, tfs
+            start += count
             if problem != kernels.SOUND:
-                why = PROBLEMS[problem].format(noun=noun, one=one, other=other, documents=self.header.num_docs)
-                term = "" if problem == kernels.NO_MESSAGE else named.tobytes().decode(errors="replace")
-                self._fail_at(noun, done, term, why)
+                description = PROBLEMS[problem].format(noun=noun, first=first, second=second, documents=self.header.num_docs)
+                term = "" if problem == kernels.NO_MESSAGE else text_bytes.tobytes().decode(errors="replace")
+                self._fail_at(noun, start, term, description)
             self._bytes = self._bytes[used:]
             if not count and not self._more(max(self._message()[1], len(self._bytes) + 1)):
-                self._fail(f"it ends after {done:,} of {total:,} {noun}s; it is cut off; fetch or write it again")
+                self._fail(f"it ends after {start:,} of {total:,} {noun}s; it is cut off; fetch or write it again")
 
     def _message(self) -> tuple[int, int]:
         start, end = kernels.message_bounds(self._bytes, 0, len(self._bytes))
@@ -242,13 +242,13 @@ class CiffReader:
         self, noun: str, first: int, texts: Strings, wrong: NDArray[np.bool_], problem: str, *numbers: NDArray[np.int64]
     ) -> None:
         if wrong.any():
-            place = int(np.argmax(wrong))
-            named = "" if noun == "document" else texts[place]
-            self._fail_at(noun, first + place, named, problem.format(*(each[place] for each in numbers)))
+            i = int(np.argmax(wrong))
+            text = "" if noun == "document" else texts[i]
+            self._fail_at(noun, first + i, text, problem.format(*(values[i] for values in numbers)))
 
     def _fail_at(self, noun: str, number: int, text: str, problem: str) -> NoReturn:
-        named = f" ('{text}')" if text else ""
-        self._fail(f"{noun} {number + 1:,}{named}: {problem}")
+        label = f" ('{text}')" if text else ""
+        self._fail(f"{noun} {number + 1:,}{label}: {problem}")
 
     def _fail(self, problem: str) -> NoReturn:
         raise InputError(f"{self.name}: {problem}")
@@ -312,55 +312,57 @@ def ciff_segment(path: str | Path, folder: Path, *, progress: ProgressCallback) 
 
 
 def _order(terms: Strings, name: str) -> NDArray[np.uint32] | None:
-    """Numbers of the terms in ascending order, None if they are in it. Java sorts terms by UTF-16."""
+    """Numbers of the terms in ascending order; None if they ascend already. Java tools sort terms by UTF-16."""
     if kernels.first_unordered(terms.blob, terms.offsets) < 0:
         return None
     java = [term.encode("utf-16-be") for term in terms]
-    wrong = next((number for number, (one, other) in enumerate(pairwise(java), 1) if one >= other), None)
+    wrong = next((number for number, (first, second) in enumerate(pairwise(java), 1) if first >= second), None)
     if wrong is None:
         return terms.order
-    before, term = terms[wrong - 1], terms[wrong]
-    problem = f"comes twice, as {wrong:,} and {wrong + 1:,}" if before == term else f"({wrong + 1:,}) comes after '{before}'"
+    previous, term = terms[wrong - 1], terms[wrong]
+    problem = (
+        f"comes twice, as {wrong:,} and {wrong + 1:,}" if previous == term else f"({wrong + 1:,}) comes after '{previous}'"
+    )
     raise InputError(f"{name}: the postings list of '{term}' {problem}; they must be in the order of their terms")
 
 
-def ciff_messages(reader: State, description: str | None) -> Iterator[bytes]:
-    """Yield the bytes of a CIFF file of the living documents, in pieces; the default description is the index's own."""
-    yield _header(reader, _described(reader) if description is None else description).message()
-    terms, starts = reader.terms.blob, reader.terms.offsets
-    for first, last in chunks(reader.df, POSTINGS):
-        df, cf = (counts[first:last].astype(np.int64) for counts in (reader.df, reader.cf))
-        docs, tfs = reader.postings(np.arange(first, last))
+def ciff_messages(state: State, description: str | None) -> Iterator[bytes]:
+    """Yield the bytes of a CIFF file of the living documents, in pieces; None as description describes the index."""
+    yield _header(state, _default_description(state) if description is None else description).message()
+    terms, starts = state.terms.blob, state.terms.offsets
+    for first, last in chunks(state.df, POSTINGS):
+        df, cf = (counts[first:last].astype(np.int64) for counts in (state.df, state.cf))
+        docs, tfs = state.postings(np.arange(first, last))
         yield kernels.write_lists(terms, starts[first : last + 1].astype(np.int64), df, cf, docs, tfs).tobytes()
-    ids, bounds = reader.ids.blob, reader.ids.offsets
-    for first in range(0, len(reader), RECORDS):
-        last = min(len(reader), first + RECORDS)
-        lengths = reader.lengths[first:last].astype(np.int64)
+    ids, bounds = state.ids.blob, state.ids.offsets
+    for first in range(0, len(state), RECORDS):
+        last = min(len(state), first + RECORDS)
+        lengths = state.lengths[first:last].astype(np.int64)
         yield kernels.write_records(ids, bounds[first : last + 1].astype(np.int64), first, lengths).tobytes()
 
 
-def _described(reader: State) -> str:
-    if reader.ciff is not None:
-        return header_of(reader.ciff).description
-    analyzer = reader.manifest["analyzer"]
+def _default_description(state: State) -> str:
+    if state.ciff is not None:
+        return header_of(state.ciff).description
+    analyzer = state.manifest["analyzer"]
     words, stemmer = len(analyzer["stopwords"]), analyzer["stemmer"] or "none"
     steps = f"tokenizer {analyzer['tokenizer']}, {words} stop words, stemmer {stemmer}"
-    return f"{reader.name}: Fontes {reader.manifest['fontes']}; {', '.join(reader.fields)}; {steps}"
+    return f"{state.name}: Fontes {state.manifest['fontes']}; {', '.join(state.fields)}; {steps}"
 
 
-def _header(reader: State, description: str) -> Header:
-    """Header with the counts of an index; for part of a collection, with the totals of the collection."""
-    documents, terms, tokens = len(reader), len(reader.terms), reader.tokens
+def _header(state: State, description: str) -> Header:
+    """Header with the counts of an index; with the totals of the collection if the index is of a part of it."""
+    documents, terms, tokens = len(state), len(state.terms), state.tokens
     mean = tokens / documents if documents else 0.0
     header = Header(VERSION, terms, documents, terms, documents, tokens, mean, description)
-    if reader.ciff is None:
+    if state.ciff is None:
         return header
-    before = header_of(reader.ciff)
-    if (documents, terms) == (before.num_docs, before.num_postings_lists):
-        return replace(before, description=description)
-    total = terms + before.total_postings_lists - before.num_postings_lists
+    original = header_of(state.ciff)
+    if (documents, terms) == (original.num_docs, original.num_postings_lists):
+        return replace(original, description=description)
+    total = terms + original.total_postings_lists - original.num_postings_lists
     header = replace(header, total_postings_lists=max(terms, total))
-    if before.total_docs == before.num_docs:
+    if original.total_docs == original.num_docs:
         return header
-    total_terms, mean = before.total_terms_in_collection, before.average_doclength
-    return replace(header, total_docs=before.total_docs, total_terms_in_collection=total_terms, average_doclength=mean)
+    total_terms, mean = original.total_terms_in_collection, original.average_doclength
+    return replace(header, total_docs=original.total_docs, total_terms_in_collection=total_terms, average_doclength=mean)

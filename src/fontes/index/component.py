@@ -31,9 +31,9 @@ T = TypeVar("T")
 DECLARATION = re.compile(r'^class \w+\([^)]*\bname="(\w+)"', re.MULTILINE)
 FOLDER = re.compile(r"([a-z]\w*)-[0-9a-f]{16}(-\w+)*")  # of a component encoded after the build
 FILE = re.compile(r"([a-z]\w*)\..*npy")  # of a component built with the documents
-POSTINGS_FILES = {"doc_ids", "doc_lengths", "terms", "df", "cf"}  # prefixes of files without their component's name
+POSTINGS_FILES = {"doc_ids", "doc_lengths", "terms", "df", "cf"}  # prefixes of files without the name of a component
 DROP = "drop_vectors=True (--drop-vectors) drops the vectors that not all documents have"
-DELETIONS = "deleted"  # prefix of folders of no component
+DELETIONS = "deleted"  # prefix of folders that belong to no component
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Writer(ABC):
         """Append documents, the first of which has the ordinal `first`."""
 
     def finish(self) -> None:  # noqa: B027  # most have nothing to do
-        """Start the remaining work of workers; called after the last batch, before `close` of any writer."""
+        """Start the remaining work in `workers`; called after the last batch, before any writer's `close`."""
 
     @abstractmethod
     def close(self) -> dict[str, int]:
@@ -106,10 +106,9 @@ class Component(ABC, Generic[T]):
 
     @abstractmethod
     def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
-        """Write the data of the living documents of several segments to the folder of a new one. Return counts for the
-        manifest.
+        """Write the data of the living documents of several segments to the folder of a new one.
 
-        Raises IndexFormatError if a segment is damaged.
+        Returns counts for the manifest. Raises IndexFormatError if a segment is damaged.
         """
 
     @abstractmethod
@@ -131,7 +130,7 @@ components: Registry[Component[Any]] = Registry("fontes.components", "component"
 
 
 def folder_names(segments: Iterable[Path]) -> list[str]:
-    """Names of the components that have folders of their own in some segments."""
+    """Names of the components that have their own folders in any of the segments."""
     names: set[str] = set()
     for segment in segments:
         with suppress(OSError):
@@ -140,6 +139,6 @@ def folder_names(segments: Iterable[Path]) -> list[str]:
 
 
 def file_names(files: Iterable[str]) -> list[str]:
-    """Names of the components, besides postings, that have files in a segment's own folder."""
+    """Names of the components, besides postings, that have files directly in a segment's folder."""
     names = {match[1] for file in files if (match := FILE.fullmatch(file))}
     return sorted(name for name in names if name not in POSTINGS_FILES)

@@ -1,4 +1,4 @@
-"""Draft of an index's next state: its segments, with additions, deletions and merges, before they are committed."""
+"""Draft of an index's next state: its segments, with additions, deletions and merges that are not committed yet."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Draft:
     """Segments of the next commit.
 
     Args:
-        reader: The present state.
+        state: The present state.
         draft: Folder for new segments and deletions until the commit.
 
     Attributes:
@@ -41,18 +41,18 @@ class Draft:
         leaves: A leaf for each entry.
     """
 
-    def __init__(self, reader: State, draft: Path) -> None:
-        entries = {reader.path / entry["name"]: entry for entry in reader.manifest["segments"]}
-        self.leaves = list(reader.leaves)
+    def __init__(self, state: State, draft: Path) -> None:
+        entries = {state.path / entry["name"]: entry for entry in state.manifest["segments"]}
+        self.leaves = list(state.leaves)
         self.entries: list[dict[str, Any]] = [entries[leaf.segment.folder] for leaf in self.leaves]
-        self._draft, self._texts = draft, reader.ciff is None
-        self._shards: int | None = reader.manifest.get("shards")
+        self._draft, self._has_texts = draft, state.ciff is None
+        self._shards: int | None = state.manifest.get("shards")
         self._count = 0  # of folders in the draft
         self._new: dict[int, Path] = {}  # folders of deletions in the draft, by the entry's identity
         self._merged: list[tuple[tuple[Leaf, ...], Path]] = []  # merged leaves, and the folders of their segments
 
     def append(self, folder: Path, counts: dict[str, int]) -> None:
-        """Add a finished segment of the draft; of several shards, to the one with the fewest documents."""
+        """Append a finished segment, in the draft's folder; of several shards, the one with the fewest documents gets it."""
         shard = None
         if self._shards is not None:
             sizes: Counter[int] = Counter()
@@ -60,14 +60,14 @@ class Draft:
                 sizes[shard_of(entry)] += leaf.documents
             shard = min(range(min(self._shards, len(sizes) + 1)), key=lambda number: sizes[number])
         self.entries.append(entry_of(folder, counts, shard))
-        self.leaves.append(Leaf(Segment(folder, texts=self._texts)))
+        self.leaves.append(Leaf(Segment(folder, texts=self._has_texts)))
 
     def delete(self, number: int, dead: NDArray[np.bool_]) -> None:
         """Mark further documents of a segment as deleted."""
         leaf, entry = self.leaves[number], self.entries[number]
         self._check_deletions(number, "more of its documents cannot be deleted")
         deletions = Deletions.of(leaf.segment.lists, dead if leaf.dead is None else dead | leaf.dead)
-        folder = self._folder()
+        folder = self._new_folder()
         deletions.write(folder)
         files = file_table(folder)
         counts = {
@@ -81,9 +81,9 @@ class Draft:
         self._new[id(deleted)] = folder
 
     def merge(self, first: int, last: int, progress: ProgressCallback) -> None:
-        """Merge the segments from `first` up to `last` into one, or none without living documents.
+        """Merge the segments from `first` up to `last` into one, or into none if they have no living documents.
 
-        Raises IndexFormatError if one is damaged, which the merged segment would hide.
+        Raises IndexFormatError if a segment is damaged, which the merged segment would hide.
         """
         for number in range(first, last):
             if (problem := changed(self.leaves[number].segment.folder, self.entries[number]["files"])) is not None:
@@ -93,10 +93,10 @@ class Draft:
         entries: list[dict[str, Any]] = []
         merged: list[Leaf] = []
         if leaves:
-            folder = self._folder()
+            folder = self._new_folder()
             counts = merge_segments(leaves, folder, progress)
             entries = [entry_of(folder, counts, self.entries[first].get("shard"))]
-            merged = [Leaf(Segment(folder, texts=self._texts))]
+            merged = [Leaf(Segment(folder, texts=self._has_texts))]
             merge_encoded(leaves, folder)
             self._merged.append((leaves, folder))
         self.entries[first:last], self.leaves[first:last] = entries, merged
@@ -104,27 +104,27 @@ class Draft:
     def merge_piled(self) -> None:
         """Merge the segments that have piled up in each shard; see `piled`."""
         with work(memory=min(MEMORY, resources().memory)):
-            for first, last in self.of_shards():
+            for first, last in self.sort_by_shard():
                 while (span := piled(self.leaves[first:last])) is not None:
-                    before = len(self.leaves)
+                    count = len(self.leaves)
                     self.merge(first + span[0], first + span[1], silent)
-                    last -= before - len(self.leaves)
+                    last -= count - len(self.leaves)
 
     def merge_all(self, progress: ProgressCallback) -> None:
         """Merge the segments of each shard into one."""
-        for first, last in self.of_shards():
+        for first, last in self.sort_by_shard():
             if last - first > 1 or self.leaves[first].dead is not None:
                 self.merge(first, last, progress)
 
-    def of_shards(self) -> list[tuple[int, int]]:
-        """Sort the segments by shard. Return the range of each shard, the last first, so that merges keep the other ranges."""
+    def sort_by_shard(self) -> list[tuple[int, int]]:
+        """Sort the segments by shard. Returns each shard's range, last first, so that a merge moves no range to come."""
         order = sorted(range(len(self.entries)), key=lambda number: shard_of(self.entries[number]))
         self.entries, self.leaves = [self.entries[n] for n in order], [self.leaves[n] for n in order]
         edges = [n for n in range(1, len(order)) if shard_of(self.entries[n - 1]) != shard_of(self.entries[n])]
         return list(pairwise([0, *edges, len(order)]))[::-1] if order else []
 
-    def place(self, path: Path) -> list[dict[str, Any]]:
-        """Move new folders into the index at `path`, where no manifest names them yet. Return the manifest's entries."""
+    def move_into(self, path: Path) -> list[dict[str, Any]]:
+        """Move new folders into the index at `path`, where no manifest names them yet. Returns the manifest's entries."""
         with work(threads=1, memory=min(MEMORY, resources().memory)):
             for leaves, folder in self._merged:  # encodings made during the merge
                 merge_encoded(leaves, folder)
@@ -136,11 +136,11 @@ class Draft:
                 leaf.segment.folder.rename(path / entry["name"])
             deleted = entry["deleted"]
             if deleted is not None and id(deleted) in self._new:
-                place = path / entry["name"] / deleted["name"]
+                target = path / entry["name"] / deleted["name"]
                 sync_folder(self._new[id(deleted)])
-                if not place.exists():
-                    self._new[id(deleted)].rename(place)
-                sync_folder(place.parent)
+                if not target.exists():
+                    self._new[id(deleted)].rename(target)
+                sync_folder(target.parent)
             entries.append(entry)
         return entries
 
@@ -151,7 +151,7 @@ class Draft:
             if problem is not None:
                 raise IndexFormatError(f"{problem}, so that {consequence}; {REMEDY}")
 
-    def _folder(self) -> Path:
+    def _new_folder(self) -> Path:
         self._count += 1
         folder = self._draft / f"new-{self._count}"
         folder.mkdir()
@@ -162,25 +162,25 @@ def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
     """Return the range of segments to merge next, or None.
 
     A segment is rewritten when more than half of its documents are deleted. FACTOR or more neighbours are merged if none has
-    more documents than their tier (SMALL, FACTOR times that, and so on), as in Lucene's logarithmic merges. Segments whose
-    merge would lose data are not merged.
+    more documents than a tier (SMALL, SMALL · FACTOR, and so on), as in Lucene's logarithmic merges. Segments whose merge would
+    lose data are not merged.
     """
     for number, leaf in enumerate(leaves):
         if 2 * leaf.documents < leaf.segment.documents and merge_conflict([leaf]) is None:
             return number, number + 1
-    tier, most = SMALL, max((leaf.documents for leaf in leaves), default=0)
+    tier, largest = SMALL, max((leaf.documents for leaf in leaves), default=0)
     while len(leaves) >= FACTOR:
-        for first, last in _alike(leaves, tier):
+        for first, last in _mergeable_ranges(leaves, tier):
             if last - first >= FACTOR:
                 return first, last
-        if tier >= most:
+        if tier >= largest:
             break
         tier *= FACTOR
     return None
 
 
-def _alike(leaves: Sequence[Leaf], tier: int) -> Iterator[tuple[int, int]]:
-    """Ranges of neighbouring segments of at most `tier` documents that can be merged without a loss."""
+def _mergeable_ranges(leaves: Sequence[Leaf], tier: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of neighbouring segments of at most `tier` documents each that can be merged without losing data."""
     first = 0
     for last in range(len(leaves) + 1):
         if last == len(leaves) or leaves[last].documents > tier:

@@ -14,8 +14,8 @@ from .tables import arrays_of
 
 def prefixed(terms: Strings, prefix: str) -> tuple[int, int]:
     """Return the first position of the ascending `terms` that begin with `prefix`, and the position after the last."""
-    begin = utf8(prefix)
-    return _lower_bound(terms, begin), _lower_bound(terms, begin + b"\xff")
+    prefix_bytes = utf8(prefix)
+    return _lower_bound(terms, prefix_bytes), _lower_bound(terms, prefix_bytes + b"\xff")
 
 
 def near(
@@ -42,13 +42,13 @@ def near(
     return indices[:count].copy(), distances[:count].copy()
 
 
-def _lower_bound(terms: Strings, begin: bytes) -> int:
-    """Position of the first term that is not below some bytes."""
+def _lower_bound(terms: Strings, prefix_bytes: bytes) -> int:
+    """Position of the first term that is not below these bytes."""
     blob, offsets = terms.blob, terms.offsets
     low, high = 0, len(terms)
     while low < high:
         middle = (low + high) // 2
-        if blob[int(offsets[middle]) : int(offsets[middle + 1])].tobytes() < begin:
+        if blob[int(offsets[middle]) : int(offsets[middle + 1])].tobytes() < prefix_bytes:
             low = middle + 1
         else:
             high = middle
@@ -56,7 +56,7 @@ def _lower_bound(terms: Strings, begin: bytes) -> int:
 
 
 @inner()
-def _letter(text: Any, at: Any) -> Any:
+def _code_point(text: Any, at: Any) -> Any:
     """Code point at a byte of valid UTF-8, and its number of bytes."""
     lead = np.int64(text[at])
     if lead < 0x80:
@@ -69,12 +69,12 @@ def _letter(text: Any, at: Any) -> Any:
 
 
 @inner()
-def _shares(text: Any, one: Any, other: Any, end: Any, size: int) -> bool:
-    """Whether the string from `other` to `end` begins with the `size` bytes at `one`."""
-    if end - other < size:
+def _begins_with(text: Any, prefix: Any, start: Any, end: Any, size: int) -> bool:
+    """Whether the string from `start` to `end` begins with the `size` bytes at `prefix`."""
+    if end - start < size:
         return False
     for i in range(size):
-        if text[one + i] != text[other + i]:
+        if text[prefix + i] != text[start + i]:
             return False
     return True
 
@@ -88,31 +88,31 @@ def _walk(
     Terms under a prefix beyond the maximum distance are skipped together.
     """
     length = len(letters)
-    deepest = length + edits + 1  # where every row is above `edits`
-    rows = np.full((deepest + 1, length + 1), edits + 1, dtype=np.int64)  # row d, column j: distance of d and j characters
-    prefix = np.zeros(deepest + 1, dtype=np.int64)  # characters of the prefix, from 1
-    ends = np.zeros(deepest + 1, dtype=np.int64)  # its bytes up to each
-    lowest = np.zeros(deepest + 1, dtype=np.int64)  # least value of each row
-    nearest = np.zeros(deepest + 1, dtype=np.int64)  # least distance of the word from a prefix up to here
+    max_depth = length + edits + 1  # where every row is above `edits`
+    rows = np.full((max_depth + 1, length + 1), edits + 1, dtype=np.int64)  # [d, j]: distance of the first d and j characters
+    prefix = np.zeros(max_depth + 1, dtype=np.int64)  # characters of the prefix, from index 1
+    ends = np.zeros(max_depth + 1, dtype=np.int64)  # bytes of the prefix up to each character
+    lowest = np.zeros(max_depth + 1, dtype=np.int64)  # minimum of each row
+    nearest = np.zeros(max_depth + 1, dtype=np.int64)  # minimum distance of the word from the prefixes up to each depth
     for j in range(min(length, edits) + 1):
         rows[0, j] = j
     nearest[0] = rows[0, length]
-    depth, before, count, place = 0, first, 0, first
-    while place < last:
-        start, end = bounds[place], bounds[place + 1]
+    depth, previous, count, term = 0, first, 0, first
+    while term < last:
+        start, end = bounds[term], bounds[term + 1]
         shared = 0
-        while shared < ends[depth] and start + shared < end and text[start + shared] == text[bounds[before] + shared]:
+        while shared < ends[depth] and start + shared < end and text[start + shared] == text[bounds[previous] + shared]:
             shared += 1
         while ends[depth] > shared:
             depth -= 1
-        before = place
+        previous = term
         while start + ends[depth] < end and lowest[depth] <= edits:
-            letter, size = _letter(text, start + ends[depth])
+            letter, size = _code_point(text, start + ends[depth])
             depth += 1
             prefix[depth], ends[depth] = letter, ends[depth - 1] + size
             rows[depth, 0] = min(depth, edits + 1)
             low = rows[depth, 0]
-            for j in range(max(1, depth - edits), min(length, depth + edits) + 1):  # all others are above `edits`
+            for j in range(max(1, depth - edits), min(length, depth + edits) + 1):  # other columns are above `edits`
                 best = rows[depth - 1, j - 1] + (letter != letters[j - 1])
                 best = min(best, rows[depth - 1, j] + 1, rows[depth, j - 1] + 1)
                 if depth > 1 and j > 1 and letter == letters[j - 2] and prefix[depth - 1] == letters[j - 1]:
@@ -123,18 +123,18 @@ def _walk(
             nearest[depth] = min(nearest[depth - 1], rows[depth, length])
         distance = nearest[depth] if complete else rows[depth, length]
         if start + ends[depth] < end and (lowest[depth] > edits) and not (complete and nearest[depth] <= edits):
-            step, place = 1, place + 1
-            while place < last and _shares(text, start, bounds[place], bounds[place + 1], ends[depth]):
-                beyond = place + step
-                if beyond < last and _shares(text, start, bounds[beyond], bounds[beyond + 1], ends[depth]):
-                    place, step = beyond, 2 * step
+            step, term = 1, term + 1
+            while term < last and _begins_with(text, start, bounds[term], bounds[term + 1], ends[depth]):
+                beyond = term + step
+                if beyond < last and _begins_with(text, start, bounds[beyond], bounds[beyond + 1], ends[depth]):
+                    term, step = beyond, 2 * step
                 elif step > 1:
                     step = 1
                 else:
-                    place += 1
+                    term += 1
             continue
         if distance <= edits and (complete or start + ends[depth] == end):
-            indices[count], distances[count] = place, distance
+            indices[count], distances[count] = term, distance
             count += 1
-        place += 1
+        term += 1
     return count

@@ -50,18 +50,18 @@ def stage_method(name: str) -> Callable[..., Any]:
         except FontesError as error:
             raise AttributeError(f"an index has no attribute '{name}': {stages.problem(name) or error}") from None
         return function
-    known = parameters(cls)
+    declared = parameters(cls)
 
     def make(index: Any, /, *args: Any, **values: Any) -> Any:
         for key in values:
-            if key not in known:
-                raise ParameterError(f"{name} has no parameter '{key}'; {nearest(key, known)}")
+            if key not in declared:
+                raise ParameterError(f"{name} has no parameter '{key}'; {nearest(key, declared)}")
         stage = cls(index, *args, **values)
         try:
             stage.check()
         except ParameterError as error:
-            better = next(filter(None, (meant(known, key, value) for key, value in values.items())), "")
-            raise ParameterError(f"{error}{better}") from None
+            hint = next(filter(None, (meant(declared, key, value) for key, value in values.items())), "")
+            raise ParameterError(f"{error}{hint}") from None
         return stage
 
     signature = inspect.signature(cls)

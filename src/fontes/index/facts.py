@@ -14,39 +14,39 @@ from .ciff import header_of
 from .columns import COLUMNS
 from .component import components
 from .postings import POSTINGS
-from .segment import KERNEL
+from .segment import BASE_COMPONENTS
 from .texts import TEXTS
 
 if TYPE_CHECKING:
     from .state import State
 
-SAMPLE = 10_000  # maximum documents whose tokens are counted
+SAMPLE = 10_000  # maximum number of documents in `sampled`
 BATCH = 512  # documents read at a time
 
 
-def facts_of(reader: State) -> dict[str, Any]:
+def facts_of(state: State) -> dict[str, Any]:
     """Entries of `Index.info`."""
-    segments = reader.manifest["segments"]
-    others = sorted({name for leaf in reader.leaves for name in leaf.segment.opened if name not in KERNEL})
+    segments = state.manifest["segments"]
+    extra = sorted({name for leaf in state.leaves for name in leaf.segment.opened if name not in BASE_COMPONENTS})
     return {
-        "path": str(reader.path),
-        "documents": len(reader),
-        **POSTINGS.facts(reader),
-        "fields": list(reader.fields),
-        **COLUMNS.facts(reader),
-        "analyzer": reader.manifest["analyzer"],
-        **({"shards": reader.manifest["shards"]} if "shards" in reader.manifest else {}),
-        **({"missing": reader.missing} if reader.missing else {}),
+        "path": str(state.path),
+        "documents": len(state),
+        **POSTINGS.facts(state),
+        "fields": list(state.fields),
+        **COLUMNS.facts(state),
+        "analyzer": state.manifest["analyzer"],
+        **({"shards": state.manifest["shards"]} if "shards" in state.manifest else {}),
+        **({"missing": state.missing} if state.missing else {}),
         "segments": len(segments),
         "deleted": sum(s["deleted"]["documents"] for s in segments if s["deleted"]),
         "bytes": sum(file["bytes"] for segment in segments for file in segment["files"].values()),
-        **TEXTS.facts(reader),
-        **({} if reader.ciff is None else {"ciff": asdict(header_of(reader.ciff))}),
-        "format": reader.manifest["version"],
-        "fontes": reader.manifest["fontes"],
-        "fingerprint": reader.fingerprint,
-        **reader.vectors.facts(reader),
-        **{key: value for name in others for key, value in components[name].facts(reader).items()},
+        **TEXTS.facts(state),
+        **({} if state.ciff is None else {"ciff": asdict(header_of(state.ciff))}),
+        "format": state.manifest["version"],
+        "fontes": state.manifest["fontes"],
+        "fingerprint": state.fingerprint,
+        **state.vectors.facts(state),
+        **{key: value for name in extra for key, value in components[name].facts(state).items()},
     }
 
 
@@ -57,7 +57,7 @@ def shown(name: str, info: Mapping[str, Any]) -> str:
         ("path", info["path"]),
         *((name, f"{info[name]:,}") for name in ("documents", "terms", "postings", "tokens")),
         *((name, str(info[name])) for name in ("shards",) if name in info),
-        *(("missing", f"shard {one['shard']}: {one['problem']}") for one in info.get("missing", ())),
+        *(("missing", f"shard {shard['shard']}: {shard['problem']}") for shard in info.get("missing", ())),
         ("segments", f"{info['segments']}, with {info['deleted']:,} deleted documents in them"),
         ("mean length", f"{info['mean_length']:.1f} terms"),
         ("fields", ", ".join(info["fields"])),

@@ -1,4 +1,4 @@
-"""The component of field statistics: how often each posting's term occurs in each field, and the lengths of fields."""
+"""The component of field statistics: the frequency of each posting's term in each field, and the lengths of fields."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class FieldStatistics(Protocol):
 
     @property
     def tokens(self) -> Integers:
-        """(fields,): terms of each field, of all documents together."""
+        """(fields,): terms of each field in all documents."""
         ...
 
     @property
     def df(self) -> Integers:
-        """(terms, fields): documents whose field holds the term."""
+        """(terms, fields): documents with the term in the field."""
         ...
 
     @property
@@ -60,10 +60,10 @@ class FieldStatistics(Protocol):
         ...
 
     def frequencies(self, terms: Integers) -> NDArray[np.int32]:
-        """(postings, fields): frequencies in each field of the postings of these terms, end to end, in the postings' order.
+        """Return the frequencies by field of these terms' postings, concatenated in their order: (postings, fields).
 
         Raises:
-            IndexFormatError: The bytes are no frequencies of the postings.
+            IndexFormatError: The bytes do not fit the postings.
         """
         ...
 
@@ -89,7 +89,7 @@ class FieldLists(RowLists):
             self.arrays.check_sum(f"fields.{name}", array, int(lists.cf.sum(dtype=np.uint64)), "tokens")
 
     def named(self, names: tuple[str, ...]) -> FieldLists:
-        """The statistics with the names of the fields."""
+        """Return the statistics with the names of the fields."""
         copied = copy(self)
         copied.names = names
         return copied
@@ -106,17 +106,17 @@ class FieldLists(RowLists):
         return out
 
     def counted(self, dead: NDArray[np.bool_], terms: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """df and cf by field of some terms over the `dead` documents."""
+        """Return df and cf by field of some terms over the `dead` documents."""
         df, cf = (np.zeros((len(terms), self.lengths.shape[1]), dtype=np.int64) for _ in range(2))
         counts = self.lists.df[terms].astype(np.int64)
 
-        def part(edges: tuple[int, int]) -> None:
+        def count_chunk(edges: tuple[int, int]) -> None:
             rows = slice(*edges)
             docs, _ = self.lists.postings(terms[rows])
-            gone = self.frequencies(terms[rows]) * dead[docs][:, None]
-            count_frequencies(gone, counts[rows], df[rows], cf[rows])
+            deleted = self.frequencies(terms[rows]) * dead[docs][:, None]
+            count_frequencies(deleted, counts[rows], df[rows], cf[rows])
 
-        in_threads(part, list(chunks(counts, postings.CHUNK // 4)))
+        in_threads(count_chunk, list(chunks(counts, postings.CHUNK // 4)))
         return df, cf
 
     def check(self) -> None:
@@ -141,7 +141,7 @@ class JoinedFields:
     """The field statistics of the living documents of several leaves, as `FieldStatistics`.
 
     Args:
-        lists: Their postings.
+        lists: The joined postings.
         parts: The field statistics of each leaf.
         names: The fields.
     """
@@ -175,17 +175,17 @@ class JoinedFields:
     def _counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         df, cf = (np.zeros((len(self._lists.df), self._width), dtype=np.int64) for _ in range(2))
         for part, leaf, numbers in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
-            terms_here = np.flatnonzero(numbers >= 0)
-            df[terms_here] += part.df[numbers[terms_here]]
-            cf[terms_here] += part.cf[numbers[terms_here]]
+            present = np.flatnonzero(numbers >= 0)
+            df[present] += part.df[numbers[present]]
+            cf[present] += part.cf[numbers[present]]
             if leaf.deletions is not None:
                 terms = np.asarray(leaf.deletions.terms, dtype=np.int64)
                 part_numbers = np.full(len(part.df), -1, dtype=np.int64)
-                part_numbers[numbers[terms_here]] = terms_here
-                gone = part.counted(leaf.deletions.dead, terms)
-                left = part_numbers[terms] >= 0  # not those whose documents are all gone
-                df[part_numbers[terms[left]]] -= gone[0][left]
-                cf[part_numbers[terms[left]]] -= gone[1][left]
+                part_numbers[numbers[present]] = present
+                deleted = part.counted(leaf.deletions.dead, terms)
+                living = part_numbers[terms] >= 0  # terms that living documents have
+                df[part_numbers[terms[living]]] -= deleted[0][living]
+                cf[part_numbers[terms[living]]] -= deleted[1][living]
         return df, cf
 
     def frequencies(self, terms: Integers) -> NDArray[np.int32]:
@@ -193,27 +193,27 @@ class JoinedFields:
         cursor = np.cumsum(counts) - counts
         ends = cursor + counts
         out = np.zeros((int(counts.sum()), self._width), dtype=np.int32)
-        for part, leaf, of_union in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
-            terms_here = np.flatnonzero(of_union[terms] >= 0)
-            part_terms = of_union[terms][terms_here]
-            rows, of_term = part.frequencies(part_terms), np.repeat(terms_here, part.lists.df[part_terms])
+        for part, leaf, part_numbers in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
+            present = np.flatnonzero(part_numbers[terms] >= 0)
+            part_terms = part_numbers[terms][present]
+            rows, row_terms = part.frequencies(part_terms), np.repeat(present, part.lists.df[part_terms])
             if leaf.dead is not None:
                 alive = leaf.ordinals[part.lists.postings(part_terms)[0]] >= 0
-                rows, of_term = rows[alive], of_term[alive]
-            sizes = np.bincount(of_term, minlength=len(counts))
+                rows, row_terms = rows[alive], row_terms[alive]
+            sizes = np.bincount(row_terms, minlength=len(counts))
             if np.any(cursor + sizes > ends):
                 raise IndexFormatError(f"{leaf.segment.folder} is damaged: deletions do not fit the postings; {REMEDY}")
-            out[cursor[of_term] + np.arange(len(of_term)) - (np.cumsum(sizes) - sizes)[of_term]] = rows
+            out[cursor[row_terms] + np.arange(len(row_terms)) - (np.cumsum(sizes) - sizes)[row_terms]] = rows
             cursor += sizes
         return out
 
 
 class NumberedFields:
-    """`FieldStatistics` of documents under other numbers of terms.
+    """`FieldStatistics` of documents under other term numbers.
 
     Args:
-        own: The statistics of the documents.
-        numbers: Of each term its number there; -1 for none.
+        statistics: The statistics of the documents.
+        numbers: For each term its number in `statistics`; -1 for none.
     """
 
     def __init__(self, statistics: FieldStatistics, numbers: Integers) -> None:
@@ -233,10 +233,10 @@ class NumberedFields:
         return self._statistics.frequencies(numbers[numbers >= 0])
 
     def _of_terms(self, counts: Integers) -> Integers:
-        known = self._numbers >= 0
-        of_terms = np.zeros((len(known), len(self.names)), dtype=np.int64)
-        of_terms[known] = counts[self._numbers[known]]
-        return of_terms
+        present = self._numbers >= 0
+        numbered = np.zeros((len(present), len(self.names)), dtype=np.int64)
+        numbered[present] = counts[self._numbers[present]]
+        return numbered
 
 
 class Fields(Payload[FieldLists], name="fields"):
@@ -246,15 +246,15 @@ class Fields(Payload[FieldLists], name="fields"):
         return FieldLists(segment.folder, segment.lists)
 
     def join(self, leaves: Sequence[Leaf], parts: Sequence[FieldLists], facts: dict[str, Any]) -> FieldStatistics:
-        """Field statistics of the living documents; `facts` has their "postings" and the "names" of the fields."""
+        """Join field statistics over the living documents; `facts` has their "postings" and the "names" of the fields."""
         lists, names = facts["postings"], facts["names"]
         return JoinedFields(lists, parts, names) if isinstance(lists, JoinedLists) else parts[0].named(names)
 
     def packed(self, occurrences: Occurrences) -> Rows:
         width, count = occurrences.fields, len(occurrences.numbers)
-        of_field = np.tile(np.arange(width, dtype=np.int32), len(occurrences.lengths))
-        fields = occurrences.by_posting(np.repeat(of_field, np.diff(occurrences.bounds)))
-        # A row has a number for each field at most, of six bytes, and no more numbers above 0 than the posting has tokens.
+        field_numbers = np.tile(np.arange(width, dtype=np.int32), len(occurrences.lengths))
+        fields = occurrences.by_posting(np.repeat(field_numbers, np.diff(occurrences.bounds)))
+        # A row has at most one number per field, of which no more than the posting's tokens are above 0; a 0 takes one byte.
         out = np.empty(MAX_BYTES * count + width * len(occurrences.terms), dtype=np.uint8)
         sizes = np.empty(len(occurrences.terms), dtype=np.int32)
         length = pack_frequencies(fields, occurrences.counts, width, _bits(width), out, sizes)
@@ -297,6 +297,6 @@ def _bits(fields: int) -> int:
 
 
 def _counts(frequencies: NDArray[np.int32], df: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    of_df, of_cf = (np.zeros((len(df), frequencies.shape[1]), dtype=np.int64) for _ in range(2))
-    count_frequencies(frequencies, df.astype(np.int64), of_df, of_cf)
-    return of_df, of_cf
+    field_df, field_cf = (np.zeros((len(df), frequencies.shape[1]), dtype=np.int64) for _ in range(2))
+    count_frequencies(frequencies, df.astype(np.int64), field_df, field_cf)
+    return field_df, field_cf

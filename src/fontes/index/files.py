@@ -46,8 +46,8 @@ DELETED = "deleted"
 DELETED_NAME = re.compile(rf"{DELETED}-[0-9a-f]{{16}}")
 WRITER = "writer"
 DRAFT_OF_WRITER = f".{WRITER}"  # draft of the only writer
-COUNTS = ("documents", "terms", "postings", "tokens")  # of a segment
-DELETED_COUNTS = ("documents", "postings", "tokens")  # of its deletions
+COUNTS = ("documents", "terms", "postings", "tokens")  # in a segment's entry
+DELETED_COUNTS = ("documents", "postings", "tokens")  # in the entry of a segment's deletions
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -66,29 +66,27 @@ def _is_manifest(manifest: dict[str, Any]) -> bool:
         header_of(manifest["ciff"])
     return (
         manifest["fingerprint"] == _fingerprint(manifest)
-        and all(map(_is_sound, manifest["segments"]))
+        and all(map(_is_segment, manifest["segments"]))
         and len(set(names)) == len(names)
-        and _are_facts(manifest)
-        and _are_sharded(manifest)
+        and _has_valid_settings(manifest)
+        and _has_valid_shards(manifest)
     )
 
 
-def _is_sound(segment: dict[str, Any]) -> bool:
+def _is_segment(segment: dict[str, Any]) -> bool:
     deleted = segment["deleted"]
-    return _is_folder(segment, SEGMENT_NAME, COUNTS) and (
+    return _is_entry(segment, SEGMENT_NAME, COUNTS) and (
         deleted is None
-        or (
-            _is_folder(deleted, DELETED_NAME, DELETED_COUNTS) and all(deleted[name] <= segment[name] for name in DELETED_COUNTS)
-        )
+        or (_is_entry(deleted, DELETED_NAME, DELETED_COUNTS) and all(deleted[name] <= segment[name] for name in DELETED_COUNTS))
     )
 
 
-def _is_folder(entry: dict[str, Any], pattern: re.Pattern[str], counts: Iterable[str]) -> bool:
-    named = pattern.fullmatch(entry["name"]) is not None and is_table(entry["files"])
-    return named and all(type(entry[name]) is int and entry[name] >= 0 for name in counts)
+def _is_entry(entry: dict[str, Any], pattern: re.Pattern[str], counts: Iterable[str]) -> bool:
+    is_named = pattern.fullmatch(entry["name"]) is not None and is_table(entry["files"])
+    return is_named and all(type(entry[name]) is int and entry[name] >= 0 for name in counts)
 
 
-def _are_facts(manifest: dict[str, Any]) -> bool:
+def _has_valid_settings(manifest: dict[str, Any]) -> bool:
     fields, scale = manifest["fields"], manifest["scale"]
     return (
         isinstance(manifest["analyzer"], dict)
@@ -99,7 +97,7 @@ def _are_facts(manifest: dict[str, Any]) -> bool:
     )
 
 
-def _are_sharded(manifest: dict[str, Any]) -> bool:
+def _has_valid_shards(manifest: dict[str, Any]) -> bool:
     if "shards" not in manifest:
         return True
     shards = manifest["shards"]
@@ -125,21 +123,21 @@ def manifest_file(path: Path) -> tuple[int, int] | None:
 
 
 def check_sizes(path: Path, manifest: dict[str, Any]) -> None:
-    """Raise IndexFormatError unless each file of the manifest exists in its full length."""
-    _check(path, manifest, wrong_size)
+    """Raise IndexFormatError unless each file of the manifest exists and has its full length."""
+    _check_files(path, manifest, wrong_size)
 
 
 def check_contents(path: Path, manifest: dict[str, Any]) -> None:
     """Raise IndexFormatError unless each file of the manifest has the content that was written."""
-    _check(path, manifest, changed)
+    _check_files(path, manifest, changed)
 
 
-def _check(path: Path, manifest: dict[str, Any], problem_of: Callable[[Path, FileTable], str | None]) -> None:
+def _check_files(path: Path, manifest: dict[str, Any], problem_of: Callable[[Path, FileTable], str | None]) -> None:
     for segment in manifest["segments"]:
         for folder, files in folders(path, {"segments": [segment]}):
             if problem := problem_of(folder, files):
-                whose = f"shard {shard_of(segment)} of {manifest['shards']}: " if "shards" in manifest else ""
-                raise IndexFormatError(f"{path} is damaged: {whose}{problem}; {REMEDY}")
+                shard = f"shard {shard_of(segment)} of {manifest['shards']}: " if "shards" in manifest else ""
+                raise IndexFormatError(f"{path} is damaged: {shard}{problem}; {REMEDY}")
 
 
 def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTable]]:
@@ -151,16 +149,16 @@ def folders(path: Path, manifest: dict[str, Any]) -> Iterator[tuple[Path, FileTa
             yield folder / segment["deleted"]["name"], segment["deleted"]["files"]
 
 
-def is_same_state(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def is_same_state(first: dict[str, Any], second: dict[str, Any]) -> bool:
     """Whether two manifests name the same folders with the same content.
 
-    An index that was built again from the same documents has the same fingerprint in other folders.
+    An index that is built again from the same documents has the same fingerprint, but other folders.
     """
-    return bool(one["fingerprint"] == other["fingerprint"] and one["segments"] == other["segments"])
+    return bool(first["fingerprint"] == second["fingerprint"] and first["segments"] == second["segments"])
 
 
 def place_of(path: Path) -> Path:
-    """Return the real path of an index, so that all links to it share the lock of one parent."""
+    """Return the real path of an index, so that all links to it share the lock on one parent folder."""
     return Path(os.path.realpath(as_path(path)))
 
 
@@ -177,8 +175,8 @@ def _fingerprint(manifest: dict[str, Any]) -> str:
 def entry_of(segment: Path, counts: dict[str, int], shard: int | None = None) -> dict[str, Any]:
     """Return the manifest's entry of a new segment: name, shard, counts, files."""
     files = file_table(segment)
-    of_shard = {} if shard is None else {"shard": shard}
-    return {"name": f"{SEGMENT}-{hash_json(files)[:16]}", **of_shard, **counts, "files": files, "deleted": None}
+    shard_entry = {} if shard is None else {"shard": shard}
+    return {"name": f"{SEGMENT}-{hash_json(files)[:16]}", **shard_entry, **counts, "files": files, "deleted": None}
 
 
 def complete(manifest: dict[str, Any], segments: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -188,7 +186,7 @@ def complete(manifest: dict[str, Any], segments: Sequence[dict[str, Any]]) -> di
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
-    """Write a manifest to the disk, in a folder."""
+    """Write a manifest to disk in a folder."""
     facts = {key: value for key, value in manifest.items() if key != "segments"}
     with (folder / MANIFEST).open("w", encoding="utf-8") as file:
         file.write(json.dumps({**facts, "segments": manifest["segments"]}, indent=1, ensure_ascii=False) + "\n")
@@ -201,7 +199,7 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
 def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
     """Yield a temporary folder beside `path` to build an index in.
 
-    `overwrite` allows to replace an index, `drop_vectors` even one that holds vectors.
+    `overwrite` allows replacing an index, `drop_vectors` even one that holds vectors.
 
     Raises:
         InputError: Something at `path` may not be replaced.
@@ -230,8 +228,8 @@ def commit(
     Args:
         stage: Folder from `building`.
         path: Path of the index.
-        segments: Folders in `stage` with the files of a segment, and its counts; one per shard if the manifest has "shards".
-            Segments without documents are left out.
+        segments: Folder in `stage` and counts of each segment; one segment per shard if the manifest has "shards". Segments
+            without documents are left out.
         manifest: The manifest without segments.
         overwrite: Replace an index.
         drop_vectors: Replace even one that holds vectors.
@@ -239,28 +237,28 @@ def commit(
     Raises:
         InputError: An index that may not be replaced has appeared meanwhile.
     """
-    shown, path = path, place_of(path)
+    user_path, path = path, place_of(path)
     entries = [
         (folder, entry_of(folder, counts, shard if "shards" in manifest else None))
         for shard, (folder, counts) in enumerate(segments)
         if counts["documents"]
     ]
-    whole = stage / "index"
-    whole.mkdir()
-    whole.chmod(0o777 & ~umask())
-    with uninterrupted(shown), locked(path.parent):
-        check_place(shown, overwrite, drop_vectors)
+    index_folder = stage / "index"
+    index_folder.mkdir()
+    index_folder.chmod(0o777 & ~umask())
+    with uninterrupted(user_path), locked(path.parent):
+        check_place(user_path, overwrite, drop_vectors)
         for folder, entry in entries:
             entry["name"] = free_name(path, entry["name"])
-            folder.rename(whole / entry["name"])
-        write_manifest(whole, complete(manifest, [entry for _, entry in entries]))
+            folder.rename(index_folder / entry["name"])
+        write_manifest(index_folder, complete(manifest, [entry for _, entry in entries]))
         if not (path / MANIFEST).exists():
-            whole.rename(path)
+            index_folder.rename(path)
         else:
             try:
                 for _, entry in entries:
-                    (whole / entry["name"]).rename(path / entry["name"])
-                replace_manifest(path, whole)
+                    (index_folder / entry["name"]).rename(path / entry["name"])
+                replace_manifest(path, index_folder)
             except BaseException:
                 remove_unnamed(path)
                 raise
@@ -268,9 +266,7 @@ def commit(
 
 
 def replace_manifest(path: Path, folder: Path) -> None:
-    """Replace the manifest of the index at `path` by that in `folder`, atomically, and remove the folders that it does not
-    name.
-    """
+    """Replace the manifest of the index at `path` atomically by the one in `folder`, and remove unnamed folders."""
     sync_folder(path)
     (folder / MANIFEST).replace(path / MANIFEST)
     sync_folder(path)
@@ -279,32 +275,32 @@ def replace_manifest(path: Path, folder: Path) -> None:
 
 def remove_unnamed(path: Path) -> None:
     """Remove the segments and deletions that the manifest does not name."""
-    for left in unnamed(path):
-        shutil.rmtree(left, ignore_errors=True)
+    for folder in unnamed(path):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def unnamed(path: Path) -> list[Path]:
-    """Folders of segments and deletions that the manifest does not name."""
+    """Return the folders of segments and deletions that the manifest does not name."""
     segments = {segment["name"]: segment["deleted"] for segment in read_manifest(path)["segments"]}
-    left = []
+    unreferenced = []
     for folder in sorted(path.glob(f"{SEGMENT}-*")):
         if SEGMENT_NAME.fullmatch(folder.name) is None or folder.is_symlink() or not folder.is_dir():
             continue
         if folder.name not in segments:
-            left.append(folder)
+            unreferenced.append(folder)
             continue
         deleted = segments[folder.name]
         with contextlib.suppress(OSError):
-            left += [
+            unreferenced += [
                 inner
                 for inner in sorted(folder.glob(f"{DELETED}-*"))
                 if DELETED_NAME.fullmatch(inner.name) and not (deleted and deleted["name"] == inner.name)
             ]
-    return left
+    return unreferenced
 
 
 def vectors_in(path: Path) -> list[str]:
-    """Encoder and form of each encoding in an index, complete or not."""
+    """Return a description of each encoding in an index, complete or not: its encoder and form."""
     names, folders = [], []
     for segment in path.glob(f"{SEGMENT}-*"):
         with contextlib.suppress(OSError):  # another build may be removing it
@@ -319,7 +315,7 @@ def vectors_in(path: Path) -> list[str]:
 
 
 def check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
-    """Raise InputError if something else than an index is at `path`."""
+    """Raise InputError if an index at `path` may not be replaced, or if anything else is there."""
     if (address := address_of(path)) is not None:
         raise InputError(f"an index is built on a local disk; build it there, and then: fontes copy INDEX {address}")
     if (as_path(path) / MANIFEST).exists():
@@ -337,7 +333,7 @@ def check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
 def free_name(path: Path, name: str) -> str:
     """Return `name`, with a number above those of all existing folders of this name.
 
-    A process with an open folder thus never finds another one under its name.
+    A process that has a folder open thus never finds another folder under its name.
     """
     suffixes = [entry.name.removeprefix(name) for entry in path.glob(f"{name}*")]
     numbers = [int(number[1:] or 1) for number in suffixes if re.fullmatch(r"(-\d+)?", number)]

@@ -38,9 +38,9 @@ class Index(_State):
     A stage keeps the state that it was made with.
     """
 
-    def __init__(self, reader: State) -> None:
+    def __init__(self, state: State) -> None:
         """Use `Index.open`."""
-        self._state = reader
+        self._state = state
         self._lock = Lock()
 
     @classmethod
@@ -95,11 +95,11 @@ class Index(_State):
             InputError: A document cannot be used, an id occurs twice, or something at `path` may not be replaced.
             FontesError: The disk is full or cannot be written, and nothing is left behind.
         """
-        form = IndexSettings.of(analyzer, fields, vectors, components, separate, positions)
+        settings = IndexSettings.of(analyzer, fields, vectors, components, separate, positions)
         with work(threads=threads, memory=memory, ray=ray):
             count = check_whole("shards", shards) if shards != 1 else None
-            build(docs, Path(path), form, columns, count, overwrite, drop_vectors, progress)
-        return cls.open(path, analyzer=form.analyzer)
+            build(docs, Path(path), settings, columns, count, overwrite, drop_vectors, progress)
+        return cls.open(path, analyzer=settings.analyzer)
 
     @classmethod
     def open(
@@ -135,11 +135,11 @@ class Index(_State):
         address = address_of(path)
         path = as_path(path) if address is None else local_copy(address)
         analyzer_of = functools.partial(stored_analyzer, path, analyzer=analyzer)
-        reader = State.newest(path, analyzer_of, partial=partial, verify=verify)
+        state = State.newest(path, analyzer_of, partial=partial, verify=verify)
         with work(ray=ray or False):
             if (actors := cluster()) is not None:
-                reader.actors = actors.ShardActors(reader, partial)
-        return cls(reader)
+                state.actors = actors.ShardActors(state, partial)
+        return cls(state)
 
     @property
     def state(self) -> State:
@@ -185,8 +185,8 @@ class Index(_State):
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
         with work(threads=threads, memory=memory):
-            change, after = add(self._state, docs, duplicates, progress)
-        self._advance(after)
+            change, newest = add(self._state, docs, duplicates, progress)
+        self._advance(newest)
         return change
 
     def delete(self, ids: str | Iterable[str], *, missing: str = "error") -> Change:
@@ -200,8 +200,8 @@ class Index(_State):
             InputError: An id is not in the index; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        change, after = delete(self._state, [ids] if isinstance(ids, str) else list(ids), missing)
-        self._advance(after)
+        change, newest = delete(self._state, [ids] if isinstance(ids, str) else list(ids), missing)
+        self._advance(newest)
         return change
 
     def merge(
@@ -228,16 +228,16 @@ class Index(_State):
                 full or cannot be written; nothing was changed.
         """
         with work(threads=threads, memory=memory):
-            change, after = merge(self._state, drop_vectors, progress)
-        self._advance(after)
+            change, newest = merge(self._state, drop_vectors, progress)
+        self._advance(newest)
         return change
 
-    def _advance(self, reader: State) -> bool:
-        """Open the newest state, possibly `reader`. Returns whether it differs from the current one."""
+    def _advance(self, state: State) -> bool:
+        """Open the newest state, possibly `state`. Returns whether it differs from the current one."""
         with self._lock:  # else a thread could restore an older state than another one has opened
-            before = self._state
-            self._state = reader.refreshed()
-            return self._state is not before
+            previous = self._state
+            self._state = state.refreshed()
+            return self._state is not previous
 
     if not TYPE_CHECKING:  # type checkers use the base class
 

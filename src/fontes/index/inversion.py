@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from .build import IndexSettings
 
 CHUNK = 1 << 19  # postings merged at a time
-IDS = 8  # ids may take 1/IDS of the memory of a build
-KEPT = 4  # a worker keeps its vocabulary for the next run up to 1/KEPT of its memory
-POSTING = 16  # maximum bytes of memory of a posting until its run is complete
-MERGED = 24  # maximum bytes of memory of a posting while it is merged
-PAYLOAD = 12  # maximum bytes of memory of a posting's row, besides twice its own
-BLOCK = 8  # maximum further bytes of memory of a posting with a payload while runs are merged
-TERM = 64  # bytes of memory of a term while terms are sorted
+ID_SHARE = 8  # ids may take 1/ID_SHARE of the memory of a build
+VOCABULARY_SHARE = 4  # a worker reuses its vocabulary for the next run if it takes up to 1/VOCABULARY_SHARE of its memory
+POSTING_BYTES = 16  # maximum memory of a posting until its run is complete
+MERGED_BYTES = 24  # maximum memory of a posting while it is merged
+PAYLOAD_BYTES = 12  # maximum memory of a posting's row, besides twice its bytes
+BLOCK_BYTES = 8  # maximum further memory of a posting with a payload while runs are merged
+TERM_BYTES = 64  # memory of a term while terms are sorted
 SAMPLES = 8  # terms of a run sampled for each chunk of postings
 Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]  # documents, term frequencies
 
@@ -49,8 +49,8 @@ class Chunk:
         cf: Occurrences of each term.
         postings: The packed postings.
         sizes: Bytes of the postings of each term.
-        payloads: For each payload component the rows of the postings, and the bytes of each term's rows.
-        tables: For each payload component its further arrays of these terms.
+        payloads: Rows of the postings and bytes of each term's rows, by payload component.
+        tables: Further arrays of these terms, by payload component.
     """
 
     terms: NDArray[np.uint8]
@@ -67,16 +67,16 @@ class PostingRuns:
     """The runs of a build, in memory until one is spilled to disk, which spills all.
 
     A run has the arrays "terms" (concatenated bytes), "term_ends" (in "terms"), "ends" (of each term's postings), "docs" and
-    "tfs" (int32); and for each payload component "rows-NAME" (bytes) and "row_ends-NAME" (of each term's). The arrays of all
-    runs are concatenated.
+    "tfs" (int32); and for each payload component "rows-NAME" (bytes) and "row_ends-NAME" (of each term's rows). The arrays of
+    all runs are concatenated.
 
     Args:
         folder: Folder for runs that do not stay in memory.
-        payloads: Names of the components of payloads.
+        payloads: Names of the payload components.
     """
 
     TYPES: ClassVar = {"terms": np.uint8, "term_ends": np.int64, "ends": np.int64, "docs": np.int32, "tfs": np.int32}
-    PARTS: ClassVar = {"term_ends": "terms", "ends": "docs"}  # arrays of ends, and the arrays that they divide
+    PARTS: ClassVar = {"term_ends": "terms", "ends": "docs"}  # from arrays of ends to the arrays that they divide
 
     def __init__(self, folder: Path, payloads: Sequence[str] = ()) -> None:
         self._folder, self._payloads = folder, payloads
@@ -85,9 +85,10 @@ class PostingRuns:
         self._parts = {**self.PARTS, **{f"row_ends-{name}": f"rows-{name}" for name in payloads}}
         self._lock = threading.Lock()
         self._pending: list[dict[str, NDArray[Any]]] = []
-        self._counts: list[int] = [0]  # terms up to each run
-        self._ends = dict.fromkeys(self._parts, 0)  # of all runs
+        self._counts: list[int] = [0]  # number of terms before each run
+        self._ends = dict.fromkeys(self._parts, 0)  # total lengths of the divided arrays
         self._spilled = False
+        self._mapped: dict[str, NDArray[Any]] | None = None
 
     def append(self, run: dict[str, NDArray[Any]], spill: bool) -> None:
         """Append a run, whose ends count from its own start; `spill` writes all runs to disk."""
@@ -100,37 +101,47 @@ class PostingRuns:
             if spill:
                 self._spill()
 
-    def chunks(self, most: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield the edges of chunks of about `most` postings: for each run its first term, and the one after its last."""
+    def chunks(self, size: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield the edges of chunks of about `size` postings: each run's first term, and the term after its last."""
         arrays = self.arrays()
         counts = np.array(self._counts, dtype=np.int64)
-        splits = _splits(arrays, counts, most)
-        before = counts[:-1]
+        splits = _splits(arrays, counts, size)
+        firsts = counts[:-1]
         for split in splits:
-            edges = np.empty_like(before)
-            lower_bound(arrays["terms"], arrays["term_ends"], counts, split, edges)
-            if np.any(edges > before):
-                yield before, edges
-            before = edges
-        if np.any(counts[1:] > before):
-            yield before, counts[1:]
+            lasts = np.empty_like(firsts)
+            lower_bound(arrays["terms"], arrays["term_ends"], counts, split, lasts)
+            if np.any(lasts > firsts):
+                yield firsts, lasts
+            firsts = lasts
+        if np.any(counts[1:] > firsts):
+            yield firsts, counts[1:]
 
     def merged(self, edges: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Chunk:
         """Merge the postings of all runs between these edges by terms."""
         first, last = edges
-        a = self.arrays()
+        arrays = self.arrays()
         terms = int(np.sum(last - first))
-        postings = int(np.sum(_before(a["ends"], last) - _before(a["ends"], first)))
-        size = int(np.sum(_before(a["term_ends"], last) - _before(a["term_ends"], first)))
-        text, out = np.empty(size, np.uint8), np.empty(10 * postings, np.uint8)
+        postings = int(np.sum(_starts(arrays["ends"], last) - _starts(arrays["ends"], first)))
+        size = int(np.sum(_starts(arrays["term_ends"], last) - _starts(arrays["term_ends"], first)))
+        text, out = np.empty(size, np.uint8), np.empty(MAX_BYTES * postings, np.uint8)
         counts = np.empty((4, terms), dtype=np.int64)  # bytes of each term, df, cf, bytes of its postings
-        blocks = np.empty((2, postings if self._payloads else 0), dtype=np.int32)  # runs of blocks of postings, their sizes
+        blocks = np.empty((2, postings if self._payloads else 0), dtype=np.int32)  # run and size of each block of postings
         filled, used, length = merge_runs(
-            a["terms"], a["term_ends"], a["ends"], a["docs"], a["tfs"], first.copy(), last, text, counts, out, blocks
+            arrays["terms"],
+            arrays["term_ends"],
+            arrays["ends"],
+            arrays["docs"],
+            arrays["tfs"],
+            first.copy(),
+            last,
+            text,
+            counts,
+            out,
+            blocks,
         )
-        sizes, df, cf, packed = counts[:, :filled].copy()
+        term_sizes, df, cf, sizes = counts[:, :filled].copy()
         rows = {name: self._merged_rows(name, edges, blocks, df) for name in self._payloads}
-        return Chunk(text[:used].copy(), sizes, df, cf, out[:length].copy(), packed, rows)
+        return Chunk(text[:used].copy(), term_sizes, df, cf, out[:length].copy(), sizes, rows)
 
     def row_size(self) -> int:
         """Mean bytes of a posting's payloads."""
@@ -139,35 +150,34 @@ class PostingRuns:
     def _merged_rows(
         self, name: str, edges: tuple[NDArray[np.int64], NDArray[np.int64]], blocks: NDArray[np.int32], df: NDArray[np.int64]
     ) -> Rows:
-        a = self.arrays()
-        starts, ends = (_before(a[f"row_ends-{name}"], indices) for indices in edges)
+        arrays = self.arrays()
+        starts, ends = (_starts(arrays[f"row_ends-{name}"], indices) for indices in edges)
         rows, sizes = np.empty(int(np.sum(ends - starts)), np.uint8), np.empty(len(df), np.int64)
-        merge_rows(a[f"rows-{name}"], starts, *blocks, df, rows, sizes)
+        merge_rows(arrays[f"rows-{name}"], starts, *blocks, df, rows, sizes)
         return rows, sizes
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays of all runs, after the last one was appended."""
+        """Return the arrays of all runs, after the last one was appended."""
         with self._lock:
             if self._spilled:
                 if self._pending:
                     self._spill()
-                if not hasattr(self, "_mapped"):
-                    self._mapped = {
-                        name: fixed(
-                            np.memmap(self._file(name), dtype, "r") if self._file(name).stat().st_size else np.empty(0, dtype)
-                        )
-                        for name, dtype in self._types.items()
-                    }
+                if self._mapped is None:
+                    self._mapped = {name: self._map(name, dtype) for name, dtype in self._types.items()}
                 return self._mapped
             if len(self._pending) != 1:
-                whole = {}
+                joined = {}
                 for name, dtype in self._types.items():
-                    whole[name] = np.concatenate([np.empty(0, dtype), *(run.pop(name) for run in self._pending)])
-                self._pending = [whole]
+                    joined[name] = np.concatenate([np.empty(0, dtype), *(run.pop(name) for run in self._pending)])
+                self._pending = [joined]
             return {name: fixed(array) for name, array in self._pending[0].items()}
 
     def _file(self, name: str) -> Path:
         return self._folder / f"runs.{name}"
+
+    def _map(self, name: str, dtype: Any) -> NDArray[Any]:
+        file = self._file(name)
+        return fixed(np.memmap(file, dtype, "r") if file.stat().st_size else np.empty(0, dtype))
 
     def _spill(self) -> None:
         self._spilled = True
@@ -178,14 +188,24 @@ class PostingRuns:
         self._pending = []
 
 
+class _PendingBatch(NamedTuple):
+    """Documents of a run to come; the fields are the parameters of `Inverter.append`."""
+
+    first: int
+    terms: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    bounds: NDArray[np.int64]
+    payloads: Mapping[str, Rows]
+
+
 class Inverter:
-    """Appends documents of numbered terms to `runs`, which are spilled when postings and vocabulary take `memory` bytes."""
+    """Makes runs of documents of numbered terms; all runs are spilled when postings and vocabulary take `memory` bytes."""
 
     def __init__(self, runs: PostingRuns, vocabulary: Vocabulary | Strings, memory: int) -> None:
         self.vocabulary = vocabulary
         self._runs, self._memory = runs, memory
-        self._pending: list[tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], Mapping[str, Rows]]] = []
-        self._size, self._bytes = 0, 0
+        self._pending: list[_PendingBatch] = []
+        self._size, self._bytes = 0, 0  # number of pending postings, memory of their payloads
 
     def append(
         self,
@@ -193,24 +213,24 @@ class Inverter:
         terms: NDArray[np.int32],
         counts: NDArray[np.int32],
         bounds: NDArray[np.int64],
-        more: int = 0,
+        extra_bytes: int = 0,
         payloads: Mapping[str, Rows] | None = None,
     ) -> bool:
         """Append documents. Return whether all runs were spilled to disk.
 
         Args:
-            first: Ordinal of the first one.
+            first: Ordinal of the first document.
             terms: Term numbers of all documents, concatenated; each term once per document.
             counts: Frequency of each, from 1.
             bounds: Offset of each document's first term, and the end of the last.
-            more: Further bytes of the vocabulary.
-            payloads: For each payload component the rows of the terms, and the bytes of each.
+            extra_bytes: Memory of the vocabulary besides TERM_BYTES for each term.
+            payloads: Rows of the terms and bytes of each row, by payload component.
         """
         payloads = payloads or {}
-        self._pending.append((first, terms, counts, bounds, payloads))
+        self._pending.append(_PendingBatch(first, terms, counts, bounds, payloads))
         self._size += len(terms)
-        self._bytes += sum(2 * len(rows) + PAYLOAD * len(sizes) for rows, sizes in payloads.values())
-        if POSTING * self._size + self._bytes + TERM * len(self.vocabulary) + more < self._memory:
+        self._bytes += sum(2 * len(rows) + PAYLOAD_BYTES * len(sizes) for rows, sizes in payloads.values())
+        if POSTING_BYTES * self._size + self._bytes + TERM_BYTES * len(self.vocabulary) + extra_bytes < self._memory:
             return False
         self.close(spill=True)
         return True
@@ -219,85 +239,93 @@ class Inverter:
         """Make a run of the pending documents."""
         if not self._size:
             return
-        self._pending.sort(key=lambda batch: batch[0])
+        self._pending.sort(key=lambda batch: batch.first)
         sizes = np.zeros(len(self.vocabulary), dtype=np.int64)
-        for _, terms, *_ in self._pending:
-            sizes += np.bincount(terms, minlength=len(sizes))
+        for batch in self._pending:
+            sizes += np.bincount(batch.terms, minlength=len(sizes))
         used = np.flatnonzero(sizes)
         table = self.vocabulary if isinstance(self.vocabulary, Strings) else self.vocabulary.table()
         table = table if len(used) == len(table) else table.reordered(used)
         order = used[table.order]
-        ends = np.cumsum(sizes[order])
-        cursor = np.zeros(len(sizes), dtype=np.int64)
-        cursor[order] = ends - sizes[order]
+        ends, cursor = _layout(sizes, order)
         docs, tfs = np.empty(self._size, dtype=np.int32), np.empty(self._size, dtype=np.int32)
-        for first, terms, counts, bounds, _ in self._pending:
-            invert(first, terms, counts, bounds, cursor, docs, tfs)
+        for batch in self._pending:
+            invert(batch.first, batch.terms, batch.counts, batch.bounds, cursor, docs, tfs)
         ascending = table.reordered(table.order)
         run = {"terms": ascending.blob, "term_ends": ascending.offsets[1:].copy(), "ends": ends, "docs": docs, "tfs": tfs}
-        for name in self._pending[0][-1]:
+        for name in self._pending[0].payloads:
             run[f"rows-{name}"], run[f"row_ends-{name}"] = self._inverted_rows(name, order)
         self._pending, self._size, self._bytes = [], 0, 0
         self._runs.append(run, spill)
 
     def _inverted_rows(self, name: str, order: NDArray[np.integer[Any]]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Rows of the pending documents, by terms in this order, and the end of each term's."""
+        """Rows of the pending documents, by terms in this order, and the end of each term's rows."""
         sizes = np.zeros(len(self.vocabulary), dtype=np.int64)
-        for _, terms, _, _, payloads in self._pending:
-            sizes += np.bincount(terms, payloads[name][1], len(sizes)).astype(np.int64)
-        ends = np.cumsum(sizes[order])
-        cursor = np.zeros(len(sizes), dtype=np.int64)
-        cursor[order] = ends - sizes[order]
+        for batch in self._pending:
+            sizes += np.bincount(batch.terms, batch.payloads[name][1], len(sizes)).astype(np.int64)
+        ends, cursor = _layout(sizes, order)
         rows = np.empty(int(sizes.sum()), dtype=np.uint8)
-        for _, terms, _, _, payloads in self._pending:
-            invert_rows(terms, payloads[name][0], cursor, rows)
+        for batch in self._pending:
+            invert_rows(batch.terms, batch.payloads[name][0], cursor, rows)
         return rows, ends
 
 
-def chunks(df: NDArray[np.integer[Any]], most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of terms with about `most` postings each."""
+def _layout(sizes: NDArray[np.int64], order: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Lay out terms in this order: return their ends in the order, and the start of each by its number."""
+    ends = np.cumsum(sizes[order])
+    starts = np.zeros(len(sizes), dtype=np.int64)
+    starts[order] = ends - sizes[order]
+    return ends, starts
+
+
+def chunks(df: NDArray[np.integer[Any]], size: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of terms with about `size` postings each."""
     ends = np.cumsum(df, dtype=np.int64)
     first = 0
     while first < len(df):
-        before = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        start = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, start + size, side="right")))
         yield first, last
         first = last
 
 
-def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], most: int) -> Sequence[NDArray[np.uint8]]:
+def _splits(arrays: dict[str, NDArray[Any]], counts: NDArray[np.int64], size: int) -> Sequence[NDArray[np.uint8]]:
+    """Return terms, ascending, that divide the postings of all runs into chunks of about `size`, from samples of the terms."""
     samples: list[tuple[bytes, int]] = []
-    step = max(1, most // SAMPLES)
+    step = max(1, size // SAMPLES)
     for first, last in zip(counts[:-1].tolist(), counts[1:].tolist(), strict=True):
         ends = arrays["ends"][first:last]
         start = int(ends[0]) - 1 if len(ends) else 0
         indices = np.searchsorted(ends, np.arange(start, int(ends[-1]) if len(ends) else 0, step), side="right")
-        for place, weight in zip(*np.unique(indices, return_counts=True), strict=True):
-            low = int(arrays["term_ends"][first + place - 1]) if first + place else 0
-            samples.append((arrays["terms"][low : int(arrays["term_ends"][first + place])].tobytes(), int(weight) * step))
+        for index, weight in zip(*np.unique(indices, return_counts=True), strict=True):
+            low = int(arrays["term_ends"][first + index - 1]) if first + index else 0
+            samples.append((arrays["terms"][low : int(arrays["term_ends"][first + index])].tobytes(), int(weight) * step))
     samples.sort()
     splits, total = [], 0
     for term, weight in samples:
         total += weight
-        if total >= most:
+        if total >= size:
             splits.append(np.frombuffer(term, dtype=np.uint8))
             total = 0
     return splits
 
 
-def _before(ends: NDArray[np.int64], indices: NDArray[np.int64]) -> NDArray[np.int64]:
+def _starts(ends: NDArray[np.int64], indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the starts of the parts with these indices, from the ends of all parts."""
     return np.where(indices > 0, ends[np.maximum(indices, 1) - 1], 0) if len(ends) else np.zeros_like(indices)
 
 
 class _Analysed(NamedTuple):
-    lengths: NDArray[np.int64]  # of each document
-    payloads: Mapping[str, NDArray[np.integer[Any]]] = MappingProxyType({})  # data of the documents by component
+    lengths: NDArray[np.int64]  # of the documents
+    payloads: Mapping[str, NDArray[np.integer[Any]]] = MappingProxyType({})  # data of the documents, by payload component
 
 
 class _Worker:
+    """Analyses and inverts batches of documents with its own vocabulary."""
+
     def __init__(self, settings: IndexSettings, payloads: Sequence[Payload[Any]], runs: PostingRuns, memory: int) -> None:
         self._analyzer = settings.analyzer
-        self._fields, self._placed = len(settings.fields), settings.positions
+        self._fields, self._has_positions = len(settings.fields), settings.positions
         self._payloads, self._memory = payloads, memory
         self._vocabulary = self._analyzer.vocabulary()
         self._inverter = Inverter(runs, self._vocabulary, memory)
@@ -306,30 +334,30 @@ class _Worker:
     def add(self, first: int, contents: Contents | Sequence[Mapping[str, int]]) -> _Analysed:
         rows: Mapping[str, Rows] = {}
         if not isinstance(contents, tuple):
-            terms, counts, bounds, lengths = self._weighted(contents)
+            terms, counts, bounds, lengths = self._read_weights(contents)
             analysed = _Analysed(lengths)
         elif self._payloads:
-            occurrences = self._occurrences(*contents)
+            occurrences = self._find_occurrences(*contents)
             terms, counts, bounds = occurrences.terms, occurrences.counts, occurrences.term_bounds
             rows = {payload.name: payload.packed(occurrences) for payload in self._payloads}
-            of_documents = {payload.name: payload.of_documents(occurrences) for payload in self._payloads}
-            analysed = _Analysed(occurrences.lengths.sum(axis=1), of_documents)
+            document_data = {payload.name: payload.of_documents(occurrences) for payload in self._payloads}
+            analysed = _Analysed(occurrences.lengths.sum(axis=1), document_data)
         else:
             numbers, text_bounds = self._vocabulary.encode_table(*contents)
-            terms, counts, bounds = self._counted(numbers, text_bounds)
+            terms, counts, bounds = self._count(numbers, text_bounds)
             analysed = _Analysed(np.diff(text_bounds))
         spilled = self._inverter.append(first, terms, counts, bounds, self._vocabulary.nbytes, rows)
-        if spilled and self._vocabulary.nbytes > self._memory // KEPT:
+        if spilled and self._vocabulary.nbytes > self._memory // VOCABULARY_SHARE:
             self._vocabulary = self._inverter.vocabulary = self._analyzer.vocabulary()
         return analysed
 
     def close(self) -> None:
         self._inverter.close()
 
-    def _counted(
+    def _count(
         self, numbers: NDArray[np.int32], bounds: NDArray[np.int64]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-        """Distinct terms of each text, their frequencies, their offsets."""
+        """Return the distinct terms of each text, their frequencies, and the offsets of each text's terms."""
         if len(self._scratch) < len(self._vocabulary):
             self._scratch = np.zeros(2 * len(self._vocabulary), dtype=np.int32)
         terms, counts = np.empty_like(numbers), np.empty_like(numbers)
@@ -337,17 +365,17 @@ class _Worker:
         filled = int(term_bounds[-1])
         return terms[:filled].copy(), counts[:filled].copy(), term_bounds
 
-    def _occurrences(self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]) -> Occurrences:
+    def _find_occurrences(self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]) -> Occurrences:
         positions, spans = np.zeros(0, np.int32), np.zeros(0, np.int64)
-        if self._placed:
+        if self._has_positions:
             numbers, bounds, positions, spans = self._vocabulary.encode_positions(text, text_bounds)
         else:
             numbers, bounds = self._vocabulary.encode_table(text, text_bounds)
-        postings = self._counted(numbers, np.ascontiguousarray(bounds[:: self._fields]))
+        postings = self._count(numbers, np.ascontiguousarray(bounds[:: self._fields]))
         slots = np.empty(len(self._vocabulary), dtype=np.int32)
         return Occurrences(numbers, bounds, positions, spans.reshape(-1, self._fields), *postings, self._fields, slots)
 
-    def _weighted(self, weights: Sequence[Mapping[str, int]]) -> tuple[NDArray[Any], ...]:
+    def _read_weights(self, weights: Sequence[Mapping[str, int]]) -> tuple[NDArray[Any], ...]:
         terms = self._vocabulary.numbers([term for bag in weights for term in bag])
         counts = np.array([count for bag in weights for count in bag.values()], dtype=np.int32)
         lengths = np.array([sum(bag.values()) for bag in weights], dtype=np.int64)
@@ -407,7 +435,7 @@ class PostingsWriter:
     def append(
         self, terms: NDArray[np.int32], counts: NDArray[np.int32], term_bounds: NDArray[np.int64], lengths: NDArray[Any]
     ) -> None:
-        """Append documents, as `Inverter.append` takes them, and for each the sum of its counts."""
+        """Append documents as for `Inverter.append`; `lengths` is the sum of each document's counts."""
         self._inverter.append(self._count, terms, counts, term_bounds)
         self._lists.lengths(lengths)
         self._count += len(lengths)
@@ -424,18 +452,18 @@ class PostingsWriter:
 
 
 class InvertedWriter(Writer):
-    """Analyses batches of documents, several at a time, and writes their inverted index with the payloads of its postings."""
+    """Analyses batches of documents in several threads, and writes their inverted index and the payloads of its postings."""
 
     def __init__(self, building: Building) -> None:
         self._building, self._workers = building, building.workers
-        every = (components[name] for name in building.settings.components)
-        self._payloads = [component for component in every if isinstance(component, Payload)]
+        further = (components[name] for name in building.settings.components)
+        self._payloads = [component for component in further if isinstance(component, Payload)]
         self._runs = PostingRuns(building.folder.parent, [payload.name for payload in self._payloads])
         self._lists = ListsWriter(building.folder)
         fields = len(building.settings.fields)
         self._writers = {payload.name: payload.payload_writer(building.folder, fields) for payload in self._payloads}
         memory = resources().memory
-        self._memory = (memory - memory // IDS) // building.workers.threads  # of each thread
+        self._memory = (memory - memory // ID_SHARE) // building.workers.threads  # of each thread
         self._queue = Queue(self._workers, self._write_documents)
         self._idle: list[_Worker] = []
         self._closing: list[Callable[[], None]] = []
@@ -467,7 +495,7 @@ class InvertedWriter(Writer):
 
     def _add(self, first: int, contents: Contents | Sequence[Mapping[str, int]]) -> _Analysed:
         try:
-            worker = self._idle.pop()  # the worker that was used last, so that few vocabularies grow
+            worker = self._idle.pop()  # the worker used last, so that few vocabularies grow
         except IndexError:
             worker = _Worker(self._building.settings, self._payloads, self._runs, self._memory)
         try:
@@ -479,7 +507,7 @@ class InvertedWriter(Writer):
 def write_runs(
     runs: PostingRuns, lists: ListsWriter, workers: Workers, payloads: Mapping[str, PayloadWriter] | None = None
 ) -> None:
-    """Merge runs by terms into the files of an inverted index, and those of the payloads of its postings."""
+    """Merge runs by terms into the files of an inverted index and of its payloads."""
     writers = payloads or {}
 
     def merged(edges: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Chunk:
@@ -487,9 +515,9 @@ def write_runs(
         tables = {name: writer.tables(chunk.payloads[name], chunk.df) for name, writer in writers.items()}
         return replace(chunk, tables=tables) if tables else chunk
 
-    carried = BLOCK + runs.row_size() if writers else 0
-    carried += sum(writer.memory for writer in writers.values())
-    for chunk in workers.in_order(merged, runs.chunks(chunk_size(workers.threads, carried))):
+    payload_bytes = BLOCK_BYTES + runs.row_size() if writers else 0
+    payload_bytes += sum(writer.memory for writer in writers.values())
+    for chunk in workers.in_order(merged, runs.chunks(chunk_size(workers.threads, payload_bytes))):
         lists.write(chunk)
         for name, writer in writers.items():
             writer.write(chunk.payloads[name], chunk.tables[name])
@@ -512,7 +540,7 @@ def write_lists(
         postings: Returns the concatenated postings of a range of term numbers.
     """
 
-    def part(edges: tuple[int, int]) -> Chunk:
+    def packed_chunk(edges: tuple[int, int]) -> Chunk:
         first, last = edges
         chunk_df = np.asarray(df[first:last], dtype=np.int64)
         docs, tfs = postings(first, last)
@@ -527,13 +555,13 @@ def write_lists(
     try:
         lists.lengths(lengths)
         edges: Iterable[tuple[int, int]] = chunks(df, chunk_size(thread_count()))
-        for chunk in in_order(part, edges):
+        for chunk in in_order(packed_chunk, edges):
             lists.write(chunk)
         return lists.close()
     finally:
         lists.abandon()
 
 
-def chunk_size(threads: int, carried: int = 0) -> int:
-    """Number of postings merged at a time, if each carries so many further bytes."""
-    return max(1, min(CHUNK, resources().memory // ((MERGED + carried) * (threads + 1))))
+def chunk_size(threads: int, payload_bytes: int = 0) -> int:
+    """Number of postings merged at a time, each with `payload_bytes` bytes of memory besides its own."""
+    return max(1, min(CHUNK, resources().memory // ((MERGED_BYTES + payload_bytes) * (threads + 1))))

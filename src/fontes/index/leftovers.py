@@ -1,4 +1,4 @@
-"""Files left by interrupted builds and encodings in a folder and beside it, and their removal."""
+"""Files that interrupted builds and encodings left in a folder and beside it, and their removal."""
 
 from __future__ import annotations
 
@@ -11,67 +11,66 @@ from ..core.errors import IndexFormatError
 from ..storage.leftovers import Leftover, hidden, is_in_use
 from ..storage.locks import locked
 from .embeddings.encoded import DRAFT
-from .embeddings.encoding import LEFT
+from .embeddings.encoding import DRAFT_FILES
 from .embeddings.vectors import FOLDER, latest
 from .files import DRAFT_OF_WRITER, MANIFEST, place_of, read_manifest, unnamed
 
 
-def leftovers(place: Path) -> list[Leftover]:
-    """Return unreferenced files beside `place`, in it, and in the indexes in it.
+def leftovers(path: Path) -> list[Leftover]:
+    """Return unreferenced files beside `path`, in it, and in the indexes in it.
 
-    `place` is an index, or a folder with indexes, runs or models; it need not exist.
+    `path` is an index, or a folder with indexes, runs or models; it need not exist.
     """
-    place = place_of(place)
-    left = list(hidden(place.parent, place.name))
-    for name, folders, files in os.walk(place):
+    path = place_of(path)
+    items = list(hidden(path.parent, path.name))
+    for name, folders, files in os.walk(path):
         folder = Path(name)
-        items = list(hidden(folder))
+        folder_items = list(hidden(folder))
         if MANIFEST in files:
-            items += _of_index(folder)
-        skipped = {item.path for item in items}
+            folder_items += _index_leftovers(folder)
+        skipped = {item.path for item in folder_items}
         folders[:] = sorted(inner for inner in folders if folder / inner not in skipped)
-        left += items
-    return left
+        items += folder_items
+    return items
 
 
-def _of_index(path: Path) -> Iterator[Leftover]:
-    """Files that the manifest does not name, of interrupted changes and encodings, and replaced vectors."""
+def _index_leftovers(path: Path) -> Iterator[Leftover]:
+    """Yield files of an index that its manifest does not name: of interrupted changes and encodings, and replaced vectors."""
     with ExitStack() as stack, suppress(IndexFormatError):
         with suppress(OSError):
             stack.enter_context(locked(path.parent))  # a commit writes the manifest after the segment
-        others = unnamed(path)
-        for folder in others:
-            what = "a segment of no index" if folder.parent == path else "deletions that newer ones have replaced"
-            yield Leftover(folder, what, False, path.parent, lambda folder=folder: folder in unnamed(path))  # type: ignore[misc]
+        for folder in unnamed(path):
+            description = "a segment of no index" if folder.parent == path else "deletions that newer ones have replaced"
+            yield Leftover(folder, description, False, path.parent, lambda folder=folder: folder in unnamed(path))  # type: ignore[misc]
         stack.close()
         draft = path / DRAFT_OF_WRITER
         if draft.is_dir() and not draft.is_symlink():
             yield Leftover(draft, "a change that was stopped", is_in_use(draft), draft)
         for segment in read_manifest(path)["segments"]:
-            yield from _of_segment(path / segment["name"])
+            yield from _segment_leftovers(path / segment["name"])
 
 
-def _of_segment(segment: Path) -> Iterator[Leftover]:
+def _segment_leftovers(segment: Path) -> Iterator[Leftover]:
     newest = set(latest(segment).values())
     for entry in sorted(segment.iterdir()):
         if entry.is_symlink() or not entry.is_dir():
             continue
         if DRAFT.fullmatch(entry.name):
-            what = "an encoding that was stopped; fontes encode resumes it"
-            yield Leftover(entry, what, is_in_use(entry), entry)
+            description = "an encoding that was stopped; fontes encode resumes it"
+            yield Leftover(entry, description, is_in_use(entry), entry)
         elif (match := FOLDER.fullmatch(entry.name)) and entry not in newest:
-            heir = next(folder for folder in newest if FOLDER.fullmatch(folder.name)[1] == match[1])  # type: ignore[index]
-            yield Leftover(entry, "vectors that newer ones have replaced", is_in_use(heir), heir)
+            newer = next(folder for folder in newest if FOLDER.fullmatch(folder.name)[1] == match[1])  # type: ignore[index]
+            yield Leftover(entry, "vectors that newer ones have replaced", is_in_use(newer), newer)
         elif match:
-            for file in (entry / name for name in LEFT):
+            for file in (entry / name for name in DRAFT_FILES):
                 if file.is_file():
                     yield Leftover(file, "the journal of an encoding that is complete", is_in_use(entry), entry)
 
 
-def clean(place: Path) -> tuple[list[Leftover], list[Leftover]]:
-    """Remove leftovers that are not in use. Return the removed and the remaining ones."""
+def clean(path: Path) -> tuple[list[Leftover], list[Leftover]]:
+    """Remove leftovers that are not in use. Returns the removed and the remaining leftovers."""
     removed: list[Leftover] = []
     remaining: list[Leftover] = []
-    for item in leftovers(place):
+    for item in leftovers(path):
         (removed if not item.in_use and item.remove() else remaining).append(item)
     return removed, remaining

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 class RowLists:
     """The rows of a segment's postings, in a folder.
 
-    `name` is that of the component, `lists` the segment's inverted index. Raises IndexFormatError if a file is missing or
-    damaged.
+    `name` is the component's, `lists` the segment's inverted index. Raises IndexFormatError if a file is missing or damaged.
     """
 
     def __init__(self, folder: Path, name: str, lists: PostingLists) -> None:
@@ -35,23 +34,23 @@ class RowLists:
         self.arrays = Arrays(folder)
         self.rows = self.arrays.array(f"{name}.rows", "|u1", None)
         self.bounds = self.arrays.bounds(f"{name}.bounds", len(self.rows), len(lists.df))
-        if np.any(lists.df > self.bounds[1:] - self.bounds[:-1]):  # a row takes a byte at least
+        if np.any(lists.df > self.bounds[1:] - self.bounds[:-1]):  # a row takes at least a byte
             raise self.arrays.damaged(f"{name}.bounds", "a term has fewer bytes than postings")
 
     def spans(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Start and end of the bytes of each term, and its number of rows."""
+        """Return start and end of each term's bytes, and its number of rows."""
         starts, ends, df = (a[terms].astype(np.int64) for a in (self.bounds[:-1], self.bounds[1:], self.lists.df))
         return starts, ends, df
 
     def damaged(self) -> IndexFormatError:
-        """An error about the rows."""
+        """Return an error about the rows."""
         return self.arrays.damaged(f"{self.name}.rows", "its bytes do not fit the postings")
 
 
 def merged_rows(lists: JoinedLists, parts: Sequence[RowLists], first: int, last: int) -> Rows:
-    """Merge the rows of the living postings of a range of terms: the rows, and the bytes of each term.
+    """Merge the rows of the living documents' postings for a range of terms: the rows, and the bytes of each term.
 
-    Raises IndexFormatError if the bytes are no rows of the postings.
+    Raises IndexFormatError if the bytes do not fit the postings.
     """
     sizes = np.zeros(last - first, dtype=np.int64)
     part_rows = []
@@ -78,12 +77,12 @@ def merged_rows(lists: JoinedLists, parts: Sequence[RowLists], first: int, last:
 
 
 def merge_payload(leaves: Sequence[Leaf], parts: Sequence[RowLists], writer: PayloadWriter) -> None:
-    """Write the payloads of the living documents of several segments, whose data by document are already written.
+    """Write the payloads of the living documents of several segments; the data of documents are written already.
 
     Raises IndexFormatError if a segment is damaged.
     """
     lists = JoinedLists([leaf.segment.lists for leaf in leaves], leaves)
-    carried = writer.memory + 2 * sum(len(part.rows) for part in parts) // max(1, int(lists.df.sum()))
+    payload_bytes = writer.memory + 2 * sum(len(part.rows) for part in parts) // max(1, int(lists.df.sum()))
 
     def merged(edges: tuple[int, int]) -> tuple[Rows, Sequence[NDArray[np.integer[Any]]]]:
         first, last = edges
@@ -91,7 +90,7 @@ def merge_payload(leaves: Sequence[Leaf], parts: Sequence[RowLists], writer: Pay
         return rows, writer.tables(rows, lists.df[first:last].astype(np.int64))
 
     try:
-        for rows, tables in in_order(merged, chunks(lists.df, chunk_size(thread_count(), carried))):
+        for rows, tables in in_order(merged, chunks(lists.df, chunk_size(thread_count(), payload_bytes))):
             writer.write(rows, tables)
         writer.close()
     finally:

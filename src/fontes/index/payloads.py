@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .batches import Batch
 
 T = TypeVar("T")
-Rows = tuple[NDArray[np.uint8], NDArray[np.integer[Any]]]  # concatenated rows, and the bytes of each, or of each term's
+Rows = tuple[NDArray[np.uint8], NDArray[np.integer[Any]]]  # concatenated rows, and the bytes of each row or of each term's rows
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Occurrences:
         return np.diff(self.bounds).reshape(-1, self.fields)
 
     def by_posting(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Values of tokens, ordered by posting and then by token."""
+        """Return values of tokens in the order of postings, then of tokens."""
         out = np.empty(len(self.numbers), dtype=np.int32)
         bounds = np.ascontiguousarray(self.bounds[:: self.fields])
         group_by_posting(self.numbers, bounds, values, self.terms, self.counts, self.term_bounds, self.slots, out)
@@ -72,22 +72,22 @@ class Payload(Component[T]):
 
     @abstractmethod
     def packed(self, occurrences: Occurrences) -> Rows:
-        """The rows of a batch's postings, in their order, and the bytes of each."""
+        """Return the rows of a batch's postings, in the order of the postings, and the bytes of each."""
 
     @abstractmethod
     def of_documents(self, occurrences: Occurrences) -> NDArray[np.integer[Any]]:
-        """(documents, fields): data of each document."""
+        """Return the data of each document: (documents, fields)."""
 
     @abstractmethod
     def payload_writer(self, folder: Path, fields: int) -> PayloadWriter:
-        """The writer of a segment's files."""
+        """Return the writer of a segment's files."""
 
     def writer(self, building: Building) -> Writer:
         return _WithPostings()
 
 
 class _WithPostings(Writer):
-    """Writer of nothing: the writer of postings analyses each document once, and writes their payloads."""
+    """Writes nothing: the writer of postings analyses each document once, and writes the payloads, too."""
 
     def write(self, batch: Batch, first: int) -> None:
         pass
@@ -103,10 +103,10 @@ class PayloadWriter:
         folder: Folder of the files.
         name: Name of the component.
         of_documents: Name of the data of documents.
-        of_terms: Names of the data of terms, with the numbers in each row; None: no rows.
-        tables: Computes the data of consecutive terms from their rows, the bytes of each term, and df.
+        of_terms: Names of the data of terms, each with the number of columns; None for one-dimensional data.
+        tables: Computes the data of consecutive terms from their rows, the offsets of each term's rows, and df.
         fields: Number of fields.
-        memory: Maximum bytes of a posting meanwhile, besides its row.
+        memory: Maximum memory of a posting while it is written, in bytes besides its row.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class PayloadWriter:
         self._documents.write(numbers)
 
     def tables(self, rows: Rows, df: NDArray[np.int64]) -> Sequence[NDArray[np.integer[Any]]]:
-        """Packed rows of consecutive terms, for `write`; may be called in any thread."""
+        """Return the data of consecutive terms, for `write`; may be called in any thread."""
         data, sizes = rows
         return self._compute(data, offsets_of(sizes), df)
 

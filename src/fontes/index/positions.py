@@ -1,4 +1,4 @@
-"""The component of positions: where in its document each term of each posting stands."""
+"""The component of positions: the positions in its document of each posting's term."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.progress import ProgressCallback
+from ..core.strings import offsets_of
 from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
 from .component import components
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from .state import State
 
 Integers = NDArray[np.integer[Any]]
-Rowed = tuple[NDArray[np.int64], NDArray[np.int32]]
+PositionRows = tuple[NDArray[np.int64], NDArray[np.int32]]
 GAP = 100  # positions between two fields, as in Lucene between two values of a field
-NOWHERE = np.zeros(0, np.int64)
-EVERYWHERE = np.zeros((0, 2), np.int32)
-BLOCK = 32  # postings of a term between two offsets into their positions
+NO_ROWS = np.zeros(0, np.int64)
+NO_LIMITS = np.zeros((0, 2), np.int32)
+BLOCK = 32  # rows of a term between two stored offsets
 
 
 class Positions(Protocol):
@@ -42,26 +43,27 @@ class Positions(Protocol):
 
     @property
     def field_starts(self) -> NDArray[np.int32]:
-        """(documents, fields + 1): the first position of each field, and the one after the last token."""
+        """(documents, fields + 1): the first position of each field, and the position after the last token."""
         ...
 
-    def of(self, term: int, indices: Integers | None = None) -> Rowed:
-        """Positions in some documents with a term.
+    def of(self, term: int, indices: Integers | None = None) -> PositionRows:
+        """Return the positions of a term in some documents.
 
         Args:
             term: Number of the term.
-            indices: Indices into its postings, best ascending; None: all.
+            indices: Indices into its postings, best ascending; None takes all postings.
 
         Returns:
-            int64, where the positions of each posting start, one entry more; and the positions, ascending in each, int32.
+            The offset of each posting's first position, int64, with one more entry for the end; and the positions, int32,
+            ascending in each posting.
 
         Raises:
-            IndexFormatError: The bytes are no positions of the postings.
+            IndexFormatError: The bytes do not fit the postings.
         """
         ...
 
-    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
-        """Positions of several terms, as `of` gives them, end to end: those of term i at `indices[bounds[i]:bounds[i+1]]`."""
+    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
+        """Return the positions of several terms like `of`, concatenated; term i has `indices[bounds[i]:bounds[i+1]]`."""
         ...
 
 
@@ -76,9 +78,10 @@ class PositionLists(RowLists):
         super().__init__(folder, POSITIONS.name, lists)
         self.tokens = self.arrays.array("positions.tokens", UNSIGNED, lists.documents, None)
         self._rows = fixed(self.rows)
-        self._type = np.uint32 if len(self.rows) < 1 << 32 else np.uint64  # of places in them, as loops are compiled for one
+        # The type of offsets, so that loops are compiled for few types.
+        self._type = np.uint32 if len(self.rows) < 1 << 32 else np.uint64
         self._offsets = fixed(self.arrays.array("positions.offsets", UNSIGNED, None).astype(self._type, copy=False))
-        if len(self._offsets) != int(((lists.df.astype(np.int64) - 1) // BLOCK).sum()):
+        if len(self._offsets) != int(_offset_counts(lists.df).sum()):
             raise self.arrays.damaged("positions.offsets", "it has another number of offsets than the postings need")
         if np.any(self.tokens.sum(axis=1, dtype=np.uint64) < lists.lengths):
             raise self.arrays.damaged("positions.tokens", "it has fewer tokens than the documents have terms")
@@ -89,18 +92,18 @@ class PositionLists(RowLists):
 
     @property
     def row_arrays(self) -> tuple[NDArray[Any], ...]:
-        """The rows, their offsets, bounds and first offsets, for `payload_kernels.phrase_frequency`."""
+        """Rows, offsets, bounds and indices of the first offsets, for `payload_kernels.phrase_frequency`."""
         return self._rows, self._offsets, self._bounds, self._firsts
 
-    def of(self, term: int, indices: Integers | None = None) -> Rowed:
+    def of(self, term: int, indices: Integers | None = None) -> PositionRows:
         df = int(self.lists.df[term])
         span = [self.bounds[term], self.bounds[term + 1], df, self._firsts[term]]
         starts, ends, counts, firsts = np.array(span, dtype=np.int64).reshape(4, 1)
         count = df if indices is None else len(indices)
-        rows = NOWHERE if indices is None else indices
+        rows = NO_ROWS if indices is None else indices
         return self._unpacked(starts, ends, counts, firsts, np.array([0, count]), rows, indices is None)
 
-    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
+    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
         return self._unpacked(*self.spans(terms), self._firsts[terms].astype(np.int64), bounds, indices, False)
 
     def count_phrase(
@@ -108,65 +111,62 @@ class PositionLists(RowLists):
         terms: NDArray[np.int64],
         words: NDArray[np.int64],
         docs: NDArray[np.int32],
-        places: NDArray[np.int64],
+        rows: NDArray[np.int64],
         field: int,
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Count an exact phrase.
 
         Args:
             terms: Its distinct terms.
-            words: For each word the index of its term; then for each word its offset.
+            words: The index of each word's term in `terms`, then the offset of each word in the phrase.
             docs: The documents that have all the terms, ascending; they are overwritten.
-            places: (terms, documents or more): their indices into the postings of each term.
-            field: The field that must hold the phrase, -1 for any.
+            rows: (terms, documents or more): their indices into the postings of each term.
+            field: The field that must hold the phrase; -1 for any.
 
         Returns:
-            The documents that have it, and its frequency in each.
+            The documents with the phrase, and its frequency in each.
 
         Raises:
-            IndexFormatError: The bytes are no positions of the postings.
+            IndexFormatError: The bytes do not fit the postings.
         """
-        limits = EVERYWHERE if field < 0 else self.field_starts[docs, field : field + 2]
+        limits = NO_LIMITS if field < 0 else self.field_starts[docs, field : field + 2]
         tf = np.empty(len(docs), dtype=np.int32)
-        size = count_phrase(
-            self._rows, self._offsets, self._bounds, self._firsts, terms, places, words, limits, BLOCK, docs, tf
-        )
+        size = count_phrase(self._rows, self._offsets, self._bounds, self._firsts, terms, rows, words, limits, BLOCK, docs, tf)
         if size < 0:
             raise self.damaged()
         return docs[:size], tf[:size]
 
-    def all_of(self, terms: Integers) -> Rowed:
-        """All positions of several terms."""
-        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lists.df[terms], dtype=np.int64)])
-        return self._unpacked(*self.spans(terms), self._firsts[terms].astype(np.int64), bounds, NOWHERE, True)
+    def all_of(self, terms: Integers) -> PositionRows:
+        """Return all positions of several terms."""
+        bounds = offsets_of(self.lists.df[terms])
+        return self._unpacked(*self.spans(terms), self._firsts[terms].astype(np.int64), bounds, NO_ROWS, True)
 
     def check(self, fields: FieldLists | None) -> None:
         """Raise IndexFormatError unless the positions fit the postings and any frequencies by field."""
         starts = self.field_starts
-        done = 0
+        offset_count = 0
         for first, last in chunks(self.lists.df, postings.CHUNK):
             terms = np.arange(first, last)
             docs, tfs = self.lists.postings(terms)
             bounds, positions = self.all_of(terms)
             if not np.array_equal(np.diff(bounds), tfs):
                 raise self.arrays.damaged("positions.rows", "postings have more or fewer positions than their frequency")
-            of_field = np.zeros((len(docs), self.tokens.shape[1]), dtype=np.int64)
-            of_doc = np.repeat(docs, tfs)
-            for field, size in enumerate(self.tokens.T):
-                after = positions - starts[of_doc, field]
-                inside = ((after >= 0) & (after < size[of_doc])).astype(np.int64)
-                before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
-                of_field[:, field] = before[bounds[1:]] - before[bounds[:-1]]
-            if not np.array_equal(of_field.sum(axis=1), tfs):
+            field_counts = np.zeros((len(docs), self.tokens.shape[1]), dtype=np.int64)
+            token_docs = np.repeat(docs, tfs)
+            for field, sizes in enumerate(self.tokens.T):
+                relative = positions - starts[token_docs, field]
+                inside_before = offsets_of((relative >= 0) & (relative < sizes[token_docs]))
+                field_counts[:, field] = inside_before[bounds[1:]] - inside_before[bounds[:-1]]
+            if not np.array_equal(field_counts.sum(axis=1), tfs):
                 raise self.arrays.damaged("positions.rows", "positions are outside of their document's fields")
-            if fields is not None and not np.array_equal(of_field, fields.frequencies(terms)):
+            if fields is not None and not np.array_equal(field_counts, fields.frequencies(terms)):
                 raise self.arrays.damaged("positions.rows", "positions do not fit the frequencies by field")
             data = self.rows[int(self.bounds[first]) : int(self.bounds[last])]
             edges = self.bounds[first : last + 1].astype(np.int64) - int(self.bounds[first])
             (offsets,) = row_offsets(data, edges, self.lists.df[first:last].astype(np.int64))
-            if not np.array_equal(offsets, self._offsets[done : done + len(offsets)]):
+            if not np.array_equal(offsets, self._offsets[offset_count : offset_count + len(offsets)]):
                 raise self.arrays.damaged("positions.offsets", "it does not fit the positions")
-            done += len(offsets)
+            offset_count += len(offsets)
 
     @cached_property
     def _bounds(self) -> NDArray[np.unsignedinteger[Any]]:
@@ -174,8 +174,8 @@ class PositionLists(RowLists):
 
     @cached_property
     def _firsts(self) -> NDArray[np.unsignedinteger[Any]]:
-        """The first offset of each term."""
-        counts = (self.lists.df.astype(np.int64) - 1) // BLOCK
+        """Index of each term's first entry in the offsets."""
+        counts = _offset_counts(self.lists.df)
         return fixed((np.cumsum(counts) - counts).astype(self._type))
 
     def _unpacked(
@@ -186,11 +186,11 @@ class PositionLists(RowLists):
         firsts: NDArray[np.int64],
         bounds: Integers,
         indices: Integers,
-        whole: bool,
-    ) -> Rowed:
+        all_rows: bool,
+    ) -> PositionRows:
         indices, bounds = np.ascontiguousarray(indices, dtype=np.int64), np.ascontiguousarray(bounds, dtype=np.int64)
         fit, row_bounds, positions = unpack_positions(
-            self._rows, self._offsets, starts, ends, df, firsts, bounds, indices, whole, BLOCK
+            self._rows, self._offsets, starts, ends, df, firsts, bounds, indices, all_rows, BLOCK
         )
         if fit:
             return row_bounds, positions
@@ -203,7 +203,7 @@ class JoinedPositions:
     """The positions of the living documents of several leaves, as `Positions`.
 
     Args:
-        lists: Their postings.
+        lists: The joined postings.
         parts: The positions of each leaf.
     """
 
@@ -215,8 +215,8 @@ class JoinedPositions:
         live_starts = [part.field_starts[leaf.live] for part, leaf in zip(self._parts, self._lists.leaves, strict=True)]
         return np.concatenate(live_starts) if live_starts else np.zeros((0, 1), np.int32)
 
-    def of(self, term: int, indices: Integers | None = None) -> Rowed:
-        first = 0  # of the leaf's postings among all
+    def of(self, term: int, indices: Integers | None = None) -> PositionRows:
+        first = 0  # index of the leaf's first posting among all
         counts, positions = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
         for part, leaf, numbers in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
             number = int(numbers[term])
@@ -232,25 +232,25 @@ class JoinedPositions:
                 low, high = np.searchsorted(indices, (first, first + size))
                 rows = indices[low:high] - first
                 rows = rows if alive is None else alive[rows]
-            bounds, of_part = part.of(number, rows)
+            bounds, part_positions = part.of(number, rows)
             counts.append(np.diff(bounds))
-            positions.append(of_part)
+            positions.append(part_positions)
             first += size
         sizes = np.concatenate(counts)
         if len(sizes) != (int(self._lists.df[term]) if indices is None else len(indices)):
             raise IndexError("an index is not among the postings of its term, or indices do not ascend")
-        return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), np.concatenate(positions)
+        return offsets_of(sizes), np.concatenate(positions)
 
-    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
-        return _each(self, terms, bounds, indices)
+    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
+        return _term_by_term(self, terms, bounds, indices)
 
 
 class NumberedPositions:
-    """`Positions` of documents under other numbers of terms.
+    """`Positions` of documents under other term numbers.
 
     Args:
-        own: The positions of the documents.
-        numbers: Of each term its number there; -1 for none.
+        positions: The positions of the documents.
+        numbers: For each term its number in `positions`; -1 for none.
     """
 
     def __init__(self, positions: Positions, numbers: Integers) -> None:
@@ -260,12 +260,12 @@ class NumberedPositions:
     def field_starts(self) -> NDArray[np.int32]:
         return self._positions.field_starts
 
-    def of(self, term: int, indices: Integers | None = None) -> Rowed:
+    def of(self, term: int, indices: Integers | None = None) -> PositionRows:
         number = int(self._numbers[term])
         return (np.zeros(1, np.int64), np.zeros(0, np.int32)) if number < 0 else self._positions.of(number, indices)
 
-    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
-        return _each(self, terms, bounds, indices)
+    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
+        return _term_by_term(self, terms, bounds, indices)
 
 
 class TermPositions(Payload[PositionLists], name="positions"):
@@ -275,7 +275,7 @@ class TermPositions(Payload[PositionLists], name="positions"):
         return PositionLists(segment.folder, segment.lists)
 
     def join(self, leaves: Sequence[Leaf], parts: Sequence[PositionLists], facts: dict[str, Any]) -> Positions:
-        """Positions of the living documents; `facts` has their "postings"."""
+        """Join positions over the living documents; `facts` has their "postings"."""
         lists = facts["postings"]
         return JoinedPositions(lists, parts) if isinstance(lists, JoinedLists) else parts[0]
 
@@ -314,7 +314,10 @@ POSITIONS: TermPositions = components["positions"]  # type: ignore[assignment]
 
 
 def field_starts(tokens: Integers) -> NDArray[np.int32]:
-    """(documents, fields + 1): first positions of fields with so many tokens, (documents, fields), and the end of the last."""
+    """Return the first position of each field and the end of the last: (documents, fields + 1).
+
+    `tokens` has the number of tokens of each field: (documents, fields).
+    """
     starts = np.zeros((tokens.shape[0], tokens.shape[1] + 1), dtype=np.int32)
     np.cumsum(tokens.astype(np.int64), axis=1, out=starts[:, 1:])
     starts[:, :-1] += GAP * np.arange(tokens.shape[1], dtype=np.int32)
@@ -323,18 +326,23 @@ def field_starts(tokens: Integers) -> NDArray[np.int32]:
 
 
 def row_offsets(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[np.int64]) -> tuple[NDArray[np.int64]]:
-    """Where every row of a term begins whose number is a multiple of BLOCK, but for 0: see `measure_rows`.
+    """Return the offsets of each term's rows number BLOCK, 2 · BLOCK and so on; see `measure_rows`.
 
     Raises:
-        IndexFormatError: The bytes are no rows of so many postings.
+        IndexFormatError: The bytes do not hold `df` rows.
     """
-    offsets = np.empty(int(((df - 1) // BLOCK).sum()), dtype=np.int64)
+    offsets = np.empty(int(_offset_counts(df).sum()), dtype=np.int64)
     if measure_rows(data, bounds, df, BLOCK, offsets) != len(offsets):
         raise IndexFormatError(f"the positions of a segment do not fit its postings; {REMEDY}")
     return (offsets,)
 
 
-def _each(positions: Positions, terms: Integers, bounds: Integers, indices: Integers) -> Rowed:
+def _offset_counts(df: Integers) -> NDArray[np.int64]:
+    """Number of stored offsets of terms with so many postings."""
+    return (df.astype(np.int64) - 1) // BLOCK
+
+
+def _term_by_term(positions: Positions, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
     parts = [positions.of(int(term), indices[a:b]) for term, a, b in zip(terms, bounds[:-1], bounds[1:], strict=True)]
     sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(starts) for starts, _ in parts)])
-    return np.cumsum(sizes), np.concatenate([np.zeros(0, np.int32), *(of_part for _, of_part in parts)])
+    return np.cumsum(sizes), np.concatenate([np.zeros(0, np.int32), *(part_positions for _, part_positions in parts)])

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 CHUNK = 1 << 22  # postings checked at a time
-QUICK = 5  # postings that numpy unpacks in the time of a step of Python
-TERMS = 1_000_000  # cached term numbers
+POSTINGS_PER_STEP = 5  # postings that numpy unpacks in the time of one Python step
+CACHED_TERMS = 1_000_000  # cached term numbers
 
 
 class Searchable(Protocol):
@@ -55,7 +55,7 @@ class Searchable(Protocol):
 
     @property
     def lengths(self) -> NDArray[np.integer[Any]]:
-        """Sum of frequencies of each document."""
+        """Sum of each document's frequencies."""
         ...
 
     @property
@@ -117,7 +117,7 @@ class PostingLists:
         documents: Number of documents.
         remedy: Advice of errors about damaged files.
         counts: Expected numbers of "terms", "postings" and "tokens"; missing ones are not checked.
-        summed: Whether lengths are sums of frequencies; those of CIFF may differ.
+        summed: Whether lengths are sums of frequencies; lengths from CIFF may differ.
 
     Attributes:
         lengths: Unsigned, (documents,): terms of each document.
@@ -145,7 +145,7 @@ class PostingLists:
         self.df, self.cf = (arrays.array(name, UNSIGNED, len(self.terms)) for name in ("df", "cf"))
         self._postings = arrays.array("postings", "|u1", None)
         self._bounds = arrays.bounds("postings.bounds", len(self._postings), len(self.terms))
-        self._number = lru_cache(TERMS)(Finder(self.terms))
+        self._number = lru_cache(CACHED_TERMS)(Finder(self.terms))
         self._check_counts(arrays, counts or {})
 
     def term_number(self, term: str) -> int:
@@ -158,34 +158,34 @@ class PostingLists:
         Raises:
             IndexFormatError: The bytes are no postings of the terms.
         """
-        # Each segment has types of its own; the loop is compiled for one.
+        # The types of arrays differ between segments; the loop is compiled for one.
         df, starts, ends = (
             array.astype(np.int64) for array in (self.df[terms], self._bounds[:-1][terms], self._bounds[1:][terms])
         )
         size = int(df.sum())
         docs, tfs = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-        unpack = unpack_plainly if affordable(size // QUICK) else unpack_postings
+        unpack = unpack_plainly if affordable(size // POSTINGS_PER_STEP) else unpack_postings
         if size and not unpack(self._postings, starts, ends, df, self.documents, docs, tfs):
             raise IndexFormatError(f"{self._folder} is damaged: its postings do not fit its terms; {self._remedy}")
         return docs, tfs
 
-    def counted(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """df and cf of each term over the `chosen` documents, a mask.
+    def counted(self, mask: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return df and cf of each term over the documents in `mask`: bool, (documents,).
 
         Raises:
             IndexFormatError: The bytes are no postings of the terms.
         """
         df, cf = np.zeros(len(self.df), dtype=np.int64), np.zeros(len(self.df), dtype=np.int64)
 
-        def part(edges: tuple[int, int]) -> None:
+        def count_range(edges: tuple[int, int]) -> None:
             first, last = edges
             docs, tfs = self.postings(np.arange(first, last))
-            hits = np.flatnonzero(chosen[docs])
+            hits = np.flatnonzero(mask[docs])
             terms = np.searchsorted(np.cumsum(self.df[first:last], dtype=np.int64), hits, side="right")
             df[first:last] = np.bincount(terms, minlength=last - first)
             cf[first:last] = np.bincount(terms, tfs[hits], last - first)
 
-        in_threads(part, list(chunks(self.df, CHUNK // 4)))
+        in_threads(count_range, list(chunks(self.df, CHUNK // 4)))
         return df, cf
 
     def check(self) -> None:
@@ -196,9 +196,9 @@ class PostingLists:
         for first, last in chunks(self.df, CHUNK):
             numbers = np.arange(first, last)
             docs, tfs = self.postings(numbers)
-            term_of = np.repeat(numbers, self.df[first:last])
+            terms_of_postings = np.repeat(numbers, self.df[first:last])
             self._require(
-                np.array_equal(np.bincount(term_of - first, tfs, last - first), self.cf[first:last]),
+                np.array_equal(np.bincount(terms_of_postings - first, tfs, last - first), self.cf[first:last]),
                 "the counts of its terms do not fit their postings",
             )
             lengths += np.bincount(docs, tfs, self.documents).astype(np.int64)
@@ -223,48 +223,48 @@ class PostingLists:
 
 
 class JoinedLists:
-    """Inverted indexes of several leaves as that of their living documents; attributes are those of `PostingLists`.
+    """Inverted indexes of several leaves, joined over their living documents; attributes are those of `PostingLists`.
 
     Args:
         parts: Inverted index of each leaf.
         leaves: The leaves, with their deletions counted in `parts`.
 
     Attributes:
-        numbers: For each leaf the number of each term in its part, int32; -1 for none.
+        numbers: int32 for each leaf: the number of each term in its part; -1 for none.
     """
 
     def __init__(self, parts: Sequence[PostingLists], leaves: Sequence[Leaf]) -> None:
         self.parts, self.leaves = parts, leaves
-        self._df = [part.df.astype(np.int64) for part in parts]  # of one type, as the loop is compiled for one
+        self._df = [part.df.astype(np.int64) for part in parts]  # in the one type for which the loop is compiled
         self.lengths: NDArray[np.integer[Any]] = np.concatenate(
             [np.zeros(0, np.uint8), *(part.lengths[leaf.live] for part, leaf in zip(parts, leaves, strict=True))]
         )
         terms, numbers = union([part.terms for part in parts])
         df, cf = np.zeros(len(terms), dtype=np.int64), np.zeros(len(terms), dtype=np.int64)
-        for part, leaf, of_part in zip(parts, leaves, numbers, strict=True):
+        for part, leaf, part_numbers in zip(parts, leaves, numbers, strict=True):
             deletions = leaf.deletions
-            df[of_part] += part.df if deletions is None else deletions.subtracted(part.df, "df")
-            cf[of_part] += part.cf if deletions is None else deletions.subtracted(part.cf, "cf")
-        kept = np.flatnonzero(df)
-        self.terms = terms if len(kept) == len(terms) else terms.reordered(kept).ascending()
-        self.df: NDArray[np.integer[Any]] = df[kept]
-        self.cf: NDArray[np.integer[Any]] = cf[kept]
-        self.numbers = [_inverse(of_part, len(terms))[kept] for of_part in numbers]
-        self._number = lru_cache(TERMS)(Finder(self.terms))
+            df[part_numbers] += part.df if deletions is None else deletions.subtracted(part.df, "df")
+            cf[part_numbers] += part.cf if deletions is None else deletions.subtracted(part.cf, "cf")
+        used = np.flatnonzero(df)
+        self.terms = terms if len(used) == len(terms) else terms.reordered(used).ascending()
+        self.df: NDArray[np.integer[Any]] = df[used]
+        self.cf: NDArray[np.integer[Any]] = cf[used]
+        self.numbers = [_inverse(part_numbers, len(terms))[used] for part_numbers in numbers]
+        self._number = lru_cache(CACHED_TERMS)(Finder(self.terms))
 
     def term_number(self, term: str) -> int:
         """Position of a term in `terms`; -1 for an unknown one."""
         return self._number(term)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return the postings as `PostingLists.postings` does."""
+        """Return postings as `PostingLists.postings` does."""
         cursor = offsets_of(self.df[terms])
         ends = cursor[1:].copy()
         docs, tfs = np.empty(cursor[-1], dtype=np.int32), np.empty(cursor[-1], dtype=np.int32)
-        for part, leaf, of_part, of_union in zip(self.parts, self.leaves, self._df, self.numbers, strict=True):
-            numbers = of_union[terms]
+        for part, leaf, part_df, part_numbers in zip(self.parts, self.leaves, self._df, self.numbers, strict=True):
+            numbers = part_numbers[terms]
             part_postings = part.postings(numbers[numbers >= 0])
-            fit = append_postings(numbers, of_part, *part_postings, leaf.ordinals, cursor, docs, tfs)
+            fit = append_postings(numbers, part_df, *part_postings, leaf.ordinals, cursor, docs, tfs)
             if not fit:
                 break
         if not np.array_equal(cursor[:-1], ends):
@@ -279,17 +279,16 @@ def counted(leaf: Leaf, part: PostingLists) -> Leaf:
 
 
 def merge_lists(parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
-    """Write one inverted index of the living documents of `leaves`, the first with the ordinals from 0, in `folder`.
+    """Write one inverted index of the living documents of `leaves`, whose ordinals start at 0, in `folder`.
 
     `parts` are the inverted indexes of the leaves' documents: their own, or term weights. Returns the counts of terms, postings
     and tokens.
     """
-    live_leaves = [
+    counted_leaves = [
         leaf if part is leaf.segment.lists else counted(leaf, part) for leaf, part in zip(leaves, parts, strict=True)
     ]
-    lists = JoinedLists(parts, live_leaves)
-    postings = lambda first, last: lists.postings(np.arange(first, last))  # noqa: E731
-    return write_lists(folder, lists.terms, lists.df, lists.lengths, postings)
+    lists = JoinedLists(parts, counted_leaves)
+    return write_lists(folder, lists.terms, lists.df, lists.lengths, lambda first, last: lists.postings(np.arange(first, last)))
 
 
 class Postings(Component[PostingLists], name="postings"):

@@ -28,7 +28,7 @@ from .files import (
 )
 
 CACHE = DiskCache("indexes")
-FETCHED = ".fetched"  # folder of files before their checksums are verified
+FETCHED = ".fetched"  # folder of files whose checksums are not verified yet
 ATTEMPTS = 5  # to copy an index that changes meanwhile
 
 
@@ -45,7 +45,7 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
         progress: Called after each file.
 
     Raises:
-        InputError: Something is at the target already, or an address cannot be reached.
+        InputError: The target exists already, or an address cannot be reached.
         ParameterError: Both are addresses, or one directory is the other or inside of it.
         IndexFormatError: There is no index, or a damaged one.
     """
@@ -53,46 +53,46 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
     if source_address is not None and target_address is not None:
         raise ParameterError("copy needs a directory as source or target: copy to a directory first, and then to the address")
     if source_address is None and target_address is None:
-        _copy(Path(source), Path(target), overwrite, progress)
+        _copy_directory(Path(source), Path(target), overwrite, progress)
     elif target_address is not None:
-        _put(Path(source), target_address.rstrip("/"), overwrite, progress)
+        _upload(Path(source), target_address.rstrip("/"), overwrite, progress)
     elif source_address is not None:
         check_place(Path(target), overwrite, drop_vectors=False)
-        place = place_of(Path(target))
-        place.mkdir(parents=True, exist_ok=True)
-        with locked(place):
-            _fetch(source_address.rstrip("/"), place, progress)
+        folder = place_of(Path(target))
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder):
+            _download(source_address.rstrip("/"), folder, progress)
 
 
-def _copy(source: Path, target: Path, overwrite: bool, progress: ProgressCallback) -> None:
+def _copy_directory(source: Path, target: Path, overwrite: bool, progress: ProgressCallback) -> None:
     read_manifest(source)  # raises if there is no index
-    ours, theirs = source.resolve(), target.resolve()
-    if ours == theirs or ours in theirs.parents or theirs in ours.parents:
+    source_path, target_path = source.resolve(), target.resolve()
+    if source_path == target_path or source_path in target_path.parents or target_path in source_path.parents:
         raise ParameterError(f"{target} and {source} are one directory, or one is inside of the other; choose another place")
     if not _is_interrupted(target):
         check_place(target, overwrite, drop_vectors=True)  # vectors are copied from the source
-    _steadily(source, lambda: check_contents(source, read_manifest(source)))
+    _retry_if_changed(source, lambda: check_contents(source, read_manifest(source)))
     target.mkdir(parents=True, exist_ok=True)
     with locked(target):
-        _steadily(source, lambda: _fetch(str(ours), target, progress))
+        _retry_if_changed(source, lambda: _download(str(source_path), target, progress))
 
 
-def _steadily(source: Path, work: Callable[[], None]) -> None:
-    """Run `work`, and again if it failed while the index changed."""
-    for left in reversed(range(ATTEMPTS)):
-        before = (source / MANIFEST).read_bytes()
+def _retry_if_changed(source: Path, work: Callable[[], None]) -> None:
+    """Run `work`, and repeat it if it fails while the index changes."""
+    for attempt in range(1, ATTEMPTS + 1):
+        manifest = (source / MANIFEST).read_bytes()
         try:
             work()
         except (InputError, IndexFormatError):
-            if not left or (source / MANIFEST).read_bytes() == before:
+            if attempt == ATTEMPTS or (source / MANIFEST).read_bytes() == manifest:
                 raise
         else:
             return
 
 
-def _is_interrupted(place: Path) -> bool:
-    """Whether a directory holds an interrupted copy and nothing else."""
-    names = [entry.name for entry in place.iterdir()] if place.is_dir() and not (place / MANIFEST).exists() else []
+def _is_interrupted(folder: Path) -> bool:
+    """Whether a directory holds only an interrupted copy."""
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() and not (folder / MANIFEST).exists() else []
     segments = [name for name in names if SEGMENT_NAME.fullmatch(name)]
     return bool(segments) and all(name in segments or name.startswith(".") for name in names)
 
@@ -104,27 +104,28 @@ def local_copy(address: str) -> Path:
         InputError: The address cannot be reached.
         IndexFormatError: There is no index, or a damaged one; the message names the object.
     """
-    place = copies() / hash_text(address.rstrip("/"))[:16]
-    place.mkdir(parents=True, exist_ok=True)
-    with locked(place):
-        _fetch(address.rstrip("/"), place, silent)
-    CACHE.use(place)
+    folder = copies() / hash_text(address.rstrip("/"))[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        _download(address.rstrip("/"), folder, silent)
+    CACHE.use(folder)
     CACHE.trim()
-    return place
+    return folder
 
 
 def copies() -> Path:
-    """Cache folder for copies of indexes at addresses."""
+    """Return the cache folder for copies of indexes at addresses."""
     return CACHE.folder
 
 
-def _put(path: Path, address: str, overwrite: bool, progress: ProgressCallback) -> None:
+def _upload(path: Path, address: str, overwrite: bool, progress: ProgressCallback) -> None:
     manifest = read_manifest(path)
     check_contents(path, manifest)
-    existing = _listed(address)
+    existing = _list_files(address)
     if existing and not overwrite:
-        what = "is an index already; overwrite=True (--overwrite) replaces it"
-        raise InputError(f"{address} {what if MANIFEST in existing else 'holds other files; choose another place'}")
+        if MANIFEST in existing:
+            raise InputError(f"{address} is an index already; overwrite=True (--overwrite) replaces it")
+        raise InputError(f"{address} holds other files; choose another place")
     uploads = {}
     for segment in manifest["segments"]:
         files = [file for file in sorted((path / segment["name"]).rglob("*")) if file.is_file()]
@@ -140,40 +141,40 @@ def _put(path: Path, address: str, overwrite: bool, progress: ProgressCallback) 
             remove(f"{address}/{name}")
 
 
-def _fetch(address: str, place: Path, progress: ProgressCallback) -> None:
-    """Copy missing files; the manifest is put in place last."""
-    refuse_links(place)
-    draft = place / FETCHED
+def _download(address: str, folder: Path, progress: ProgressCallback) -> None:
+    """Copy the missing files of an index to a folder, the manifest last."""
+    refuse_links(folder)
+    draft = folder / FETCHED
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir()
     try:
-        manifest = _manifest(address, draft)
-        files = _listed(address)
+        manifest = _fetch_manifest(address, draft)
+        files = _list_files(address)
         from_directory = address_of(address) is None  # copies of addresses are opened often, so their content is not read
-        missing = list(_missing(place, manifest, changed if from_directory else wrong_size))
+        missing = list(_missing_files(folder, manifest, changed if from_directory else wrong_size))
         for number, (name, table) in enumerate(missing, 1):
             _fetch_file(f"{address}/{name}", draft / "file", table)
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            (draft / "file").replace(place / name)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (draft / "file").replace(folder / name)
             progress(Progress("copying", number, len(missing), 0.0, unit="files"))
         for segment in manifest["segments"]:
-            for name in _attachments(files, segment["name"]):
-                if not (_sound(place / name) if from_directory else (place / name).exists()):
-                    shutil.rmtree(place / name, ignore_errors=True)
+            for name in _encoded_folders(files, segment["name"]):
+                if not (_is_sound(folder / name) if from_directory else (folder / name).exists()):
+                    shutil.rmtree(folder / name, ignore_errors=True)
                     _fetch_folder(address, name, files, draft / "folder")
-                    (draft / "folder").rename(place / name)
-        (draft / MANIFEST).replace(place / MANIFEST)
+                    (draft / "folder").rename(folder / name)
+        (draft / MANIFEST).replace(folder / MANIFEST)
     except OSError as error:
-        raise FontesError(f"{place} cannot be written: {error.strerror or error}; nothing was changed") from error
+        raise FontesError(f"{folder} cannot be written: {error.strerror or error}; nothing was changed") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    remove_unnamed(place)
+    remove_unnamed(folder)
 
 
-def _manifest(address: str, draft: Path) -> dict[str, Any]:
+def _fetch_manifest(address: str, draft: Path) -> dict[str, Any]:
     remote_path = f"{address}/{MANIFEST}"
     try:
-        _get(remote_path, draft / MANIFEST)
+        _copy_file(remote_path, draft / MANIFEST)
     except InputError as error:
         if "there is no such" in str(error):
             raise IndexFormatError(f"{address} is not an index: it has no {MANIFEST}; fontes copy copies one there") from None
@@ -184,41 +185,41 @@ def _manifest(address: str, draft: Path) -> dict[str, Any]:
         raise IndexFormatError(str(error).replace(str(draft / MANIFEST), remote_path).replace(str(draft), address)) from None
 
 
-def _missing(
-    place: Path, manifest: dict[str, Any], problem_of: Callable[[Path, FileTable], str | None]
+def _missing_files(
+    root: Path, manifest: dict[str, Any], problem_of: Callable[[Path, FileTable], str | None]
 ) -> Iterator[tuple[str, FileTable]]:
-    for folder, files in folders(place, manifest):
+    for folder, files in folders(root, manifest):
         for name, facts in files.items():
             table = {name: facts}
             if problem_of(folder, table) is not None:
-                yield (folder / name).relative_to(place).as_posix(), {"file": facts}
+                yield (folder / name).relative_to(root).as_posix(), {"file": facts}
 
 
 def _fetch_file(address: str, path: Path, table: FileTable) -> None:
-    _get(address, path)
+    _copy_file(address, path)
     if wrong_size(path.parent, table) is not None or changed(path.parent, table) is not None:
         raise IndexFormatError(f"{address} is damaged: it differs from {MANIFEST}; copy the index there again (fontes copy)")
 
 
-def _attachments(files: dict[str, int], segment: str) -> list[str]:
-    ends = (f"{segment}/", f"/{META}")
-    names = [name.removesuffix(f"/{META}") for name in files if name.startswith(ends[0]) and name.endswith(ends[1])]
+def _encoded_folders(files: dict[str, int], segment: str) -> list[str]:
+    """Return the folders in a segment's folder that are artifacts, such as vectors."""
+    names = [name.removesuffix(f"/{META}") for name in files if name.startswith(f"{segment}/") and name.endswith(f"/{META}")]
     return [name for name in names if name.count("/") == 1]
 
 
-def _fetch_folder(address: str, folder: str, files: dict[str, int], place: Path) -> None:
-    place.mkdir()
+def _fetch_folder(address: str, folder: str, files: dict[str, int], target: Path) -> None:
+    target.mkdir()
     for name in files:
         if name.startswith(f"{folder}/") and "/" not in (inner := name.removeprefix(f"{folder}/")):
-            _get(f"{address}/{name}", place / inner)
+            _copy_file(f"{address}/{name}", target / inner)
     try:
-        check_folder(place)
+        check_folder(target)
     except IndexFormatError as error:
-        problem = str(error).replace(str(place), f"{address}/{folder}").partition(";")[0]
+        problem = str(error).replace(str(target), f"{address}/{folder}").partition(";")[0]
         raise IndexFormatError(f"{problem}; copy the index there again (fontes copy)") from None
 
 
-def _sound(folder: Path) -> bool:
+def _is_sound(folder: Path) -> bool:
     try:
         check_folder(folder)
     except (IndexFormatError, OSError):
@@ -226,7 +227,8 @@ def _sound(folder: Path) -> bool:
     return True
 
 
-def _get(address: str, path: Path) -> None:
+def _copy_file(address: str, path: Path) -> None:
+    """Copy the file at an address or a local path to `path`."""
     if address_of(address) is not None:
         fetch(address, path)
         return
@@ -236,7 +238,8 @@ def _get(address: str, path: Path) -> None:
         raise InputError(f"{address}: there is no such file or folder") from None
 
 
-def _listed(address: str) -> dict[str, int]:
+def _list_files(address: str) -> dict[str, int]:
+    """Return the size of each file below an address or directory, by relative path; empty if there is nothing."""
     if address_of(address) is None:
         files = [file for file in sorted(Path(address).rglob("*")) if file.is_file() and not file.is_symlink()]
         return {file.relative_to(address).as_posix(): file.stat().st_size for file in files}

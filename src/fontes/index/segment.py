@@ -43,17 +43,17 @@ class Deletions:
 
     @classmethod
     def of(cls, lists: PostingLists, dead: NDArray[np.bool_]) -> Deletions:
-        """Deletions of the `dead` documents, counted in their postings."""
+        """Return deletions of the `dead` documents, counted in their postings."""
         df, cf = lists.counted(dead)
         terms = np.flatnonzero(df)
         return cls(dead, smallest(terms), smallest(df[terms]), smallest(cf[terms]))
 
     @classmethod
     def read(cls, folder: Path, lists: PostingLists, counts: Mapping[str, Any]) -> Deletions:
-        """Read the files of `write` for a segment's inverted index; raise IndexFormatError if one is damaged or of another
-        segment.
+        """Read the files of `write` for a segment's inverted index.
 
-        `counts` are the expected numbers of deleted "documents", "postings" and "tokens".
+        `counts` are the expected numbers of deleted "documents", "postings" and "tokens". Raises IndexFormatError if a file is
+        damaged or of another segment.
         """
         arrays = Arrays(folder)
         dead = arrays.array("dead", "|b1", lists.documents)
@@ -66,8 +66,8 @@ class Deletions:
         arrays.check_sum("dead", dead, counts["documents"], "documents")
         arrays.check_sum("df", df, counts["postings"], "postings")
         arrays.check_sum("cf", cf, counts["tokens"], "tokens")
-        for name, array, of_segment in (("df", df, lists.df), ("cf", cf, lists.cf)):
-            if np.any(array > of_segment[terms]):
+        for name, array, segment_counts in (("df", df, lists.df), ("cf", cf, lists.cf)):
+            if np.any(array > segment_counts[terms]):
                 raise arrays.damaged(name, "it has counts above those of the segment")
         return cls(dead, terms, df, cf)
 
@@ -82,13 +82,13 @@ class Deletions:
         return int(np.count_nonzero(self.dead))
 
     def subtracted(self, counts: NDArray[np.integer[Any]], of: str) -> NDArray[np.int64]:
-        """The counts of the segment's terms, `of` "df" or "cf", over its living documents."""
-        left = counts.astype(np.int64)
-        left[self.terms] -= getattr(self, of)
-        return left
+        """Return the segment's counts, `of` "df" or "cf", over its living documents."""
+        live = counts.astype(np.int64)
+        live[self.terms] -= getattr(self, of)
+        return live
 
 
-KERNEL = ("postings", "text", "columns")  # components that every index of documents has
+BASE_COMPONENTS = ("postings", "text", "columns")  # components that every index of documents has
 
 
 class Segment:
@@ -97,7 +97,7 @@ class Segment:
     Args:
         folder: The folder.
         entry: Its entry in the manifest, with expected counts and files; None: the files in the folder.
-        texts: Whether it has the documents' texts; a segment from CIFF has none, and lengths from the file.
+        texts: Whether it has the documents' texts; a segment from a CIFF file has none, and the lengths of the file.
 
     Attributes:
         ids: Document ids, in order.
@@ -112,14 +112,14 @@ class Segment:
         self.folder, self.entry, self.has_texts = folder, entry or {}, texts
         self.ids: Strings = Arrays(folder).strings("doc_ids", self.entry.get("documents"), ordered=False)
         self.documents = len(self.ids)
-        others = [
+        extra = [
             name
             for name in file_names(self.entry.get("files") or [file.name for file in folder.iterdir()])
-            if name not in KERNEL
+            if name not in BASE_COMPONENTS
         ]
-        self.unknown = [name for name in others if name not in components]
+        self.unknown = [name for name in extra if name not in components]
         self.opened: dict[str, Any] = {}
-        for name in [*KERNEL, *others]:
+        for name in [*BASE_COMPONENTS, *extra]:
             if name not in self.unknown and (texts or name != "text"):
                 self.opened[name] = components[name].open(self)
 
@@ -147,31 +147,27 @@ class Segment:
         return columns
 
     def check_ids(self, dead: NDArray[np.bool_] | None) -> None:
-        """Raise IndexFormatError unless the ids are in order and those of living documents are unique.
+        """Raise IndexFormatError unless the ids are in order and the ids of living documents are unique.
 
         `dead` marks deleted documents; None: none is deleted.
         """
         order = self.ids.order.tolist()
         ids = list(zip(self.ids.take(self.ids.order), order, strict=True))
-        live = [doc_id for doc_id, place in ids if dead is None or not dead[place]]
+        live = [doc_id for doc_id, position in ids if dead is None or not dead[position]]
         if not all(a < b for a, b in pairwise(ids)):
             raise IndexFormatError(f"{self.folder} is damaged: its document ids are not in order; {REMEDY}")
         if not all(a != b for a, b in pairwise(live)):
             raise IndexFormatError(f"{self.folder} is damaged: a document id occurs twice; {REMEDY}")
 
-    def read(self, ids: Sequence[str], leaf_docs: Sequence[int]) -> list[Doc]:
-        """Return the documents at these positions, whose ids are `ids`; raise as `texts`, and if they are damaged."""
-        return self.texts.read(ids, leaf_docs)
-
     def docs(self, first: int, last: int) -> list[Doc]:
-        """Return the documents from one position up to another, deleted ones too."""
+        """Return documents from one position up to another, deleted ones too; raises as `texts`, or if they are damaged."""
         positions = range(first, last)
-        return self.read([self.ids[i] for i in positions], positions)
+        return self.texts.read([self.ids[i] for i in positions], positions)
 
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """A segment as one state of an index sees it.
+    """A segment as part of one state of an index.
 
     Args:
         segment: The segment.
@@ -223,7 +219,7 @@ class Leaf:
 
 
 def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Leaf, ...]:
-    """Consecutive leaves of segments, without those that have no living documents."""
+    """Return consecutive leaves of the segments that have living documents."""
     leaves: list[Leaf] = []
     for segment, deletions in segments:
         leaf = Leaf(segment, leaves[-1].first + leaves[-1].documents if leaves else 0, deletions)
@@ -235,9 +231,9 @@ def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Lea
 def located(
     leaves: Sequence[Leaf], docs: NDArray[np.integer[Any]]
 ) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.int64]]]:
-    """Yield for each leaf with some of these documents its number, their indices in `docs`, their positions in the segment.
+    """Locate documents, given as ordinals in the state of the leaves.
 
-    `docs` are ordinals in the state of the leaves.
+    Yields for each leaf that has any of them: its number, their indices in `docs`, their positions in the segment.
     """
     for number, leaf in enumerate(leaves):
         local = docs.astype(np.int64) - leaf.first

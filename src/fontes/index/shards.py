@@ -1,4 +1,4 @@
-"""Shards: splitting a segment into them, and the readable rest of an index with damaged ones."""
+"""Shards: splitting a segment into shards, and reading an index without its damaged shards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .segment import Deletions, Leaf, Segment
 
 
 def cut(segment: Segment, shards: int, folder: Path, *, progress: ProgressCallback) -> list[tuple[Path, dict[str, int]]]:
-    """Write a segment for each shard: consecutive documents, equally many in each shard or one fewer.
+    """Write a segment for each shard, of consecutive documents; the numbers of documents differ by one at most.
 
     Returns:
         The folder of each shard in `folder`, and its counts; shards without documents have no folder.
@@ -25,30 +25,32 @@ def cut(segment: Segment, shards: int, folder: Path, *, progress: ProgressCallba
     segments: list[tuple[Path, dict[str, int]]] = []
     edges = [segment.documents * shard // shards for shard in range(shards + 1)]
     for number, (first, last) in enumerate(pairwise(edges)):
-        place = folder / f"shard-{number}"
+        shard_folder = folder / f"shard-{number}"
         if first == last:
-            segments.append((place, {"documents": 0}))
+            segments.append((shard_folder, {"documents": 0}))
             continue
-        others = np.ones(segment.documents, dtype=np.bool_)
-        others[first:last] = False
-        place.mkdir()
-        leaf = Leaf(segment, 0, Deletions.of(segment.lists, others))
-        segments.append((place, merge_segments([leaf], place, progress)))
+        dead = np.ones(segment.documents, dtype=np.bool_)
+        dead[first:last] = False
+        shard_folder.mkdir()
+        leaf = Leaf(segment, 0, Deletions.of(segment.lists, dead))
+        segments.append((shard_folder, merge_segments([leaf], shard_folder, progress)))
     return segments
 
 
-def readable(path: Path, manifest: dict[str, Any], verify: bool, opens: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-    """Return the manifest of the shards that can be read; the index's own if all can.
+def readable(
+    path: Path, manifest: dict[str, Any], verify: bool, open_segment: Callable[[dict[str, Any]], Any]
+) -> dict[str, Any]:
+    """Return the manifest of the shards that can be read, which is the index's own manifest if all can.
 
     Args:
         path: The index.
         manifest: Its manifest.
         verify: Whether to read every file.
-        opens: Opens a segment, and raises if that is not possible.
+        open_segment: Opens the segment of an entry; raises IndexFormatError or OSError if it cannot be read.
 
     Returns:
-        The manifest; if shards are missing, with "missing", the facts of each, and under "committed" the fingerprint of the
-        whole.
+        The manifest. If shards are missing, "missing" describes each of them, and "committed" is the fingerprint of the
+        complete index.
 
     Raises:
         IndexFormatError: No shard can be read.
@@ -56,23 +58,23 @@ def readable(path: Path, manifest: dict[str, Any], verify: bool, opens: Callable
     facts = {key: value for key, value in manifest.items() if key not in ("fingerprint", "segments")}
     problems: dict[int, str] = {}
     for entry in manifest["segments"]:
-        alone = {**facts, "segments": [entry]}
+        single = {**facts, "segments": [entry]}
         try:
-            check_sizes(path, alone)
+            check_sizes(path, single)
             if verify:
-                check_contents(path, alone)
-            opens(entry)
+                check_contents(path, single)
+            open_segment(entry)
         except (IndexFormatError, OSError) as error:
             problems.setdefault(shard_of(entry), str(error))
     if not problems:
         return manifest
-    left = [entry for entry in manifest["segments"] if shard_of(entry) not in problems]
-    if not left:
+    remaining = [entry for entry in manifest["segments"] if shard_of(entry) not in problems]
+    if not remaining:
         raise IndexFormatError(next(iter(problems.values())))
     sizes = dict.fromkeys(sorted(problems), 0)
     for entry in manifest["segments"]:
         if shard_of(entry) in sizes:
             sizes[shard_of(entry)] += entry["documents"] - (entry["deleted"]["documents"] if entry["deleted"] else 0)
     missing = [{"shard": shard, "documents": size, "problem": problems[shard]} for shard, size in sizes.items()]
-    whole = complete({**facts, "missing": list(sizes), "committed": manifest["fingerprint"]}, left)
-    return {**whole, "missing": missing}  # the fingerprint covers the numbers of the missing shards alone
+    remaining_manifest = complete({**facts, "missing": list(sizes), "committed": manifest["fingerprint"]}, remaining)
+    return {**remaining_manifest, "missing": missing}  # the fingerprint covers the numbers of the missing shards alone

@@ -1,4 +1,4 @@
-"""State of an index: its segments as one, over the living documents."""
+"""State of an index: its segments, joined over the living documents."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ if TYPE_CHECKING:
 
 
 class Searchers(Protocol):
-    """Holders of the shards of an index, which search them on its behalf."""
+    """Processes that hold the shards of an index and search them."""
 
     def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: ProgressCallback) -> Run:
-        """Merge the best documents of all shards, from a stage's method called with these arguments on each."""
+        """Call a stage's method with these arguments on each shard, and merge the best documents of all shards."""
         ...
 
 
@@ -80,7 +80,7 @@ class State:
         fields: The indexed fields of each document.
         scale: Factor of the stored term weights; None for an index of texts.
         schema: Metadata columns and their types.
-        ciff: Header of the CIFF file that the index was made from; None for an index of documents.
+        ciff: Header of the CIFF file from which the index was made; None for an index of documents.
         fingerprint: SHA-256 of the state's content.
         leaves: Segments with documents.
         actors: Processes that hold and search the shards; None if this process does.
@@ -91,8 +91,8 @@ class State:
         IndexFormatError: A file is missing or damaged.
     """
 
-    def __init__(self, path: Path, manifest: dict[str, Any], analyzer: Analyzer, before: State | None = None) -> None:
-        """Use `Index.open`; `before` is an older state whose open segments are shared."""
+    def __init__(self, path: Path, manifest: dict[str, Any], analyzer: Analyzer, older: State | None = None) -> None:
+        """Use `Index.open`; `older` is an older state whose open segments are shared."""
         self.path = path
         self.manifest = manifest
         self.analyzer = analyzer
@@ -100,12 +100,12 @@ class State:
         self.scale: float | None = manifest["scale"]
         self.schema = Schema.read(manifest["columns"])
         self.fingerprint: str = manifest["fingerprint"]
-        opened = {} if before is None else {leaf.segment.folder: leaf.segment for leaf in before.leaves}
+        opened = {} if older is None else {leaf.segment.folder: leaf.segment for leaf in older.leaves}
         self.ciff: dict[str, Any] | None = manifest.get("ciff")
-        segments = [_opened(path, opened, manifest, entry) for entry in manifest["segments"]]
+        segments = [_open_segment(path, opened, manifest, entry) for entry in manifest["segments"]]
         self.leaves: tuple[Leaf, ...] = leaves_of(segments)
         self.vectors = VectorStore(path, self.leaves)
-        self.actors: Searchers | None = None if before is None else before.actors
+        self.actors: Searchers | None = None if older is None else older.actors
         self.missing: list[dict[str, Any]] = manifest.get("missing", [])
         self._partial = False
 
@@ -114,7 +114,7 @@ class State:
         cls,
         path: Path,
         analyzer_of: Callable[[dict[str, Any]], Analyzer],
-        before: State | None = None,
+        older: State | None = None,
         *,
         partial: bool = False,
         verify: bool = False,
@@ -124,7 +124,7 @@ class State:
         Args:
             path: The directory.
             analyzer_of: Makes the analyzer that a manifest names.
-            before: An older state whose open segments are shared.
+            older: An older state whose open segments are shared.
             partial: Leave out shards that cannot be read.
             verify: Read every file first.
 
@@ -132,21 +132,21 @@ class State:
             IndexFormatError: The index is absent, damaged, or of another format version.
         """
         while True:
-            seen = manifest_file(path)
+            file_id = manifest_file(path)
             manifest = read_manifest(path)
             try:
                 if partial:
-                    manifest = readable(path, manifest, verify, functools.partial(_opened, path, {}, manifest))
+                    manifest = readable(path, manifest, verify, functools.partial(_open_segment, path, {}, manifest))
                 else:
                     check_sizes(path, manifest)
-                reader = cls(path, manifest, analyzer_of(manifest), before)
-                reader._partial = partial
+                state = cls(path, manifest, analyzer_of(manifest), older)
+                state._partial = partial
                 if verify and not partial:
-                    reader.check()
-                return reader
+                    state.check()
+                return state
             except (IndexFormatError, FileNotFoundError):
-                # Another process may have replaced the manifest between two files, perhaps by an equal one: try again.
-                if manifest_file(path) == seen:
+                # Another process may have replaced the manifest meanwhile, perhaps by an equal one: try again.
+                if manifest_file(path) == file_id:
                     raise
 
     def refreshed(self) -> State:
@@ -295,13 +295,13 @@ class State:
         return POSITIONS.join(self.leaves, [POSITIONS.of(leaf.segment) for leaf in self.leaves], {"postings": self._own_lists})
 
     def _has(self, component: str) -> bool:
-        """Whether all documents have a component that is built with them."""
+        """Whether all documents have a component that was built with them."""
         return component in self.manifest.get("components", ()) and all(
             component in leaf.segment.opened for leaf in self.leaves
         )
 
     def term_number(self, term: str) -> int:
-        """Position of a term in `terms`; -1 for an unknown one."""
+        """Position of a term in `terms`; -1 for an unknown term."""
         return self._lists.term_number(term)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -318,15 +318,15 @@ class State:
         return self.documents(ids, [self.ordinal(doc_id) for doc_id in ids])
 
     def documents(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
-        """Return the documents with these ordinals, whose ids are `ids`."""
+        """Return the documents with these ids and ordinals."""
         firsts = [leaf.first for leaf in self.leaves]
-        of_leaf = np.searchsorted(firsts, np.asarray(ordinals, dtype=np.int64), side="right") - 1
+        leaf_numbers = np.searchsorted(firsts, np.asarray(ordinals, dtype=np.int64), side="right") - 1
         docs: list[Doc] = [None] * len(ids)  # type: ignore[list-item]
-        for number in sorted(set(of_leaf.tolist())):  # numpy.unique would load numpy.ma
-            leaf, leaf_rows = self.leaves[number], np.flatnonzero(of_leaf == number).tolist()
+        for leaf_number in sorted(set(leaf_numbers.tolist())):  # numpy.unique would load numpy.ma
+            leaf, leaf_rows = self.leaves[leaf_number], np.flatnonzero(leaf_numbers == leaf_number).tolist()
             leaf_docs = leaf.live[np.asarray([ordinals[i] for i in leaf_rows]) - leaf.first] if leaf.dead is not None else None
             segment_docs = [ordinals[i] - leaf.first for i in leaf_rows] if leaf_docs is None else leaf_docs.tolist()
-            for i, doc in zip(leaf_rows, leaf.segment.read([ids[i] for i in leaf_rows], segment_docs), strict=True):
+            for i, doc in zip(leaf_rows, leaf.segment.texts.read([ids[i] for i in leaf_rows], segment_docs), strict=True):
                 docs[i] = doc
         return docs
 
@@ -384,7 +384,8 @@ class State:
         """Read every file.
 
         Args:
-            deep: Compare postings with counts, lengths and deletions, norms with vectors; check the order of ids and terms.
+            deep: Also compare postings with counts, lengths and deletions, and norms with vectors; check the order of ids and
+                terms.
 
         Raises:
             IndexFormatError: A file has changed, or the parts do not fit together.
@@ -455,7 +456,7 @@ class State:
         return facets_of(self, np.arange(len(self)) if docs is None else docs, columns, bins)
 
     def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
-        """Vectors of the documents by `encoder`, the most exact ones where `dtype` is None.
+        """Return the vectors of the documents by `encoder`, the most exact ones if `dtype` is None.
 
         Raises:
             ParameterError: There are none.
@@ -464,7 +465,7 @@ class State:
         return self.vectors.of(VECTORS, encoder, dtype)
 
     def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
-        """Term weights of the documents by a learned sparse encoder.
+        """Return the term weights of the documents by a learned sparse encoder.
 
         Raises:
             ParameterError: There are none.
@@ -490,21 +491,21 @@ class State:
         write(path, ciff_messages(self, description))
 
     def snippet(self, query: str | Topic, doc: Doc) -> Snippet:
-        """Passage of a document's text that fits a query best, with its matches."""
+        """Return the passage of a document's text that fits a query best, with its matches."""
         return self.snippets([(query, doc)])[0]
 
     def snippets(self, pairs: Sequence[tuple[str | Topic, Doc]]) -> list[Snippet]:
-        """Snippets of several (query, document) pairs, much faster than one at a time.
+        """Return snippets of several (query, document) pairs, much faster than one at a time.
 
-        For a topic with a structured query they match its clauses, for others its text.
+        Snippets match the clauses of a topic's structured query, otherwise its text.
         """
         analyzer = self.analyzer
         plain = [(query if isinstance(query, str) else query.text, doc) for query, doc in pairs if not _clauses(query)]
         queries = list(dict.fromkeys(query for query, _ in plain))
         terms = dict(zip(queries, map(frozenset, analyzer.many(queries)), strict=True))
-        of_plain = iter(snippets(analyzer, [(doc.text, terms[query]) for query, doc in plain]))
+        plain_snippets = iter(snippets(analyzer, [(doc.text, terms[query]) for query, doc in plain]))
         return [
-            clause_snippet(analyzer, doc.text, clauses) if (clauses := _clauses(query)) else next(of_plain)
+            clause_snippet(analyzer, doc.text, clauses) if (clauses := _clauses(query)) else next(plain_snippets)
             for query, doc in pairs
         ]
 
@@ -531,7 +532,9 @@ class State:
 
     def count(self, name: str) -> int:
         """Sum of a count over the segments, without deleted documents."""
-        return sum(s[name] - (s["deleted"][name] if s["deleted"] else 0) for s in self.manifest["segments"])
+        return sum(
+            segment[name] - (segment["deleted"][name] if segment["deleted"] else 0) for segment in self.manifest["segments"]
+        )
 
     def __len__(self) -> int:
         return sum(leaf.documents for leaf in self.leaves)
@@ -543,25 +546,25 @@ class State:
         return f"State('{self.path}', {len(self)} documents)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened_again, (self.path.absolute(), self.analyzer)
+        return _reopen, (self.path.absolute(), self.analyzer)
 
 
 def _clauses(query: str | Topic) -> tuple[Clause, ...]:
     return () if isinstance(query, str) or query.query is None else tuple(query.query.scored)
 
 
-def _opened_again(path: Path, analyzer: Analyzer) -> State:
+def _reopen(path: Path, analyzer: Analyzer) -> State:
     """Open the newest state of an index, in another process."""
     return State.newest(path, lambda manifest: analyzer)
 
 
-def _opened(
-    path: Path, before: dict[Path, Segment], manifest: dict[str, Any], entry: dict[str, Any]
+def _open_segment(
+    path: Path, open_segments: dict[Path, Segment], manifest: dict[str, Any], entry: dict[str, Any]
 ) -> tuple[Segment, Deletions | None]:
     """Open a segment of a manifest with its deletions; an older state's open segment is shared."""
     folder, deleted = path / entry["name"], entry["deleted"]
     try:
-        segment = before.get(folder) or Segment(folder, entry, texts=manifest.get("ciff") is None)
+        segment = open_segments.get(folder) or Segment(folder, entry, texts=manifest.get("ciff") is None)
         return segment, None if deleted is None else Deletions.read(folder / deleted["name"], segment.lists, deleted)
     except IndexFormatError as error:
         if "shards" not in manifest:
@@ -570,7 +573,7 @@ def _opened(
 
 
 def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Analyzer:
-    """Return the analyzer of the manifest, or the equal one of the argument."""
+    """Return the analyzer in the manifest, or `analyzer` if it equals that one; raise ParameterError if it does not."""
     try:
         stored = Analyzer.from_dict(manifest["analyzer"])
     except ParameterError as error:
@@ -582,7 +585,7 @@ def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Anal
             return stored.with_tokenizer(analyzer)
         except ParameterError as error:
             raise ParameterError(f"{path} was made with another analyzer: {error}; {ANALYZER}") from error
-    named = Analyzer.of(analyzer)
-    if {**named.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
+    requested = Analyzer.of(analyzer)
+    if {**requested.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
         raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
-    return named
+    return requested

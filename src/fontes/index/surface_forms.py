@@ -1,7 +1,7 @@
 """Surface forms: the words of documents before stemming and stop-word removal, with their frequencies.
 
-They are counted in the stored texts at first use. Those of a large segment are cached in `words/` in the user's cache, by the
-hashes of its files, so that after additions only the new segments are read.
+They are counted in the stored texts at first use. The forms of a large segment are stored in `words/` in the user's cache, by
+the hashes of its files, so that after additions only new segments are read.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from .segment import Segment
     from .state import State
 
-SAMPLE = 1 << 27  # bytes of a segment's stored texts that are read; of a larger one every second, third … block
+SAMPLE = 1 << 27  # maximum bytes of a segment's texts of which every block is read; of larger ones every second, third … block
 PIECE = 1 << 22  # bytes analysed at a time
 DOCUMENTS = 1000  # documents decoded at a time, if metadata are indexed
-KEPT = 1 << 22  # minimum bytes of texts for caching forms on disk
+MIN_CACHED_BYTES = 1 << 22  # minimum bytes of a segment's texts for its forms to be cached on disk
 CACHE = DiskCache("words", 1 << 30)
 KIND = ArtifactKind("fontes-words", 1, "words", "they are counted again when they are needed")
 
@@ -45,86 +45,87 @@ class SurfaceForms:
 
     Args:
         words: The words, ascending.
-        counts: int64; occurrences of each.
-        terms: int32; number of each word's index term, -1 for a word without one, such as a stop word.
+        counts: int64; occurrences of each word.
+        terms: int32; number of each word's index term; -1 for a word without one, such as a stop word.
     """
 
     words: Strings
     counts: NDArray[np.int64]
     terms: NDArray[np.int32]
 
-    def where(self, kept: NDArray[np.bool_]) -> SurfaceForms:
+    def where(self, mask: NDArray[np.bool_]) -> SurfaceForms:
         """Return the forms at which the mask is true."""
-        indices = np.flatnonzero(kept)
+        indices = np.flatnonzero(mask)
         return SurfaceForms(self.words.reordered(indices).ascending(), self.counts[indices], self.terms[indices])
 
 
 def is_gram(analyzer: Analyzer) -> bool:
-    """Whether no term is a whole word: n-grams of characters, or of several words alone."""
+    """Whether no term is a whole word: terms are n-grams of characters, or of at least two words."""
     return analyzer.chars is not None or analyzer.words[0] > 1
 
 
 def unstemmed(analyzer: Analyzer) -> Analyzer:
-    """The analyzer whose terms are surface forms: its own tokens if its tokenizer is of another package."""
+    """Return the analyzer whose terms are surface forms: without n-grams, stemming and stop words."""
     return replace(analyzer, words=(1, 1), chars=None, stemmer="", stopwords=())
 
 
 def whole_words(analyzer: Analyzer) -> Analyzer:
-    """The analyzer without n-grams."""
+    """Return the analyzer without n-grams."""
     return replace(analyzer, words=(1, 1), chars=None)
 
 
 def surface_forms(state: State) -> SurfaceForms:
-    """Surface forms of the terms of a state's living documents; its terms, where these are words, or it has no texts."""
+    """Return the surface forms in a state; these are its terms if terms are words already, or if it has no texts."""
     analyzer = state.analyzer
     is_stemmed = analyzer.stemmer or is_gram(analyzer)
     if not is_stemmed or analyzer.tokenizer not in TOKENIZERS or not state.has_texts or state.scale is not None:
         forms = SurfaceForms(state.terms, state.cf.astype(np.int64), np.arange(len(state.terms), dtype=np.int32))
         return forms if analyzer.words == (1, 1) else forms.where(_without_blanks(state.terms))
-    parts = [_FORMS.of(leaf.segment).get("", functools.partial(_forms, leaf.segment, state)) for leaf in state.leaves]
+    parts = [_FORMS.of(leaf.segment).get("", functools.partial(_segment_forms, leaf.segment, state)) for leaf in state.leaves]
     words, indices = union([part.words for part in parts])
     counts, terms = np.zeros(len(words), dtype=np.int64), np.full(len(words), -1, dtype=np.int32)
-    for leaf, part, of_part in zip(state.leaves, parts, indices, strict=True):
-        counts[of_part] += part.counts
-        numbers = np.append(located(leaf.segment.lists.terms, state.terms), -1).astype(np.int32)  # -1 is its last
-        terms[of_part] = np.maximum(terms[of_part], numbers[part.terms])
+    for leaf, part, part_numbers in zip(state.leaves, parts, indices, strict=True):
+        counts[part_numbers] += part.counts
+        # The index -1, of a form without a term, selects the appended -1.
+        numbers = np.append(located(leaf.segment.lists.terms, state.terms), -1).astype(np.int32)
+        terms[part_numbers] = np.maximum(terms[part_numbers], numbers[part.terms])
     forms = SurfaceForms(words, counts, terms)
     return forms if is_gram(analyzer) else forms.where(terms >= 0)
 
 
 def _without_blanks(terms: Strings) -> NDArray[np.bool_]:
     blanks = offsets_of(terms.blob == ord(" "))
-    none: NDArray[np.bool_] = blanks[terms.offsets[1:]] == blanks[terms.offsets[:-1]]
-    return none
+    without: NDArray[np.bool_] = blanks[terms.offsets[1:]] == blanks[terms.offsets[:-1]]
+    return without
 
 
 _FORMS: Attached[Segment, Cached[str, SurfaceForms]] = Attached("surface_forms", lambda segment: Cached(1))
 
 
-def _forms(segment: Segment, state: State) -> SurfaceForms:
+def _segment_forms(segment: Segment, state: State) -> SurfaceForms:
     size = segment.texts.size
-    if size < KEPT:
-        return _counted(segment, state)
+    if size < MIN_CACHED_BYTES:
+        return _count_forms(segment, state)
     manifest = {name: state.manifest[name] for name in ("analyzer", "fields")}
     folder = CACHE.folder / hash_json([segment.entry["files"], manifest, SAMPLE])[:32]
     with contextlib.suppress(IndexFormatError):
-        return _stored(folder, len(segment.lists.terms))
-    forms = _counted(segment, state)
+        return _read_forms(folder, len(segment.lists.terms))
+    forms = _count_forms(segment, state)
     if state.is_sound:
         with contextlib.suppress(OSError):
-            CACHE.put(folder, KIND, {}, lambda draft: _write(forms, draft))
+            CACHE.put(folder, KIND, {}, lambda draft: _write_forms(forms, draft))
     return forms
 
 
-def _write(forms: SurfaceForms, folder: Path) -> None:
+def _write_forms(forms: SurfaceForms, folder: Path) -> None:
     write_array(folder, "words.bytes", forms.words.blob)
     write_array(folder, "words.bounds", smallest(forms.words.offsets))
     write_array(folder, "counts", smallest(forms.counts))
     write_array(folder, "terms", smallest(forms.terms + 1))
 
 
-def _stored(folder: Path, terms: int) -> SurfaceForms:
-    """Forms of a folder in the cache. Raises IndexFormatError if they are missing or damaged."""
+def _read_forms(folder: Path, terms: int) -> SurfaceForms:
+    """Read the forms in a folder of the cache. Raises IndexFormatError if they are missing or damaged."""
     artifact = Artifact(folder, KIND)
     artifact.check()
     CACHE.use(folder)
@@ -134,8 +135,8 @@ def _stored(folder: Path, terms: int) -> SurfaceForms:
     return SurfaceForms(words, counts.astype(np.int64), numbers.astype(np.int32) - 1)
 
 
-def _counted(segment: Segment, state: State) -> SurfaceForms:
-    """Forms of a segment, deleted documents too, with the numbers of its own terms."""
+def _count_forms(segment: Segment, state: State) -> SurfaceForms:
+    """Count the forms of a segment, including deleted documents, with the numbers of the segment's terms."""
     vocabulary = unstemmed(state.analyzer).vocabulary()
     step = max(1, -(-segment.texts.size // SAMPLE))
     counts = np.zeros(0, dtype=np.int64)
@@ -150,12 +151,12 @@ def _counted(segment: Segment, state: State) -> SurfaceForms:
 
 
 def _term_numbers(words: Strings, analyzer: Analyzer, terms: Strings) -> NDArray[np.int32]:
-    """Number of each word's term; -1 for a word without one or with several."""
+    """Return the number of each word's term; -1 for a word with no term or several."""
     vocabulary = replace(whole_words(analyzer), tokenizer="whitespace").vocabulary()
     numbers, bounds = vocabulary.encode_table(np.frombuffer(words.blob.tobytes(), dtype=np.uint8), words.offsets)
-    of_vocabulary = np.append(located(vocabulary.table(), terms), -1)
+    vocabulary_terms = np.append(located(vocabulary.table(), terms), -1)
     firsts = np.append(numbers, np.int32(len(vocabulary)))[bounds[:-1]]
-    return np.where(np.diff(bounds) == 1, of_vocabulary[firsts], -1).astype(np.int32)
+    return np.where(np.diff(bounds) == 1, vocabulary_terms[firsts], -1).astype(np.int32)
 
 
 def _contents(segment: Segment, fields: Sequence[str], step: int) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
@@ -171,14 +172,14 @@ def _contents(segment: Segment, fields: Sequence[str], step: int) -> Iterator[tu
     for number, (_, block) in enumerate(segment.texts.blocks()):
         if number % step:
             continue
-        kept_sizes = np.where(indexed, block.sizes, 0).ravel().astype(np.int64)
-        parts.append(np.frombuffer(block.load(), dtype=np.uint8)[np.repeat(kept_sizes > 0, block.sizes.ravel())].tobytes())
-        sizes.append(kept_sizes)
+        indexed_sizes = np.where(indexed, block.sizes, 0).ravel().astype(np.int64)
+        parts.append(np.frombuffer(block.load(), dtype=np.uint8)[np.repeat(indexed_sizes > 0, block.sizes.ravel())].tobytes())
+        sizes.append(indexed_sizes)
         if sum(map(len, parts)) >= PIECE:
-            yield _batch(parts, sizes)
+            yield _joined(parts, sizes)
             parts, sizes = [], []
-    yield _batch(parts, sizes)
+    yield _joined(parts, sizes)
 
 
-def _batch(parts: list[bytes], sizes: list[NDArray[np.int64]]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _joined(parts: list[bytes], sizes: list[NDArray[np.int64]]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return np.frombuffer(b"".join(parts), dtype=np.uint8), offsets_of(np.concatenate([np.zeros(0, np.int64), *sizes]))

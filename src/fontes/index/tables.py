@@ -1,4 +1,4 @@
-"""Tables of strings: joined, united and searched by compiled loops; and the table of document ids of a build."""
+"""Tables of strings: joined, united and searched by compiled loops; and the writer of a build's document ids."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ from ..storage.compiled import inner, is_loaded, kernel
 Numbers = NDArray[np.int32]
 
 PIECE = 1 << 16  # numbers written to a temporary file at a time
+SORTING = 64  # bytes of memory of an id while ids are sorted, besides its own
 
 
 def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
-    """Return the union of ascending tables, each without repetitions: its strings, ascending, and for each table their
-    positions.
+    """Return the union of ascending tables, each without repetitions.
+
+    Returns:
+        The strings, ascending; and for each table the positions of its strings among them.
     """
     pool = [(len(table), i, table, [i]) for i, table in enumerate(tables)]
     maps: list[Numbers] = [np.arange(len(table), dtype=np.int32) for table in tables]
-    heapq.heapify(pool)  # the two shortest first, so that the strings of a long one are seen once
+    heapq.heapify(pool)  # the two shortest tables first, so that a long table is read once
     while len(pool) > 1:
-        (_, first, one, left), (_, _, other, right) = heapq.heappop(pool), heapq.heappop(pool)
-        blob, offsets, one_to, other_to = _union(*arrays_of(one), *arrays_of(other))
-        for side, to in ((left, one_to), (right, other_to)):
-            for i in side:
-                maps[i] = to[maps[i]]
+        (_, number, first_table, first_members), (_, _, second_table, second_members) = heapq.heappop(pool), heapq.heappop(pool)
+        blob, offsets, first_map, second_map = _union(*arrays_of(first_table), *arrays_of(second_table))
+        for members, mapping in ((first_members, first_map), (second_members, second_map)):
+            for i in members:
+                maps[i] = mapping[maps[i]]
         table = Strings(blob, offsets).ascending()
-        heapq.heappush(pool, (len(table), first, table, left + right))
+        heapq.heappush(pool, (len(table), number, table, first_members + second_members))
     return (pool[0][2] if pool else Strings.of([]).ascending()), maps
 
 
@@ -42,7 +45,7 @@ def join_tables(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) 
     """Concatenate the strings of tables at the positions in `live`, ascending (None: all); merge the tables' orders."""
     if len(tables) == 1 and live[0] is None:
         return tables[0]
-    parts = [table if indices is None else _taken(table, indices) for table, indices in zip(tables, live, strict=True)]
+    parts = [table if indices is None else _select(table, indices) for table, indices in zip(tables, live, strict=True)]
     firsts = offsets_of([len(part) for part in parts]).tolist()
     orders = [part.order + np.uint32(first) for part, first in zip(parts, firsts, strict=False)]
     table = concatenate_tables(parts)
@@ -64,18 +67,18 @@ def merged_orders(
         blob: Bytes of the strings.
         offsets: Offset of each string.
         orders: For each part the positions of its strings in ascending order of the strings, equal ones by position.
-        spool: Prefix of the names of temporary files; None: in memory.
+        spool: Path prefix of temporary files; None works in memory.
     """
     pool = [(len(order), i, order) for i, order in enumerate(orders)]
     heapq.heapify(pool)
-    number = 0
+    merges = 0
     while len(pool) > 1:
-        (_, first, one), (_, second, other) = heapq.heappop(pool), heapq.heappop(pool)
-        size, number = len(one) + len(other), number + 1
-        path = None if spool is None else spool.with_name(f"{spool.name}{number}")
-        merged = np.empty(size, np.uint32) if path is None else _spool(path, np.uint32, size)
-        _merge_orders(fixed(blob), fixed(offsets), fixed(one), fixed(other), merged.view(np.ndarray))
-        heapq.heappush(pool, (size, min(first, second), merged))
+        (_, first_number, first_order), (_, second_number, second_order) = heapq.heappop(pool), heapq.heappop(pool)
+        size, merges = len(first_order) + len(second_order), merges + 1
+        path = None if spool is None else spool.with_name(f"{spool.name}{merges}")
+        merged = np.empty(size, np.uint32) if path is None else _map_zeros(path, np.uint32, size)
+        _merge_orders(fixed(blob), fixed(offsets), fixed(first_order), fixed(second_order), merged.view(np.ndarray))
+        heapq.heappush(pool, (size, min(first_number, second_number), merged))
     return pool[0][2] if pool else np.zeros(0, dtype=np.uint32)
 
 
@@ -106,22 +109,22 @@ class Finder:
 
 
 def finding_arrays(table: Strings) -> tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[Any]]:
-    """The heads, bytes and offsets of an ascending table, for `position`."""
+    """Return the heads, bytes and offsets of an ascending table, for `position`."""
     blob, offsets = fixed(table.blob), table.offsets
     narrow = np.uint32 if len(blob) < 1 << 32 else np.int64  # two versions of the loop at most
     return _heads(blob, offsets), blob, fixed(offsets.astype(narrow, copy=False))
 
 
 def _heads(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint64]:
-    """The first eight bytes of every HEAD-th string as a number, shorter ones followed by zeros."""
+    """The first eight bytes of every HEAD-th string as a number; shorter strings are padded with zeros."""
     starts, ends = offsets[:-1:HEAD].astype(np.int64), offsets[1::HEAD].astype(np.int64)
     positions = starts[:, None] + np.arange(8)
     letters = np.where(positions < ends[:, None], blob.take(positions, mode="clip"), 0).astype(np.uint8)
     return fixed(letters.view(">u8")[:, 0].astype(np.uint64))
 
 
-def _taken(table: Strings, indices: NDArray[Any]) -> Strings:
-    """The strings of a table at ascending positions, with their order."""
+def _select(table: Strings, indices: NDArray[Any]) -> Strings:
+    """Select the strings at ascending positions, with their order."""
     number = np.full(len(table), -1, dtype=np.int64)
     number[indices] = np.arange(len(indices))
     order = number[table.order]
@@ -130,18 +133,18 @@ def _taken(table: Strings, indices: NDArray[Any]) -> Strings:
 
 
 def arrays_of(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Bytes and offsets of a table, for compiled loops."""
+    """Return the bytes and offsets of a table, for compiled loops."""
     return fixed(table.blob), fixed(table.offsets.astype(np.int64))
 
 
 @inner()
-def compared(one: Any, start: Any, end: Any, other: Any, begin: Any, finish: Any) -> int:
-    """Return a number below, equal to or above 0 if one[start:end] is before, equal to or after other[begin:finish]."""
-    common = min(end - start, finish - begin)
+def compared(first: Any, first_start: Any, first_end: Any, second: Any, second_start: Any, second_end: Any) -> int:
+    """Return -1, 0 or 1 if first[first_start:first_end] is before, equal to or after second[second_start:second_end]."""
+    common = min(first_end - first_start, second_end - second_start)
     for i in range(common):
-        if one[start + i] != other[begin + i]:
-            return -1 if one[start + i] < other[begin + i] else 1
-    return int(np.sign((end - start) - (finish - begin)))
+        if first[first_start + i] != second[second_start + i]:
+            return -1 if first[first_start + i] < second[second_start + i] else 1
+    return int(np.sign((first_end - first_start) - (second_end - second_start)))
 
 
 @inner()
@@ -161,8 +164,8 @@ def _position(heads: Any, blob: Any, offsets: Any, string: Any) -> int:
 def position(heads: Any, blob: Any, offsets: Any, text: Any, start: int, end: int) -> int:
     """Return the position of text[start:end] in an ascending table with these `heads`; -1 for none."""
     head = np.uint64(0)
-    for at in range(start, start + 8):
-        head = head << np.uint64(8) | np.uint64(text[at] if at < end else 0)
+    for i in range(start, start + 8):
+        head = head << np.uint64(8) | np.uint64(text[i] if i < end else 0)
     low, high = 0, len(heads)
     while low < high:
         middle = (low + high) // 2
@@ -190,13 +193,13 @@ def position(heads: Any, blob: Any, offsets: Any, text: Any, start: int, end: in
     return -1
 
 
-@kernel(steps=lambda one, one_bounds, other, other_bounds: 8 * (len(one_bounds) + len(other_bounds)))
-def _union(one: Any, one_bounds: Any, other: Any, other_bounds: Any) -> Any:
-    """Unite two ascending tables: the bytes and bounds of the union, and the indices in it of the strings of each."""
-    n, m = len(one_bounds) - 1, len(other_bounds) - 1
-    blob = np.empty(len(one) + len(other), dtype=np.uint8)
+@kernel(steps=lambda first, first_bounds, second, second_bounds: 8 * (len(first_bounds) + len(second_bounds)))
+def _union(first: Any, first_bounds: Any, second: Any, second_bounds: Any) -> Any:
+    """Unite two ascending tables; return the bytes and bounds of the union, and the position in it of each table's strings."""
+    n, m = len(first_bounds) - 1, len(second_bounds) - 1
+    blob = np.empty(len(first) + len(second), dtype=np.uint8)
     bounds = np.zeros(n + m + 1, dtype=np.int64)
-    one_to, other_to = np.empty(n, dtype=np.int32), np.empty(m, dtype=np.int32)
+    first_map, second_map = np.empty(n, dtype=np.int32), np.empty(m, dtype=np.int32)
     i, j, count = 0, 0, 0
     while i < n or j < m:
         if j == m:
@@ -204,36 +207,36 @@ def _union(one: Any, one_bounds: Any, other: Any, other_bounds: Any) -> Any:
         elif i == n:
             side = 1
         else:
-            side = compared(one, one_bounds[i], one_bounds[i + 1], other, other_bounds[j], other_bounds[j + 1])
+            side = compared(first, first_bounds[i], first_bounds[i + 1], second, second_bounds[j], second_bounds[j + 1])
         if side <= 0:
-            bounds[count + 1] = copied(one, one_bounds[i], one_bounds[i + 1], blob, bounds[count])
-            one_to[i] = count
+            bounds[count + 1] = copied(first, first_bounds[i], first_bounds[i + 1], blob, bounds[count])
+            first_map[i] = count
             i += 1
         else:
-            bounds[count + 1] = copied(other, other_bounds[j], other_bounds[j + 1], blob, bounds[count])
+            bounds[count + 1] = copied(second, second_bounds[j], second_bounds[j + 1], blob, bounds[count])
         if side >= 0:
-            other_to[j] = count
+            second_map[j] = count
             j += 1
         count += 1
-    return blob[: bounds[count]].copy(), bounds[: count + 1].copy(), one_to, other_to
+    return blob[: bounds[count]].copy(), bounds[: count + 1].copy(), first_map, second_map
 
 
-@kernel(steps=lambda blob, bounds, one, other, merged: 8 * (len(one) + len(other)))
-def _merge_orders(blob: Any, bounds: Any, one: Any, other: Any, merged: Any) -> None:
+@kernel(steps=lambda blob, bounds, first, second, merged: 8 * (len(first) + len(second)))
+def _merge_orders(blob: Any, bounds: Any, first: Any, second: Any, merged: Any) -> None:
     """Merge two lists of indices, each in the order of its strings; equal strings by index."""
     i, j = 0, 0
-    while i < len(one) and j < len(other):
-        a, b = np.int64(one[i]), np.int64(other[j])
+    while i < len(first) and j < len(second):
+        a, b = np.int64(first[i]), np.int64(second[j])
         side = compared(blob, bounds[a], bounds[a + 1], blob, bounds[b], bounds[b + 1])
         if side < 0 or (side == 0 and a < b):
-            merged[i + j] = one[i]
+            merged[i + j] = first[i]
             i += 1
         else:
-            merged[i + j] = other[j]
+            merged[i + j] = second[j]
             j += 1
-    at = i + j
-    merged[at : at + len(one) - i] = one[i:]
-    merged[at + len(one) - i :] = other[j:]
+    filled = i + j
+    merged[filled : filled + len(first) - i] = first[i:]
+    merged[filled + len(first) - i :] = second[j:]
 
 
 @kernel(steps=lambda blob, bounds, order: 8 * len(order))
@@ -252,10 +255,10 @@ def _located(queries: Any, query_bounds: Any, blob: Any, bounds: Any, order: Any
         low, high = 0, len(order)
         while low < high:
             middle = (low + high) // 2
-            at = np.int64(order[middle])
-            side = compared(blob, bounds[at], bounds[at + 1], queries, query_bounds[i], query_bounds[i + 1])
+            index = np.int64(order[middle])
+            side = compared(blob, bounds[index], bounds[index + 1], queries, query_bounds[i], query_bounds[i + 1])
             if side == 0:
-                indices[i] = at
+                indices[i] = index
                 break
             if side < 0:
                 low = middle + 1
@@ -264,11 +267,8 @@ def _located(queries: Any, query_bounds: Any, blob: Any, bounds: Any, order: Any
     return indices
 
 
-SORTING = 64  # bytes of memory of an id while ids are sorted, besides its own
-
-
 class IdWriter:
-    """Writes doc_ids in `folder`; pending ids are sorted, and their order is spilled, when they take `memory` bytes."""
+    """Writes doc_ids in `folder`; when pending ids take `memory` bytes, they are sorted and their order is spilled."""
 
     def __init__(self, folder: Path, memory: int) -> None:
         self._folder, self._memory = folder, memory
@@ -285,7 +285,7 @@ class IdWriter:
         self._size += len(ids.blob) + SORTING * len(ids)
         self._count += len(ids)
         if self._size >= self._memory:
-            self._part().tofile(self._file(self._parts))
+            self._sort_pending().tofile(self._file(self._parts))
             self._parts += 1
 
     def close(self, repeated: bool) -> None:
@@ -293,15 +293,15 @@ class IdWriter:
         self._bytes.close()
         self._bounds.close()
         blob, bounds = (read_array(self._folder, f"doc_ids.{name}") for name in ("bytes", "bounds"))
-        bounds = bounds.astype(np.int64) if not self._parts else _spooled(bounds, self._file("bounds"))
+        bounds = bounds.astype(np.int64) if not self._parts else _map_copy(bounds, self._file("bounds"))
         parts: list[NDArray[np.uint32]] = [np.memmap(self._file(number), np.uint32, "r") for number in range(self._parts)]
         if self._pending:
-            parts.append(self._part())
+            parts.append(self._sort_pending())
         order = merged_orders(blob, bounds, parts, self._file("merged") if self._parts else None)
         if not repeated and (rank := first_repeated(blob, bounds, order)) >= 0:
             first, second = sorted((int(order[rank]) + 1, int(order[rank + 1]) + 1))
-            one = Strings(blob, bounds)[first - 1]
-            raise InputError(f"document id '{one}' occurs twice, as documents {first} and {second}; ids must be unique")
+            doc_id = Strings(blob, bounds)[first - 1]
+            raise InputError(f"document id '{doc_id}' occurs twice, as documents {first} and {second}; ids must be unique")
         write_array(self._folder, "doc_ids.order", order)
 
     def abandon(self) -> None:
@@ -309,8 +309,8 @@ class IdWriter:
         self._bytes.abandon()
         self._bounds.abandon()
 
-    def _part(self) -> NDArray[Any]:
-        """Sort the pending ids: their indices among all ids."""
+    def _sort_pending(self) -> NDArray[Any]:
+        """Return the numbers of the pending ids among all ids, in ascending order of the ids, and forget the ids."""
         table = concatenate_tables(self._pending)
         self._pending, self._size = [], 0
         return table.order + np.uint32(self._count - len(table))
@@ -319,15 +319,15 @@ class IdWriter:
         return self._folder.parent / f"ids.{name}"
 
 
-def _spooled(numbers: NDArray[Any], path: Path) -> NDArray[np.int64]:
-    copy = _spool(path, np.int64, len(numbers))
+def _map_copy(numbers: NDArray[Any], path: Path) -> NDArray[np.int64]:
+    copied_numbers = _map_zeros(path, np.int64, len(numbers))
     for first in range(0, len(numbers), PIECE):
-        copy[first : first + PIECE] = numbers[first : first + PIECE]
-    return copy
+        copied_numbers[first : first + PIECE] = numbers[first : first + PIECE]
+    return copied_numbers
 
 
-def _spool(path: Path, dtype: type[np.generic], size: int) -> NDArray[Any]:
-    """Zeros in a new file whose space is taken first: a map of a file with holes ends the process where the disk is full."""
+def _map_zeros(path: Path, dtype: type[np.generic], size: int) -> NDArray[Any]:
+    """Map a new file of zeros, all written first: on a full disk a sparse file would kill the process that maps it."""
     with path.open("wb") as file:
         for first in range(0, size, PIECE):
             file.write(np.zeros(min(PIECE, size - first), dtype).data)

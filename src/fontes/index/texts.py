@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 BLOCK = 1 << 15  # maximum bytes of text in a block
-RECENT = 2048  # cached unpacked blocks of a segment, 64 MB
+CACHED_BLOCKS = 2048  # cached unpacked blocks of a segment, 64 MB
 MIN_BLOCK = 3 * BLOCK // 4  # minimum bytes of text before a document's size may end a block
-MARKED = 1 << 28  # of 1 << 32: the fraction of sizes that end one
+MARKED = 1 << 28  # of 1 << 32: the fraction of document sizes that end a block
 LEVEL = 1  # of Zstandard
-ZSTANDARD = b"\x28\xb5\x2f\xfd"  # the first bytes of a block packed by Zstandard (RFC 8878); older ones are packed by zlib
+ZSTANDARD = b"\x28\xb5\x2f\xfd"  # first bytes of a block packed by Zstandard (RFC 8878); older blocks are packed by zlib
 
 _compressors = threading.local()
 
@@ -50,8 +50,8 @@ class Block:
 
     Args:
         sizes: uint32, (documents, 3): bytes of the title, the text and the metadata of each.
-        load: Returns these, concatenated.
-        packed: The compressed block, if done.
+        load: Returns titles, texts and metadata, concatenated.
+        packed: The compressed block; None if it is not compressed yet.
     """
 
     sizes: NDArray[np.uint32]
@@ -59,19 +59,19 @@ class Block:
     packed: bytes | None = None
 
     def of(self, live: NDArray[np.bool_]) -> Block:
-        """The block without deleted documents."""
+        """Return the block of the documents in the mask `live`."""
         if live.all():
             return self
         text, ends = self.load(), np.cumsum(self.sizes.sum(axis=1, dtype=np.int64)).tolist()
-        kept = np.flatnonzero(live).tolist()
-        return Block(self.sizes[live], partial(b"".join, [text[ends[i - 1] if i else 0 : ends[i]] for i in kept]))
+        indices = np.flatnonzero(live).tolist()
+        return Block(self.sizes[live], partial(b"".join, [text[ends[i - 1] if i else 0 : ends[i]] for i in indices]))
 
 
 class Blocks:
     """Grouping of documents into blocks of up to BLOCK bytes, or of one document.
 
-    A block of at least MIN_BLOCK bytes also ends before a document of certain sizes. Sequences that differ at their beginning
-    therefore soon have equal blocks, and a merge compresses few blocks again.
+    A block of at least MIN_BLOCK bytes also ends before a document of certain sizes. Sequences of documents that differ at
+    their beginning therefore soon have equal blocks, and a merge compresses few blocks again.
     """
 
     def __init__(self) -> None:
@@ -85,22 +85,23 @@ class Blocks:
         marked = np.flatnonzero(totals.astype(np.uint32) * np.uint32(0x9E3779B1) < MARKED)
         first, start = 0, 0
         while first < len(docs.sizes):
-            room = int(np.searchsorted(ends, start + BLOCK - self._size, side="right"))
-            least = first if self._size >= MIN_BLOCK else 1 + int(np.searchsorted(ends, start + MIN_BLOCK - self._size))
-            last = min(room, *marked[np.searchsorted(marked, least) :][:1].tolist(), len(docs.sizes))
+            # The block ends before the first document that does not fit, or before a marked one once it has MIN_BLOCK bytes.
+            full = int(np.searchsorted(ends, start + BLOCK - self._size, side="right"))
+            earliest = first if self._size >= MIN_BLOCK else 1 + int(np.searchsorted(ends, start + MIN_BLOCK - self._size))
+            last = min(full, *marked[np.searchsorted(marked, earliest) :][:1].tolist(), len(docs.sizes))
             if last <= first and self._parts:
-                yield from self.rest()
+                yield from self.flush()
                 continue
             last = max(first + 1, last)
             end = int(ends[last - 1])
-            whole = last - first == len(docs.sizes)
-            part = docs if whole else Block(docs.sizes[first:last], partial(bytes, docs.load()[start:end]))
+            is_whole = last - first == len(docs.sizes)
+            part = docs if is_whole else Block(docs.sizes[first:last], partial(bytes, docs.load()[start:end]))
             self._parts.append(part)
             self._size += end - start
             first, start = last, end
 
-    def rest(self) -> Iterator[Block]:
-        """The last block."""
+    def flush(self) -> Iterator[Block]:
+        """Yield the incomplete last block, if any."""
         parts = self._parts
         self._parts, self._size = [], 0
         if len(parts) > 1:
@@ -109,7 +110,7 @@ class Blocks:
 
 
 class DocumentWriter(Writer):
-    """Writes text.bytes (the compressed blocks), text.blocks (first document and first byte of each), text.sizes."""
+    """Writes text.bytes (the compressed blocks), text.blocks (first document and first byte of each) and text.sizes."""
 
     def __init__(self, folder: Path, workers: Workers | None = None) -> None:
         self._folder = folder
@@ -127,7 +128,7 @@ class DocumentWriter(Writer):
         self._queue.close()
 
     def blocks(self, docs: Packed) -> Iterator[Block]:
-        """Take documents and yield complete blocks; pack these and `append` them in this order.
+        """Take documents and yield complete blocks, which the caller packs and appends in this order.
 
         Raises:
             InputError: A document is too long to be read in one piece.
@@ -149,7 +150,7 @@ class DocumentWriter(Writer):
         self._count += len(block.sizes)
 
     def close(self) -> dict[str, int]:
-        for block in self._blocks.rest():
+        for block in self._blocks.flush():
             self.append(packed(block))
         self._bytes.close()
         self._sizes.close()
@@ -163,22 +164,22 @@ class DocumentWriter(Writer):
 
 
 def packed(block: Block) -> Block:
-    """The block with its text compressed."""
+    """Return the block with its text compressed."""
     return block if block.packed is not None else replace(block, packed=compressed(block.load()))
 
 
 def compressed(text: bytes | memoryview) -> bytes:
-    """The text packed by Zstandard, with its length and a checksum."""
+    """Return the text packed by Zstandard, with its length and a checksum."""
     import zstandard
 
-    compressor = vars(_compressors).get("of_thread")  # one of each thread: it is not to be shared
+    compressor = vars(_compressors).get("of_thread")  # threads cannot share a compressor
     if compressor is None:
         compressor = _compressors.of_thread = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
     return bytes(compressor.compress(text))
 
 
 def decompressed(packed: bytes, length: int) -> bytes | None:
-    """The text of a packed block; None unless it is a whole one of this length. Nothing longer is unpacked.
+    """Return the text of a packed block; None unless it is complete and of this length. Nothing longer is unpacked.
 
     Raises:
         ValueError: The bytes are damaged.
@@ -209,7 +210,7 @@ class DocumentStore:
         self._bytes = arrays.array("text.bytes", "|u1", None)
         self._blocks = arrays.array("text.blocks", "<i8", None, 2)
         self._sizes = arrays.array("text.sizes", UNSIGNED[:3], documents, 3)
-        self._recent: Cached[int, tuple[bytes, NDArray[np.int64]]] = Cached(RECENT)
+        self._recent: Cached[int, tuple[bytes, NDArray[np.int64]]] = Cached(CACHED_BLOCKS)
         for column, end in enumerate((documents, len(self._bytes))):
             if not rises(self._blocks[:, column], end):
                 raise arrays.damaged("text.blocks", f"its column {column + 1} does not rise from 0 to {end:,}")
@@ -220,7 +221,7 @@ class DocumentStore:
         return int(self._sizes.sum(dtype=np.int64))
 
     def read(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
-        """The documents with these ordinals, which have these ids."""
+        """Return the documents with these ordinals and ids."""
         blocks = np.searchsorted(self._blocks[:, 0], np.asarray(ordinals, dtype=np.int64), side="right") - 1
         opened: dict[int, tuple[bytes, NDArray[np.int64]]] = {}
         docs = []
@@ -228,8 +229,8 @@ class DocumentStore:
             if block not in opened:
                 opened[block] = self._unpacked(block)
             text, bounds = opened[block]
-            at = 3 * (ordinal - int(self._blocks[block, 0]))
-            a, b, c, d = bounds[at : at + 4].tolist()
+            i = 3 * (ordinal - int(self._blocks[block, 0]))
+            a, b, c, d = bounds[i : i + 4].tolist()
             try:
                 docs.append(Doc(doc_id, text[b:c].decode(), text[a:b].decode(), _metadata(text[c:d].decode())))
             except (ValueError, RecursionError) as e:
@@ -237,7 +238,7 @@ class DocumentStore:
         return docs
 
     def blocks(self) -> Iterator[tuple[int, Block]]:
-        """All blocks, packed, with the position of the first document of each."""
+        """Yield all blocks, packed, with the position of each block's first document."""
         for number, ((first, start), (last, end)) in enumerate(pairwise(self._blocks.tolist())):
             sizes = self._sizes[first:last].astype(np.uint32)
             yield first, Block(sizes, partial(self._text, number), self._bytes[start:end].tobytes())
@@ -248,9 +249,9 @@ class DocumentStore:
             block.load()
 
     def _unpacked(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
-        """Result of `_open`, cached unless the block is one document, of any size."""
-        alone = self._blocks[block + 1, 0] - self._blocks[block, 0] == 1
-        return self._open(block) if alone else self._recent.get(block, partial(self._open, block))
+        """Return the result of `_open`, cached unless the block is a single document, which may have any size."""
+        is_single = self._blocks[block + 1, 0] - self._blocks[block, 0] == 1
+        return self._open(block) if is_single else self._recent.get(block, partial(self._open, block))
 
     def _text(self, block: int) -> bytes:
         return self._open(block)[0]
@@ -258,9 +259,9 @@ class DocumentStore:
     def _open(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
         (first, start), (last, end) = self._blocks[block].tolist(), self._blocks[block + 1].tolist()
         bounds = offsets_of(self._sizes[first:last].ravel())
-        length, most = int(bounds[-1]), MAX_PIECE if last - first == 1 else BLOCK
-        if length > most:
-            raise self._damaged(block, f"it has {length:,} bytes, more than the maximum of {most:,}")
+        length, limit = int(bounds[-1]), MAX_PIECE if last - first == 1 else BLOCK
+        if length > limit:
+            raise self._damaged(block, f"it has {length:,} bytes, more than the maximum of {limit:,}")
         try:
             text = decompressed(self._bytes[start:end].tobytes(), length)
         except ValueError as e:
@@ -276,7 +277,7 @@ class DocumentStore:
 
 
 def _metadata(text: str) -> dict[str, Any]:
-    """Metadata from JSON; empty for none. Raises ValueError unless it is an object."""
+    """Parse metadata from JSON; an empty text has none. Raises ValueError unless it is an object."""
     metadata = json.loads(text) if text else {}
     if not isinstance(metadata, dict):
         raise ValueError(text)
@@ -309,23 +310,23 @@ TEXTS: Texts = components["text"]  # type: ignore[assignment]
 
 
 def _merge_texts(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> None:
-    start, done, total = time.perf_counter(), 0, sum(leaf.documents for leaf in leaves)
+    start, count, total = time.perf_counter(), 0, sum(leaf.documents for leaf in leaves)
     writer = DocumentWriter(folder)
     try:
         for block in in_order(packed, _blocks(leaves)):
             writer.append(block)
-            done += len(block.sizes)
-            progress(Progress("merging", done, total, time.perf_counter() - start))
+            count += len(block.sizes)
+            progress(Progress("merging", count, total, time.perf_counter() - start))
         writer.close()
     finally:
         writer.abandon()
 
 
 def _blocks(leaves: Sequence[Leaf]) -> Iterator[Block]:
-    """Yield the living documents in the blocks of a build; equal blocks of a segment stay packed."""
+    """Yield the living documents in blocks as a build makes them; equal blocks of a segment stay packed."""
     blocks = Blocks()
     for leaf in leaves:
         dead = leaf.dead
         for first, block in leaf.segment.texts.blocks():
             yield from blocks.add(block if dead is None else block.of(~dead[first : first + len(block.sizes)]))
-    yield from blocks.rest()
+    yield from blocks.flush()

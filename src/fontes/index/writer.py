@@ -82,7 +82,7 @@ class Change:
 def build(
     docs: Iterable[Any] | str | Path,
     path: Path,
-    form: IndexSettings,
+    settings: IndexSettings,
     columns: Mapping[str, str] | None,
     shards: int | None,
     overwrite: bool,
@@ -92,25 +92,25 @@ def build(
     """Build an index in a directory; see `Index.build`."""
     if (actors := cluster()) is not None:
         replacing: dict[str, Any] = {"overwrite": overwrite, "drop_vectors": drop_vectors}
-        actors.build_on_cluster(docs, path, form, columns, shards=shards, progress=progress, **replacing)
+        actors.build_on_cluster(docs, path, settings, columns, shards=shards, progress=progress, **replacing)
         return
-    documents = _documents(docs)
+    documents = _read_documents(docs)
     ciff = ciff_file(documents)
-    if ciff is not None and (form.weights is not None or columns is not None):
+    if ciff is not None and (settings.weights is not None or columns is not None):
         raise ParameterError(f"{ciff} holds no metadata, so that it has no term weights and no columns")
-    if ciff is not None and (form.separate or form.positions):
+    if ciff is not None and (settings.separate or settings.positions):
         raise ParameterError(f"{ciff} holds neither fields nor positions; they need an index of the documents")
     with building(path, overwrite, drop_vectors) as stage:
         folder = stage / "segment"
         folder.mkdir()
         writer = ColumnWriter(folder, Schema.of(columns))
-        of_file: dict[str, Any] = {}
+        ciff_facts: dict[str, Any] = {}
         if ciff is None:
-            counts = build_segment(documents, folder, form, progress=progress, columns=writer)
+            counts = build_segment(documents, folder, settings, progress=progress, columns=writer)
         else:
             counts, header = ciff_segment(ciff, folder, progress=progress)
-            of_file = {"fields": [], "ciff": header}
-        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts, **of_file}
+            ciff_facts = {"fields": [], "ciff": header}
+        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **settings.facts, **ciff_facts}
         manifest = {**facts, "columns": writer.schema.to_json()}
         segments = [(folder, counts)]
         if shards is not None:
@@ -119,167 +119,167 @@ def build(
         commit(stage, path, segments, manifest, overwrite, drop_vectors)
 
 
-def _documents(docs: Iterable[Any] | str | Path) -> Corpus | IterableCorpus:
+def _read_documents(docs: Iterable[Any] | str | Path) -> Corpus | IterableCorpus:
     from ..datasets import corpus_of
 
     return read_corpus(corpus_of(docs) if isinstance(docs, str) else docs)
 
 
-def add(reader: State, docs: str | Path | Iterable[Any], duplicates: str, progress: ProgressCallback) -> tuple[Change, State]:
+def add(opened: State, docs: str | Path | Iterable[Any], duplicates: str, progress: ProgressCallback) -> tuple[Change, State]:
     """Add documents; see `Index.add`. Returns the change and the new state."""
     if duplicates not in DUPLICATES:
         raise ParameterError(f"duplicates must be error, skip or replace, not {duplicates!r}")
-    documents = _documents(docs)
+    documents = _read_documents(docs)
     skipped = 0
-    with _writing(reader) as (before, draft):
-        if before.ciff is not None:
+    with _writing(opened) as (state, folder):
+        if state.ciff is not None:
             raise InputError(
-                f"{before.path} was made from a CIFF file and holds no text, so that no documents can be added; index all "
+                f"{state.path} was made from a CIFF file and holds no text, so that no documents can be added; index all "
                 "documents, or a CIFF file of all"
             )
         seen: set[str] = set()
 
-        def fits(doc: Doc) -> bool:
+        def is_new(doc: Doc) -> bool:
             nonlocal skipped
-            if doc.id in seen or doc.id in before:
+            if doc.id in seen or doc.id in state:
                 skipped += 1
                 return False
             seen.add(doc.id)
             return True
 
-        folder = draft / "segment"
-        folder.mkdir()
-        columns = ColumnWriter(folder, before.schema)
+        segment = folder / "segment"
+        segment.mkdir()
+        columns = ColumnWriter(segment, state.schema)
         counts = build_segment(
             documents,
-            folder,
-            before.form,
+            segment,
+            state.form,
             progress=progress,
             columns=columns,
-            only=fits if duplicates == "skip" else None,
+            only=is_new if duplicates == "skip" else None,
             repeated=duplicates == "replace",
         )
-        state = Draft(before, draft)
+        draft = Draft(state, folder)
         replaced = 0
         if counts["documents"]:
-            state.append(folder, counts)
-            replaced = _replaced(state, before, duplicates)
-        state.merge_piled()
-        after = _committed(before, state, draft, columns.schema)
-    added = len(after) - len(before) + replaced
-    return Change(added, replaced, skipped, 0, len(after), len(after.leaves)), after
+            draft.append(segment, counts)
+            replaced = _delete_replaced(draft, state, duplicates)
+        draft.merge_piled()
+        newest = _commit_draft(state, draft, folder, columns.schema)
+    added = len(newest) - len(state) + replaced
+    return Change(added, replaced, skipped, 0, len(newest), len(newest.leaves)), newest
 
 
-def delete(reader: State, ids: Sequence[str], missing: str) -> tuple[Change, State]:
+def delete(opened: State, ids: Sequence[str], missing: str) -> tuple[Change, State]:
     """Delete documents; see `Index.delete`. Returns the change and the new state."""
     if missing not in ("error", "skip"):
         raise ParameterError(f"missing must be error or skip, not {missing!r}")
     for doc_id in ids:
         if not isinstance(doc_id, str):
             raise ParameterError(f"an id is a string, not {doc_id!r}")
-    with _writing(reader) as (before, draft):
+    with _writing(opened) as (state, folder):
         table = Strings.of(ids)
-        ordinals = before.ordinals(table)
+        ordinals = state.ordinals(table)
         absent = np.flatnonzero(ordinals < 0)
         if len(absent) and missing == "error":
-            more = f" (nor are {len(absent) - 1:,} others)" if len(absent) > 1 else ""
+            note = f" (nor are {len(absent) - 1:,} others)" if len(absent) > 1 else ""
             raise InputError(
-                f"document '{table[int(absent[0])]}' is not in the index {before.path}{more}; nothing was deleted; "
+                f"document '{table[int(absent[0])]}' is not in the index {state.path}{note}; nothing was deleted; "
                 "missing='skip' (--missing skip) deletes those that are there"
             )
-        state = Draft(before, draft)
-        _delete(state, before, np.unique(ordinals[ordinals >= 0]))
-        state.merge_piled()
-        after = _committed(before, state, draft)
-    gone = len(before) - len(after)
-    return Change(0, 0, len(absent), gone, len(after), len(after.leaves)), after
+        draft = Draft(state, folder)
+        _delete(draft, state, np.unique(ordinals[ordinals >= 0]))
+        draft.merge_piled()
+        newest = _commit_draft(state, draft, folder)
+    deleted = len(state) - len(newest)
+    return Change(0, 0, len(absent), deleted, len(newest), len(newest.leaves)), newest
 
 
-def merge(reader: State, drop_vectors: bool, progress: ProgressCallback) -> tuple[Change, State]:
+def merge(opened: State, drop_vectors: bool, progress: ProgressCallback) -> tuple[Change, State]:
     """Merge all segments; see `Index.merge`. Returns the change and the new state."""
-    with _writing(reader) as (before, draft):
-        state = Draft(before, draft)
-        for first, last in state.of_shards():
-            if not drop_vectors and (problem := merge_conflict(state.leaves[first:last])) is not None:
-                raise FontesError(f"{before.path} cannot be merged: {problem}")
-        state.merge_all(progress)
-        after = _committed(before, state, draft)
-    return Change(documents=len(after), segments=len(after.leaves)), after
+    with _writing(opened) as (state, folder):
+        draft = Draft(state, folder)
+        for first, last in draft.sort_by_shard():
+            if not drop_vectors and (problem := merge_conflict(draft.leaves[first:last])) is not None:
+                raise FontesError(f"{state.path} cannot be merged: {problem}")
+        draft.merge_all(progress)
+        newest = _commit_draft(state, draft, folder)
+    return Change(documents=len(newest), segments=len(newest.leaves)), newest
 
 
-def _replaced(state: Draft, before: State, duplicates: str) -> int:
-    """Delete older documents with ids of the last segment. Returns how many documents of the index were deleted."""
-    new = state.leaves[-1].segment
-    ordinals = before.ordinals(new.ids)
-    again = np.flatnonzero(ordinals >= 0)
-    if len(again) and duplicates == "error":
-        more = f", as are {len(again) - 1:,} others" if len(again) > 1 else ""
+def _delete_replaced(draft: Draft, state: State, duplicates: str) -> int:
+    """Delete older documents that have ids of the last segment. Returns the number of deleted documents of the index."""
+    segment = draft.leaves[-1].segment
+    ordinals = state.ordinals(segment.ids)
+    repeated_rows = np.flatnonzero(ordinals >= 0)
+    if len(repeated_rows) and duplicates == "error":
+        note = f", as are {len(repeated_rows) - 1:,} others" if len(repeated_rows) > 1 else ""
         raise InputError(
-            f"document '{new.ids[int(again[0])]}' is in the index {before.path} already{more}; nothing was added; "
+            f"document '{segment.ids[int(repeated_rows[0])]}' is in the index {state.path} already{note}; nothing was added; "
             "duplicates='replace' (--duplicates replace) replaces the old one, 'skip' keeps it"
         )
-    repeated = np.unique(ordinals[again])
-    _delete(state, before, repeated)
+    replaced = np.unique(ordinals[repeated_rows])
+    _delete(draft, state, replaced)
     if duplicates == "replace":
-        order = new.ids.order
-        in_order = new.ids.take(order)
-        dead = np.zeros(new.documents, dtype=np.bool_)
+        order = segment.ids.order
+        in_order = segment.ids.take(order)
+        dead = np.zeros(segment.documents, dtype=np.bool_)
         for i in range(len(in_order) - 1):
             dead[order[i]] = in_order[i] == in_order[i + 1]
         if dead.any():
-            state.delete(len(state.leaves) - 1, dead)
-    return len(repeated)
+            draft.delete(len(draft.leaves) - 1, dead)
+    return len(replaced)
 
 
-def _delete(state: Draft, before: State, ordinals: NDArray[np.int64]) -> None:
-    for number, leaf in enumerate(before.leaves):
+def _delete(draft: Draft, state: State, ordinals: NDArray[np.int64]) -> None:
+    for number, leaf in enumerate(state.leaves):
         leaf_ordinals = ordinals[(ordinals >= leaf.first) & (ordinals < leaf.first + leaf.documents)]
         if len(leaf_ordinals):
             dead = np.zeros(leaf.segment.documents, dtype=np.bool_)
             dead[leaf.live[leaf_ordinals - leaf.first]] = True
-            state.delete(number, dead)
+            draft.delete(number, dead)
 
 
 @contextmanager
-def _writing(reader: State) -> Iterator[tuple[State, Path]]:
+def _writing(opened: State) -> Iterator[tuple[State, Path]]:
     """Lock the index and yield its newest state and an empty folder for the changes."""
-    if reader.path.absolute().parent == copies():
-        raise FontesError(f"{reader.path} is a copy of an index at an address; change the original and copy it there again")
-    path, busy = reader.path, FontesError("the index is being changed")
+    if opened.path.absolute().parent == copies():
+        raise FontesError(f"{opened.path} is a copy of an index at an address; change the original and copy it there again")
+    path, busy = opened.path, FontesError("the index is being changed")
     read_manifest(path)
     try:
         with drafting(place_of(path) / WRITER, busy) as draft:
             try:
-                _empty(draft)
+                _empty_folder(draft)
                 since = datetime.now().astimezone().isoformat(" ", "seconds")
                 holder = {"process": os.getpid(), "host": socket.gethostname(), "since": since}
                 (draft / HOLDER).write_text(json.dumps(holder), encoding="utf-8")
-                newest = reader.refreshed()
+                newest = opened.refreshed()
                 newest.require_all()
                 yield newest, draft
             finally:
                 with uninterrupted():
-                    _empty(draft)
+                    _empty_folder(draft)
     except FontesError as error:
         if error is not busy:
             raise
-        who = _shown(path / DRAFT_OF_WRITER / HOLDER)
-        raise FontesError(f"{path} is being changed by {who}; wait until that is done") from None
+        description = _describe_holder(path / DRAFT_OF_WRITER / HOLDER)
+        raise FontesError(f"{path} is being changed by {description}; wait until that is done") from None
     except OSError as error:
         if getattr(error, "of_documents", False):
             raise
         raise FontesError(f"{path} cannot be written: {error.strerror or error}; nothing was changed") from error
 
 
-def _shown(holder: Path) -> str:
+def _describe_holder(holder: Path) -> str:
     with suppress(OSError, ValueError, KeyError, TypeError):
         facts = json.loads(holder.read_text(encoding="utf-8"))
         return f"process {facts['process']} on {facts['host']} since {facts['since']}"
     return "another process"
 
 
-def _empty(draft: Path) -> None:
-    for entry in draft.iterdir():
+def _empty_folder(folder: Path) -> None:
+    for entry in folder.iterdir():
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry, ignore_errors=True)
         else:
@@ -287,23 +287,23 @@ def _empty(draft: Path) -> None:
                 entry.unlink()
 
 
-def _committed(before: State, state: Draft, draft: Path, schema: Schema | None = None) -> State:
-    if state.entries == before.manifest["segments"]:
-        return before
-    path = place_of(before.path)
-    facts = {key: value for key, value in before.manifest.items() if key not in ("fingerprint", "segments")}
+def _commit_draft(state: State, draft: Draft, folder: Path, schema: Schema | None = None) -> State:
+    if draft.entries == state.manifest["segments"]:
+        return state
+    path = place_of(state.path)
+    facts = {key: value for key, value in state.manifest.items() if key not in ("fingerprint", "segments")}
     if schema is not None:
         facts["columns"] = schema.to_json()
-    with uninterrupted(before.path), locked(path.parent):
-        if not is_same_state(read_manifest(path), before.manifest):
-            raise FontesError(f"{before.path} was replaced by another index meanwhile; nothing was changed")
-        remove_unnamed(path)  # left by a process that was killed here
+    with uninterrupted(state.path), locked(path.parent):
+        if not is_same_state(read_manifest(path), state.manifest):
+            raise FontesError(f"{state.path} was replaced by another index meanwhile; nothing was changed")
+        remove_unnamed(path)  # folders that a killed process left
         try:
-            manifest = complete(facts, state.place(path))
+            manifest = complete(facts, draft.move_into(path))
             check_sizes(path, manifest)
-            write_manifest(draft, manifest)
-            replace_manifest(path, draft)
+            write_manifest(folder, manifest)
+            replace_manifest(path, folder)
         except BaseException:
             remove_unnamed(path)
             raise
-    return before.refreshed()
+    return state.refreshed()

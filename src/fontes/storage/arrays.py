@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
 
-UNSIGNED = ("|u1", "<u2", "<u4", "<u8")  # the types of `smallest`
+UNSIGNED = ("|u1", "<u2", "<u4", "<u8")  # types that `smallest` returns
 REMEDY = "restore it from a copy or build the index again"
-# The headers that numpy writes. Its reader of them goes through `ast`, which threads of Python 3.11 cannot share.
+# Headers as numpy writes them. Its own reader uses `ast`, which threads of Python 3.11 cannot share.
 MAGIC = b"\x93NUMPY\x01\x00"
 HEADER = re.compile(rb"\{'descr': '([<|][bfiu][1248])', 'fortran_order': False, 'shape': \(([\d, ]*)\), \} *\n")
 
 
 def fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view, as in a memory map: compiled loops have one version for both."""
+    """Return a contiguous, read-only view, of the type of a memory map, so that loops are compiled once for both."""
     array = np.ascontiguousarray(array).view(np.ndarray)
     array.flags.writeable = False
     return array
@@ -58,7 +58,7 @@ def read_array(
         name: File name without its ending.
         remedy: Advice in error messages.
         dtype: Expected type, or accepted types; None accepts any.
-        shape: Expected shape; None accepts any length or shape.
+        shape: Expected shape, in which None accepts any length; None accepts any shape.
 
     Raises:
         IndexFormatError: The file is missing, damaged, of the wrong length, type or shape.
@@ -68,27 +68,27 @@ def read_array(
         if not stat.S_ISREG(path.lstat().st_mode):  # a link may lead anywhere
             raise ValueError("it is no plain file")
         with path.open("rb") as file:
-            start = file.read(len(MAGIC) + 2)
-            header = HEADER.fullmatch(file.read(int.from_bytes(start[len(MAGIC) :], "little")))
-            if not start.startswith(MAGIC) or header is None:
+            prefix = file.read(len(MAGIC) + 2)
+            header = HEADER.fullmatch(file.read(int.from_bytes(prefix[len(MAGIC) :], "little")))
+            if not prefix.startswith(MAGIC) or header is None:
                 raise ValueError("its header is invalid")
-            kind, sizes = header[1].decode(), tuple(int(size) for size in header[2].split(b",") if size.strip())
-            stored, values = np.dtype(kind), os.fstat(file.fileno()).st_size - file.tell()
-            if math.prod(sizes) * stored.itemsize != values:
-                raise ValueError(f"its header does not fit its {values:,} bytes of values")
-            if dtype is not None and kind not in ((dtype,) if isinstance(dtype, str) else dtype):
-                raise ValueError(f"it has values of the type {kind}")
-            if shape is not None and not _fits(sizes, shape):
-                raise ValueError(f"it has the shape {sizes}")
-            if not values:  # an empty file cannot be mapped
-                return np.zeros(sizes, dtype=stored)
-            return np.memmap(file, dtype=stored, mode="r", offset=file.tell(), shape=sizes).view(np.ndarray)
+            descr, file_shape = header[1].decode(), tuple(int(size) for size in header[2].split(b",") if size.strip())
+            file_dtype, nbytes = np.dtype(descr), os.fstat(file.fileno()).st_size - file.tell()
+            if math.prod(file_shape) * file_dtype.itemsize != nbytes:
+                raise ValueError(f"its header does not fit its {nbytes:,} bytes of values")
+            if dtype is not None and descr not in ((dtype,) if isinstance(dtype, str) else dtype):
+                raise ValueError(f"it has values of the type {descr}")
+            if shape is not None and not _fits(file_shape, shape):
+                raise ValueError(f"it has the shape {file_shape}")
+            if not nbytes:  # an empty file cannot be mapped
+                return np.zeros(file_shape, dtype=file_dtype)
+            return np.memmap(file, dtype=file_dtype, mode="r", offset=file.tell(), shape=file_shape).view(np.ndarray)
     except (OSError, ValueError, TypeError, OverflowError) as e:
         raise IndexFormatError(f"{path} is missing or damaged ({e}); {remedy}") from e
 
 
-def _fits(sizes: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
-    return len(sizes) == len(shape) and all(one in (None, size) for size, one in zip(sizes, shape, strict=True))
+def _fits(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(expected) and all(length in (None, size) for size, length in zip(shape, expected, strict=True))
 
 
 class Arrays:
@@ -102,7 +102,7 @@ class Arrays:
         return read_array(self._folder, name, self._remedy, dtype=dtype, shape=shape)
 
     def bounds(self, name: str, end: int, parts: int | None = None, dtype: str | tuple[str, ...] = UNSIGNED) -> NDArray[Any]:
-        """Read offsets of so many parts (None: any number) from NAME.npy: non-decreasing, from 0 to `end`."""
+        """Read the offsets of `parts` parts (None: any number) from NAME.npy: non-decreasing, from 0 to `end`."""
         bounds = self.array(name, dtype, None if parts is None else parts + 1)
         if not rises(bounds, end):
             raise self.damaged(name, f"it does not rise from 0 to {end:,}")
@@ -125,15 +125,16 @@ class Arrays:
         if ordered:
             return Strings(blob, bounds).ascending()
         order = self.numbers(f"{name}.order", count, "<u4", count)
-        twice = self.damaged(f"{name}.order", "it has a number twice")
+        repeated = self.damaged(f"{name}.order", "it has a number twice")
         if int(order.sum(dtype=np.uint64)) != count * (count - 1) // 2:
-            raise twice
-        return Strings(blob, bounds, order, partial(_check_order, twice))  # compiled loops index by it
+            raise repeated
+        # The order is checked before compiled loops index by it.
+        return Strings(blob, bounds, order, partial(_check_order, repeated))
 
-    def check_sum(self, name: str, array: NDArray[Any], expected: int | None, what: str) -> None:
+    def check_sum(self, name: str, array: NDArray[Any], expected: int | None, noun: str) -> None:
         """Raise IndexFormatError unless the array sums to `expected`; None skips the check."""
         if expected is not None and (total := int(array.sum(dtype=np.uint64))) != expected:
-            raise self.damaged(name, f"it adds up to {total:,} {what}, not {expected:,}")
+            raise self.damaged(name, f"it adds up to {total:,} {noun}, not {expected:,}")
 
     def damaged(self, name: str, problem: str) -> IndexFormatError:
         """Return an error about NAME.npy."""
@@ -194,15 +195,15 @@ def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[Any]) -> bool:
     """Whether each slice of bytes between consecutive `bounds` is valid UTF-8; only non-ASCII bytes are decoded."""
     if not len(blob) or int(blob.max()) < 128:
         return True
-    high = np.flatnonzero(blob > 127)
-    letters = blob[high]
+    high_indices = np.flatnonzero(blob > 127)
+    high_bytes = blob[high_indices]
     try:
-        codecs.utf_8_decode(letters.data, "strict", True)
+        codecs.utf_8_decode(high_bytes.data, "strict", True)
     except UnicodeDecodeError:
         return False
-    inner = high[(letters & 0xC0) == 0x80]
+    continuations = high_indices[(high_bytes & 0xC0) == 0x80]
     starts = bounds[: np.searchsorted(bounds, len(blob))]
-    return bool(np.all(blob[inner - 1] > 127)) and not np.any((blob[starts] & 0xC0) == 0x80)
+    return bool(np.all(blob[continuations - 1] > 127)) and not np.any((blob[starts] & 0xC0) == 0x80)
 
 
 def smallest(array: NDArray[Any]) -> NDArray[Any]:
@@ -271,17 +272,17 @@ class NumberWriter(_ArrayWriter):
         self._file.write(np.ascontiguousarray(numbers, dtype=self._type.newbyteorder("<")).reshape(-1).view(np.uint8).data)
         self._count += len(numbers)
 
-    def _widen(self, to: np.dtype[Any]) -> None:
-        old, before = self._file, self._type
+    def _widen(self, new_type: np.dtype[Any]) -> None:
+        old_file, old_type = self._file, self._type
         start = self._start
-        wider = self._path.with_suffix(".wider")
-        self._type, self._file = to, wider.open("wb+")
+        wide_path = self._path.with_suffix(".wider")
+        self._type, self._file = new_type, wide_path.open("wb+")
         self._header()
-        old.seek(start)
-        while piece := old.read(before.itemsize << 16):
-            self._file.write(np.frombuffer(piece, before.newbyteorder("<")).astype(to.newbyteorder("<")).data)
-        old.close()
-        wider.replace(self._path)
+        old_file.seek(start)
+        while piece := old_file.read(old_type.itemsize << 16):
+            self._file.write(np.frombuffer(piece, old_type.newbyteorder("<")).astype(new_type.newbyteorder("<")).data)
+        old_file.close()
+        wide_path.replace(self._path)
 
     def _header(self) -> None:
         shape = (self._count,) if self._width is None else (self._count, self._width)

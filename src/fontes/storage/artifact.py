@@ -1,7 +1,7 @@
 """Artifacts: folders that appear atomically, each described by one JSON file.
 
-`staging` or `drafting` gives a folder beside the final place; `seal` records settings, file sizes and SHA-256 hashes;
-`commit` moves the folder into place; `Artifact` opens and checks it.
+`staging` and `drafting` yield a folder beside the final path; `seal` records settings, file sizes and SHA-256 hashes;
+`commit` moves the folder to its path; `Artifact` opens and checks it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ArtifactKind:
     Args:
         format: Format name in the metadata.
         version: Format version that this Fontes reads and writes.
-        noun: Content, for messages.
+        noun: Name of the content in messages.
         remedy: Advice in error messages.
     """
 
@@ -118,13 +118,13 @@ def read_description(file: Path, kind: ArtifactKind, is_sound: Callable[[dict[st
     try:
         facts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         name, version = facts["format"], facts["version"]
-        known = kind is ANY or (name, version) == (kind.format, kind.version)
-        if not isinstance(version, int) or (known and not is_sound(facts)):
+        is_expected = kind is ANY or (name, version) == (kind.format, kind.version)
+        if not isinstance(version, int) or (is_expected and not is_sound(facts)):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         problem = "cannot be read" if isinstance(error, OSError) else "is damaged"
         raise IndexFormatError(f"{file} {problem}; {kind.remedy}") from error
-    if known:
+    if is_expected:
         return facts
     if name != kind.format:
         raise IndexFormatError(f"{file.parent} has no {kind.noun} of Fontes: its format is '{name}'; {kind.remedy}")
@@ -153,7 +153,7 @@ def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seal(folder: Path, kind: ArtifactKind, facts: Mapping[str, Any], pattern: str = "*") -> None:
-    """Write the metadata of a folder of complete files, those that match `pattern`, with the settings `facts`, to disk."""
+    """Write the metadata of a folder to disk: the settings `facts`, and its complete files that match `pattern`."""
     meta = {"format": kind.format, "version": kind.version, **facts, "files": file_table(folder, pattern, META)}
     with (folder / META).open("w", encoding="utf-8") as file:
         json.dump({**meta, "digest": _digest(meta)}, file, indent=1, ensure_ascii=False)
@@ -162,23 +162,23 @@ def seal(folder: Path, kind: ArtifactKind, facts: Mapping[str, Any], pattern: st
 
 
 @contextmanager
-def staging(place: Path) -> Iterator[Path]:
-    """Yield an empty folder beside `place`, removed on exit unless committed.
+def staging(target: Path) -> Iterator[Path]:
+    """Yield an empty folder beside `target`, removed on exit unless committed.
 
-    Several processes may stage the same place. Folders of killed processes are removed.
+    Several processes may stage the same target. Folders of killed processes are removed.
 
     Raises:
         OSError: The folder cannot be created or written.
     """
-    place = place.absolute()
-    place.parent.mkdir(parents=True, exist_ok=True)
+    target = target.absolute()
+    target.parent.mkdir(parents=True, exist_ok=True)
     folder = None
     try:
         with ExitStack() as stack:
-            with locked(place.parent):
-                _remove_leftovers(place)
+            with locked(target.parent):
+                _remove_leftovers(target)
                 with uninterrupted():
-                    folder = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
+                    folder = Path(tempfile.mkdtemp(prefix=_staging_prefix(target), dir=target.parent))
                     stack.enter_context(locked(folder, _BUSY))
             yield folder
     finally:
@@ -188,48 +188,48 @@ def staging(place: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def drafting(place: Path, busy: FontesError) -> Iterator[Path]:
-    """Yield the single draft folder beside `place`; it survives a kill, so that work can resume.
+def drafting(target: Path, busy: FontesError) -> Iterator[Path]:
+    """Yield the single draft folder beside `target`; it survives a kill, so that work can resume.
 
     Args:
-        place: Final place of the artifact.
+        target: Final path of the artifact.
         busy: Error raised if another process or thread holds the draft.
 
     Raises:
         OSError: The draft cannot be created.
         FontesError: A symbolic link is in the way.
     """
-    draft = place.with_name(f".{place.name}")
+    draft = target.with_name(f".{target.name}")
     with ExitStack() as stack:
         while True:
             refuse_links(draft)
-            if not place.parent.is_dir():
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place.parent))
+            if not target.parent.is_dir():
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
             with suppress(FileNotFoundError), uninterrupted():
                 with suppress(FileExistsError):
                     draft.mkdir()
                 handle = stack.enter_context(locked(draft, busy))
-                if is_at(handle, draft):  # else another process has just committed it
+                if is_at(handle, draft):  # otherwise another process has just committed it
                     stack.callback(_remove_empty, handle, draft)
                     break
             stack.close()
-        with locked(place.parent):
-            _remove_leftovers(place)
+        with locked(target.parent):
+            _remove_leftovers(target)
         yield draft
 
 
-def commit(folder: Path, place: Path) -> None:
-    """Move a finished folder to its place atomically, replacing any folder or symbolic link there."""
-    with uninterrupted(place), locked(place.parent):
+def commit(folder: Path, target: Path) -> None:
+    """Move a finished folder to `target` atomically, replacing any folder or symbolic link there."""
+    with uninterrupted(target), locked(target.parent):
         folder.chmod(0o777 & ~umask())
-        if os.path.lexists(place):
-            old = _replaced(folder, place)
+        if os.path.lexists(target):
+            old = _swap_in(folder, target)
             if old.is_symlink():
                 old.unlink()
             shutil.rmtree(old, ignore_errors=True)
         else:
-            folder.rename(place)
-        sync_folder(place.parent)
+            folder.rename(target)
+        sync_folder(target.parent)
 
 
 def file_table(folder: Path, pattern: str = "*", without: str = "") -> FileTable:
@@ -252,7 +252,7 @@ def is_plain(name: object) -> bool:
 
 
 def wrong_size(folder: Path, files: FileTable) -> str | None:
-    """Describe the first file that is missing, not regular or of the wrong size; None if all are right."""
+    """Describe the first file that is missing, not regular or of the wrong size; None if there is none."""
     if folder.is_symlink():
         return f"{folder} is a link to another place"
     for name, expected in files.items():
@@ -296,25 +296,25 @@ def _remove_empty(handle: int, draft: Path) -> None:
             draft.rmdir()
 
 
-def _replaced(folder: Path, place: Path) -> Path:
-    """Swap two folders and return the old one's new path. Atomic on Linux only."""
-    new = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
-    folder.rename(new)
-    if exchange(new, place):
-        return new
-    old = Path(tempfile.mkdtemp(prefix=_prefix(place), dir=place.parent))
-    place.rename(old)
-    new.rename(place)
+def _swap_in(folder: Path, target: Path) -> Path:
+    """Replace the folder `target` by `folder`, and return the new path of the old one. Atomic on Linux only."""
+    temporary = Path(tempfile.mkdtemp(prefix=_staging_prefix(target), dir=target.parent))
+    folder.rename(temporary)
+    if exchange(temporary, target):
+        return temporary
+    old = Path(tempfile.mkdtemp(prefix=_staging_prefix(target), dir=target.parent))
+    target.rename(old)
+    temporary.rename(target)
     return old
 
 
-def _prefix(place: Path) -> str:
-    return f".{place.name}.building-"
+def _staging_prefix(target: Path) -> str:
+    return f".{target.name}.building-"
 
 
-def _remove_leftovers(place: Path) -> None:
+def _remove_leftovers(target: Path) -> None:
     """Remove staged folders of killed processes: those with a free lock."""
-    for left in place.parent.iterdir():
-        if left.name.startswith(_prefix(place)):
-            with suppress(OSError, FontesError), locked(left, _BUSY):
-                shutil.rmtree(left, ignore_errors=True)
+    for staged in target.parent.iterdir():
+        if staged.name.startswith(_staging_prefix(target)):
+            with suppress(OSError, FontesError), locked(staged, _BUSY):
+                shutil.rmtree(staged, ignore_errors=True)

@@ -41,7 +41,7 @@ def cached_bytes() -> dict[str, int]:
 
 
 class DiskCache:
-    """Cache folder with entries that appear atomically, evicted in least-recently-used order.
+    """Cache folder whose entries appear atomically and are evicted in least-recently-used order.
 
     Entries may be deleted at any time; their modification times record their last use.
 
@@ -60,16 +60,16 @@ class DiskCache:
         """Path of the cache."""
         return cache_folder().absolute() / self._name if self._at is None else self._at
 
-    def put(self, place: Path, kind: ArtifactKind, facts: Mapping[str, Any], write: Callable[[Path], None]) -> None:
+    def put(self, target: Path, kind: ArtifactKind, facts: Mapping[str, Any], write: Callable[[Path], None]) -> None:
         """Write an artifact atomically, then evict entries over the limit.
 
-        `place` is an entry or a folder in one, `facts` are the settings in the metadata, and `write` writes the files to a
+        `target` is an entry or a folder in one, `facts` are the settings in the metadata, and `write` writes the files to a
         folder. Raises OSError if the cache cannot be written.
         """
-        with staging(place) as draft:
+        with staging(target) as draft:
             write(draft)
             seal(draft, kind, facts)
-            commit(draft, place)
+            commit(draft, target)
         self.trim()
 
     def use(self, entry: Path) -> None:
@@ -78,8 +78,9 @@ class DiskCache:
             os.utime(entry)
 
     def trim(self, is_entry: Callable[[Path], object] = lambda path: not path.name.startswith(".")) -> None:
-        """Evict least recently used entries until the rest fit; the latest always stays. `is_entry` tells which paths belong to
-        it.
+        """Evict least recently used entries until the rest fit; the latest always stays.
+
+        `is_entry` tells which of the matching paths are entries.
         """
         with suppress(OSError):
             paths = [path for path in self.folder.glob(self._entries) if is_entry(path)]
@@ -136,7 +137,7 @@ class _Entry(Generic[V]):
 
     def __init__(self) -> None:
         self.size = 0
-        self.lock: threading.Lock | None = threading.Lock()  # None once the value is there
+        self.lock: threading.Lock | None = threading.Lock()  # None once the value is set
         self.value: V | None = None
 
 
@@ -212,9 +213,9 @@ class Cached(Generic[K, V]):
                 return
             entry.size = size(cast(V, entry.value))
             self._total += entry.size
-            for other in list(self._entries)[:-1] if self.limit is not None and self._total > self.limit else ():
-                if other != key:
-                    self._total -= self._entries.pop(other).size
+            for other_key in list(self._entries)[:-1] if self.limit is not None and self._total > self.limit else ():
+                if other_key != key:
+                    self._total -= self._entries.pop(other_key).size
                 if self._total <= self.limit:  # type: ignore[operator]
                     break
 

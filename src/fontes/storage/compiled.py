@@ -23,13 +23,13 @@ import numpy as np
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 
-STEPS = 400_000  # steps of Python, of about a microsecond each, before Numba is loaded
+STEPS = 400_000  # Python steps, of about a microsecond each, that run before Numba is loaded
 
 logger = logging.getLogger("fontes.storage")
 
 _lock = threading.RLock()
 _waiting: list[tuple[Function, dict[str, Any], Kernel | None]] = []  # loops to compile when Numba is loaded
-_left = STEPS  # -1 when Numba is loaded
+_steps_left = STEPS  # -1 when Numba is loaded
 
 
 def kernel(steps: Callable[..., int] | None = None) -> Callable[[Function], Any]:
@@ -54,7 +54,7 @@ def inner(**options: Any) -> Callable[[F], F]:
 
 
 def compiled(**options: Any) -> Callable[[Function], Any]:
-    """Decorate a loop to compile at its first call, in a module that loads Numba anyway, with options of `numba.njit`."""
+    """Decorate a loop of a module that loads Numba anyway; it is compiled at its first call, with options of `numba.njit`."""
     return lambda function: _compiled(function, **options)
 
 
@@ -84,46 +84,47 @@ class Kernel:
 
 def is_loaded() -> bool:
     """Whether loops are compiled from now on."""
-    return _left < 0
+    return _steps_left < 0
 
 
 def affordable(steps: int) -> bool:
     """Whether these steps in Python cost less than loading Numba; if so, they are counted."""
-    global _left
-    if steps > _left or "numba" in sys.modules:
+    global _steps_left
+    if steps > _steps_left or "numba" in sys.modules:
         return False
-    _left -= steps
+    _steps_left -= steps
     return True
 
 
 def load() -> None:
     """Compile all loops from now on, as a server does before it answers."""
-    global _left
+    global _steps_left
     with _lock:
-        _left = -1
-        waiting, _waiting[:] = sorted(_waiting, key=lambda one: one[2] is not None), []  # parts before the loops that call them
+        _steps_left = -1
+        # Functions called by loops come before the loops.
+        waiting, _waiting[:] = sorted(_waiting, key=lambda entry: entry[2] is not None), []
         for function, options, loop in waiting:
             dispatcher = _compiled(function, **options)
-            # Replaces the function in its module, so that the loops that call it use the compiled one.
+            # The dispatcher replaces the function in its module, for the loops that call it.
             function.__globals__[function.__name__] = dispatcher
             if loop is not None:
                 loop._compiled = dispatcher
 
 
 def private_folder() -> Path | None:
-    """Return a folder for compiled code if package and home are read-only; None if there is none.
+    """Return the folder for compiled code where package and home are read-only; None if there is none.
 
     It is `fontes-compiled` in CACHE_DIRECTORY, RUNTIME_DIRECTORY or XDG_RUNTIME_DIR, or a folder named after the user in the
     temporary folder. Code is loaded from it, so it must belong to this user, and nobody else may write or replace it.
     """
     services = [os.environ.get(name, "") for name in ("CACHE_DIRECTORY", "RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR")]
     folders = [Path(paths.partition(":")[0], "fontes-compiled") for paths in services if paths.startswith("/")]
-    with suppress(FileNotFoundError, AttributeError):  # Windows has no numbers of users
+    with suppress(FileNotFoundError, AttributeError):  # Windows has no user ids
         folders.append(Path(tempfile.gettempdir(), f"fontes-compiled-{os.geteuid()}"))
     for folder in folders:
         with suppress(OSError):
             folder.mkdir(mode=0o700, exist_ok=True)
-            if _safe(folder):
+            if _is_private(folder):
                 tempfile.TemporaryFile(dir=folder).close()
                 return folder
     return None
@@ -137,10 +138,10 @@ def compiled_bytes() -> dict[str, int]:
     return {folder: size for folder, size in sizes.items() if size}
 
 
-def _safe(folder: Path) -> bool:
+def _is_private(folder: Path) -> bool:
     """Whether only this user can write to a folder or replace it."""
-    status, above = folder.lstat(), folder.parent.stat()
-    replaceable = above.st_uid not in (0, os.geteuid()) or (above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX)
+    status, parent = folder.lstat(), folder.parent.stat()
+    replaceable = parent.st_uid not in (0, os.geteuid()) or (parent.st_mode & 0o022 and not parent.st_mode & stat.S_ISVTX)
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022 and not replaceable
 
 
@@ -150,17 +151,17 @@ def _compiled(function: Function, **options: Any) -> Any:
     try:
         dispatcher = njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:  # Numba can write neither beside the package nor in the user's home
-        dispatcher = njit(cache=_other_cache(), nogil=True, **options)(function)
+        dispatcher = njit(cache=_cache_in_private_folder(), nogil=True, **options)(function)
     if sources := sorted(_sources(function) - {function.__code__.co_filename}):
         with suppress(AttributeError):  # where loops are not cached
             stats = [Path(source).stat() for source in sources]
             file = dispatcher._cache._cache_file
-            file._source_stamp = (file._source_stamp, *((one.st_mtime, one.st_size) for one in stats))
+            file._source_stamp = (file._source_stamp, *((status.st_mtime, status.st_size) for status in stats))
     return dispatcher
 
 
 def _sources(function: Function) -> set[str]:
-    """Files of a loop and of those that it calls: a change of any makes its cache invalid; Numba looks at the first alone."""
+    """Source files of a loop and of those that it calls. A change of any invalidates its cache; Numba checks only the first."""
     files = {function.__code__.co_filename}
     for name in function.__code__.co_names:
         called = getattr(function.__globals__.get(name), "py_func", None)
@@ -170,8 +171,8 @@ def _sources(function: Function) -> set[str]:
 
 
 @cache
-def _other_cache() -> bool:
-    """Point Numba's cache to the private folder, with one notice; whether there is one."""
+def _cache_in_private_folder() -> bool:
+    """Point Numba's cache to the private folder, and log this once. Return whether there is such a folder."""
     from numba import config
 
     if (folder := private_folder()) is None:

@@ -34,7 +34,7 @@ class InputFile:
     Args:
         name: Name for messages.
         file: Decompressed bytes.
-        stored: Stored file, which tells the position; None for standard input.
+        stored: File as stored, perhaps compressed, which tells the position; None for standard input.
 
     Attributes:
         remedy: Advice for a file that is not UTF-8.
@@ -81,7 +81,7 @@ class InputFile:
 
     def blocks(self, size: int) -> Iterator[bytes]:
         """Yield blocks of about `size` bytes that end at line ends, without a byte order mark; raises as `lines`."""
-        pending: list[bytes] = []  # of a line that goes over several reads; joined once
+        pending: list[bytes] = []  # pieces of a line that spans several reads, joined once
         length, line = 0, 1
         block = self.file.read(size + len(BOM)).removeprefix(BOM)
         while block:
@@ -112,12 +112,12 @@ class InputFile:
             return "".join(decode(line, self.name, number, self.remedy) for number, line in enumerate(io.BytesIO(content), 1))
 
 
-def check_length(length: int, name: str, what: str, line: int | None = None) -> None:
+def check_length(length: int, name: str, noun: str, line: int | None = None) -> None:
     """Raise InputError if a piece of a file, such as a "line", is longer than `MAX_PIECE`; `line` is its first line, if any."""
     if length > MAX_PIECE:
-        place = name if line is None else f"{name}, line {line}"
+        location = name if line is None else f"{name}, line {line}"
         raise InputError(
-            f"{place}: the {what} is longer than {MAX_PIECE:,} bytes, the maximum that is read in one piece; split it"
+            f"{location}: the {noun} is longer than {MAX_PIECE:,} bytes, the maximum that is read in one piece; split it"
         )
 
 
@@ -139,7 +139,7 @@ def reading(path: str | Path, start: int = 0, end: int | None = None) -> Iterato
         if name == STANDARD:
             yield InputFile("standard input", sys.stdin.buffer)
             return
-        with _stored(path) as stored:
+        with _open_stored(path) as stored:
             if start or end is not None:
                 piece = _ByteRange(stored, start, end)
                 yield InputFile(
@@ -157,7 +157,7 @@ def reading(path: str | Path, start: int = 0, end: int | None = None) -> Iterato
     except (gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{name}: the gzip file is damaged ({error})") from None
     except BrokenPipeError:
-        raise  # of what the caller writes meanwhile
+        raise  # from output that the caller writes meanwhile
     except OSError as error:
         shown = "standard input" if name == STANDARD else name
         raise InputError(f"{shown}: cannot be read ({error.strerror or error})") from None
@@ -176,20 +176,20 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> None:
     """
     name = str(path)
     if name == STANDARD:
-        _copy(chunks, sys.stdout.buffer, name)
+        _write_chunks(chunks, sys.stdout.buffer, name)
         return
     target = Path(os.path.realpath(as_path(path)))
     direct = target.exists() and not stat.S_ISREG(target.stat().st_mode)
-    place = target if direct else target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    output = target if direct else target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        _write(name, place, chunks)
+        _write(name, output, chunks)
         if not direct:
-            with _oserrors(name), uninterrupted(target):
-                replace(place, target)
+            with _write_errors(name), uninterrupted(target):
+                replace(output, target)
     except BaseException:
         if not direct:
             with contextlib.suppress(OSError), uninterrupted():
-                place.unlink()
+                output.unlink()
         raise
 
 
@@ -215,20 +215,20 @@ def as_path(path: str | Path) -> Path:
 
 def plain_name(path: str | Path) -> str:
     """Return the file name in lower case, without .gz."""
-    return _last(path).lower().removesuffix(".gz")
+    return _file_name(path).lower().removesuffix(".gz")
 
 
 def is_gzip(path: str | Path) -> bool:
     """Whether the file name ends in .gz."""
-    return _last(path).endswith(".gz")
+    return _file_name(path).endswith(".gz")
 
 
-def _last(path: str | Path) -> str:
+def _file_name(path: str | Path) -> str:
     address = address_of(path)
     return Path(path).name if address is None else address.partition("?")[0].rpartition("/")[2]
 
 
-def _stored(path: str | Path) -> IO[bytes]:
+def _open_stored(path: str | Path) -> IO[bytes]:
     address = address_of(path)
     if address is not None:
         return io.BufferedReader(open_at(address), BUFFER)
@@ -239,61 +239,63 @@ class _ByteRange(io.RawIOBase):
     """Bytes `start` to `end` of a file; positions count from `start`."""
 
     def __init__(self, file: IO[bytes], start: int, end: int | None) -> None:
-        self._file, self._start = file, start
-        self._left = sys.maxsize if end is None else end - start
-        self._done = 0
+        self._file = file
+        self._remaining = sys.maxsize if end is None else end - start
+        self._position = 0
         file.seek(start)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        piece = self._file.read(min(len(buffer), self._left))
+        piece = self._file.read(min(len(buffer), self._remaining))
         buffer[: len(piece)] = piece
-        self._left -= len(piece)
-        self._done += len(piece)
+        self._remaining -= len(piece)
+        self._position += len(piece)
         return len(piece)
 
     def tell(self) -> int:
-        return self._done
+        return self._position
 
 
-def _write(name: str, place: Path, chunks: Iterable[bytes]) -> None:
-    with _oserrors(name):
-        stored = place.open("wb", buffering=BUFFER)
+def _write(name: str, path: Path, chunks: Iterable[bytes]) -> None:
+    with _write_errors(name):
+        stored = path.open("wb", buffering=BUFFER)
     try:
         if name.endswith(".gz"):
             file = cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=stored, mtime=0, compresslevel=6))
-            _copy(chunks, file, name)
-            with _oserrors(name):
+            _write_chunks(chunks, file, name)
+            with _write_errors(name):
                 file.close()
         else:
-            _copy(chunks, stored, name)
+            _write_chunks(chunks, stored, name)
     finally:
-        with _oserrors(name):
+        with _write_errors(name):
             stored.close()
 
 
-def _copy(chunks: Iterable[bytes], file: BinaryIO, name: str) -> None:
-    """Write chunks: write errors become InputError, errors of the producer propagate."""
+def _write_chunks(chunks: Iterable[bytes], file: BinaryIO, name: str) -> None:
+    """Write chunks; an OSError of writing becomes an InputError, errors of the producer propagate."""
     for chunk in chunks:
         try:
             file.write(chunk)
         except OSError as error:
-            raise _failed(name, error) from None
-    with _oserrors(name):
+            raise _write_error(name, error) from None
+    with _write_errors(name):
         file.flush()
 
 
 @contextmanager
-def _oserrors(name: str) -> Iterator[None]:
+def _write_errors(name: str) -> Iterator[None]:
+    """Turn an OSError of the block into the error of `_write_error`."""
     try:
         yield
     except OSError as error:
-        raise _failed(name, error) from None
+        raise _write_error(name, error) from None
 
 
-def _failed(name: str, error: OSError) -> Exception:
+def _write_error(name: str, error: OSError) -> Exception:
+    """Return the error to raise for an OSError of writing: InputError, or itself for a closed pipe of standard output."""
     if name == STANDARD and isinstance(error, BrokenPipeError):
         return error
     return InputError(f"{'standard output' if name == STANDARD else name}: cannot be written ({error.strerror or error})")

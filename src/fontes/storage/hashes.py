@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.threads import in_threads
 
-BLOCK = 1 << 22  # bytes of a checksum
+BLOCK = 1 << 22  # bytes covered by one checksum
 
 
 def hash_file(path: Path) -> str:

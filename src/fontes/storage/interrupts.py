@@ -14,20 +14,20 @@ complete: list[Path] = []
 
 
 @contextmanager
-def uninterrupted(place: Path | None = None) -> Iterator[None]:
-    """Delay an interrupt until the block ends, which completes `place`. Has no effect outside the main thread."""
+def uninterrupted(path: Path | None = None) -> Iterator[None]:
+    """Delay an interrupt until the end of the block, which completes `path`. Has no effect outside the main thread."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
-        if place is not None:
-            complete.append(place)
+        if path is not None:
+            complete.append(path)
         return
     waiting: list[tuple[int, FrameType | None]] = []
     signal.signal(signal.SIGINT, lambda number, frame: waiting.append((number, frame)))
     try:
         yield
-        if place is not None:
-            complete.append(place)
+        if path is not None:
+            complete.append(path)
     finally:
         signal.signal(signal.SIGINT, handler)
         if waiting:

@@ -1,4 +1,4 @@
-"""`KeyedFile`: the one file of results that models computed, by key: scores of rerankers, answers of language models."""
+"""A file of results that models computed, by key: scores of rerankers, answers of language models."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..core.errors import InputError
 
 logger = logging.getLogger("fontes.neural")
 
-DROPPED = 4  # a full file loses its oldest 1/DROPPED
+DROPPED = 4  # the oldest 1/DROPPED of a full file is removed
 WAIT = 30.0  # seconds to wait for another writer
-KEYS = 500  # per query
+BATCH_SIZE = 500  # keys per query
 SCHEMA = "CREATE TABLE IF NOT EXISTS summed (key BLOB PRIMARY KEY, score BLOB NOT NULL, time INTEGER NOT NULL) WITHOUT ROWID"
 
 
@@ -32,7 +32,7 @@ class KeyedFile:
         path: The file.
         limit: Size in bytes above which the oldest quarter is removed; None keeps all.
         noun: Name of the values in messages.
-        needed: Whether a file that cannot be used is an error; else it is logged, and nothing is kept.
+        needed: Whether an unusable file is an error; otherwise it is logged, and nothing is stored.
     """
 
     path: Path
@@ -45,8 +45,8 @@ class KeyedFile:
         values: dict[bytes, bytes] = {}
 
         def select(file: sqlite3.Connection) -> None:
-            for at in range(0, len(keys), KEYS):
-                batch = keys[at : at + KEYS]
+            for start in range(0, len(keys), BATCH_SIZE):
+                batch = keys[start : start + BATCH_SIZE]
                 rows = file.execute(f"SELECT key, score FROM summed WHERE key IN ({','.join('?' * len(batch))})", batch)
                 values.update((key, value) for key, stored in rows if (value := _checked(key, stored)) is not None)
 
@@ -56,7 +56,7 @@ class KeyedFile:
     def store(self, values: Mapping[bytes, bytes]) -> None:
         """Store values in one transaction; InputError if the file is needed and cannot be written."""
         now = int(time.time())
-        rows = [(key, value + _sum(key, value), now) for key, value in values.items()]
+        rows = [(key, value + _checksum(key, value), now) for key, value in values.items()]
 
         def insert(file: sqlite3.Connection) -> None:
             with file:
@@ -73,13 +73,13 @@ class KeyedFile:
         keys: list[bytes] = []
         if self.path.exists():
             self._with_file(lambda file: keys.extend(key for (key,) in file.execute("SELECT key FROM summed ORDER BY key")))
-        for at in range(0, len(keys), KEYS):
-            yield from sorted(self.values(keys[at : at + KEYS]).items())
+        for start in range(0, len(keys), BATCH_SIZE):
+            yield from sorted(self.values(keys[start : start + BATCH_SIZE]).items())
 
     def _with_file(self, work: Callable[[sqlite3.Connection], None]) -> None:
         if self.path.is_dir():
             raise InputError(f"{self.path} is a folder; cache takes the path of a file, or True")
-        for again in (True, False):
+        for _ in range(2):  # again with a new file if the first is damaged
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 with closing(sqlite3.connect(self.path, timeout=WAIT, isolation_level=None)) as file:
@@ -90,12 +90,10 @@ class KeyedFile:
                 self._unusable(getattr(error, "strerror", None) or error)
                 return
             except sqlite3.DatabaseError as error:
-                aside = self.path.with_name(f"{self.path.name}.damaged")
-                logger.warning("%s is damaged (%s) and is set aside as %s", self.path, error, aside.name)
+                damaged = self.path.with_name(f"{self.path.name}.damaged")
+                logger.warning("%s is damaged (%s) and is set aside as %s", self.path, error, damaged.name)
                 with suppress(OSError):
-                    self.path.replace(aside)
-                if not again:
-                    return
+                    self.path.replace(damaged)
 
     def _unusable(self, reason: object) -> None:
         if self.needed:
@@ -108,12 +106,13 @@ def _size(file: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-def _sum(key: bytes, value: bytes) -> bytes:
+def _checksum(key: bytes, value: bytes) -> bytes:
     return zlib.crc32(key + value).to_bytes(4, "little")
 
 
 def _checked(key: object, stored: object) -> bytes | None:
     """Return the value of a row; None if damaged."""
-    if not isinstance(key, bytes) or not isinstance(stored, bytes) or len(stored) < 4 or _sum(key, stored[:-4]) != stored[-4:]:
+    if not (isinstance(key, bytes) and isinstance(stored, bytes) and len(stored) >= 4):
         return None
-    return stored[:-4]
+    value, checksum = stored[:-4], stored[-4:]
+    return value if checksum == _checksum(key, value) else None

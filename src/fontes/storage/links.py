@@ -13,7 +13,7 @@ from ..core.errors import FontesError
 
 
 def links_in(path: Path) -> Iterator[Path]:
-    """Return the symbolic links at and below a path; empty if nothing is there."""
+    """Yield the symbolic links at and below a path; none if the path does not exist."""
     if path.is_symlink():
         yield path
         return

@@ -1,7 +1,7 @@
 """Exclusive lock on a folder or file.
 
 It is an operating-system lock on the folder or file itself: it needs no lock file, ends with its process, and holds across
-users. On Windows it is one on a file in the user's temporary folder.
+users. On Windows a file in the user's temporary folder is locked instead.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Arrays that compiled loops find by address: to unwrap each array of a call takes longer than a short search.
+"""Arrays passed to compiled loops by address, since unwrapping each array of a call takes longer than a short search.
 
-This module loads Numba; it is imported by modules of loops that are compiled anyway.
+This module loads Numba; only modules whose loops are compiled anyway import it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ carray: Any = numba.carray
 
 
 def pinned(arrays: Sequence[tuple[NDArray[Any], type[np.generic]]]) -> NDArray[np.int64]:
-    """Return the address and size of each array, for `view`. Whoever keeps them must keep the arrays, too.
+    """Return the address and size of each array, for `view`. The caller must keep the arrays alive.
 
     Args:
-        arrays: Arrays of any shape, and the type by which loops will view each.
+        arrays: Arrays of any shape, each with the type as which loops view it.
 
     Raises:
         ValueError: An array is of another type, or not contiguous.
@@ -52,4 +52,4 @@ def _view(table: Any, number: int, dtype: Any) -> Any:
 
 
 view = numba.njit(inline="always")(_view)
-"""In a compiled loop: the array with this number among those that are pinned, flat, viewed as a type."""
+"""In a compiled loop: the pinned array with this number, flat, viewed as a type."""

@@ -21,7 +21,7 @@ DRIVERS = {  # by scheme: the library that reads it, and the extra that installs
     "https": ("aiohttp", "http"),
     "hf": ("huggingface_hub", "hf"),
 }
-OF_PATH = re.compile(rf"({'|'.join(DRIVERS)}):/(?=[^/])")  # an address as `Path` shortens it
+OF_PATH = re.compile(rf"({'|'.join(DRIVERS)}):/(?=[^/])")  # an address shortened by `Path`
 BLOCK = 1 << 23  # bytes fetched at a time
 REFUSED = (401, 403)  # HTTP status codes without access
 
@@ -51,9 +51,9 @@ def address_of(path: str | Path) -> str | None:
 
 def stored_at(address: str) -> Stored:
     """Look up an address; raises as `open_at`."""
-    system, place = _system(address)
+    system, path = _filesystem(address)
     with reaching(address):
-        facts = system.info(place)
+        facts = system.info(path)
         is_folder = facts["type"] == "directory"
         stamp = [facts.get(name) for name in ("ETag", "etag", "md5Hash", "mtime", "LastModified", "blob_id", "size")]
         return Stored(None if is_folder else facts.get("size"), is_folder, repr([str(fact) for fact in stamp if fact]))
@@ -61,12 +61,12 @@ def stored_at(address: str) -> Stored:
 
 def files_below(address: str) -> list[tuple[str, str, int]]:
     """List files below a folder as (relative path, address, size in bytes), sorted by path; InputError if it cannot be read."""
-    system, place = _system(address)
+    system, path = _filesystem(address)
     with reaching(address):
-        files = system.find(place, detail=True)
-    start = len(place.rstrip("/")) + 1
-    whole = sorted((name[start:], system.unstrip_protocol(name), facts.get("size") or 0) for name, facts in files.items())
-    return [file for file in whole if file[0] and not file[0].endswith("/")]
+        files = system.find(path, detail=True)
+    start = len(path.rstrip("/")) + 1
+    listing = sorted((name[start:], system.unstrip_protocol(name), facts.get("size") or 0) for name, facts in files.items())
+    return [file for file in listing if file[0] and not file[0].endswith("/")]
 
 
 def open_at(address: str) -> io.RawIOBase:
@@ -76,41 +76,41 @@ def open_at(address: str) -> io.RawIOBase:
         InputError: It is missing or cannot be read, also on later reads.
         MissingExtraError: The driver is not installed.
     """
-    system, place = _system(address)
+    system, path = _filesystem(address)
     with reaching(address):
-        return _Fetched(address, system.open(place, "rb", block_size=BLOCK))
+        return _RemoteFile(address, system.open(path, "rb", block_size=BLOCK))
 
 
 def fetch(address: str, path: Path) -> None:
     """Copy the file at an address to a local path; raises as `open_at`."""
-    system, place = _system(address)
+    system, remote_path = _filesystem(address)
     with reaching(address):
-        system.get_file(place, str(path))
+        system.get_file(remote_path, str(path))
 
 
 def put(path: Path, address: str) -> None:
     """Copy a local file to an address; FontesError if it cannot be written."""
-    system, place = _system(address)
+    system, remote_path = _filesystem(address)
     with reaching(address, "written"):
-        system.put_file(str(path), place)
+        system.put_file(str(path), remote_path)
 
 
 def remove(address: str) -> None:
     """Remove the file at an address; FontesError if it cannot be removed."""
-    system, place = _system(address)
+    system, path = _filesystem(address)
     with reaching(address, "removed"):
-        system.rm_file(place)
+        system.rm_file(path)
 
 
 @contextmanager
-def reaching(address: str, done: str = "read") -> Iterator[None]:
-    """Turn driver errors into an InputError of one sentence; `done` is the past participle of the failed operation."""
+def reaching(address: str, participle: str = "read") -> Iterator[None]:
+    """Turn driver errors into an InputError of one sentence; `participle` is the past participle of the failed operation."""
     try:
         yield
     except FontesError:
         raise
-    except Exception as caught:  # each driver has errors of its own
-        error = _cause(caught)
+    except Exception as caught:  # each driver has its own errors
+        error = _driver_error(caught)
         if isinstance(error, FileNotFoundError):
             raise InputError(f"{address}: there is no such file or folder") from None
         response = getattr(error, "response", None)
@@ -122,16 +122,16 @@ def reaching(address: str, done: str = "read") -> Iterator[None]:
             raise InputError(f"{address}: no access ({message}); set up the credentials as {library} reads them") from None
         if status == 404:
             raise InputError(f"{address}: there is no such file or folder") from None
-        raise InputError(f"{address}: cannot be {done} ({message})") from None
+        raise InputError(f"{address}: cannot be {participle} ({message})") from None
 
 
-def _cause(error: Exception) -> BaseException:
-    """Cause of an error, as the HTTP driver reports every error as a missing file."""
+def _driver_error(error: Exception) -> BaseException:
+    """Return the cause of an error of the HTTP driver, which reports every error as a missing file; else the error."""
     cause = error.__cause__
     return cause if cause is not None and type(cause).__module__.startswith("aiohttp") else error
 
 
-class _Fetched(io.RawIOBase):
+class _RemoteFile(io.RawIOBase):
     """fsspec file whose driver errors become one-sentence messages."""
 
     def __init__(self, address: str, file: Any) -> None:
@@ -149,9 +149,9 @@ class _Fetched(io.RawIOBase):
         buffer[: len(piece)] = piece
         return len(piece)
 
-    def seek(self, place: int, whence: int = 0) -> int:
+    def seek(self, offset: int, whence: int = 0) -> int:
         with reaching(self._address):
-            return int(self._stream.seek(place, whence))
+            return int(self._stream.seek(offset, whence))
 
     def tell(self) -> int:
         return int(self._stream.tell())
@@ -163,16 +163,16 @@ class _Fetched(io.RawIOBase):
         super().close()
 
 
-def _system(address: str) -> tuple[Any, str]:
+def _filesystem(address: str) -> tuple[Any, str]:
     scheme = address.partition(":")[0]
     library, extra = DRIVERS.get(scheme, ("fsspec", "ray"))
     try:
         from fsspec.core import url_to_fs
 
-        system, place = url_to_fs(address)
+        system, path = url_to_fs(address)
     except ImportError:
         raise MissingExtraError.of(library, extra, f"reading {address}") from None
     except ValueError as error:
         raise InputError(f"{address}: cannot be read ({error})") from None
     system.invalidate_cache()
-    return system, place
+    return system, path

@@ -35,7 +35,7 @@ def lock_handle(path: Path) -> int:
 def is_at(handle: int, path: Path) -> bool:
     """Whether a folder opened by `lock_handle` is at a path, without following links; FileNotFoundError if nothing is there.
 
-    On Windows the handle is that of the path, whatever is there.
+    On Windows, where the lock belongs to the path, this only checks that something is there.
     """
     status = path.lstat()
     return WINDOWS or os.path.samestat(os.fstat(handle), status)
@@ -62,19 +62,19 @@ def replace(source: Path, target: Path) -> None:
     source.replace(target)
 
 
-def exchange(one: Path, other: Path) -> bool:
+def exchange(first: Path, second: Path) -> bool:
     """Swap two folders atomically; False where the system cannot (all but Linux)."""
     with suppress(AttributeError, OSError, TypeError):
         current_folder, swap = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
         return bool(
-            ctypes.CDLL(None).renameat2(current_folder, os.fsencode(one), current_folder, os.fsencode(other), swap) == 0
+            ctypes.CDLL(None).renameat2(current_folder, os.fsencode(first), current_folder, os.fsencode(second), swap) == 0
         )
     return False
 
 
 def is_alive(process: int) -> bool:
-    """Whether there is a process of this number."""
-    if WINDOWS:  # where os.kill(process, 0) ends it
+    """Whether a process with this id exists."""
+    if WINDOWS:  # where os.kill(process, 0) would end it
         kernel: Any = getattr(ctypes, "windll").kernel32  # noqa: B009
         handle = kernel.OpenProcess(QUERY, False, process)
         code = ctypes.c_ulong(RUNNING)
@@ -87,5 +87,5 @@ def is_alive(process: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        return True  # of another user
+        return True  # it belongs to another user
     return True

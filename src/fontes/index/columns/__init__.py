@@ -1,4 +1,4 @@
-"""Columns: values of the documents' metadata that filters compare and facets count, beside the inverted index."""
+"""Columns beside the inverted index: values of the documents' metadata, which filters compare and facets count."""
 
 from .facets import facet_columns, facets_of
 from .filters import Filter, filter_of, left_out

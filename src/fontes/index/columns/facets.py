@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -19,18 +19,19 @@ from .filters import Columned
 
 ORDERED = ("date", "float", "integer")  # types of columns that have histograms
 SAMPLE = 10_000  # documents sampled to judge a column
-UNIQUE = 0.9  # fraction of distinct values above which a column identifies documents
+UNIQUE = 0.9  # ratio of distinct values to all values above which a column identifies documents
 DAY = 86_400_000_000  # microseconds
+# Widths of the bins of dates: units of numpy, and their number.
 STEPS = [("D", 1), ("M", 1), ("M", 3), *(("Y", digit * 10**power) for power in range(5) for digit in (1, 2, 5))]
 
 
 def facets_of(
-    reader: Columned, docs: NDArray[np.integer[Any]], columns: Sequence[str], bins: int | None = None
+    state: Columned, docs: NDArray[np.integer[Any]], columns: Sequence[str], bins: int | None = None
 ) -> dict[str, dict[Any, int]]:
     """Count documents by their values.
 
     Args:
-        reader: State of an index.
+        state: State of an index.
         docs: Ordinals of the documents.
         columns: Names of columns.
         bins: Maximum number of equal-width bins for numbers and dates; None: count each value.
@@ -43,54 +44,54 @@ def facets_of(
     Raises:
         ParameterError: There is no such column, or `bins` is below 1.
     """
-    known = reader.schema.columns
+    types = state.schema.columns
     for name in columns:
-        if name not in known:
-            raise ParameterError(f"there is no column '{name}'; {nearest(name, known)}")
+        if name not in types:
+            raise ParameterError(f"there is no column '{name}'; {nearest(name, types)}")
     if bins is not None:
         check_whole("bins", bins, 1)
     docs = np.sort(docs)
     totals: dict[str, Counter[Any]] = {}
     numbers: dict[str, list[NDArray[Any]]] = {}
     for name in columns:
-        if bins is not None and known[name] in ORDERED:
+        if bins is not None and types[name] in ORDERED:
             numbers[name] = []
         else:
             totals[name] = Counter()
-    for leaf in reader.leaves:
+    for leaf in state.leaves:
         first, last = np.searchsorted(docs, [leaf.first, leaf.first + leaf.documents])
         leaf_docs = leaf.live[docs[first:last] - leaf.first]
-        stored = leaf.segment.columns
+        segment_columns = leaf.segment.columns
         for name, total in totals.items():
-            total.update(stored.counts(name, leaf_docs))
+            total.update(segment_columns.counts(name, leaf_docs))
         for name, parts in numbers.items():
-            values = stored.values(name, known[name]).of(leaf_docs)
+            values = segment_columns.values(name, types[name]).of(leaf_docs)
             parts.append(values.values[values.present])
     return {
-        name: _histogram(np.concatenate(numbers[name]), known[name], bins or 1)
+        name: _histogram(np.concatenate(numbers[name]), types[name], bins or 1)
         if name in numbers
         else dict(sorted(totals[name].items(), key=lambda item: (-item[1], item[0])))
         for name in columns
     }
 
 
-def facet_columns(reader: Columned) -> tuple[list[str], list[str]]:
+def facet_columns(state: Columned) -> tuple[list[str], list[str]]:
     """Return the names of the columns suitable as facets, numbers and dates first, and of the columns of http(s) addresses.
 
     A column of whole numbers or keywords that identifies documents, such as titles, is no facet. Large indexes are sampled.
     """
-    documents = sum(leaf.documents for leaf in reader.leaves)
+    documents = sum(leaf.documents for leaf in state.leaves)
     docs = np.unique(np.linspace(0, documents - 1, min(SAMPLE, documents), dtype=np.int64))
     ordered: list[str] = []
-    others: list[str] = []
+    unordered: list[str] = []
     links: list[str] = []
-    for name, kind in reader.schema.columns.items():
-        counts = facets_of(reader, docs, (name,))[name]
+    for name, kind in state.schema.columns.items():
+        counts = facets_of(state, docs, (name,))[name]
         if kind in ("keyword", "keywords") and counts and all(is_link(value) for value in counts):
             links.append(name)
         if counts and (kind in ("boolean", "date", "float") or len(counts) <= UNIQUE * sum(counts.values())):
-            (ordered if kind in ORDERED else others).append(name)
-    return ordered + others, links
+            (ordered if kind in ORDERED else unordered).append(name)
+    return ordered + unordered, links
 
 
 def is_link(value: str) -> bool:
@@ -157,9 +158,11 @@ def _since(moments: NDArray[Any], unit: str) -> NDArray[np.int64]:
 
 
 def _counted(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Count each number from the minimum to the maximum."""
     low = int(numbers.min())
     return list(enumerate(np.bincount(numbers - low).tolist(), low))
 
 
-def _round_numbers(power: int) -> Any:
+def _round_numbers(power: int) -> Iterator[Any]:
+    """Yield 1, 2 and 5 times the powers of ten from 10 ** `power` on."""
     return (digit * (10**exponent if power >= 0 else 10.0**exponent) for exponent in count(power) for digit in (1, 2, 5))

@@ -16,7 +16,7 @@ from ...storage.caches import Attached, Cached
 from ..segment import Leaf, Segment
 from .schema import Schema
 
-KEPT = 16  # cached filters of a segment, and of an index
+CACHE_SIZE = 16  # cached filters of a segment, and of an index
 
 
 class Columned(Protocol):
@@ -54,7 +54,7 @@ class Filter:
 
     @cached_property
     def numbers(self) -> NDArray[np.int32]:
-        """int32, (documents,): number of each among those that pass; -1 for others."""
+        """int32, (documents,): number of each document among those that pass; -1 for others."""
         numbers = np.full(len(self.mask), -1, dtype=np.int32)
         numbers[self.docs] = np.arange(len(self.docs), dtype=np.int32)
         return numbers
@@ -76,8 +76,8 @@ def filter_of(state: Columned, where: str | None) -> Filter | None:
 
 def left_out(state: Columned, where: str | None, doc: int) -> Explanation | None:
     """Explain that a filter excludes a document; None for one that passes."""
-    passed = filter_of(state, where)
-    if passed is None or passed.mask[doc]:
+    passing = filter_of(state, where)
+    if passing is None or passing.mask[doc]:
         return None
     return Explanation(0.0, f"excluded by the filter {where}")
 
@@ -93,5 +93,5 @@ def _filtered(state: Columned, where: str) -> Filter:
     return Filter(where, mask)
 
 
-_FILTERS: Attached[Columned, Cached[str, Filter]] = Attached("filters", lambda state: Cached(KEPT))
-_MASKS: Attached[Segment, Cached[FilterCondition, Mask]] = Attached("masks", lambda segment: Cached(KEPT))
+_FILTERS: Attached[Columned, Cached[str, Filter]] = Attached("filters", lambda state: Cached(CACHE_SIZE))
+_MASKS: Attached[Segment, Cached[FilterCondition, Mask]] = Attached("masks", lambda segment: Cached(CACHE_SIZE))

@@ -1,4 +1,4 @@
-"""Values of some documents in a column, over the segments of an index."""
+"""Values of selected documents in a column, over the segments of an index."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from .values import Values, absent, join_values
 NOUNS = {"keyword": "text", "keywords": "lists of text", "boolean": "truth values", "date": "dates"}
 
 
-def column_type(reader: Columned, column: str, user: str, allowed: Collection[str]) -> str:
-    """Type of a column that `user`, such as a stage, reads; of an index without documents one of those allowed.
+def column_type(state: Columned, column: str, user: str, allowed: Collection[str]) -> str:
+    """Return the type of a column that `user`, such as a stage, reads; for an index without documents an allowed type.
 
     Raises:
         ParameterError: There is no such column, or its type is not among those allowed.
     """
     if not isinstance(column, str):
         raise ParameterError(f"{user}: a column is named by a text, not {column!r}")
-    kind = reader.schema.types.get(column)
-    if kind is None and not reader.leaves:  # no documents, whose columns nobody knows
+    kind = state.schema.types.get(column)
+    if kind is None and not state.leaves:  # without documents no column is known
         return next(iter(allowed))
     if kind in REFUSED:
         raise ParameterError(f"{user}: '{column}' {REFUSED[kind]}, so it is no column")
     if kind is None:
-        known = nearest(column, reader.schema.columns) if reader.schema.columns else "the index has no columns"
-        raise ParameterError(f"{user}: there is no column '{column}'; {known}")
+        hint = nearest(column, state.schema.columns) if state.schema.columns else "the index has no columns"
+        raise ParameterError(f"{user}: there is no column '{column}'; {hint}")
     if kind not in allowed:
         nouns = dict.fromkeys(NOUNS.get(name, "numbers") for name in allowed)
         raise ParameterError(
@@ -43,27 +43,27 @@ def column_type(reader: Columned, column: str, user: str, allowed: Collection[st
     return kind
 
 
-def column_values(reader: Columned, column: str, docs: NDArray[np.integer[Any]]) -> Values:
+def column_values(state: Columned, column: str, docs: NDArray[np.integer[Any]]) -> Values:
     """Return the values in a column of the documents with these ordinals, in any order."""
-    kind = reader.schema.types[column]
+    kind = state.schema.types[column]
     parts, indices = [], []
-    for number, rows, leaf_docs in located(reader.leaves, docs):
-        columns = reader.leaves[number].segment.columns
-        columns.require(reader.schema.types)
+    for number, rows, leaf_docs in located(state.leaves, docs):
+        columns = state.leaves[number].segment.columns
+        columns.require(state.schema.types)
         parts.append(columns.values(column, kind).of(leaf_docs))
         indices.append(np.asarray(rows))
     return join_values(parts).of(np.argsort(np.concatenate(indices), kind="stable")) if parts else absent(kind, 0)
 
 
-def greatest_value(reader: Columned, column: str) -> Any:
-    """Greatest number or date of all documents in a column; None if none has a value."""
+def greatest_value(state: Columned, column: str) -> Any:
+    """Return the greatest number or date of all documents in a column; None if none has a value."""
 
     def greatest() -> Any:
-        stored = column_values(reader, column, np.arange(len(reader)))
-        values = stored.values[stored.present]
-        return values.max().item() if len(values) else None
+        values = column_values(state, column, np.arange(len(state)))
+        present = values.values[values.present]
+        return present.max().item() if len(present) else None
 
-    return _GREATEST.of(reader).get(column, greatest)
+    return _GREATEST.of(state).get(column, greatest)
 
 
-_GREATEST: Attached[Columned, Cached[str, Any]] = Attached("greatest", lambda reader: Cached())
+_GREATEST: Attached[Columned, Cached[str, Any]] = Attached("greatest", lambda state: Cached())

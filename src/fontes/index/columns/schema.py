@@ -15,12 +15,12 @@ from ...core.registry import nearest
 from ...core.table import Cell
 from ...core.where import REFUSED, TYPES
 
-MAX_COLUMNS = 128  # detected columns
-MAX_KEYWORD_LENGTH = 256  # characters of a string in them
-MISSING = -(2**63)  # a missing whole number
+MAX_COLUMNS = 128  # maximum number of detected columns
+MAX_KEYWORD_LENGTH = 256  # maximum characters of a string in a detected column
+MISSING = -(2**63)  # stands for a missing whole number
 CELLS = {"absent cells": "keyword", "boolean cells": "boolean", "date cells": "date"}
 CELLS |= {"integer cells": "integer", "float cells": "float"}
-"""Kinds of table cells, with the types of their columns; mixed with values of other kinds they are keywords."""
+"""Kinds of table cells, with the types of their columns; mixed with values of other kinds, cells are keywords."""
 WIDENING = (
     ("boolean",),
     ("integer", "float"),
@@ -30,7 +30,7 @@ WIDENING = (
     ("date", "date cells"),
     ("date", "keyword", "keywords", "text"),
 )
-"""In each row a later type can hold the values of earlier ones."""
+"""Rows of types; each type can hold the values of the types before it in its row."""
 INTEGER_CELL = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # not 007, which is a name
 FLOAT_CELL = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 ABSENT = ("na", "n/a", "nan", "null", "none")  # cells without a number, as programs write them
@@ -53,9 +53,9 @@ class Schema:
     """The types of columns.
 
     Args:
-        declared: Whether a user declared the columns: others are then never detected, and strings such as "2020" are converted
+        declared: Whether a user declared the columns. If so, no others are detected, and strings such as "2020" are converted
             to the type of their column.
-        types: Types by name, also of metadata that are no columns.
+        types: Types by name, including metadata that are no columns.
     """
 
     declared: bool = False
@@ -71,7 +71,7 @@ class Schema:
 
     @classmethod
     def read(cls, stored: Any) -> Schema:
-        """Return the schema of the output of `to_json`; raises ValueError for anything else."""
+        """Return the schema from the output of `to_json`; raises ValueError for anything else."""
         if not isinstance(stored, dict) or set(stored) != {"declared", "types"} or not isinstance(stored["types"], dict):
             raise ValueError("no columns")
         if not isinstance(stored["declared"], bool) or not all(kind in (*TYPES, *REFUSED) for kind in stored["types"].values()):
@@ -88,12 +88,12 @@ class Schema:
         return {name: kind for name, kind in sorted(self.types.items()) if kind in TYPES}
 
     def with_types(self, types: Mapping[str, str]) -> Schema:
-        """Schema with more types."""
+        """Return the schema with more types."""
         return Schema(self.declared, dict(sorted({**self.types, **types}.items())))
 
 
 def widest(kinds: Collection[str]) -> str:
-    """Return the narrowest type that holds the values of all these types; "mixed" if there is none."""
+    """Return the narrowest type that holds the values of all given types; "mixed" if there is none."""
     for row in WIDENING:
         if set(kinds) <= set(row):
             return max(kinds, key=row.index)
@@ -103,7 +103,7 @@ def widest(kinds: Collection[str]) -> str:
 
 
 def stored_kind(kind: str) -> str:
-    """Return the column type for a type of `widest`."""
+    """Return the column type for a result of `widest`."""
     return CELLS.get(kind, kind)
 
 
@@ -140,7 +140,7 @@ def date_of_cell(cell: str) -> int | None:
 
 
 def joined_schema(parts: Iterable[Sequence[tuple[str, str]]]) -> Schema:
-    """Return the detected schema of documents from those of consecutive parts; see `ColumnWriter.names`."""
+    """Return the detected schema of documents from the columns of consecutive parts; see `ColumnWriter.names`."""
     kinds: dict[str, set[str]] = {}
     for names in parts:
         for name, kind in names:
@@ -152,7 +152,7 @@ def joined_schema(parts: Iterable[Sequence[tuple[str, str]]]) -> Schema:
 
 
 def typed(name: str, kind: str, value: Any, doc_id: str, lenient: bool) -> Any:
-    """Return the value as a column of this type stores it; None for a missing one.
+    """Return a value as a column of this type stores it; None for a missing value.
 
     Args:
         name: The column.
@@ -218,9 +218,7 @@ def _keywords(value: Any) -> tuple[str, ...] | None:
 
 _STORED: dict[str, Callable[[Any], Any]] = {
     "keyword": lambda value: value if isinstance(value, str) else None,
-    "integer": lambda value: (
-        int(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None
-    ),
+    "integer": _integer,
     "float": _float,
     "date": lambda value: date_of(value) if isinstance(value, str) else None,
     "boolean": lambda value: value if isinstance(value, bool) else None,

@@ -33,8 +33,8 @@ class Values:
 
     Args:
         kind: The type of the column.
-        values: One per document. A missing whole number or date is the least of its type, a missing float NaN; truth values
-            are 0 (none), 1 (false), 2 (true); keywords 0 (none) or their position in `table` plus one. For lists the
+        values: One per document. A missing whole number or date is the minimum of its type, a missing float NaN. Truth values
+            are 0 (missing), 1 (false) and 2 (true); keywords are 0 (missing) or their position in `table` plus one. Lists are
             concatenated positions plus one, ascending within a document.
         table: The distinct keywords, ascending; None for other types.
         starts: Start of each document's list, and the end of the last; None for other types.
@@ -60,17 +60,17 @@ class Values:
         return np.asarray(self.values != (np.iinfo(self.values.dtype).min if self.kind in ("integer", "date") else 0))
 
     def of(self, indices: NDArray[np.integer[Any]]) -> Values:
-        """The values of these documents."""
+        """Return the values of these documents."""
         if self.starts is None:
             return Values(self.kind, self.values[indices], self.table)
         starts = self.starts.astype(np.int64)
         sizes = np.diff(starts)[indices]
-        new = offsets_of(sizes)
-        rows = np.arange(new[-1]) + np.repeat(starts[:-1][indices] - new[:-1], sizes)
-        return Values(self.kind, self.values[rows], self.table, new)
+        new_starts = offsets_of(sizes)
+        rows = np.arange(new_starts[-1]) + np.repeat(starts[:-1][indices] - new_starts[:-1], sizes)
+        return Values(self.kind, self.values[rows], self.table, new_starts)
 
     def write(self, folder: Path, number: int) -> None:
-        """Write the files column-NUMBER.…; each type is the smallest that holds its values."""
+        """Write the files column-NUMBER.…, each in the smallest type that holds its values."""
         values = self.values
         if self.kind == "integer":
             values = _narrow(values, self.present)
@@ -85,7 +85,7 @@ class Values:
 
 
 def write_columns(folder: Path, columns: dict[str, Values]) -> None:
-    """Write the columns in which a document has a value, and the table of their names and types."""
+    """Write the columns in which any document has a value, and the table of their names and types."""
     names = sorted(name for name, column in columns.items() if column.present.any())
     if not names:
         return
@@ -124,7 +124,8 @@ def join_values(parts: Sequence[Values]) -> Values:
         return Values(kind, np.concatenate([_wide(part) for part in parts]))
     table, indices = union([part.table for part in parts if part.table is not None])
     codes = [
-        np.concatenate([[0], of_part.astype(np.int64) + 1])[part.values] for part, of_part in zip(parts, indices, strict=True)
+        np.concatenate([[0], part_numbers.astype(np.int64) + 1])[part.values]
+        for part, part_numbers in zip(parts, indices, strict=True)
     ]
     values = np.concatenate(codes)
     used = np.flatnonzero(np.bincount(values, minlength=len(table) + 1)[1:])
@@ -140,7 +141,7 @@ def join_values(parts: Sequence[Values]) -> Values:
 
 
 def absent(kind: str, documents: int) -> Values:
-    """A column without any value."""
+    """Return a column without any value."""
     if kind == "keywords":
         return Values(kind, np.zeros(0, np.uint8), Strings.of([]), np.zeros(documents + 1, np.int64))
     empty: dict[str, Any] = {"float": np.nan, "integer": MISSING, "date": MISSING}
@@ -149,7 +150,7 @@ def absent(kind: str, documents: int) -> Values:
 
 
 def _narrow(values: Array, present: NDArray[np.bool_]) -> Array:
-    """Convert whole numbers to the smallest type that holds them, with its least number for missing ones."""
+    """Convert whole numbers to the smallest type that holds them; its minimum stands for missing ones."""
     low, high = int(values[present].min(initial=0)), int(values[present].max(initial=0))
     dtype = next(d for d in (np.int8, np.int16, np.int32, np.int64) if np.iinfo(d).min < low and high <= np.iinfo(d).max)
     return np.where(present, values, np.iinfo(dtype).min).astype(dtype)
@@ -166,10 +167,10 @@ SIGNS |= {">": operator.gt, ">=": operator.ge}
 
 
 class SegmentColumns:
-    """The columns of a segment, as a `core.where.ColumnSource`; a column that no document has is one without values.
+    """The columns of a segment, as a `core.where.ColumnSource`; a column that no document has is without values.
 
     Attributes:
-        types: The types by name of the columns in which a document has a value.
+        types: Types by name of the columns in which any document has a value.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -210,21 +211,21 @@ class SegmentColumns:
         if stored.table is not None:
             return self._textual(stored, sign, value)
         if sign == "in":
-            passed = np.zeros(self._documents, dtype=bool)
-            for each in value:
-                passed |= self.test(column, "==", each)
-            return passed
+            passing = np.zeros(self._documents, dtype=bool)
+            for item in value:
+                passing |= self.test(column, "==", item)
+            return passing
         if stored.kind == "boolean":
             return np.asarray(stored.values == 1 + value)
         if stored.kind == "float":
             with np.errstate(invalid="ignore"):
                 return np.asarray(SIGNS[sign](stored.values, float(value)))
-        if (whole := _whole(sign, value)) is None:
+        if (bound := _whole_bound(sign, value)) is None:
             return np.zeros(self._documents, dtype=bool)
-        return np.asarray(SIGNS[sign](stored.values, whole)) & stored.present
+        return np.asarray(SIGNS[sign](stored.values, bound)) & stored.present
 
     def counts(self, column: str, docs: NDArray[np.integer[Any]]) -> dict[Any, int]:
-        """Number of documents with each value, out of some given by their ordinals in the segment."""
+        """Count the documents with each value among `docs`, ordinals in the segment."""
         if column not in self.types:
             return {}
         stored = self.values(column).of(docs)
@@ -255,11 +256,11 @@ class SegmentColumns:
         if sign in ("==", "holds", "in"):
             codes = [table.find(text) + 1 for text in (value if sign == "in" else (value,))]
             if sign == "holds":
-                passed = np.zeros(self._documents, dtype=bool)
+                passing = np.zeros(self._documents, dtype=bool)
                 if codes[0]:
                     assert stored.starts is not None
-                    passed[np.searchsorted(stored.starts, np.flatnonzero(stored.values == codes[0]), side="right") - 1] = True
-                return passed
+                    passing[np.searchsorted(stored.starts, np.flatnonzero(stored.values == codes[0]), side="right") - 1] = True
+                return passing
             flags = np.zeros(len(table) + 1, dtype=bool)
             flags[codes] = True
             flags[0] = False
@@ -280,8 +281,8 @@ def _types(arrays: OpenArrays) -> dict[str, str]:
     return dict(zip(names, (TYPES[number] for number in types.tolist()), strict=True))
 
 
-def _whole(sign: str, value: float) -> int | None:
-    """Whole number to compare with in place of `value`; None if none is equal."""
+def _whole_bound(sign: str, value: float) -> int | None:
+    """Return the whole number to compare with in place of `value`; None if no whole number equals it."""
     if isinstance(value, int):
         return value
     if sign == "==":

@@ -1,4 +1,4 @@
-"""The component of columns: gathered from documents, merged, and rebuilt from documents."""
+"""The component of columns: gathered from documents, merged, and converted to other types."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class ColumnWriter(Writer):
 
     Args:
         folder: Folder of the files.
-        schema: The columns so far; their values must fit.
+        schema: The existing columns; new values must fit their types.
         lenient: Convert strings to numbers and dates, as for a declared schema.
 
     Attributes:
-        schema: The columns; after `close` with the new ones.
-        names: After `close`, the names of the columns in order, each with the type of its values: empty without any, one of
+        schema: The columns, including new ones after `close`.
+        names: After `close`, the names of the columns in order, each with the type of its values: "" without values, one of
             `CELLS` for cells of tables.
     """
 
@@ -59,11 +59,11 @@ class ColumnWriter(Writer):
         for number, values in enumerate(metadata):
             for name, value in values.items():
                 if name in gathered or self._takes(name):
-                    docs, of_column = gathered.setdefault(name, ([], []))
+                    docs, column_values = gathered.setdefault(name, ([], []))
                     docs.append(number)
-                    of_column.append(value)
-        for name, (docs, of_column) in gathered.items():
-            self._columns[name].extend(self._count, docs, of_column, ids)
+                    column_values.append(value)
+        for name, (docs, column_values) in gathered.items():
+            self._columns[name].extend(self._count, docs, column_values, ids)
         self._count += len(ids)
 
     def _takes(self, name: Any) -> bool:
@@ -90,31 +90,33 @@ class ColumnWriter(Writer):
 
 
 class _ColumnBuffer:
-    """The values of one column, in pieces: the documents that have one, and their values."""
+    """The values of one column, in pieces: the documents that have a value, and their values."""
 
     def __init__(self, name: str, kind: str = "", *, fixed: bool = False, lenient: bool = False) -> None:
         self.name, self.kind, self._fixed, self._lenient = name, kind, fixed, lenient
-        self._guessed = ""
+        self._cell_kind = ""
         self._docs: list[NDArray[np.int64]] = []
         self._pieces: list[NDArray[Any]] = []
-        self._sizes: list[NDArray[np.int64]] = []  # of lists
+        self._sizes: list[NDArray[np.int64]] = []  # sizes of lists
         self._table: dict[str, int] = {}
         self._cells = True  # whether all values are cells of tables
 
     @property
     def detected(self) -> str:
-        return self._guessed or self.kind
+        """Type of the values; one of `CELLS` for cells of tables."""
+        return self._cell_kind or self.kind
 
-    def extend(self, before: int, docs: list[int], values: list[Any], ids: Sequence[str]) -> None:
+    def extend(self, first: int, docs: list[int], values: list[Any], ids: Sequence[str]) -> None:
+        """Append the values of some documents of a batch, by their positions in it; `first` is the batch's first document."""
         if not self._fixed:
             self._widen(values)
             if self.kind in REFUSED or not self.kind:
                 return
         kind = self.kind
         stored = [typed(self.name, kind, value, ids[doc], self._lenient) for doc, value in zip(docs, values, strict=True)]
-        kept = [number for number, value in enumerate(stored) if value is not None]
-        stored = [stored[number] for number in kept]
-        self._docs.append(before + np.array([docs[number] for number in kept], dtype=np.int64))
+        present = [number for number, value in enumerate(stored) if value is not None]
+        stored = [stored[number] for number in present]
+        self._docs.append(first + np.array([docs[number] for number in present], dtype=np.int64))
         if kind in ("keyword", "keywords"):
             lists = [(value,) if isinstance(value, str) else value for value in stored]
             table = self._table
@@ -129,6 +131,7 @@ class _ColumnBuffer:
             self._pieces.append(np.array(stored, dtype=np.float64 if kind == "float" else np.int64))
 
     def values(self, documents: int) -> Values:
+        """Return the column of all documents; strings that are all dates, or all cells of a type, are converted."""
         docs = np.concatenate([np.zeros(0, np.int64), *self._docs])
         pieces = np.concatenate([np.zeros(0, np.float64 if self.kind == "float" else np.int64), *self._pieces])
         if self.kind == "boolean":
@@ -138,8 +141,8 @@ class _ColumnBuffer:
         if self.kind in ("integer", "date"):
             return Values(self.kind, _filled(documents, MISSING, docs, pieces))
         if self.kind == "keyword" and not self._fixed and self._cells:
-            self._guessed = kind_of_cells(self._table)
-            self.kind = stored_kind(self._guessed)
+            self._cell_kind = kind_of_cells(self._table)
+            self.kind = stored_kind(self._cell_kind)
             if self.kind == "keyword":
                 return self._keywords(documents, docs, pieces)
             numbers = [typed(self.name, self.kind, cell, "", True) for cell in self._table]
@@ -185,6 +188,7 @@ class _ColumnBuffer:
 
 
 def _kind(cls: type) -> str:
+    """Return the type of a column for values of a class derived from one in `KINDS`."""
     return next((kind for base, kind in KINDS.items() if issubclass(cls, base)), "mixed")
 
 
@@ -195,11 +199,11 @@ def _filled(documents: int, missing: Any, docs: NDArray[np.int64], values: NDArr
 
 
 def _sorted(table: dict[str, int]) -> tuple[Strings, NDArray[np.int64]]:
-    """The distinct strings in ascending order, and the position of each string of the table in it."""
+    """Return the distinct strings in ascending order, and the position among them of each string of `table`."""
     encoded = list(map(utf8, table))  # two may be equal, as lone surrogates are replaced
-    place = {text: number for number, text in enumerate(sorted(set(encoded)))}
-    table_of = Strings(*concatenated(list(place))).ascending()
-    return table_of, np.fromiter((place[text] for text in encoded), np.int64, len(encoded))
+    rank = {text: number for number, text in enumerate(sorted(set(encoded)))}
+    strings = Strings(*concatenated(list(rank))).ascending()
+    return strings, np.fromiter((rank[text] for text in encoded), np.int64, len(encoded))
 
 
 def _lists(
@@ -211,7 +215,7 @@ def _lists(
     return Values("keywords", pairs % width, table, starts)
 
 
-SOME = 256  # documents read at a time
+BATCH_SIZE = 256  # documents read at a time
 
 
 class ColumnsComponent(Component[SegmentColumns], name="columns"):
@@ -248,8 +252,8 @@ COLUMNS: ColumnsComponent = components["columns"]  # type: ignore[assignment]
 def converted_columns(segment: Segment, folder: Path, schema: Schema) -> SegmentColumns:
     """Convert the columns of a segment's documents to the types of `schema`, in the empty `folder`."""
     writer = ColumnWriter(folder, schema, lenient=True)
-    for first in range(0, segment.documents, SOME):
-        docs = segment.docs(first, min(first + SOME, segment.documents))
+    for first in range(0, segment.documents, BATCH_SIZE):
+        docs = segment.docs(first, min(first + BATCH_SIZE, segment.documents))
         metadata = [{name: value for name, value in doc.metadata.items() if name in schema.types} for doc in docs]
         writer.add([doc.id for doc in docs], metadata)
     writer.close()

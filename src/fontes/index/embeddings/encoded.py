@@ -1,4 +1,4 @@
-"""Components that encoders compute from a segment's documents: an artifact for each encoder and form."""
+"""Components that encoders compute from a segment's documents, with an artifact for each encoder and form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DRAFT = re.compile(r"\.[a-z]\w*-[0-9a-f]{16}(-\w+)?")  # folders of incomplete e
 
 
 class EncodedSegment(Protocol):
-    """An artifact of a segment's documents by one encoder, opened."""
+    """An open artifact of a segment's documents by one encoder."""
 
     folder: Path
     meta: dict[str, Any]
@@ -41,9 +41,9 @@ class EncodingJob:
     """Settings with which an encoder's vectors are computed.
 
     Args:
-        settings: Text that makes the encoder again, or None.
+        settings: Text from which the encoder can be made again, or None.
         vectors: Returns the vectors of documents.
-        precision: Returns the precision of its models, which it may have to load.
+        precision: Returns the precision of the encoder's models, which it may have to load.
     """
 
     settings: str | None
@@ -56,10 +56,10 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
 
     Attributes:
         kind: The kind of artifacts.
-        noun: Their name in messages.
-        forms: The forms in which they may be stored, the most exact one first.
+        noun: Name of the artifacts in messages.
+        forms: The forms in which they may be stored, the most exact first.
         remedy: How a user makes them; `{path}` is the index.
-        misfit: Problem and remedy if `fit` differs.
+        misfit: Problem and remedy if `fit` differs between segments.
     """
 
     kind: ClassVar[ArtifactKind]
@@ -83,15 +83,15 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
     def encoding(
         self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: P | None
     ) -> Callable[[Segment], Encoding[P]]:
-        """Make the encoding of a segment; it can travel to another machine unless it has a `source`."""
+        """Return a function that makes the encoding of a segment; it can be pickled unless there is a `source`."""
         raise NotImplementedError
 
     def chosen_forms(self, form: Any, stored: Sequence[Any]) -> Sequence[Any]:
-        """Forms in which documents are encoded if `form` is requested and others have those in `stored`."""
+        """Return the forms in which to encode documents if `form` is requested and others are encoded in the forms `stored`."""
         return (form,)
 
     def source(self, parts: dict[str, P], fingerprint: str, form: Any) -> P | None:
-        """Return the artifact of a segment from which one in another form can be made without the encoder."""
+        """Return the artifact of a segment from which an artifact in `form` can be made without the encoder; None if none."""
         return None
 
     def name_of(self, fingerprint: str, form: Any = None) -> str:
@@ -99,7 +99,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         return f"{self.name}-{hash_text(fingerprint)[:16]}" + ("" if form is None else f"-{form}")
 
     def label(self, form: Any) -> str:
-        """Return the name of artifacts in a form, for messages; None is any form."""
+        """Return the name of artifacts in a form (None: any), for messages."""
         return self.noun
 
     def described(self, meta: dict[str, Any]) -> str:
@@ -115,20 +115,20 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         return None
 
     def open(self, segment: Segment) -> dict[str, P | IndexFormatError]:
-        """Open all artifacts of a segment, by name; a damaged one is its error."""
+        """Open all artifacts of a segment, by name; in place of a damaged one stands its error."""
         opened: dict[str, P | IndexFormatError] = {}
         for name, folder in self.folders(segment.folder).items():
             try:
                 opened[name] = self.load(folder, segment)
             except IndexFormatError as error:
-                if folder.exists():  # else it has just been replaced
+                if folder.exists():  # otherwise it has just been replaced
                     opened[name] = error
                 elif name in (newer := self.folders(segment.folder)):
                     opened[name] = self.load(newer[name], segment)
         return opened
 
     def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
-        """Merge the artifacts that all segments have, as encoding the new segment would store them; keep existing ones."""
+        """Merge the artifacts that all segments have, with the result of encoding the new segment; keep existing artifacts."""
         fits, existing = [self._fits(leaf) for leaf in leaves], self.folders(folder)
         for name, fit in fits[0].items() if fits else ():
             if name not in existing and all(name in part_fits and part_fits[name] == fit for part_fits in fits):

@@ -31,10 +31,10 @@ from .vectors import DTYPE_NAMES, DTYPES, KIND, SCALED, Embeddings, JoinedEmbedd
 if TYPE_CHECKING:
     from ..state import State
 
-PIECE = 1 << 24  # numbers of vectors copied at a time
+PIECE = 1 << 24  # values of vectors copied at a time
 MAX_NORM = 1e15  # maximum length of a vector, so that inner products stay within float32
-HEADER = 128  # bytes before the numbers of a .npy file, with space for any shape
-LEFT = ("norms", "scales", "counts", *JOURNAL)  # files of a draft that a complete encoding does not need
+HEADER = 128  # bytes before the values of a .npy file, with space for any shape
+DRAFT_FILES = ("norms", "scales", "counts", *JOURNAL)  # files of a draft that a complete encoding does not need
 
 VectorsOfDocuments = tuple[NDArray[np.float32], NDArray[np.int64]]
 
@@ -46,12 +46,12 @@ class Job:
     Args:
         fingerprint: Fingerprint of the encoder.
         encoder: Text of the encoder, for messages.
-        settings: Text that makes the encoder again, or None.
+        settings: Text from which the encoder can be made again, or None.
         dim: Number of dimensions.
         dtype: "float32", "float16", "int8", "rabitq4", "rabitq2" or "rabitq1".
         ids: Document ids.
         vectors: Returns the vectors of the documents from one position up to another, and the offset of each document's first
-            (int64, one entry more). It may report progress.
+            vector, int64, with one more entry for the end. It may report progress.
         precision: Precision of the encoder's models; None if it is unknown.
     """
 
@@ -66,7 +66,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """The name of its folder, without the number."""
+        """Name of the folder, without the number."""
         return VECTORS.name_of(self.fingerprint, self.dtype)
 
 
@@ -74,7 +74,7 @@ class VectorEncoding(Encoding[Embeddings]):
     """Vectors of a job's documents."""
 
     def __init__(self, job: Job) -> None:
-        self.ids, self.place, self._job = job.ids, job.name, job
+        self.ids, self.folder_name, self._job = job.ids, job.name, job
         self._facts: dict[str, Any] = {
             "encoder": job.encoder,
             "settings": job.settings,
@@ -125,15 +125,15 @@ class VectorEncoding(Encoding[Embeddings]):
     def _tidy(self, folder: Path) -> None:
         """Remove the journal, and older vectors of the same name."""
         with contextlib.suppress(OSError):
-            for name in LEFT:
+            for name in DRAFT_FILES:
                 (folder / name).unlink(missing_ok=True)
-            for other in folder.parent.glob(f"{self._job.name}-*"):
-                if other != folder:
-                    shutil.rmtree(other, ignore_errors=True)
+            for older in folder.parent.glob(f"{self._job.name}-*"):
+                if older != folder:
+                    shutil.rmtree(older, ignore_errors=True)
 
 
 class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
-    """Vectors of documents by dense encoders, in folders NAME-ENCODER-DTYPE-NUMBER, of which the highest number counts."""
+    """Vectors of documents by dense encoders, in folders NAME-ENCODER-DTYPE-NUMBER, where the highest number counts."""
 
     kind = KIND
     noun = "vectors"
@@ -171,10 +171,10 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
         self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: Embeddings | None
     ) -> Callable[[Segment], VectorEncoding]:
         check_dim(form, encoder.dim, repr(encoder))
-        job_of = partial(Job, encoder.fingerprint, repr(encoder), job.settings, encoder.dim, form, precision=precision)
+        make_job = partial(Job, encoder.fingerprint, repr(encoder), job.settings, encoder.dim, form, precision=precision)
         if source is None:
-            return partial(vector_encoding, job_of, job.vectors)
-        return lambda segment: VectorEncoding(job_of(ids=segment.ids.tolist(), vectors=_decoded(source)))
+            return partial(vector_encoding, make_job, job.vectors)
+        return lambda segment: VectorEncoding(make_job(ids=segment.ids.tolist(), vectors=_decoder(source)))
 
     def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[Embeddings], segment: Path) -> None:
         joined, first = self.join(leaves, parts, {}), parts[0]
@@ -208,24 +208,27 @@ VECTORS: Vectors = components["vectors"]  # type: ignore[assignment]
 def vector_encoding(
     job: Callable[..., Job], vectors: Callable[[Sequence[Doc], ProgressCallback], VectorsOfDocuments], segment: Segment
 ) -> VectorEncoding:
-    """Return the encoding of a segment's documents as vectors, by a job that lacks `ids` and `vectors`."""
+    """Return the encoding of a segment's documents as vectors; `job` makes a `Job` from `ids` and `vectors`."""
     return VectorEncoding(
         job(ids=segment.ids.tolist(), vectors=lambda first, last, report: vectors(segment.docs(first, last), report))
     )
 
 
-def _decoded(full: Embeddings) -> Callable[[int, int, ProgressCallback], VectorsOfDocuments]:
+def _decoder(source: Embeddings) -> Callable[[int, int, ProgressCallback], VectorsOfDocuments]:
+    """Return a function that decodes stored vectors, in place of an encoder; see `Job.vectors`."""
+
     def vectors(first: int, last: int, report: ProgressCallback) -> VectorsOfDocuments:
-        a, b = full.rows(first, last)
-        bounds = np.arange(last - first + 1) if full.single else full.bounds[first : last + 1] - a
-        return full.decoded(slice(a, b)), bounds
+        a, b = source.rows(first, last)
+        bounds = np.arange(last - first + 1) if source.single else source.bounds[first : last + 1] - a
+        return source.decoded(slice(a, b)), bounds
 
     return vectors
 
 
-def _pieces(share: SegmentEmbeddings, most: int) -> Iterator[slice | NDArray[np.int64]]:
-    for first in range(0, len(share), most):
-        rows = slice(first, min(first + most, len(share)))
+def _pieces(share: SegmentEmbeddings, size: int) -> Iterator[slice | NDArray[np.int64]]:
+    """Yield the rows of the living documents, `size` at a time."""
+    for first in range(0, len(share), size):
+        rows = slice(first, min(first + size, len(share)))
         yield rows if share.rows is None else share.rows[rows]
 
 
@@ -240,14 +243,14 @@ def quantized(
 ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.float32], NDArray[np.uint32]]:
     """Quantize the vectors of the documents from `first` up to `last` for storage.
 
-    int8 stores round(127 x / m) of a vector with the greatest magnitude m, and m / 127 as its scale; for codes see `rabitq`.
+    int8 stores round(127 x / m) for a vector x with the greatest magnitude m, and m / 127 as its scale; for codes see `rabitq`.
 
     Args:
         vectors: (rows, dim).
         bounds: Offset of each document's first row, and the end of the last.
         job: The job.
         first: Position of the first document.
-        last: Position after the last one.
+        last: Position after the last document.
 
     Returns:
         Vectors of the job's dtype, (rows, dim), or packed codes, (rows, bytes); norms, (rows,); scales, (rows,), empty for a
@@ -273,16 +276,16 @@ def quantized(
             f"document '{doc_id}': {job.encoder} returned a vector that {job.dtype} cannot hold, or that is not finite"
         )
     scales = np.zeros(0, np.float32)
-    small: NDArray[Any] = vectors
+    stored: NDArray[Any] = vectors
     if job.dtype in BITS:
-        small, scales, norms = encoded(vectors, BITS[job.dtype])
+        stored, scales, norms = encoded(vectors, BITS[job.dtype])
     elif job.dtype == "int8":
         scales = np.abs(vectors).max(axis=1, initial=0) / np.float32(127)
-        small = np.rint(np.divide(vectors, scales[:, None], out=np.zeros_like(vectors), where=scales[:, None] > 0))
-        small = np.clip(small, -127, 127).astype(np.int8)
-        norms = np.linalg.norm(small * scales[:, None].astype(np.float64), axis=1)
+        stored = np.rint(np.divide(vectors, scales[:, None], out=np.zeros_like(vectors), where=scales[:, None] > 0))
+        stored = np.clip(stored, -127, 127).astype(np.int8)
+        norms = np.linalg.norm(stored * scales[:, None].astype(np.float64), axis=1)
     else:
-        small = vectors.astype(DTYPES[job.dtype])
-        norms = np.linalg.norm(small.astype(np.float64), axis=1)
-    above = np.nextafter(norms.astype(np.float32), np.float32(np.inf), dtype=np.float32)
-    return small, np.where(norms > 0, above, np.float32(0)), scales, np.diff(bounds).astype(np.uint32)
+        stored = vectors.astype(DTYPES[job.dtype])
+        norms = np.linalg.norm(stored.astype(np.float64), axis=1)
+    norms_above = np.nextafter(norms.astype(np.float32), np.float32(np.inf), dtype=np.float32)
+    return stored, np.where(norms > 0, norms_above, np.float32(0)), scales, np.diff(bounds).astype(np.uint32)

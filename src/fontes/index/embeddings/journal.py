@@ -1,4 +1,4 @@
-"""Encoding of a segment's documents in blocks, each written to disk with a line in a journal before the next."""
+"""Encoding a segment's documents in blocks, each written to disk with a line in a journal before the next block."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ColumnFile:
     Args:
         name: Name of the file.
         width: Bytes of an entry.
-        of_documents: Whether it has an entry per document; else per row, of which a document may have several.
+        of_documents: Whether it has an entry per document; otherwise per row, of which a document may have several.
         offset: Bytes reserved at the beginning, for a header.
     """
 
@@ -52,7 +52,7 @@ class ColumnFile:
     offset: int = 0
 
     def size(self, documents: int, rows: int) -> int:
-        """Bytes of documents and rows."""
+        """Return the bytes of so many documents and rows."""
         return self.width * (documents if self.of_documents else rows)
 
 
@@ -61,51 +61,51 @@ class Encoding(ABC, Generic[T]):
 
     Attributes:
         ids: Document ids.
-        place: Name of its folder, or the name's beginning.
-        settings: Settings, as JSON; a draft whose settings differ, except for NAMES, is started again.
+        folder_name: Name of its folder, or the beginning of the name.
+        settings: Settings as JSON values; a draft whose settings differ, except for NAMES, is started again.
         columns: Columns of its blocks.
     """
 
     noun: ClassVar[str] = "vectors"
-    """Content, for messages."""
+    """Name of the content in messages."""
     NAMES: ClassVar[tuple[str, ...]] = ("encoder", "settings", "precision")
     """Settings that may change while the encoder stays the same: its text, and the precision of its machine."""
 
     ids: Sequence[str]
-    place: str
+    folder_name: str
     settings: dict[str, Any]
     columns: tuple[ColumnFile, ...]
 
     @abstractmethod
     def existing(self, segment: Path) -> T | None:
-        """Finished artifact, or None if missing or damaged."""
+        """Return the finished artifact; None if it is missing or damaged."""
 
     @abstractmethod
     def block(self, first: int, last: int, report: ProgressCallback) -> Block:
-        """Arrays of the documents from `first` up to `last`, in the order of the columns."""
+        """Return the arrays of the documents from `first` up to `last`, in the order of the columns."""
 
     @abstractmethod
     def finish(self, segment: Path, draft: Path, rows: int) -> T:
-        """Make the artifact of the columns in a draft and commit it."""
+        """Make the artifact from the columns in a draft, and commit it."""
 
     def tidy(self, existing: T) -> None:
-        """Remove leftovers of a process that was killed after the commit."""
+        """Remove what a process left that was killed after the commit."""
 
 
 def remote_encoder(encoder: Any) -> contextlib.AbstractContextManager[RemoteEncoder | None]:
-    """Actors of a cluster that encode while the block runs; None if this process encodes."""
+    """Provide the actors of a cluster that encode during the block; None if this process encodes."""
     actors = cluster()
     return contextlib.nullcontext() if actors is None else actors.remote_encoder(encoder)
 
 
 Blocks = Callable[[Path, Encoding[Any], Sequence[Span]], Iterator[Block]]
-"""Yields the blocks of an encoding, with its draft, in the order of the spans."""
+"""Yields the blocks of an encoding with this draft, in the order of the spans."""
 
 
 def encode(
-    segment: Path, encoding: Encoding[T], overwrite: bool, progress: ProgressCallback, remote_encoder: Blocks | None = None
+    segment: Path, encoding: Encoding[T], overwrite: bool, progress: ProgressCallback, remote_blocks: Blocks | None = None
 ) -> T:
-    """Encode the documents of a segment, unless they are encoded.
+    """Encode the documents of a segment, unless they are encoded already.
 
     An encoding that was killed, or that filled the disk, resumes after the last block in its journal.
 
@@ -114,15 +114,16 @@ def encode(
         encoding: Encoding to make.
         overwrite: Whether to encode again if the artifact exists.
         progress: Called as documents are encoded.
-        remote_encoder: Yields the blocks; None: they are encoded here.
+        remote_blocks: Yields the blocks; None encodes them in this process.
 
     Raises:
-        FontesError: Another process encodes the same, or the disk cannot be written; finished blocks are kept.
+        FontesError: Another process is encoding the segment with the encoder, or the disk cannot be written; finished blocks
+            are kept.
     """
     busy = FontesError(f"{segment.parent} is being encoded by another process with the same encoder; wait for it")
     with contextlib.ExitStack() as stack:
         try:
-            draft = stack.enter_context(drafting(segment / encoding.place, busy))
+            draft = stack.enter_context(drafting(segment / encoding.folder_name, busy))
         except OSError as e:
             message = f"{segment.parent}: {encoding.noun} cannot be written: {e.strerror}; nothing was changed"
             raise FontesError(message) from e
@@ -130,29 +131,31 @@ def encode(
             shutil.rmtree(draft, ignore_errors=True)
             encoding.tidy(existing)
             return existing
-        return _encoded(segment, draft, encoding, progress, remote_encoder)
+        return _encode_blocks(segment, draft, encoding, progress, remote_blocks)
 
 
-def _encoded(segment: Path, draft: Path, encoding: Encoding[T], progress: ProgressCallback, remote_encoder: Blocks | None) -> T:
+def _encode_blocks(
+    segment: Path, draft: Path, encoding: Encoding[T], progress: ProgressCallback, remote_blocks: Blocks | None
+) -> T:
     count = len(encoding.ids)
     with _writing(segment, encoding, None):
         journal = Journal(draft, encoding)
-        for part in [] if remote_encoder else draft.glob(f"*{PARTS}*"):  # left by a run on a cluster
+        for part in [] if remote_blocks else draft.glob(f"*{PARTS}*"):  # left by a run on a cluster
             part.unlink(missing_ok=True)
     try:
-        before, start = journal.documents, time.perf_counter()
+        resumed_at, start = journal.documents, time.perf_counter()
 
-        def report(done: float) -> None:
-            part = done / count if count else 1.0
-            progress(Progress("encoding", int(done), count, time.perf_counter() - start, part=part, before=before))
+        def report(position: float) -> None:
+            part = position / count if count else 1.0
+            progress(Progress("encoding", int(position), count, time.perf_counter() - start, part=part, before=resumed_at))
 
-        spans = [(first, min(first + BLOCK, count)) for first in range(before, count, BLOCK)]
+        spans = [(first, min(first + BLOCK, count)) for first in range(resumed_at, count, BLOCK)]
 
         def encoded_block(first: int, last: int) -> Block:
-            return encoding.block(first, last, lambda now: report(first + (now.fraction or 0.0) * (last - first)))
+            return encoding.block(first, last, lambda current: report(first + (current.fraction or 0.0) * (last - first)))
 
         local_blocks = (encoded_block(first, last) for first, last in spans)
-        blocks = local_blocks if remote_encoder is None else remote_encoder(draft, encoding, spans)
+        blocks = local_blocks if remote_blocks is None else remote_blocks(draft, encoding, spans)
         for (first, last), block in zip(spans, blocks, strict=True):
             with _writing(segment, encoding, journal):
                 journal.append(last - first, block)
@@ -171,15 +174,15 @@ def _writing(segment: Path, encoding: Encoding[Any], journal: Journal | None) ->
     except OSError as e:
         if not segment.exists():
             raise FontesError(f"{segment.parent} was merged meanwhile; call index.refresh(), and encode again") from e
-        done = journal.documents if journal else 0
+        count = journal.documents if journal else 0
         raise FontesError(
-            f"{segment.parent}: {encoding.noun} cannot be written: {e.strerror or e}; {done:,} of {len(encoding.ids):,} "
+            f"{segment.parent}: {encoding.noun} cannot be written: {e.strerror or e}; {count:,} of {len(encoding.ids):,} "
             "documents are encoded and kept; encoding again resumes after them"
         ) from e
 
 
 class Journal:
-    """An unfinished encoding: a folder with the columns so far, and a line for each block on disk.
+    """An unfinished encoding: a folder with the columns so far, and a file with a line for each block.
 
     Attributes:
         documents: Number of documents on disk.
@@ -222,7 +225,7 @@ class Journal:
                 file.close()
 
     def _sound_blocks(self) -> list[list[int]]:
-        """Blocks [documents, rows, checksum] of an earlier run of the same encoding that are complete."""
+        """Return the complete blocks, [documents, rows, checksum], of an earlier run of the same encoding."""
         blocks: list[list[int]] = []
         with contextlib.suppress(OSError, ValueError, TypeError), contextlib.ExitStack() as stack:
             settings = json.loads((self._draft / "settings.json").read_text(encoding="utf-8"))

@@ -1,11 +1,11 @@
-"""RaBitQ: vectors as codes of 1, 2 or 4 bits a dimension, with an unbiased estimator of inner products.
+"""RaBitQ: vectors as codes of 1, 2 or 4 bits per dimension, with an unbiased estimator of inner products.
 
-A vector is rotated by a fixed random rotation; its code is the vector of a grid that has the greatest cosine with it. Of the
-rotated vector r and its grid vector u, with odd coordinates, |r|² / <u, r> · <u, q> estimates the inner product with a rotated
-query q without bias over rotations (Gao and Long, SIGMOD 2024; more bits: Gao et al., SIGMOD 2025). No centroid is subtracted.
+A vector is rotated by a fixed random rotation; its code is the grid vector that has the greatest cosine with it. For a rotated
+vector r and its grid vector u, with odd coordinates, |r|² / <u, r> · <u, q> estimates the inner product with a rotated query q
+without bias over rotations (Gao and Long, SIGMOD 2024; more bits: Gao et al., SIGMOD 2025). No centroid is subtracted.
 
-The rotation is that of the authors' library: four rounds of random signs, a Walsh-Hadamard transform of the first or the last
-2ᵖ coordinates, and a Kac step between the halves. It depends on the number of dimensions alone, so that all segments share it.
+The rotation is the one in the authors' library: four rounds of random signs, a Walsh-Hadamard transform of the first or the
+last 2ᵖ coordinates, and a Kac step between the halves. It depends only on the number of dimensions, so all segments share it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ...core.errors import ParameterError
 from ...storage.compiled import inner, kernel
 
 BITS = {"rabitq4": 4, "rabitq2": 2, "rabitq1": 1}
-MULTIPLE = 64  # rotated vectors have a multiple of so many dimensions
-LEAST = 8  # dimensions: the estimator's error falls with their square root
+MULTIPLE = 64  # the number of dimensions of rotated vectors is a multiple of this
+MIN_DIM = 8  # minimum number of dimensions: the estimator's error falls with its square root
 ROUNDS = 4
 
 
@@ -33,15 +33,16 @@ def padded(dim: int) -> int:
 
 def check_dim(dtype: str, dim: int, encoder: str) -> None:
     """Raise ParameterError for vectors with too few dimensions for `dtype`."""
-    if dtype in BITS and dim < LEAST:
+    if dtype in BITS and dim < MIN_DIM:
         raise ParameterError(
-            f"{dtype} needs vectors of at least {LEAST} dimensions; {encoder} has {dim}: store them as float32, float16 or int8"
+            f"{dtype} needs vectors of at least {MIN_DIM} dimensions; {encoder} has {dim}: "
+            "store them as float32, float16 or int8"
         )
 
 
 @lru_cache(8)
 def signs_of(size: int) -> NDArray[np.float64]:
-    """Random signs of each round: float64 (4, size), bits of SHAKE-256 of the size."""
+    """Return the random signs of each round, float64 (4, size), from the bits of SHAKE-256 of the size."""
     raw = hashlib.shake_256(f"fontes rabitq {size}".encode()).digest(ROUNDS * size // 8)
     bits: NDArray[np.uint8] = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little").reshape(ROUNDS, size)
     return np.asarray(1.0 - 2.0 * bits, dtype=np.float64)
@@ -81,7 +82,7 @@ def encoded(vectors: NDArray[np.float32], bits: int) -> tuple[NDArray[np.uint8],
 
 
 def unpacked(codes: NDArray[np.uint8], bits: int) -> NDArray[np.int8]:
-    """Grid vectors of packed codes: int8 (rows, dimensions), odd numbers from 1 - 2ᵇ to 2ᵇ - 1."""
+    """Return the grid vectors of packed codes: int8 (rows, dimensions), odd numbers from 1 - 2ᵇ to 2ᵇ - 1."""
     out = np.empty((len(codes), codes.shape[1] * 8 // bits), dtype=np.int8)
     _unpack(codes, bits, out)
     return out
@@ -111,7 +112,7 @@ def _rotate(rows: Any, signs: Any, back: bool) -> None:
 
 @inner()
 def _hadamard(vector: Any) -> None:
-    """Walsh-Hadamard transform of 2ᵖ numbers, orthonormal, in place; its own inverse."""
+    """Apply the orthonormal Walsh-Hadamard transform, its own inverse, to 2ᵖ numbers in place."""
     width = 1
     while width < len(vector):
         for start in range(0, len(vector), 2 * width):
@@ -126,7 +127,7 @@ def _hadamard(vector: Any) -> None:
 
 @inner()
 def _kac(vector: Any) -> None:
-    """Orthonormal sums and differences of the two halves, in place; its own inverse."""
+    """Replace the two halves by their orthonormal sums and differences in place; its own inverse."""
     half, factor = len(vector) // 2, np.sqrt(0.5)
     for i in range(half):
         a, b = vector[i], vector[i + half]
@@ -161,33 +162,33 @@ def _encode(rows: Any, bits: int, codes: Any, factors: Any, lengths: Any) -> Non
 
 
 @inner()
-def _nearest_levels(vector: Any, most: int, levels: Any) -> None:
-    """Set the levels, 0 to `most`, for which the vector of 2 · level + 1 has the greatest cosine with the magnitudes.
+def _nearest_levels(vector: Any, highest: int, levels: Any) -> None:
+    """Set the levels, 0 to `highest`, for which the vector of 2 · level + 1 has the greatest cosine with the magnitudes.
 
-    Each such vector is that of floor(t · magnitude) for a t: all are tried, in the order of the t at which a level rises.
+    The best levels are floor(t · magnitude) for some t: all are tried, in the order of the t at which a level rises.
     """
     size, count, product, squares = len(vector), 0, 0.0, np.float64(len(vector))
-    rises = np.empty(size * most, np.float64)
-    places = np.empty(size * most, np.int64)
+    rises = np.empty(size * highest, np.float64)
+    dimensions = np.empty(size * highest, np.int64)
     for i in range(size):
         product += abs(vector[i])
         if vector[i] != 0:
-            for level in range(1, most + 1):
-                rises[count], places[count] = level / abs(vector[i]), i
+            for level in range(1, highest + 1):
+                rises[count], dimensions[count] = level / abs(vector[i]), i
                 count += 1
     order = np.argsort(rises[:count], kind="mergesort")
-    best, best_at = product * product / squares, 0
-    for at in range(count):
-        i = places[order[at]]
+    best, best_steps = product * product / squares, 0
+    for step in range(count):
+        i = dimensions[order[step]]
         levels[i] += 1
         product += 2 * abs(vector[i])
         squares += 8.0 * levels[i]  # (2 l + 1)² - (2 l - 1)²
         cosine = product * product / squares
         if cosine > best:
-            best, best_at = cosine, at + 1
+            best, best_steps = cosine, step + 1
     levels[:] = 0
-    for at in range(best_at):
-        levels[places[order[at]]] += 1
+    for step in range(best_steps):
+        levels[dimensions[order[step]]] += 1
 
 
 @kernel()

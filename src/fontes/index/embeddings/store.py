@@ -30,22 +30,23 @@ T = TypeVar("T")
 class VectorStore:
     """Artifacts of the documents of a state, by component, encoder and form.
 
-    An artifact of a segment covers all its documents, deleted ones too; a state has an encoder's if all its segments have.
+    An artifact of a segment covers all its documents, deleted ones too. A state has an encoder's artifacts if all its segments
+    have them.
 
     Args:
         path: Path of the index, for messages.
         leaves: The segments.
 
     Attributes:
-        changes: Number of changes since it was opened.
+        changes: Number of changes since the store was opened.
     """
 
     def __init__(self, path: Path, leaves: Sequence[Leaf]) -> None:
         self.changes = 0
         self._path, self._leaves = path, tuple(leaves)
-        self._opened: dict[str, list[dict[str, Any]]] = {}  # by component, for each segment by name
-        self._joined: Cached[str, Any] = Cached()  # by name
-        self._open(VECTORS)  # before a merge removes them
+        self._opened: dict[str, list[dict[str, Any]]] = {}  # artifacts by component, then for each segment by name
+        self._joined: Cached[str, Any] = Cached()  # joined artifacts by name
+        self._open(VECTORS)  # before a merge can remove them
 
     def of(self, component: EncodedComponent[P, J], encoder: Any, form: Any = None) -> J:
         """Join the artifacts of an encoder over all documents, in the most exact form if `form` is None.
@@ -64,7 +65,7 @@ class VectorStore:
             self._reopen(component)  # another process may have made them
             name = self._complete(component, fingerprint, form)
         if name is None:
-            raise self._absent(component, encoder, form)
+            raise self._missing_error(component, encoder, form)
         joined: J = self._joined.get(name, lambda: component.join(self._leaves, self._parts(component, name), {}))
         return joined
 
@@ -84,29 +85,29 @@ class VectorStore:
             component: The component that the encoder makes.
             encoder: The encoder.
             job: Settings of the encoding.
-            form: Form in which they are stored; None: those of other segments.
+            form: Form in which they are stored; None takes the forms of other segments.
             overwrite: Whether to make existing artifacts again.
             progress: Called as documents are encoded.
-            actors: Actors that encode; None: this process does.
+            actors: Actors that encode; None encodes in this process.
 
         Raises:
             ParameterError: The form is unknown.
             FontesError: Another process has removed a segment meanwhile.
         """
         fingerprint: str = encoder.fingerprint
-        component.chosen_forms(form, ())
+        component.chosen_forms(form, ())  # raises for an unknown form before anything else
         check_there(self._path, self._leaves)
         self._reopen(component)
-        stored = [one for one in component.forms if any(self._sound(component, fingerprint, one))]
-        for chosen in component.chosen_forms(form, stored):
-            name = component.name_of(fingerprint, chosen)
-            lacking = [overwrite or not usable for usable in self._sound(component, fingerprint, chosen)]
+        existing_forms = [known_form for known_form in component.forms if any(self._sound(component, fingerprint, known_form))]
+        for chosen_form in component.chosen_forms(form, existing_forms):
+            name = component.name_of(fingerprint, chosen_form)
+            lacking = [overwrite or not usable for usable in self._sound(component, fingerprint, chosen_form)]
             for number, report in in_turn(self._leaves, lacking, progress):
                 segment, parts = self._leaves[number].segment, self._opened[component.name][number]
                 sound = {key: part for key, part in parts.items() if is_sound(part)}
-                source = None if overwrite else component.source(sound, fingerprint, chosen)
+                source = None if overwrite else component.source(sound, fingerprint, chosen_form)
                 precision = source.meta.get("precision") if source else job.precision() if lacking[number] else None
-                make = component.encoding(encoder, job, chosen, precision, source)
+                make = component.encoding(encoder, job, chosen_form, precision, source)
                 parts[name] = encode_segment(segment, make, overwrite, report, None if source else actors)
                 self._joined.drop(name)
                 self.changes += 1
@@ -122,9 +123,9 @@ class VectorStore:
         for leaf, parts in zip(self._leaves, self._open(component), strict=True):
             for name, part in parts.items():
                 if is_sound(part):
-                    leaves, of_leaves = sound.setdefault(name, ([], []))
+                    leaves, sound_parts = sound.setdefault(name, ([], []))
                     leaves.append(leaf)
-                    of_leaves.append(part)
+                    sound_parts.append(part)
         return sound
 
     def forget(self, component: EncodedComponent[P, J]) -> None:
@@ -140,8 +141,8 @@ class VectorStore:
 
     def facts(self, state: State) -> dict[str, Any]:
         """Entries of `Index.info`: vectors and weights always, others if there are any."""
-        others = [name for name in folder_names(leaf.segment.folder for leaf in self._leaves) if name in components]
-        names = dict.fromkeys([VECTORS.name, WEIGHTS.name, *others])
+        further = [name for name in folder_names(leaf.segment.folder for leaf in self._leaves) if name in components]
+        names = dict.fromkeys([VECTORS.name, WEIGHTS.name, *further])
         return {key: value for name in names for key, value in components[name].facts(state).items()}
 
     def _open(self, component: EncodedComponent[P, J]) -> list[dict[str, Any]]:
@@ -153,52 +154,52 @@ class VectorStore:
         return [parts[name] for parts in self._open(component)]
 
     def _sound(self, component: EncodedComponent[P, J], fingerprint: str, form: Any) -> list[bool]:
-        """For each segment whether it has a sound artifact of an encoder in a form."""
+        """Return for each segment whether it has a sound artifact of an encoder in a form."""
         name = component.name_of(fingerprint, form)
         return [is_sound(parts.get(name)) for parts in self._open(component)]
 
     def _complete(self, component: EncodedComponent[P, J], fingerprint: str, form: Any) -> str | None:
-        """The name of the most exact artifacts of an encoder that all segments have."""
-        for chosen in component.forms if form is None else (form,):
-            name = component.name_of(fingerprint, chosen)
-            if name in self._joined or all(self._sound(component, fingerprint, chosen)):
+        """Return the name of the most exact artifacts of an encoder that all segments have; None if there are none."""
+        for candidate in component.forms if form is None else (form,):
+            name = component.name_of(fingerprint, candidate)
+            if name in self._joined or all(self._sound(component, fingerprint, candidate)):
                 return name
         return None
 
     def _reopen(self, component: EncodedComponent[P, J]) -> None:
         self.changes += 1
-        before = self._open(component)
+        previous = self._open(component)
         self._opened[component.name] = [
             {**component.open(leaf.segment), **{name: part for name, part in parts.items() if is_sound(part)}}
-            for leaf, parts in zip(self._leaves, before, strict=True)
+            for leaf, parts in zip(self._leaves, previous, strict=True)
         ]
 
-    def _absent(self, component: EncodedComponent[P, J], encoder: Any, form: Any) -> FontesError:
+    def _missing_error(self, component: EncodedComponent[P, J], encoder: Any, form: Any) -> FontesError:
         """Return the error for missing artifacts, which lists the existing ones."""
         check_there(self._path, self._leaves)
         fingerprint, opened = encoder.fingerprint, self._open(component)
         forms = component.forms if form is None else (form,)
-        for name in (component.name_of(fingerprint, chosen) for chosen in forms):
+        for name in (component.name_of(fingerprint, candidate) for candidate in forms):
             for parts in opened:
                 if isinstance(part := parts.get(name), IndexFormatError):
                     return part
         kind, remedy = component.label(form), component.remedy.format(path=self._path)
         covered = max(
-            sum(leaf.documents for leaf, has in zip(self._leaves, have, strict=True) if has)
-            for have in (self._sound(component, fingerprint, chosen) for chosen in forms)
+            sum(leaf.documents for leaf, is_usable in zip(self._leaves, usable, strict=True) if is_usable)
+            for usable in (self._sound(component, fingerprint, candidate) for candidate in forms)
         )
         if covered:
-            of_all = f"{covered:,} of {sum(leaf.documents for leaf in self._leaves):,} documents"
-            return ParameterError(f"{self._path} holds {kind} of {encoder!r} for {of_all}; {remedy} for the others")
-        others = dict.fromkeys(component.described(parts[0].meta) for _, parts in self.sound(component).values())
-        others_note = f", only those of {' and '.join(others)}" if others else ""
+            coverage = f"{covered:,} of {sum(leaf.documents for leaf in self._leaves):,} documents"
+            return ParameterError(f"{self._path} holds {kind} of {encoder!r} for {coverage}; {remedy} for the others")
+        other_encoders = dict.fromkeys(component.described(parts[0].meta) for _, parts in self.sound(component).values())
+        other_note = f", only those of {' and '.join(other_encoders)}" if other_encoders else ""
         return ParameterError(
-            f"{self._path} holds no {kind} of {encoder!r} (fingerprint {fingerprint[:8]}){others_note}; {remedy}"
+            f"{self._path} holds no {kind} of {encoder!r} (fingerprint {fingerprint[:8]}){other_note}; {remedy}"
         )
 
 
 def is_sound(part: object) -> bool:
-    """Whether an artifact is there and can be read."""
+    """Whether an artifact exists and can be read."""
     return part is not None and not isinstance(part, IndexFormatError)
 
 
@@ -222,7 +223,7 @@ def encode_segment(
         make: Makes the encoding of a segment; it can be pickled.
         overwrite: Whether to encode again if the artifact exists.
         progress: Called as documents are encoded.
-        actors: Actors that encode; None: this process does.
+        actors: Actors that encode; None encodes in this process.
     """
     blocks = None if actors is None else actors.blocks(make, segment)
     return encode(segment.folder, make(segment), overwrite, progress, blocks)
@@ -231,19 +232,19 @@ def encode_segment(
 def in_turn(
     leaves: Sequence[Leaf], lacking: Sequence[bool], progress: ProgressCallback
 ) -> Iterator[tuple[int, ProgressCallback]]:
-    """Yield the number of each segment, and a callback that reports its documents among those of all.
+    """Yield the number of each segment, and a callback that reports its progress as part of the whole.
 
     Args:
         leaves: The segments.
-        lacking: Whether the documents of each are to be encoded; others report nothing.
+        lacking: Whether each segment is to be encoded; others report nothing.
         progress: Called as documents are encoded.
     """
     total = sum(leaf.segment.documents for leaf, lacks in zip(leaves, lacking, strict=True) if lacks)
     first = 0
 
-    def shifted(offset: int, now: Progress) -> None:
-        part = (offset + (now.fraction or 0.0) * (now.total or 0)) / max(1, total)
-        progress(replace(now, done=offset + now.done, total=total, part=part, before=offset + now.before))
+    def shifted(offset: int, current: Progress) -> None:
+        part = (offset + (current.fraction or 0.0) * (current.total or 0)) / max(1, total)
+        progress(replace(current, done=offset + current.done, total=total, part=part, before=offset + current.before))
 
     for number, lacks in enumerate(lacking):
         yield number, partial(shifted, first) if lacks else silent

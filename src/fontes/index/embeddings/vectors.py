@@ -1,4 +1,4 @@
-"""Vectors of a segment's documents by memory map, and those of several segments as one."""
+"""Vectors of a segment's documents by memory map, and the vectors of several segments, joined."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = ArtifactKind("fontes-vectors", 1, "vectors", REMEDY)
 FOLDER = re.compile(r"(vectors-[0-9a-f]{16}-(?:float32|float16|int8|rabitq[124]))-(\d+)")
 ROWS = 1 << 14  # rows checked at a time
-DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", **dict.fromkeys(BITS, "|u1")}  # the most exact one first
+DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", **dict.fromkeys(BITS, "|u1")}  # the most exact first
 DTYPE_NAMES = "float32, float16, int8, rabitq4, rabitq2 or rabitq1"
 SCALED = ("int8", *BITS)  # dtypes with a factor for each vector
 
 
 def width_of(dtype: str, dim: int) -> int:
-    """Numbers stored for each vector of `dim` dimensions."""
+    """Number of values stored for a vector of `dim` dimensions."""
     return rabitq.padded(dim) * BITS[dtype] // 8 if dtype in BITS else dim
 
 
@@ -49,8 +49,8 @@ class Embeddings:
         dtype: "float32", "float16", "int8", or "rabitq4", "rabitq2" or "rabitq1".
         documents: Number of documents.
         dim: Number of dimensions.
-        bits: Bits a dimension of RaBitQ codes; 0 for other dtypes.
-        vectors: (rows, dim), of the dtype, by memory map; of RaBitQ packed codes, uint8 (rows, bytes).
+        bits: Bits per dimension of RaBitQ codes; 0 for other dtypes.
+        vectors: (rows, dim), of the dtype, by memory map; for RaBitQ packed codes, uint8 (rows, bytes).
         scales: float32, (rows,): factors of int8 vectors and RaBitQ codes; empty for other dtypes.
         norms: float32, (rows,): lengths, rounded up; 0 for a vector of zeros.
         bounds: int64: document i has the rows bounds[i]:bounds[i + 1]; empty if each document has one row.
@@ -61,16 +61,16 @@ class Embeddings:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._artifact = stored = Artifact(folder, KIND)
-        self.meta = stored.meta
-        self.fingerprint = stored.fact("fingerprint", str)
-        self.encoder = stored.fact("encoder", str)
-        self.dtype = stored.fact("dtype", str)
-        self.documents = stored.fact("documents", int)
+        self._artifact = artifact = Artifact(folder, KIND)
+        self.meta = artifact.meta
+        self.fingerprint = artifact.fact("fingerprint", str)
+        self.encoder = artifact.fact("encoder", str)
+        self.dtype = artifact.fact("dtype", str)
+        self.documents = artifact.fact("documents", int)
         if self.dtype not in DTYPES:
-            raise stored.damaged(f"{folder} has vectors of the unknown type {self.dtype!r}")
+            raise artifact.damaged(f"{folder} has vectors of the unknown type {self.dtype!r}")
         self.bits = BITS.get(self.dtype, 0)
-        arrays, self.dim = stored.arrays, stored.fact("dim", int)
+        arrays, self.dim = artifact.arrays, artifact.fact("dim", int)
         self.vectors = fixed(arrays.array("vectors", DTYPES[self.dtype], None, width_of(self.dtype, self.dim)))
         rows = len(self.vectors)
         self.norms: NDArray[np.float32] = fixed(arrays.array("norms", "<f4", rows))
@@ -78,7 +78,7 @@ class Embeddings:
             arrays.array("scales", "<f4", rows) if self.dtype in SCALED else np.zeros(0, np.float32)
         )
         self.bounds: NDArray[np.int64] = fixed(
-            arrays.bounds("bounds", rows, self.documents, "<i8") if "bounds" in stored else np.zeros(0, np.int64)
+            arrays.bounds("bounds", rows, self.documents, "<i8") if "bounds" in artifact else np.zeros(0, np.int64)
         )
         if self.single and rows != self.documents:
             raise arrays.damaged("vectors", f"it has {rows:,} vectors of {self.documents:,} documents")
@@ -101,7 +101,7 @@ class Embeddings:
         return (first, last) if self.single else (int(self.bounds[first]), int(self.bounds[last]))
 
     def numbers(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[Any]:
-        """These rows before their scales; RaBitQ codes as int8, rotated."""
+        """Return these rows without their scales; RaBitQ codes as int8, rotated."""
         return rabitq.unpacked(self.vectors[rows], self.bits) if self.bits else self.vectors[rows]
 
     def decoded(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
@@ -124,7 +124,7 @@ class Embeddings:
                 raise self.damaged("its norms do not fit its vectors")
 
     def damaged(self, problem: str) -> IndexFormatError:
-        """An error about the vectors."""
+        """Return an error about the vectors."""
         return self._artifact.damaged(f"{self.folder} is damaged: {problem}")
 
     def info(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class Embeddings:
 
 
 def latest(segment: Path) -> dict[str, Path]:
-    """Folders of the newest vectors of each name."""
+    """Return the folder of the newest vectors of each name."""
     numbers: dict[str, int] = {}
     with contextlib.suppress(OSError):
         for entry in os.scandir(segment):
@@ -164,14 +164,14 @@ class SegmentEmbeddings:
 
     @cached_property
     def rows(self) -> NDArray[np.int64] | None:
-        """Rows of the living documents, ascending; None for all rows."""
+        """Rows of the living documents, ascending; None if these are all rows."""
         if self.leaf.dead is None:
             return None
         return self.leaf.live if self.embeddings.single else rows_of(self.embeddings.bounds, self.leaf.live)[0]
 
     @property
     def chosen(self) -> slice | NDArray[np.int64]:
-        """Index of these rows into an array."""
+        """Index that selects the rows of the living documents from an array."""
         return slice(None) if self.rows is None else self.rows
 
     def __len__(self) -> int:
@@ -190,7 +190,7 @@ class JoinedEmbeddings:
 
     Args:
         shares: The vectors of each segment.
-        facts: Encoder, settings, fingerprint, dtype and dim where there are no segments.
+        facts: Encoder, settings, fingerprint, dtype and dim if there are no segments.
 
     Attributes:
         documents: Number of documents.
@@ -238,7 +238,7 @@ class JoinedEmbeddings:
 
     @cached_property
     def bounds(self) -> NDArray[np.int64]:
-        """Document i has the rows bounds[i]:bounds[i + 1]; empty if each document has one."""
+        """Document i has the rows bounds[i]:bounds[i + 1]; empty if each document has one row."""
         if self.whole is not None:
             return self.whole.bounds
         if all(share.embeddings.single for share in self.shares):
@@ -251,12 +251,12 @@ class JoinedEmbeddings:
         """Length of each row, rounded up; 0 for a vector of zeros."""
         if self.whole is not None:
             return self.whole.norms
-        nothing = np.zeros(0, dtype=np.float32)
-        return np.concatenate([nothing, *(share.embeddings.norms[share.chosen] for share in self.shares)])
+        empty = np.zeros(0, dtype=np.float32)
+        return np.concatenate([empty, *(share.embeddings.norms[share.chosen] for share in self.shares)])
 
     @cached_property
     def longest(self) -> float:
-        """The length of the longest vector."""
+        """Length of the longest vector."""
         return float(self.norms.max(initial=0))
 
     @cached_property
@@ -266,7 +266,7 @@ class JoinedEmbeddings:
 
     @property
     def cache(self) -> Path:
-        """The user's cache folder for approximate indexes over them, which may be deleted at any time."""
+        """The user's cache folder for approximate indexes of the vectors, which may be deleted at any time."""
         return cache_folder() / "approximate" / str(self.meta["digest"])[:32]
 
     def rows(self, first: int, last: int) -> tuple[int, int]:
@@ -285,21 +285,21 @@ class JoinedEmbeddings:
         vectors = np.empty((len(numbers), self.dim), dtype=np.float32)
         first = 0
         for share in self.shares:
-            of_share = np.flatnonzero((numbers >= first) & (numbers < first + len(share)))
-            if len(of_share):
-                local = numbers[of_share] - first
-                vectors[of_share] = share.embeddings.decoded(local if share.rows is None else share.rows[local])
+            indices = np.flatnonzero((numbers >= first) & (numbers < first + len(share)))
+            if len(indices):
+                local = numbers[indices] - first
+                vectors[indices] = share.embeddings.decoded(local if share.rows is None else share.rows[local])
             first += len(share)
         return vectors
 
     def coordinates(self, queries: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Queries, (queries, dim), in the coordinates of the stored numbers: rotated for RaBitQ codes, else as they are."""
+        """Return queries, (queries, dim), in the coordinates of the stored vectors: rotated for RaBitQ codes."""
         return rabitq.rotated(queries).astype(np.float32) if self.dtype in BITS else queries
 
     def split(
         self, docs: NDArray[np.integer[Any]]
     ) -> Iterator[tuple[SegmentEmbeddings, slice | NDArray[np.intp], NDArray[Any]]]:
-        """For each segment with some of these documents: its share, their indices in `docs`, their positions in it."""
+        """Yield for each segment with any of these documents its share, their indices in `docs`, their positions in it."""
         if self.whole is not None:
             yield self.shares[0], slice(None), docs
             return
@@ -318,9 +318,9 @@ class JoinedEmbeddings:
 
     @cached_property
     def whole(self) -> Embeddings | None:
-        """The vectors of the only segment where it has no deletions; else None."""
-        alone = len(self.shares) == 1 and self.shares[0].leaf.dead is None
-        return self.shares[0].embeddings if alone else None
+        """Vectors of the only segment if it has no deletions; otherwise None."""
+        is_whole = len(self.shares) == 1 and self.shares[0].leaf.dead is None
+        return self.shares[0].embeddings if is_whole else None
 
     @cached_property
     def _digest(self) -> str:
@@ -330,7 +330,7 @@ class JoinedEmbeddings:
 
 
 def rows_of(bounds: NDArray[np.int64], docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the concatenated rows of these documents, and the offset of each document's first.
+    """Return the concatenated rows of these documents, and the offset of each document's first row among them.
 
     Document i has the rows bounds[i]:bounds[i + 1].
     """

@@ -1,4 +1,4 @@
-"""Term weights of a segment's documents by a learned sparse encoder: an inverted index beside that of their text."""
+"""Term weights of a segment's documents by a learned sparse encoder: an inverted index beside the one of their text."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from ..segment import Leaf, Segment
 from ..tables import join_tables, union
 from .encoded import EncodedComponent, EncodingJob
 from .journal import ColumnFile, Encoding
+from .vectors import REMEDY
 
 if TYPE_CHECKING:
     from ..field_statistics import FieldStatistics
     from ..positions import Positions
     from ..state import State
 
-SCALE = 10_000  # weights are stored as whole numbers: to four decimals
-MAX_WEIGHT = 200_000  # times SCALE it fits into 31 bits
+SCALE = 10_000  # factor of the weights, which are stored as whole numbers, to four decimals
+MAX_WEIGHT = 200_000  # maximum weight; its product with SCALE fits into 31 bits
 MEMORY = 1 << 30  # bytes of postings before they are spilled to disk
 PIECE = 1 << 20  # postings read from a draft at a time
-REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = ArtifactKind("fontes-weights", 1, "weights of terms", REMEDY)
 
 
 @dataclass(frozen=True, eq=False)
 class TermVectors(Sequence[Mapping[str, float]]):
-    """Texts as weighted terms: a sequence with, for each text, its terms and their weights, the greatest first.
+    """Texts as weighted terms: a sequence of mappings, one per text, from terms to weights, the greatest weight first.
 
     Args:
         vocabulary: The terms by number.
@@ -70,7 +70,7 @@ class TermVectors(Sequence[Mapping[str, float]]):
 
 
 class ScaledWeights:
-    """Properties of weights of terms of one segment and of several."""
+    """Properties that the term weights of one segment and of several share."""
 
     meta: dict[str, Any]
     cf: NDArray[np.integer[Any]]
@@ -79,12 +79,12 @@ class ScaledWeights:
 
     @property
     def field_statistics(self) -> FieldStatistics:
-        """Raise ParameterError: weights are of whole documents."""
+        """Raises ParameterError, as weights belong to whole documents."""
         raise ParameterError("an encoder's weights of terms have no fields")
 
     @property
     def positions(self) -> Positions:
-        """Raise ParameterError: weights are of whole documents."""
+        """Raises ParameterError, as weights belong to whole documents."""
         raise ParameterError("an encoder's weights of terms have no positions")
 
     @property
@@ -159,7 +159,7 @@ class WeightEncoding(Encoding[WeightLists]):
     Args:
         fingerprint: Fingerprint of the encoder.
         encoder: Text of the encoder, for messages.
-        settings: Text that makes the encoder again, or None.
+        settings: Text from which the encoder can be made again, or None.
         ids: Document ids.
         vocabulary: Terms by number.
         vectors: Returns the weights of the documents from one position up to another. It may report progress.
@@ -179,7 +179,7 @@ class WeightEncoding(Encoding[WeightLists]):
         precision: str | None,
     ) -> None:
         self.ids: Strings = ids
-        self.place, self._vocabulary, self._vectors = WEIGHTS.name_of(fingerprint), vocabulary, vectors
+        self.folder_name, self._vocabulary, self._vectors = WEIGHTS.name_of(fingerprint), vocabulary, vectors
         named = {"encoder": encoder, "settings": settings, "fingerprint": fingerprint, "precision": precision}
         self._facts: dict[str, Any] = {**named, "scale": SCALE}
         self.settings = {"version": KIND.version, **self._facts, "documents": len(ids)}
@@ -187,22 +187,22 @@ class WeightEncoding(Encoding[WeightLists]):
 
     def existing(self, segment: Path) -> WeightLists | None:
         with contextlib.suppress(IndexFormatError):
-            return WeightLists(segment / self.place, self.ids) if (segment / self.place).is_dir() else None
+            return WeightLists(segment / self.folder_name, self.ids) if (segment / self.folder_name).is_dir() else None
         return None
 
     def block(self, first: int, last: int, report: ProgressCallback) -> tuple[NDArray[Any], ...]:
         vectors = self._vectors(first, last, report)
         self._check(vectors, first, last)
-        stored = np.rint(vectors.weights.astype(np.float64) * SCALE).astype(np.int32)
-        kept = stored > 0
-        before = offsets_of(kept)
-        return vectors.terms[kept], stored[kept], np.diff(before[vectors.bounds]).astype(np.uint32)
+        scaled = np.rint(vectors.weights.astype(np.float64) * SCALE).astype(np.int32)
+        positive = scaled > 0
+        bounds = offsets_of(positive)
+        return vectors.terms[positive], scaled[positive], np.diff(bounds[vectors.bounds]).astype(np.uint32)
 
     def finish(self, segment: Path, draft: Path, rows: int) -> WeightLists:
-        whole = draft / "whole"
-        shutil.rmtree(whole, ignore_errors=True)  # of a process that was killed
-        whole.mkdir()
-        postings = PostingsWriter(whole, Strings.of(self._vocabulary), MEMORY)
+        lists_folder = draft / "whole"
+        shutil.rmtree(lists_folder, ignore_errors=True)  # left by a killed process
+        lists_folder.mkdir()
+        postings = PostingsWriter(lists_folder, Strings.of(self._vocabulary), MEMORY)
         bounds = offsets_of(np.fromfile(draft / "counts", "<u4"))
         columns = [np.memmap(draft / name, "<i4", "r", shape=rows) if rows else np.zeros(0) for name in ("numbers", "weights")]
         first = 0
@@ -213,10 +213,14 @@ class WeightEncoding(Encoding[WeightLists]):
             postings.append(numbers, weights, part_bounds, np.diff(offsets_of(weights)[part_bounds]))
             first = last
         counts = postings.close()
-        seal(whole, KIND, {**self._facts, "documents": len(self.ids), "terms": counts["terms"], "postings": counts["postings"]})
-        folder = segment / self.place
+        seal(
+            lists_folder,
+            KIND,
+            {**self._facts, "documents": len(self.ids), "terms": counts["terms"], "postings": counts["postings"]},
+        )
+        folder = segment / self.folder_name
         with uninterrupted():
-            commit(whole, folder)
+            commit(lists_folder, folder)
             shutil.rmtree(draft, ignore_errors=True)
         return WeightLists(folder, self.ids)
 
@@ -260,7 +264,7 @@ class JoinedWeights(ScaledWeights, JoinedLists):
         source = {"scale": SCALE, **facts} if not lists else lists[0].meta
         names = ("encoder", "settings", "fingerprint", "precision", "scale")
         self.meta: dict[str, Any] = {name: source.get(name) for name in names}
-        super().__init__(self.lists, [counted(leaf, of_leaf) for leaf, of_leaf in zip(leaves, lists, strict=True)])
+        super().__init__(self.lists, [counted(leaf, part) for leaf, part in zip(leaves, lists, strict=True)])
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -275,17 +279,17 @@ class JoinedWeights(ScaledWeights, JoinedLists):
     def fingerprint(self) -> str:
         """Digest of all files and of the deletions."""
         pairs = zip(self.segments, self.lists, strict=True)
-        return hash_json([[of_leaf.fingerprint, leaf.state] for leaf, of_leaf in pairs])
+        return hash_json([[part.fingerprint, leaf.state] for leaf, part in pairs])
 
     @cached_property
     def is_sound(self) -> bool:
         """Whether the files are as they were written."""
-        return all(of_leaf.is_sound for of_leaf in self.lists)
+        return all(part.is_sound for part in self.lists)
 
     def info(self) -> dict[str, Any]:
         """Encoder, fingerprint, scale, counts, bytes."""
         counts = {"documents": len(self), "terms": len(self.terms), "postings": int(self.df.sum(dtype=np.int64))}
-        return {**self.meta, **counts, "bytes": sum(of_leaf.info()["bytes"] for of_leaf in self.lists)}
+        return {**self.meta, **counts, "bytes": sum(part.info()["bytes"] for part in self.lists)}
 
 
 class TermWeightsComponent(EncodedComponent[WeightLists, "WeightLists | JoinedWeights"], name="sparse"):
@@ -329,8 +333,10 @@ WEIGHTS: TermWeightsComponent = components["sparse"]  # type: ignore[assignment]
 
 
 def _weight_encoding(encoder: Any, job: EncodingJob, precision: str | None, segment: Segment) -> WeightEncoding:
-    def own(first: int, last: int, report: ProgressCallback) -> TermVectors:
+    def segment_vectors(first: int, last: int, report: ProgressCallback) -> TermVectors:
         vectors: TermVectors = job.vectors(segment.docs(first, last), report)
         return vectors
 
-    return WeightEncoding(encoder.fingerprint, repr(encoder), job.settings, segment.ids, encoder.vocabulary, own, precision)
+    return WeightEncoding(
+        encoder.fingerprint, repr(encoder), job.settings, segment.ids, encoder.vocabulary, segment_vectors, precision
+    )
