@@ -63,7 +63,7 @@ class Failure:
         topic: The topic.
         value: Value of the run.
         other: Value of the other run.
-        depth: Number of first documents that the other fields describe.
+        depth: Number of first documents of the run that the other fields describe.
         relevant: Number of the topic's relevant documents.
         retrieved: Number of relevant documents among the first documents.
         unjudged: Number of first documents without a judgment.
@@ -120,7 +120,7 @@ class Failures(Tabular, Sequence[Failure]):
         measure: The measure.
         system: Name of the run.
         against: Name of the other run; "ideal" for the best order of the judged documents.
-        losing: Number of all topics that lose.
+        losing: Number of all topics on which the run loses.
         report: The comparison of both runs.
     """
 
@@ -222,8 +222,8 @@ def failures_of(report: Report, n: int, state: State | None) -> Failures:
 
     Args:
         report: The comparison.
-        n: Topics.
-        state: The index searched, if known.
+        n: Maximum number of topics.
+        state: The state of the index searched, if known.
     """
     (measure,) = report.measures
     name, against = report.systems

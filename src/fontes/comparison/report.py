@@ -103,7 +103,7 @@ class Report(Tested[Comparison], Tabular, Saveable):
     With machine labels, means, intervals and tests are corrected; everything else is over the topics that people judged.
 
     Args:
-        systems: Name to `System`.
+        systems: The systems by name.
         measures: The measures, in the given order.
         judged: Judged@k for each measure that has one.
         topics: All judged topics in the order of the qrels, with their texts if known.
@@ -163,10 +163,10 @@ class Report(Tested[Comparison], Tabular, Saveable):
         """Return the topics on which a system loses most; see `fontes.comparison.failures`.
 
         Args:
-            system: The system; None: the one with the best mean.
-            against: The system to lose against; None: the ideal order.
-            measure: None: the first of the report.
-            n: Topics.
+            system: The system; by default the one with the best mean.
+            against: The system to compare with; by default the ideal order.
+            measure: The measure; by default the first of the report.
+            n: Maximum number of topics.
 
         Raises:
             ParameterError: There is no such system.
@@ -297,7 +297,7 @@ class Report(Tested[Comparison], Tabular, Saveable):
         """Return a row for each test of a system by a measure, or one row with empty cells without tests."""
         system = self.systems[name]
         low, high = json_values(self.intervals[measure][name])
-        means = {
+        figures = {
             "measure": str(measure),
             "system": name,
             "mean": self.mean(name, measure),
@@ -313,7 +313,7 @@ class Report(Tested[Comparison], Tabular, Saveable):
         comparisons = [c for c in self.comparisons if c.measure == measure and c.system == name]
         empty: dict[str, Any] = dict.fromkeys(f for f in Comparison.__dataclass_fields__ if f not in ("measure", "system"))
         tests = [json_values({key: vars(c)[key] for key in empty}) for c in comparisons] or [empty]
-        return [{**means, **test} for test in tests]
+        return [{**figures, **test} for test in tests]
 
     def _repr_html_(self) -> str:
         return report_text.notebook(self)
@@ -448,7 +448,7 @@ def failures(
         topics: The topics, for runs that do not know their texts.
         index: The index searched, for runs that do not know it; without an index, words, lengths and repeats are not examined.
         names: Names of both runs.
-        n: Topics, from 1 up.
+        n: Maximum number of topics, from 1 up.
 
     Raises:
         InputError: A run or judgments cannot be read, or do not belong to the same topics and documents.

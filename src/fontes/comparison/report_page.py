@@ -238,7 +238,7 @@ class PageData:
             "measures": [[str(m), 0 if m.summed else 4] for m in report.measures],
             "pair": _pair(report, names),
             "topics": topics,
-            "values": [_numbers(report.values[m].T) for m in report.measures],
+            "values": [_rounded(report.values[m].T) for m in report.measures],
             "curves": _curves(report, ranks),
             "depth": depth,
             "docs": list(docs),
@@ -263,10 +263,10 @@ def _curves(report: Report, ranks: dict[str, Ranks]) -> dict[str, Any]:
     ks = [*(k for k in LOGARITHMIC_KS if k < deepest), deepest]
     return {
         "recalls": RECALLS,
-        "precision": [_numbers(np.array([(IPrec @ x).values(r).mean() for x in RECALLS])) for r in ranks.values()],
+        "precision": [_rounded(np.array([(IPrec @ x).values(r).mean() for x in RECALLS])) for r in ranks.values()],
         "ks": ks,
         "at": [
-            [name, [_numbers(values_at(r, measure, ks).mean(axis=0)) for r in ranks.values()]]
+            [name, [_rounded(values_at(r, measure, ks).mean(axis=0)) for r in ranks.values()]]
             for name, measure in _at_k(report).items()
         ],
     }
@@ -375,8 +375,8 @@ def _cut(text: str, length: int) -> str:
     return (start[:word] if word > 0 else start).rstrip() + "…"
 
 
-def _numbers(values: Any) -> list[Any]:
+def _rounded(values: Any) -> list[Any]:
     """Round to 6 decimals, and write whole numbers without a point to save space."""
     if values.ndim > 1:
-        return [_numbers(row) for row in values]
+        return [_rounded(row) for row in values]
     return [int(v) if v == int(v) else v for v in np.round(np.nan_to_num(values), 6).tolist()]

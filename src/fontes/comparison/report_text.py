@@ -202,16 +202,16 @@ def notes(report: Report) -> list[str]:
             lines.append(f"superscripts: significantly better than the systems with these letters ({testing})")
         else:
             against = f"the baseline {letters_of(report)[report.baseline]} ({report.baseline})"
-            lines.append(f"tests: each system against {against}, over {_topics(len(report.topics))} ({testing})")
+            lines.append(f"tests: each system against {against}, over {_topic_count(len(report.topics))} ({testing})")
             lines.append("superscripts: significantly better than the system with this letter")
         lines += filter(None, [disagreements(report)])
     lines += _machine_notes(report)
-    topics, irrelevant = _topics(len(report.topics)).replace("topic", "judged topic"), first_evaluation(report).irrelevant
+    topics, irrelevant = _topic_count(len(report.topics)).replace("topic", "judged topic"), first_evaluation(report).irrelevant
     lines.append(f"{topics}; {irrelevant} without a relevant document count 0" if irrelevant else topics)
     systems_by_note: dict[str, list[str]] = {}
     for name, system in report.systems.items():
         counts = (system.evaluation.missing, "without results count 0"), (system.evaluation.unjudged, "of the run not judged")
-        for note in [f"{_topics(count)} {reason}" for count, reason in counts if count]:
+        for note in [f"{_topic_count(count)} {reason}" for count, reason in counts if count]:
             systems_by_note.setdefault(note, []).append(name)
     for note, names in systems_by_note.items():
         lines.append(f"{'each system' if len(names) == len(report.systems) else ', '.join(names)}: {note}")
@@ -274,7 +274,7 @@ def letters_of(report: Report) -> dict[str, str]:
     return {name: LETTERS[letter] + (str(number + 1) if number else "") for name, (number, letter) in rounds.items()}
 
 
-def _topics(count: int) -> str:
+def _topic_count(count: int) -> str:
     return f"{count} topic{'' if count == 1 else 's'}"
 
 
@@ -372,11 +372,10 @@ def _latex_cell(cell: ResultCell) -> str:
 
 
 def _caption(report: Report) -> str:
-    topics = f"Means over {_topics(len(report.topics))}"
+    topics = f"Means over {_topic_count(len(report.topics))}"
     if (machine := first_evaluation(report).machine) is not None:
-        topics = (
-            f"Means by machine labels of {_topics(machine.topics)}, corrected by the {len(report.topics)} that people judged"
-        )
+        labelled = _topic_count(machine.topics)
+        topics = f"Means by machine labels of {labelled}, corrected by the {len(report.topics)} that people judged"
     if not report.comparisons:
         return topics + "."
     testing = rf"{latex_text(str(report.testing))}, $p \le {report.testing.alpha:g}$"

@@ -20,8 +20,8 @@ Floats = NDArray[np.floating[Any]]
 DIGITS = 12  # decimals in which differences are compared
 EXACT_WILCOXON = 50  # greatest number of nonzero differences for the exact distribution
 EXACT_FISHER = 16  # greatest number of topics for which all signs are tried
-BLOCK = 1 << 21  # numbers in a block of resamples: 16 MiB
-PART = 1 << 17  # numbers drawn at a time, to fit the processor's cache
+BLOCK_SIZE = 1 << 21  # numbers in a block of resamples: 16 MiB
+DRAW_SIZE = 1 << 17  # numbers drawn at a time, to fit the processor's cache
 
 
 def t_test(differences: Floats) -> tuple[Floats, Floats]:
@@ -78,7 +78,7 @@ def fisher(differences: Floats, permutations: int = 100_000, seed: int = 0) -> t
     sums = differences.sum(axis=0)
     threshold = np.abs(sums) - 1e-10 * np.abs(differences).sum(axis=0)  # tolerance for rounding
     reached = np.zeros(differences.shape[1], dtype=np.int64)
-    for signs in _signs(n, total, seed, max(1, BLOCK // max(differences.shape))):
+    for signs in _signs(n, total, seed, max(1, BLOCK_SIZE // max(differences.shape))):
         reached += (np.abs(2 * (signs @ differences) - sums) >= threshold).sum(axis=0)
     p = reached / total if n <= EXACT_FISHER else (reached + 1) / (total + 1)
     return differences.mean(axis=0), p
@@ -168,9 +168,9 @@ def resampled(values: Floats, resamples: int = 10_000, seed: int = 0) -> Floats:
     """
     n, columns = values.shape
     generator = np.random.default_rng(seed)
-    rows = max(1, BLOCK // n)
+    rows = max(1, BLOCK_SIZE // n)
     means = np.empty((resamples, columns))
-    step = max(1, PART // n)
+    step = max(1, DRAW_SIZE // n)
     counts = np.empty((min(rows, resamples), n))  # how often each topic was drawn
     for start in range(0, resamples, rows):
         block = counts[: min(rows, resamples - start)]

@@ -25,7 +25,7 @@ TESTS = {
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "none": "no correction"}
 PERMUTATIONS = 100_000
 RESAMPLES = 10_000
-COLUMNS = 500  # pairs whose resamples are in memory at the same time: 40 MB
+PAIR_BLOCK_SIZE = 500  # pairs whose resamples are in memory at the same time: 40 MB
 
 Floats = NDArray[np.float64]
 
@@ -286,8 +286,8 @@ class PairedValues:
     def _intervals_of_differences(self, differences: Any, first: Any, second: Any, alpha: float) -> tuple[Any, Any]:
         """Return the ends of the intervals, computed in blocks of columns to bound memory."""
         intervals = []
-        for start in range(0, len(first), COLUMNS):
-            block = slice(start, start + COLUMNS)
+        for start in range(0, len(first), PAIR_BLOCK_SIZE):
+            block = slice(start, start + PAIR_BLOCK_SIZE)
             means = self.resampled[:, first[block]] - self.resampled[:, second[block]]
             intervals.append(statistics.interval(differences[:, block], means, 1 - alpha))
         low, high = (np.concatenate(ends) for ends in zip(*intervals, strict=True))

@@ -283,7 +283,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return raw
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
-    except ValueError:  # Python's limit of digits
+    except ValueError:  # beyond Python's limit of digits
         raise InputError(f"{path}: not TOML: a number of thousands of digits") from None
     except RecursionError:
         raise InputError(f"{path}: not TOML: nested too deeply") from None
@@ -305,22 +305,22 @@ def wrong_value(path: Path, raw: Mapping[str, Any], error: ValidationError, mode
         kinds = 'an expression, "bm25()", or a run, { run = "FILE" }'
         return problem_in(path, "systems", f"{name}: a system is {kinds}, not {raw['systems'][name]!r}")
     table = ".".join(tables)
-    where = f"{path}{f', [{table}]' if table else ''}"
+    location = f"{path}{f', [{table}]' if table else ''}"
     if first["type"] == "extra_forbidden":
         owner = model.model_fields[tables[0]].annotation if tables else model
         owner = get_args(owner)[-1] if get_args(owner) else owner  # of a table of tables
         keys = list(getattr(owner, "model_fields", {}))
         noun = "key" if tables else "table or key"
-        return InputError(f"{where}: there is no {noun} '{key}'; {nearest(key, keys)}")
+        return InputError(f"{location}: there is no {noun} '{key}'; {nearest(key, keys)}")
     value: Any = raw
     for name in (*tables, key):
         value = value.get(name) if isinstance(value, Mapping) else value
     if first["type"] == "missing":
-        return InputError(f"{where}: there is no key '{key}', which is needed")
+        return InputError(f"{location}: there is no key '{key}', which is needed")
     expected = EXPECTED.get(first["type"])
     if expected is None:
-        return InputError(f"{where}: '{key}': {first['msg']}")
-    return InputError(f"{where}: '{key}' must be {expected}{f', [{key}]' if expected == 'a table' else ''}, not {value!r}")
+        return InputError(f"{location}: '{key}': {first['msg']}")
+    return InputError(f"{location}: '{key}' must be {expected}{f', [{key}]' if expected == 'a table' else ''}, not {value!r}")
 
 
 class Expressions:
@@ -388,7 +388,7 @@ class Expressions:
 
 
 def _names_in(text: str) -> list[str]:
-    """Names in an expression that are not called; empty if it does not parse."""
+    """Return the names in an expression that are not called; none if it does not parse."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -481,7 +481,7 @@ class Experiment:
         with problems.collected():
             if file.measurements:
                 tracker()
-        data = self._data(problems)
+        data = self._data_facts(problems)
         documents, topics, qrels, machine = None, None, None, None
         with problems.collected():
             if "qrels" in data:
@@ -531,7 +531,7 @@ class Experiment:
             return Index.open(beside(self._file.path, table.path))
         return collection.index(table.analyzer, table.fields, table.vectors, table.separate, table.positions)
 
-    def _data(self, problems: Problems) -> dict[str, dict[str, str]]:
+    def _data_facts(self, problems: Problems) -> dict[str, dict[str, str]]:
         """Return the SHA-256 of each readable file by its use; for a named collection, the SHA-256 of its contents."""
         sources = self._file.sources
         used: dict[str, Path | str | None] = {

@@ -89,7 +89,7 @@ def compare(
     by_name = named(systems)
     parsed = parse_all(measures)
     testing = Testing(test, correction, alpha, seed)
-    baseline_name = None if baseline is None else _name_of(baseline, list(by_name))
+    baseline_name = None if baseline is None else _baseline_name(baseline, list(by_name))
     judgments, labels = judgments_of(qrels), None if machine is None else judgments_of(machine)
     if labels is not None:
         both_labels(judgments, labels, parsed, testing)
@@ -107,7 +107,7 @@ def compare(
     )
 
 
-def _name_of(baseline: str, names: list[str]) -> str:
+def _baseline_name(baseline: str, names: list[str]) -> str:
     """Return the name of the baseline, which may be given as the path of its file."""
     for name in (baseline, stem(baseline)):
         if name in names:
@@ -123,10 +123,10 @@ class Cache:
 
     def __init__(self, folder: str | Path | None = None, limit: int = MAX_BYTES) -> None:
         """Open a cache, by default `runs` in the user's cache folder; it need not exist yet. `limit` is in bytes."""
-        self._is_users = folder is None
+        self._is_user_cache = folder is None
         self._disk = DiskCache("runs", limit, "[0-9a-f][0-9a-f]/*", None if folder is None else Path(folder))
         self.folder = self._disk.folder
-        self._written = False
+        self._has_new_runs = False
 
     @classmethod
     def of(cls, value: bool | str | os.PathLike[str]) -> Cache | None:
@@ -145,10 +145,8 @@ class Cache:
                     return None
                 source = None if facts["documents"] is None else documents[facts["documents"]]
                 run_topics = topics if facts["topics"] is None else Topics(map(_topic, facts["topics"]))
-                ids, columns = (
-                    Strings(stored["blob"], stored["offsets"]),
-                    (stored[name] for name in ("bounds", "codes", "scores")),
-                )
+                ids = Strings(stored["blob"], stored["offsets"])
+                columns = (stored[name] for name in ("bounds", "codes", "scores"))
                 run = Run(run_topics, ids, *columns, documents=source, provenance=facts["provenance"])
         except DAMAGE:
             return None
@@ -180,15 +178,15 @@ class Cache:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write(path, [file.getvalue()])
-            self._written = True
+            self._has_new_runs = True
         except (OSError, InputError) as error:
-            if not self._is_users:
+            if not self._is_user_cache:
                 raise InputError(f"the cache cannot be written ({error}); give another folder, or cache=False") from None
             warnings.warn(f"runs are not cached: {error}; FONTES_CACHE names another folder", stacklevel=2)
 
     def trim(self) -> None:
         """Delete the least recently used runs beyond the limit."""
-        if self._written:
+        if self._has_new_runs:
             self._disk.trim(lambda path: CACHE_FILE.fullmatch(path.name))
 
     def _path(self, key: str) -> Path:
@@ -246,7 +244,10 @@ def named(systems: object) -> dict[str, object]:
     names = [name for name, _ in pairs]
     clashing = {name for name in names if names.count(name) > 1}
     # Files of one name in several folders are named by their paths.
-    pairs = [(os.fspath(s) if name in clashing and isinstance(s, (str, os.PathLike)) else name, s) for name, s in pairs]
+    pairs = [
+        (os.fspath(system) if name in clashing and isinstance(system, (str, os.PathLike)) else name, system)
+        for name, system in pairs
+    ]
     if not pairs:
         raise ParameterError(
             "there is no system to compare; give stages or runs, in a mapping from name to system or in a list"
@@ -419,7 +420,7 @@ class Searches:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class _FinishedRun(Stage[Any, Run]):
-    """A stage that returns a run that exists already."""
+    """A stage that returns a finished run for every input."""
 
     run: Run
     input_type: type[Any]

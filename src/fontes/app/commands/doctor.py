@@ -31,7 +31,7 @@ def doctor(json: Json = False) -> None:
     if json:
         print_json(facts)
     else:
-        sys.stdout.write("\n".join(_lines(facts)) + "\n")
+        sys.stdout.write("\n".join(_format_facts(facts)) + "\n")
 
 
 def examine() -> dict[str, Any]:
@@ -65,7 +65,7 @@ def examine() -> dict[str, Any]:
     }
 
 
-def _lines(facts: dict[str, Any]) -> list[str]:
+def _format_facts(facts: dict[str, Any]) -> list[str]:
     instructions = ", ".join(facts["instructions"]) or "not known"
     models = (
         "bfloat16 is tried beside float32" if facts["bfloat16"] else "float32; the processor has no instructions for bfloat16"

@@ -14,7 +14,7 @@ from ..options import Json
 commands = typer.Typer()
 
 TEMPLATES = Path(__file__).parent.parent / "project"
-PLACEHOLDER = "PROJECT"  # of the name of the project in templates
+PLACEHOLDER = "PROJECT"  # for the name of the project in templates
 TASK = "claims"  # of the sample collection
 
 

@@ -90,11 +90,11 @@ def page() -> str:
     parts = [INTRODUCTION, *rows, "\n## Shared parameters\n", *[_item(shared[name]) for name in sorted(shared)]]
     for stage_facts in builtin:
         parts.append(f"\n## {stage_facts['name']}\n\n{_escape_links(stage_facts['summary'])}")
-        alike = [p for p in stage_facts["parameters"] if p["description"] == shared.get(p["name"], {}).get("description")]
-        if items := [_item(p) for p in stage_facts["parameters"] if p not in alike]:
+        linked = [p for p in stage_facts["parameters"] if p["description"] == shared.get(p["name"], {}).get("description")]
+        if items := [_item(p) for p in stage_facts["parameters"] if p not in linked]:
             parts.append("\n" + "\n".join(items))
-        if alike:
-            names = [p["name"] if p.get("default") == shared[p["name"]].get("default") else _signature(p) for p in alike]
+        if linked:
+            names = [p["name"] if p.get("default") == shared[p["name"]].get("default") else _signature(p) for p in linked]
             parts.append(f"\n[Shared](#shared-parameters): {', '.join(f'`{name}`' for name in names)}")
     return "\n".join(parts) + "\n"
 

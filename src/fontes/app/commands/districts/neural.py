@@ -59,7 +59,7 @@ def encode(
     if late and sparse:
         raise ParameterError("--late and --sparse need different models; give one of them")
     model = _in_precision(
-        _encoder(encoder, "colbert" if late else "splade_encoder" if sparse else "sentence_encoder"), precision
+        _parse_encoder(encoder, "colbert" if late else "splade_encoder" if sparse else "sentence_encoder"), precision
     )
     sparse = is_sparse(model)
     _check_options(late, sparse, dtype, algorithm, nbits)
@@ -94,7 +94,7 @@ def _check_options(late: bool, sparse: bool, dtype: str | None, algorithm: str |
         raise ParameterError("--nbits goes with --late")
 
 
-def _encoder(text: str, name: str) -> Any:
+def _parse_encoder(text: str, name: str) -> Any:
     """Return the encoder of an expression, or for the name of a model the encoder with the registered `name`."""
     from ....core import expression
     from ....core.part import Part

@@ -97,7 +97,8 @@ def mine(
         raise typer.BadParameter("--json goes with -o FILE: the examples themselves go to standard output")
     one_stdin(topics=topics, qrels=qrels, run=run)
     _check_sources(from_, {"--topics": topics, "--qrels": qrels}, {"--run": run, "--pipeline": pipeline}, [*options])
-    parameters = Mining(per_positive, _ranks(ranks), margin, sampling, not no_guard, seed, relative_margin=relative_margin)
+    rank_range = _parse_ranks(ranks)
+    parameters = Mining(per_positive, rank_range, margin, sampling, not no_guard, seed, relative_margin=relative_margin)
     settings = chosen(parameters, preset)
     opened = open_index(index, analyzer, verify)
     stage = None if pipeline is None else retriever(opened, pipeline)
@@ -116,7 +117,7 @@ def mine(
                 queries,
                 judgments,
                 per_positive,
-                _ranks(ranks),
+                rank_range,
                 margin,
                 sampling,
                 not no_guard,
@@ -167,7 +168,7 @@ def _check_sources(
         raise typer.BadParameter(f"--{unused[0]} goes with --from {' or '.join(REQUIRED_FORMS[unused[0]])}")
 
 
-def _ranks(text: str) -> tuple[int, int]:
+def _parse_ranks(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"\s*([0-9]{1,9})\s*-\s*([0-9]{1,9})\s*", text)
     if match is None:
         raise typer.BadParameter(f"--ranks is the first and the last rank, such as 1-100, not '{text}'")
