@@ -82,7 +82,7 @@ class SuiteReport(Tested[MeanComparison], TableReport):
         published: Published figures to show below.
 
     Raises:
-        ParameterError: There is no report, the reports differ in systems or measures, or a measure is a count.
+        ParameterError: There is no report, the reports differ in systems, measures or baseline, or a measure is a count.
     """
 
     TITLE = "Comparison over collections"
@@ -97,6 +97,8 @@ class SuiteReport(Tested[MeanComparison], TableReport):
         for name, report in self.reports.items():
             if (tuple(report.systems), report.measures) != (self.systems, self.measures):
                 raise ParameterError(f"the report '{name}' has other systems or measures than '{next(iter(self.reports))}'")
+            if report.baseline != self._first_report.baseline:
+                raise ParameterError(f"the report '{name}' has another baseline than '{next(iter(self.reports))}'")
             if any(system.evaluation.machine is not None for system in report.systems.values()):
                 raise ParameterError(f"the report '{name}' uses machine labels, which means over collections do not take")
         if count := next((measure for measure in self.measures if measure.summed), None):
