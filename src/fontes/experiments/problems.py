@@ -142,7 +142,7 @@ class Problems:
 
 
 class Rehearsal(Collection):
-    """An empty collection whose indexes collect what their analyzers lack."""
+    """An empty collection for checks; building an index collects the error of an unavailable analyzer."""
 
     def __init__(self, folder: str | Path, problems: Problems) -> None:
         super().__init__([], folder)
@@ -156,7 +156,7 @@ class Rehearsal(Collection):
         separate: bool = False,
         positions: bool = False,
     ) -> Index:
-        """Return an empty index, with another analyzer if the given one is unavailable."""
+        """Return an empty index, with `FALLBACK_ANALYZER` if the analyzer is unavailable."""
         from ..text import Analyzer
 
         usable: str | Analyzer = FALLBACK_ANALYZER

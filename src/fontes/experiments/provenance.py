@@ -1,4 +1,4 @@
-"""Provenance of results: hashes of data, library versions and facts of the machine."""
+"""Provenance of results: hashes of data, versions of libraries, facts of the machine, and the lock that holds them."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def run(plan: Plan, folder: Path, progress: ProgressCallback = silent) -> Result
     documents = plan.documents or Collection([], folder)
     with alone(folder):
         with measuring(plan.measurements) as measurements:
-            with work(ray=False):  # a cluster may not have the documents
+            with work(ray=False):  # the workers of a cluster cannot read every collection
                 systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
             actors = cluster()
             with nullcontext() if actors is None else actors.joined_here("the experiment"):

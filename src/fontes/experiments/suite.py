@@ -125,7 +125,7 @@ class Suite:
                 reports[name] = experiment.run(_prefixed(name, progress), ray)
         report = SuiteReport(reports, self.published)
         with alone(self.output):
-            pages = {name: f"{name}/report.html" for name in self.experiments} if "html" in self.forms else None
+            pages = {name: f"{name}/report.html" for name in self.experiments}
             for form in self.forms:
                 if form == "html":
                     write(self.output / f"{REPORT}.html", [report.to_html(pages).encode()])

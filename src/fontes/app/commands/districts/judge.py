@@ -96,6 +96,8 @@ def judge(
         from ...judging.routes import router
         from ...server.running import serve
         from ...server.service import Service
+    from ....datasets import topics_of
+    from ....formats import read_run
     from ...progress import reporting
     from ...usage import refuse_misspelt
 
@@ -103,14 +105,10 @@ def judge(
     service = Service([index], ServerSettings(**settings), named_expressions(pipeline or []))
     with JudgmentStore(judgments) as store:
         if topics is not None:
-            from ....datasets import topics_of
-
             store.add_topics(topics_of(topics))
         with reporting(compiling=True) as report:
             fill_pools(store, service.served(None).state, depth, report)
         for path in run or []:
-            from ....formats import read_run
-
             pool_run(store, read_run(path), str(path), depth)
         if llm is not None:
             _judge_by_model(store, service.served(None).state.index, llm, guidelines)
@@ -120,9 +118,8 @@ def judge(
         pooled = sum(len(store.pool(topic)) for topic in store.topics())
         documents = f"{len(store.topics()):,} topics, {pooled:,} documents to judge, {judgments}"
         if export is None:
-            serve(
-                service, [router(Judging(store, depth))], lambda address: say(f"{documents} at {address}/judge ; Ctrl-C ends")
-            )
+            routers = [router(Judging(store, depth))]
+            serve(service, routers, started=lambda address: say(f"{documents} at {address}/judge ; Ctrl-C ends"))
     if export is not None:
         _export_judgments(judgments, export)
 
