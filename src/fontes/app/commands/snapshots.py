@@ -60,6 +60,8 @@ def snapshots(
     names = [folder.name for folder in folders]
     if len(set(names)) < len(names):
         names = [str(folder) for folder in folders]
+    if len(set(names)) < len(names):
+        raise ParameterError("a folder is named twice; name each snapshot once, in order of time")
     by_name = dict(zip(names, folders, strict=True))
     sources = qrels or [str(_find_qrels(folder)) for folder in folders]
     runs_and_qrels = {
