@@ -1,4 +1,4 @@
-"""Number of topics that people must judge, beside labels of a machine, to settle which of two systems is better."""
+"""Number of topics that people must judge, in addition to labels by a machine, to settle which of two systems is better."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ def plan_judging(report: Report, power: float = 0.8) -> JudgingPlan:
     """Plan how many more topics people must judge to settle the comparisons of a report.
 
     A pair is settled when its test is significant. See `PredictionPowered.topics_for` for the calculation and its assumptions.
-    Except with no correction, alpha is divided by the number of tests of a measure (Bonferroni), for Holm's an upper bound.
+    Unless the correction is "none", alpha is divided by the number of tests of a measure (Bonferroni), so that the numbers of
+    topics are upper bounds for the other corrections.
 
     Args:
         report: A comparison with machine labels.

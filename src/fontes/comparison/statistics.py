@@ -45,8 +45,8 @@ def t_test(differences: Floats) -> tuple[Floats, Floats]:
 def wilcoxon(differences: Floats) -> tuple[Floats, Floats]:
     """Wilcoxon's signed rank test (Wilcoxon 1945), two-sided.
 
-    Differences of 0 are dropped and ties share their mean rank. Up to 50 differences p is exact; beyond, it uses the normal
-    approximation with the variance corrected for ties.
+    Differences of 0 are dropped, and ties share their mean rank. Up to 50 differences, p is exact; beyond, it is the normal
+    approximation, with the variance corrected for ties.
 
     Args:
         differences: The differences, (topics, pairs).
@@ -61,13 +61,13 @@ def wilcoxon(differences: Floats) -> tuple[Floats, Floats]:
 def fisher(differences: Floats, permutations: int = 100_000, seed: int = 0) -> tuple[Floats, Floats]:
     """Fisher's randomisation test (Fisher 1935; Smucker, Allan and Carterette 2007), two-sided.
 
-    Under the null hypothesis the sign of each topic's difference is random. Up to 16 topics all signs are tried, and p is
-    exact. Beyond, `permutations` random ones are, shared by all columns, and p = (b + 1) / (permutations + 1), where b of
-    them give at least the observed mean (Phipson and Smyth 2010).
+    Under the null hypothesis the sign of each topic's difference is random. Up to 16 topics, all assignments of signs are
+    tried, and p is exact. Beyond, `permutations` random assignments are tried, the same for all columns, and
+    p = (b + 1) / (permutations + 1), where b of them reach the observed mean (Phipson and Smyth 2010).
 
     Args:
         differences: The differences, (topics, pairs).
-        permutations: The number of random signs for more than 16 topics.
+        permutations: The number of random assignments of signs for more than 16 topics.
         seed: The seed of the random signs.
 
     Returns:
@@ -89,7 +89,7 @@ def tukey(values: Floats, pairs: Sequence[tuple[int, int]], blocks: bool = True)
 
     q = |mean_i - mean_j| / sqrt(V / n). With `blocks`, V is the residual variance after system and topic means, with
     (m - 1)(n - 1) degrees of freedom, for systems on the same topics (Carterette 2012; Sakai 2018). Without, V is the variance
-    within systems, with m(n - 1) degrees of freedom, which has less power.
+    within systems, with m(n - 1) degrees of freedom, and the test has less power.
 
     Args:
         values: The values, (topics, systems), of all m systems.

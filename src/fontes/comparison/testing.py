@@ -111,7 +111,7 @@ class MeanDifference:
     Args:
         measure: The measure.
         system: The name of the system.
-        against: The name of the other.
+        against: The name of the other system.
         difference: System minus other.
         low: The lower end of the interval.
         high: The upper end.
