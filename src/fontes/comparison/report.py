@@ -174,14 +174,14 @@ class Report(Tested[Comparison], Tabular, Saveable):
         for name in filter(None, (system, against)):
             if name not in self.systems:
                 raise ParameterError(f"'{name}' is none of the systems; there are {', '.join(self.systems)}")
-        chosen = self.measures[0] if measure is None else parse(measure)
+        parsed = self.measures[0] if measure is None else parse(measure)
         if system is None:
-            values = self.values[chosen if chosen in self.values else self.measures[0]]
+            values = self.values[parsed if parsed in self.values else self.measures[0]]
             means = dict(zip(self.systems, values.mean(axis=0).tolist(), strict=True))
             system = max([name for name in self.systems if name != against] or self.systems, key=means.__getitem__)
         run, beside = self.systems[system].run, None if against is None else self.systems[against].run
         names = system, against or ""
-        return failures(run, self.qrels, chosen, beside=beside, topics=self.topics, names=names, n=n)
+        return failures(run, self.qrels, parsed, beside=beside, topics=self.topics, names=names, n=n)
 
     def best(self, measure: Measure) -> set[str]:
         """Return the systems with the highest mean, rounded as shown; empty for counts and for a single system."""
@@ -386,10 +386,10 @@ def report_of(
     """
     parsed = parse_all(measures)
     testing = testing or Testing()
-    judgments, both = judgments_of(qrels), None
+    judgments, labels = judgments_of(qrels), None
     if machine is not None:
-        both = both_labels(judgments, machine, parsed, testing)
-        judgments = both.people
+        labels = both_labels(judgments, machine, parsed, testing)
+        judgments = labels.people
     if not runs:
         raise ParameterError("there is no run to compare; give runs in a mapping from name to run")
     systems = {name: run if isinstance(run, SystemRun) else SystemRun(Run.of(run)) for name, run in runs.items()}
@@ -397,9 +397,10 @@ def report_of(
     deepest = max(_depth(system.run) for system in systems.values())
     judged = {measure: judged_at for measure in parsed if (judged_at := _judged_at(measure, deepest)) is not None}
     for name, system in systems.items():
-        check = partial(check_agreement, qrels=judgments) if both is None else both.check
+        check = partial(check_agreement, qrels=judgments) if labels is None else labels.check
         check(system.run, name=f"the run '{name}'")
-    evaluations = {name: measured(system.run, judgments, [*parsed, *judged.values()], both) for name, system in systems.items()}
+    all_measures = [*parsed, *judged.values()]
+    evaluations = {name: measured(system.run, judgments, all_measures, labels) for name, system in systems.items()}
     values = {
         measure: np.stack([evaluation.array(measure) for evaluation in evaluations.values()], axis=1) for measure in parsed
     }
@@ -455,15 +456,15 @@ def failures(
         ParameterError: The measure is unknown, is a count, or `n` is out of range.
     """
     n = check_whole("the number of topics", n)
-    chosen = parse(measure)
-    if chosen.summed:
-        raise ParameterError(f"{chosen} is a count, which has no best order; nDCG@10 or AP is a measure of rankings")
+    parsed = parse(measure)
+    if parsed.summed:
+        raise ParameterError(f"{parsed} is a count, which has no best order; nDCG@10 or AP is a measure of rankings")
     ranking, judgments = run_and_judgments(run, qrels)
     name, against = names if beside is not None else (names[0], IDEAL)
     if name == against:
         raise ParameterError(f"both runs are called '{name}'; rename one")
     other = ideal_run(judgments) if beside is None else Run.of(beside)
-    report = report_of({name: ranking, against: other}, judgments, [chosen], topics=topics, baseline=against)
+    report = report_of({name: ranking, against: other}, judgments, [parsed], topics=topics, baseline=against)
     if index is not None:
         report = report.with_documents(index)
     return failures_of(report, n, state_of(index if index is not None else ranking.documents))

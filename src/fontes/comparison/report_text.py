@@ -366,9 +366,9 @@ def html_of(table: ResultTable) -> str:
 
 def _latex_cell(cell: ResultCell) -> str:
     text = latex_text(cell.text)
-    shown = rf"\textbf{{{text}}}" if cell.best else text
+    formatted = rf"\textbf{{{text}}}" if cell.best else text
     # \rlap takes no room, so the digits of a column end below each other.
-    return rf"{shown}\rlap{{$^{{{''.join(cell.letters)}}}$}}" if cell.letters else shown
+    return rf"{formatted}\rlap{{$^{{{''.join(cell.letters)}}}$}}" if cell.letters else formatted
 
 
 def _caption(report: Report) -> str:

@@ -187,9 +187,9 @@ def compare_snapshots(
     for name, (runs, _) in snapshots.items():
         if lacking := [system for system in systems if system not in runs]:
             raise InputError(f"snapshot '{name}' has no run of {', '.join(lacking)}; each snapshot needs a run of each system")
-        if more := [system for system in runs if system not in systems]:
+        if additional := [system for system in runs if system not in systems]:
             raise InputError(
-                f"snapshot '{reference}' has no run of {', '.join(more)}, and '{name}' has; give it, or leave it out"
+                f"snapshot '{reference}' has no run of {', '.join(additional)}, and '{name}' has; give it, or leave it out"
             )
     reports = {}
     for name, (runs, qrels) in snapshots.items():

@@ -209,7 +209,7 @@ def interval(values: Floats, means: Floats, confidence: float = 0.95) -> tuple[F
         with np.errstate(invalid="ignore"):
             share = ndtr(bias + (bias + z) / (1 - acceleration * (bias + z)))
         shares.append(np.where(np.isnan(share), ndtr(z), share))
-    ends = np.array([np.quantile(column, both) for column, both in zip(means.T, np.transpose(shares), strict=True)])
+    ends = np.array([np.quantile(column, levels) for column, levels in zip(means.T, np.transpose(shares), strict=True)])
     return np.where(constant, mean, ends[:, 0]), np.where(constant, mean, ends[:, 1])
 
 

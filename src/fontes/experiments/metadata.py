@@ -57,8 +57,8 @@ def _merged(metadata: Mapping[str, Any], more: Any) -> dict[str, Any]:
         raise ParameterError(f"metadata are a mapping, such as {{'actor': {{'name': …}}}}, not {type(more).__name__}")
     merged = dict(metadata)
     for key, value in more.items():
-        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = _merged(merged[key], value) if both else value
+        are_mappings = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = _merged(merged[key], value) if are_mappings else value
     return merged
 
 

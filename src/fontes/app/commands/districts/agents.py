@@ -64,10 +64,10 @@ def mcp(
     for index in indexes:
         refuse_misspelt(index)
     settings["root_path"] = settings.get("root_path", "").rstrip("/")
-    chosen = ServerSettings(**settings, key=secret_of(key_file, KEY) if http else "")
+    server_settings = ServerSettings(**settings, key=secret_of(key_file, KEY) if http else "")
     if http:
-        check_key(chosen)
-    service = Service(indexes, chosen, named_expressions(pipeline or []))
+        check_key(server_settings)
+    service = Service(indexes, server_settings, named_expressions(pipeline or []))
     calls = None if log is None else CallLog(log)
     tools = Tools(service, wait=True)
     protocol = Protocol(tools, calls, session or ("" if calls is None else calls.session))
@@ -77,7 +77,11 @@ def mcp(
             return
         names = " and ".join(f"{served.name} ({len(served.state.index):,} documents)" for served in service.indexes.values())
         app = http_application(protocol, tools)
-        run(service, started=lambda address: say(f"{names} at {address}{chosen.root_path}{PATH} ; Ctrl-C ends"), app=app)
+        run(
+            service,
+            started=lambda address: say(f"{names} at {address}{server_settings.root_path}{PATH} ; Ctrl-C ends"),
+            app=app,
+        )
     finally:
         if calls is not None:
             calls.close()
@@ -149,9 +153,9 @@ def replay(
     sessions = read_log(log)
     judgments, _ = _judgments(sessions, answers, qrels)
     expressions = named_expressions(pipeline or []) or {"bm25": "bm25()"}
-    chosen = measures or ["RR@10", "R@10"]
+    replay_measures = measures or ["RR@10", "R@10"]
     with reporting(compiling=True) as progress:
-        result = replay_log(sessions, index, expressions, judgments, chosen, tool or ["search"], tokens, progress)
+        result = replay_log(sessions, index, expressions, judgments, replay_measures, tool or ["search"], tokens, progress)
     if json:
         print_json(
             {**result.report.to_dict(), "tokens": dict(result.tokens), "queries": result.topics, "judged": result.judged}

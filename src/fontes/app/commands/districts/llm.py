@@ -98,8 +98,8 @@ def usage(
         row = models[key]
         days = [datetime.fromtimestamp(row[name], UTC).date().isoformat() for name in ("first", "last") if row[name]]
         tokens = f"{row['prompt_tokens']:,} + {row['completion_tokens']:,} tokens"
-        when = f", {' to '.join(dict.fromkeys(days))}" if days else ""
-        say(f"{row['service']} {row['model']}: {counted(row['answers'], 'answer')}, {tokens}{when}")
+        period = f", {' to '.join(dict.fromkeys(days))}" if days else ""
+        say(f"{row['service']} {row['model']}: {counted(row['answers'], 'answer')}, {tokens}{period}")
 
 
 @group.command()

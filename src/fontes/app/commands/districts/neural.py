@@ -171,8 +171,8 @@ def _print_sparse(index: Index, facts: dict[str, Any], seconds: float) -> None:
     from ...output import counted, say, size
 
     weights = f"{counted(facts['postings'], 'weight')} of {counted(facts['terms'], 'term')}"
-    each = f"{facts['postings'] / max(1, facts['documents']):.0f} a document"
-    say(f"{index.path}: {weights}, {each}, in {seconds:.1f} s; {size(facts['bytes'])}{_precision_note(facts)}")
+    density = f"{facts['postings'] / max(1, facts['documents']):.0f} a document"
+    say(f"{index.path}: {weights}, {density}, in {seconds:.1f} s; {size(facts['bytes'])}{_precision_note(facts)}")
 
 
 @commands.command(rich_help_panel="Models")

@@ -138,11 +138,11 @@ def bi_encoder(
     from .....train import train_bi_encoder
     from ....progress import reporting
 
-    chosen = BiEncoderSettings(**_encoder_settings(settings))
+    model_settings = BiEncoderSettings(**_encoder_settings(settings))
     with reporting(json) as progress:
         train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
         search = _search_validation(held_out, index, topics, qrels, split)
-        training = train_bi_encoder(train_set, output, _start_model(encoder), chosen, search, overwrite, progress)
+        training = train_bi_encoder(train_set, output, _start_model(encoder), model_settings, search, overwrite, progress)
     report(output, training, f'sentence_encoder("{output}")', json)
 
 
@@ -170,11 +170,11 @@ def sparse(
     from .....train import train_splade
     from ....progress import reporting
 
-    chosen = SpladeSettings(**_encoder_settings(settings))
+    model_settings = SpladeSettings(**_encoder_settings(settings))
     with reporting(json) as progress:
         train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
         search = _search_validation(held_out, index, topics, qrels, split)
-        training = train_splade(train_set, output, _start_model(encoder), chosen, search, overwrite, progress)
+        training = train_splade(train_set, output, _start_model(encoder), model_settings, search, overwrite, progress)
     report(output, training, f'splade("{output}")', json)
 
 
@@ -202,11 +202,11 @@ def late(
     from .....train import train_colbert
     from ....progress import reporting
 
-    chosen = ColBERTSettings(**_encoder_settings(settings))
+    model_settings = ColBERTSettings(**_encoder_settings(settings))
     with reporting(json) as progress:
         train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
         search = _search_validation(held_out, index, topics, qrels, split)
-        training = train_colbert(train_set, output, _start_model(encoder), chosen, search, overwrite, progress)
+        training = train_colbert(train_set, output, _start_model(encoder), model_settings, search, overwrite, progress)
     report(output, training, f'late("{output}")', json)
 
 
@@ -421,7 +421,7 @@ def ranker(
 
     if run is not None and (pipeline is not None or validation is not None):
         raise typer.BadParameter(f"--run goes without {'--pipeline' if pipeline is not None else '--validation'}")
-    opened, chosen = open_index(index, analyzer, verify), RankerSettings(**settings)
+    opened, model_settings = open_index(index, analyzer, verify), RankerSettings(**settings)
     stage = retriever(opened, pipeline or "bm25() % 100")
 
     def candidates_of(split: str | None) -> tuple[Any, Any]:
@@ -437,12 +437,14 @@ def ranker(
             judgments,
             features,
             output,
-            chosen,
+            model_settings,
             validation=validation_set,
             overwrite=overwrite,
             progress=progress,
         )
-        measured = nested and validate_ranker(opened, candidates, judgments, features, chosen, folds=nested, progress=progress)
+        measured = nested and validate_ranker(
+            opened, candidates, judgments, features, model_settings, folds=nested, progress=progress
+        )
     if held_out is not None:
         write_run(measured.run if measured else training.run, held_out)
     if json:
