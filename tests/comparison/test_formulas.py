@@ -76,8 +76,8 @@ def test_samples_are_means_of_topics_drawn_with_replacement_by_numpys_generator(
     drawn = np.random.default_rng(5).integers(0, 11, (700, 11))
     expected = values[drawn].mean(axis=1)
     for block, part in ((1 << 21, 1 << 17), (11 * 64, 11 * 7), (5, 5)):
-        monkeypatch.setattr(statistics, "BLOCK", block)
-        monkeypatch.setattr(statistics, "PART", part)
+        monkeypatch.setattr(statistics, "BLOCK_SIZE", block)
+        monkeypatch.setattr(statistics, "DRAW_SIZE", part)
         np.testing.assert_allclose(statistics.resampled(values, 700, seed=5), expected, rtol=1e-12)
 
 
@@ -297,7 +297,7 @@ def test_more_pairs_than_fit_into_a_block_have_the_same_intervals(runs: Any, mon
 
     whole = report_of(runs, QRELS, MEASURES)
     for columns in (1, 5, 18):
-        monkeypatch.setattr(testing, "COLUMNS", columns)
+        monkeypatch.setattr(testing, "PAIR_BLOCK_SIZE", columns)
         parts = report_of(runs, QRELS, MEASURES).comparisons
         assert [(c.low, c.high) for c in parts] == [(c.low, c.high) for c in whole.comparisons]
 

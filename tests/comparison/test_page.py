@@ -207,8 +207,8 @@ def test_the_pair_shown_first_is_the_best_against_the_baseline() -> None:
 
 
 def test_a_large_page_leaves_out_rankings_and_shortens_texts_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_page, "ROWS", 40)
-    monkeypatch.setattr(report_page, "TEXT", 240)
+    monkeypatch.setattr(report_page, "MAX_RANKED", 40)
+    monkeypatch.setattr(report_page, "MAX_CHARACTERS", 240)
     page = report_of({"good": ft.Run.of(GOOD).with_(documents=Library()), "bad": BAD}).to_html()
     data = data_of(page)
     assert (len(data["rankings"]), len(data["topics"])) == (2, 4)
@@ -282,5 +282,5 @@ def test_sentences_picked_of_documents_stand_with_the_hits_of_their_system(monke
     first = data["rankings"][0]
     assert first["picked"] == [{str(data["docs"].index("d1")): [[3, f"{HOSTILE} of q1"]]}, {}]
     assert "picked" not in data_of(ft.compare({"bad": BAD}, TEXTS, QRELS, ["AP"], cache=False).to_html())["rankings"][0]
-    monkeypatch.setattr(report_page, "TEXT", 10)
+    monkeypatch.setattr(report_page, "MAX_CHARACTERS", 10)
     assert "Only the first 0 topics have the sentences that were picked" in report.to_html()

@@ -124,6 +124,8 @@ def test_the_command_reads_folders_of_runs(fontes, tmp_path):
     code, _, error = fontes("snapshots", tmp_path / "june", tmp_path / "july", "--qrels", "x")
     assert code == 1
     assert "give it once for each" in error
+    code, _, error = fontes("snapshots", tmp_path / "june", tmp_path / "june")
+    assert (code, error) == (1, "fontes: a folder is named twice; name each snapshot once, in order of time\n")
     code, _, error = fontes("snapshots", tmp_path / "june", tmp_path / "august")
     assert code == 1
     assert error.count("\n") == 1

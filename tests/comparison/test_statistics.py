@@ -93,7 +93,7 @@ def test_fishers_test_gives_the_same_for_the_same_seed_and_whatever_the_blocks(m
     first = statistics.fisher(differences, 5000, seed=3)[1]
     assert np.array_equal(first, statistics.fisher(differences, 5000, seed=3)[1])
     assert not np.array_equal(first, statistics.fisher(differences, 5000, seed=4)[1])
-    monkeypatch.setattr(statistics, "BLOCK", 4000)
+    monkeypatch.setattr(statistics, "BLOCK_SIZE", 4000)
     assert np.array_equal(first, statistics.fisher(differences, 5000, seed=3)[1])
 
 

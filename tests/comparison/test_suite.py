@@ -117,6 +117,8 @@ def test_all_forms_have_the_mean(suite, tmp_path):
 def test_reports_that_do_not_belong_together_are_refused():
     with pytest.raises(ParameterError, match="'large' has other systems or measures than 'small'"):
         SuiteReport({"small": report("small"), "large": report("large", measures="AP")})
+    with pytest.raises(ParameterError, match="'large' has another baseline than 'small'"):
+        SuiteReport({"small": report("small"), "large": report("large", baseline="new")})
     with pytest.raises(ParameterError, match="NumRet is a count"):
         SuiteReport({"small": report("small", measures="NumRet")})
     with pytest.raises(ParameterError, match="no report"):

@@ -2,8 +2,8 @@
 
 from .failures import Failure, Failures, LowRanked
 from .judging_plan import JudgingPlan, PlannedPair, plan_judging
+from .measure_curves import plot_measures
 from .report import Candidates, Report, System, SystemRun, failures, report_of
-from .report_page import plot_measures
 from .snapshots import SnapshotReport, compare_snapshots
 from .suite import MeanComparison, Published, SuiteReport
 from .testing import Comparison, Testing

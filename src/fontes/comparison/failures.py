@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections import Counter
@@ -19,22 +17,26 @@ from ..core import Hit, ParameterError, Qrels, Run, Topic
 from ..core.tabular import Tabular, columns_of
 from ..index.state import State
 from ..measures.measure import Measure
+from .report_text import csv_text
 
 if TYPE_CHECKING:
     from .report import Report
 
 IDEAL = "ideal"  # name of the run that ranks relevant documents by grade
-DEPTH = 10  # documents of a ranking to look at, if the measure has no cutoff
-LISTED = 5  # relevant documents to list per topic
-SIMILAR = 0.8  # least share of common terms (Jaccard) of documents that repeat each other
+DEPTH = 10  # documents of a ranking to examine, if the measure has no cutoff
+MAX_LISTED = 5  # documents in a sentence or list
+MIN_SIMILARITY = 0.8  # share of common terms (Jaccard) from which on documents repeat each other
 FORMS = {".md": "to_markdown", ".csv": "to_csv", ".json": "to_json", ".html": "to_html"}
-COLUMNS = "topic text value other loss relevant retrieved unjudged above low unknown lacked repeated"  # of a table
+COLUMNS = [
+    *("topic", "text", "value", "other", "loss", "relevant", "retrieved", "unjudged"),
+    *("above", "low", "unknown", "lacked", "repeated"),
+]
 WORD = re.compile(r"\w+(?:['’.-]\w+)*")
 
 
 @dataclass(frozen=True)
 class LowRanked:
-    """A relevant document that the run lacks, or ranks below its first documents or below the other run.
+    """A relevant document that the run does not retrieve, or ranks below its first documents or lower than the other run.
 
     Args:
         id: Id of the document.
@@ -61,9 +63,9 @@ class Failure:
         topic: The topic.
         value: Value of the run.
         other: Value of the other run.
-        depth: Number of first documents that the other fields describe.
+        depth: Number of first documents of the run that the other fields describe.
         relevant: Number of the topic's relevant documents.
-        retrieved: Number of them among the first documents.
+        retrieved: Number of relevant documents among the first documents.
         unjudged: Number of first documents without a judgment.
         above: First documents that are not relevant and rank above a relevant one.
         low: Relevant documents that rank low, the best grades first.
@@ -85,7 +87,7 @@ class Failure:
 
     @property
     def loss(self) -> float:
-        """Value of the other run minus that of the run."""
+        """The value of the other run minus the value of the run."""
         return self.other - self.value
 
     def reasons(self, against: str = "the other run") -> list[str]:
@@ -95,17 +97,17 @@ class Failure:
             against: Name of the other run; "ideal" is not mentioned.
         """
         lines = [f"{self.retrieved} of {self.relevant} relevant documents are among the first {self.depth}"]
-        lines += [_sentence(low_ranked, against) for low_ranked in self.low[:LISTED]]
-        if len(self.low) > LISTED:
-            lines.append(f"{len(self.low) - LISTED} more relevant documents rank low")
+        lines += [_sentence(low_ranked, against) for low_ranked in self.low[:MAX_LISTED]]
+        if len(self.low) > MAX_LISTED:
+            lines.append(f"{len(self.low) - MAX_LISTED} more relevant documents rank low")
         if self.above:
-            shown = ", ".join(f"{hit.id} at rank {hit.rank}" for hit in self.above[:LISTED])
-            lines.append(f"{shown}{' and more' * (len(self.above) > LISTED)} not relevant, above a relevant document")
+            shown = ", ".join(f"{hit.id} at rank {hit.rank}" for hit in self.above[:MAX_LISTED])
+            lines.append(f"{shown}{' and more' * (len(self.above) > MAX_LISTED)} not relevant, above a relevant document")
         if self.unknown:
             lines.append(f"no document has {_quoted(self.unknown)}")
         if self.unjudged:
             lines.append(f"{self.unjudged} of the first {self.depth} are not judged")
-        lines += [f"{a} and {b} repeat each other" for a, b in self.repeated[:LISTED]]
+        lines += [f"{a} and {b} repeat each other" for a, b in self.repeated[:MAX_LISTED]]
         return lines
 
 
@@ -118,7 +120,7 @@ class Failures(Tabular, Sequence[Failure]):
         measure: The measure.
         system: Name of the run.
         against: Name of the other run; "ideal" for the best order of the judged documents.
-        losing: Number of all topics that lose.
+        losing: Number of all topics on which the run loses.
         report: The comparison of both runs.
     """
 
@@ -129,8 +131,8 @@ class Failures(Tabular, Sequence[Failure]):
     losing: int
     report: Report
 
-    def __getitem__(self, place: Any) -> Any:
-        return self.rows[place]
+    def __getitem__(self, position: Any) -> Any:
+        return self.rows[position]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -157,15 +159,11 @@ class Failures(Tabular, Sequence[Failure]):
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns of `to_csv`, a row per topic."""
-        return columns_of([_columns(row) for row in self], COLUMNS.split())
+        return columns_of([_table_row(row) for row in self], COLUMNS)
 
     def to_csv(self) -> str:
         """Return CSV with a row per topic."""
-        out = io.StringIO()
-        writer = csv.DictWriter(out, COLUMNS.split(), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(_columns(row) for row in self)
-        return out.getvalue()
+        return csv_text([_table_row(row) for row in self], COLUMNS)
 
     def to_markdown(self) -> str:
         """Return a Markdown list of the topics with their reasons."""
@@ -187,10 +185,10 @@ class Failures(Tabular, Sequence[Failure]):
         return html(self.report, depth, snippet, {row.topic.id: row.reasons(self.against) for row in self})
 
     def save(self, path: str | Path) -> None:
-        """Write the analysis to a file; its suffix (.md, .csv, .json or .html) is the form.
+        """Write the analysis to a file; its suffix (.md, .csv, .json or .html) determines the form.
 
         Raises:
-            ParameterError: The suffix is another one.
+            ParameterError: The suffix is unknown.
             InputError: The file cannot be written.
         """
         from ..storage.files import plain_name, write
@@ -224,17 +222,17 @@ def failures_of(report: Report, n: int, state: State | None) -> Failures:
 
     Args:
         report: The comparison.
-        n: Topics.
-        state: The index searched, if known.
+        n: Maximum number of topics.
+        state: The state of the index searched, if known.
     """
-    (chosen,) = report.measures
+    (measure,) = report.measures
     name, against = report.systems
-    values = report.values[chosen]
+    values = report.values[measure]
     losses = values[:, 1] - values[:, 0]
-    order = [place for place in np.argsort(-losses, kind="stable").tolist() if losses[place] > 0]
+    losing = [i for i in np.argsort(-losses, kind="stable").tolist() if losses[i] > 0]
     topics = list(report.topics.values())
-    rows = (_failure(report, topics[place], values[place].tolist(), state) for place in order[:n])
-    return Failures(tuple(rows), chosen, name, against, len(order), report)
+    rows = (_failure(report, topics[i], values[i].tolist(), state) for i in losing[:n])
+    return Failures(tuple(rows), measure, name, against, len(losing), report)
 
 
 def ideal_run(qrels: Qrels) -> Run:
@@ -251,41 +249,43 @@ def state_of(documents: Any) -> State | None:
 
 
 def _failure(report: Report, topic: Topic, values: list[float], state: State | None) -> Failure:
-    (measure,), (name, against), grades = report.measures, report.systems, report.qrels[topic.id]
+    (measure,) = report.measures
+    name, against = report.systems
+    grades = report.qrels[topic.id]
     depth = measure.cutoff if isinstance(measure.cutoff, int) else DEPTH
     runs = report.systems[name].run, Run.of({}) if against == IDEAL else report.systems[against].run
     hits, other_hits = (list(run[topic.id]) if topic.id in run else [] for run in runs)
-    ranks, others = ({hit.id: hit.rank for hit in listed} for listed in (hits, other_hits))
-    first = [hit.id for hit in hits[:depth]]
+    ranks, other_ranks = ({hit.id: hit.rank for hit in ranking} for ranking in (hits, other_hits))
+    top = [hit.id for hit in hits[:depth]]
     relevant = sorted((doc_id for doc_id in grades if grades[doc_id] > 0), key=lambda doc_id: (-grades[doc_id], doc_id))
-    beyond = max(depth, len(hits), len(other_hits)) + 1
-    last = max((ranks.get(doc_id, beyond) for doc_id in relevant), default=0)
+    not_retrieved = max(depth, len(hits), len(other_hits)) + 1  # as a rank
+    last = max((ranks.get(doc_id, not_retrieved) for doc_id in relevant), default=0)
     low = [
         doc_id
         for doc_id in relevant
-        if ranks.get(doc_id, beyond) > depth or ranks.get(doc_id, beyond) > others.get(doc_id, beyond)
+        if (rank := ranks.get(doc_id, not_retrieved)) > depth or rank > other_ranks.get(doc_id, not_retrieved)
     ]
-    texts = None if state is None else _Texts(state, topic, [*low[:LISTED], *first])
+    terms = None if state is None else _TermFacts(state, topic, [*low[:MAX_LISTED], *top])
     return Failure(
         topic,
         value=values[0],
         other=values[1],
         depth=depth,
         relevant=len(relevant),
-        retrieved=sum(ranks.get(doc_id, beyond) <= depth for doc_id in relevant),
-        unjudged=sum(doc_id not in grades for doc_id in first),
+        retrieved=sum(ranks.get(doc_id, not_retrieved) <= depth for doc_id in relevant),
+        unjudged=sum(doc_id not in grades for doc_id in top),
         above=tuple(hit for hit in hits[:depth] if grades.get(hit.id, 0) <= 0 and hit.rank < last),
         low=tuple(
-            LowRanked(doc_id, grades[doc_id], ranks.get(doc_id), others.get(doc_id), *(texts.of(doc_id) if texts else ()))
+            LowRanked(doc_id, grades[doc_id], ranks.get(doc_id), other_ranks.get(doc_id), *(terms.of(doc_id) if terms else ()))
             for doc_id in low
         ),
-        unknown=texts.unknown if texts else (),
-        repeated=texts.repeated(first) if texts else (),
+        unknown=terms.unknown if terms else (),
+        repeated=terms.repeated(top) if terms else (),
     )
 
 
-class _Texts:
-    """Terms of a topic's words and of documents.
+class _TermFacts:
+    """Facts about the terms of a topic and of documents: the words that documents lack, their lengths, and repeats.
 
     Args:
         state: State of the index.
@@ -297,9 +297,9 @@ class _Texts:
         words = list(dict.fromkeys(WORD.findall(topic.text)))
         self._words = {word: frozenset(terms) for word, terms in zip(words, state.analyzer.many(words), strict=True) if terms}
         self.unknown = tuple(w for w, terms in self._words.items() if all(state.term_number(term) < 0 for term in terms))
-        known = [doc_id for doc_id in dict.fromkeys(ids) if doc_id in state] if state.has_texts else []
-        self._docs = dict(zip(known, map(Counter, state.analyzed(known)), strict=True))
-        self._mean = state.tokens / max(len(state), 1)
+        indexed = [doc_id for doc_id in dict.fromkeys(ids) if doc_id in state] if state.has_texts else []
+        self._docs = dict(zip(indexed, map(Counter, state.analyzed(indexed)), strict=True))
+        self._mean_length = state.tokens / max(len(state), 1)
 
     def of(self, doc_id: str) -> tuple[tuple[str, ...], float | None]:
         """Return the words of the topic that a document lacks, and its length over the mean."""
@@ -308,16 +308,18 @@ class _Texts:
         lacks = tuple(
             word for word, word_terms in self._words.items() if word not in self.unknown and word_terms.isdisjoint(terms)
         )
-        return lacks, round(terms.total() / self._mean, 4) if self._mean else None
+        return lacks, round(terms.total() / self._mean_length, 4) if self._mean_length else None
 
     def repeated(self, ids: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        """Return pairs of documents whose sets of terms have at least SIMILAR in common."""
+        """Return pairs of documents whose sets of terms have at least MIN_SIMILARITY in common."""
         sets = {doc_id: set(self._docs[doc_id]) for doc_id in ids if self._docs.get(doc_id)}
-        return tuple((a, b) for a, b in combinations(sets, 2) if len(sets[a] & sets[b]) >= SIMILAR * len(sets[a] | sets[b]))
+        return tuple(
+            (a, b) for a, b in combinations(sets, 2) if len(sets[a] & sets[b]) >= MIN_SIMILARITY * len(sets[a] | sets[b])
+        )
 
 
-def _columns(row: Failure) -> dict[str, Any]:
-    """Row of a table; several words or ids are separated by spaces."""
+def _table_row(row: Failure) -> dict[str, Any]:
+    """Return a row of a table; several words or ids are separated by spaces."""
     lacked = Counter(word for low_ranked in row.low for word in low_ranked.lacks)
     return {
         "topic": row.topic.id,

@@ -1,4 +1,4 @@
-"""Number of topics that people must judge, beside labels of a machine, to settle which of two systems is better."""
+"""Number of topics that people must judge, in addition to labels by a machine, to settle which of two systems is better."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..core import ParameterError
 from ..core.tabular import Tabular, columns_of
 from ..measures.measure import Measure
 from .report import Report
-from .report_text import NOTHING, ResultCell, ResultTable, p_text, plain_table
+from .report_text import NOTHING, ResultCell, ResultTable, interval_text, p_text, plain_table
 from .testing import Comparison
 
 
@@ -19,9 +19,9 @@ class PlannedPair:
     """Topics to judge for one pair of systems, by one measure.
 
     Args:
-        comparison: The test with the judgments that there are.
-        topics: Topics to judge more; 0 for a pair that is settled; None if all labelled ones do not suffice.
-        labels: Number of judgments that these need.
+        comparison: The test with the present judgments.
+        topics: Number of further topics to judge; 0 for a settled pair; None if all labelled topics do not suffice.
+        labels: Number of judgments that these topics need.
     """
 
     comparison: Comparison
@@ -34,12 +34,12 @@ class JudgingPlan(Tabular):
     """Result of `plan_judging`: `print` shows it.
 
     Args:
-        pairs: A row for each comparison of the report; of each measure, those that need fewest topics first.
+        pairs: A row for each comparison of the report, by measure and then by the topics that it needs, the fewest first.
         judged: Topics that people judged.
         labelled: Topics that the machine labelled.
         depth: Mean number of judgments of a topic.
         alpha: Greatest significant p of one test, corrected for the others.
-        power: Chance that the test finds the difference.
+        power: Probability that the test finds the difference.
         coverage: Coverage of the intervals.
     """
 
@@ -76,19 +76,18 @@ class JudgingPlan(Tabular):
         return {**figures, "pairs": plain}
 
     def __str__(self) -> str:
-        left = self.labelled - self.judged
+        unjudged = self.labelled - self.judged
         rows = []
         for pair in self.pairs:
             c = pair.comparison
-            interval = NOTHING if math.isnan(c.low) else f"{c.low:+.4f} to {c.high:+.4f}"
-            more = "settled" if pair.topics == 0 else f"more than {left}" if pair.topics is None else str(pair.topics)
+            topics = "settled" if pair.topics == 0 else f"more than {unjudged}" if pair.topics is None else str(pair.topics)
             labels = NOTHING if not pair.labels else f"{pair.labels:,}"
-            cells = (str(c.measure), c.system, c.against, f"{c.difference:+.4f}", interval, p_text(c.corrected), more, labels)
-            rows.append(tuple(map(ResultCell, cells)))
+            names, figures = (str(c.measure), c.system, c.against), (f"{c.difference:+.4f}", interval_text(c))
+            rows.append(tuple(map(ResultCell, (*names, *figures, p_text(c.corrected), topics, labels))))
         interval = f"{100 * self.coverage:g}% interval"
         header = ("measure", "system", "against", "difference", interval, "corrected p", "topics to judge", "judgments")
         notes = [
-            f"{self.judged} topics judged by people, {left} by the machine alone; {self.depth:.1f} judgments a topic",
+            f"{self.judged} topics judged by people, {unjudged} by the machine alone; {self.depth:.1f} judgments a topic",
             f"assumed: the true difference is the one measured, values vary as so far, the topics are drawn at random; "
             f"{100 * self.power:g}% power, p ≤ {self.alpha:.4g} in each test",
         ]
@@ -99,11 +98,12 @@ def plan_judging(report: Report, power: float = 0.8) -> JudgingPlan:
     """Plan how many more topics people must judge to settle the comparisons of a report.
 
     A pair is settled when its test is significant. See `PredictionPowered.topics_for` for the calculation and its assumptions.
-    Except with no correction, alpha is divided by the number of tests of a measure (Bonferroni), for Holm's an upper bound.
+    Unless the correction is "none", alpha is divided by the number of tests of a measure (Bonferroni), so that the numbers of
+    topics are upper bounds for the other corrections.
 
     Args:
         report: A comparison with machine labels.
-        power: Chance to find the difference, between 0 and 1.
+        power: Probability of finding the difference, between 0 and 1.
 
     Raises:
         ParameterError: The report has no machine labels or fewer than two systems, or `power` is out of range.
@@ -119,6 +119,6 @@ def plan_judging(report: Report, power: float = 0.8) -> JudgingPlan:
     for c, needed in zip(report.comparisons, estimates.topics_for(alpha, power).tolist(), strict=True):
         topics = 0 if c.significant else None if math.isnan(needed) else max(1, int(needed) - estimates.human)
         pairs.append(PlannedPair(c, topics, None if topics is None else math.ceil(topics * depth)))
-    order = {measure: place for place, measure in enumerate(report.measures)}
-    pairs.sort(key=lambda pair: (order[pair.comparison.measure], math.inf if pair.topics is None else pair.topics))
+    position = {measure: i for i, measure in enumerate(report.measures)}
+    pairs.sort(key=lambda pair: (position[pair.comparison.measure], math.inf if pair.topics is None else pair.topics))
     return JudgingPlan(tuple(pairs), estimates.human, estimates.machine, depth, alpha, power, 1 - report.testing.alpha)

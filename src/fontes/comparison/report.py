@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -34,7 +32,7 @@ from ..measures.names import parse, parse_all
 from ..measures.prediction_powered import PredictionPowered
 from . import report_text
 from .failures import IDEAL, Failures, failures_of, ideal_run, state_of
-from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Tested, Testing
+from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Tested, Testing, beaten_by
 
 SUFFIXES = {".md": "to_markdown", ".tex": "to_latex", ".csv": "to_csv", ".json": "to_json", ".html": "to_html"}
 
@@ -102,10 +100,10 @@ class Saveable:
 class Report(Tested[Comparison], Tabular, Saveable):
     """Result of `compare`: `print` shows it, `to_markdown` and others convert it, `save` writes it.
 
-    With machine labels, means, intervals and tests are corrected ones, and all else is of the topics that people judged.
+    With machine labels, means, intervals and tests are corrected; everything else is over the topics that people judged.
 
     Args:
-        systems: Name to `System`.
+        systems: The systems by name.
         measures: The measures, in the given order.
         judged: Judged@k for each measure that has one.
         topics: All judged topics in the order of the qrels, with their texts if known.
@@ -132,10 +130,10 @@ class Report(Tested[Comparison], Tabular, Saveable):
         """Return a copy whose runs know the text of their documents, which `to_html` shows.
 
         Args:
-            documents: An index, for example; runs that know their documents keep them.
+            documents: For example an index. Runs that know their documents keep them.
 
         Raises:
-            InputError: It has none of the documents of a run.
+            InputError: `documents` has none of the documents of a run.
         """
         systems = {}
         for name, system in self.systems.items():
@@ -165,10 +163,10 @@ class Report(Tested[Comparison], Tabular, Saveable):
         """Return the topics on which a system loses most; see `fontes.comparison.failures`.
 
         Args:
-            system: The system; None: the one with the best mean.
-            against: The system to lose against; None: the ideal order.
-            measure: None: the first of the report.
-            n: Topics.
+            system: The system; by default the one with the best mean.
+            against: The system to compare with; by default the ideal order.
+            measure: The measure; by default the first of the report.
+            n: Maximum number of topics.
 
         Raises:
             ParameterError: There is no such system.
@@ -176,14 +174,14 @@ class Report(Tested[Comparison], Tabular, Saveable):
         for name in filter(None, (system, against)):
             if name not in self.systems:
                 raise ParameterError(f"'{name}' is none of the systems; there are {', '.join(self.systems)}")
-        chosen = self.measures[0] if measure is None else parse(measure)
+        parsed = self.measures[0] if measure is None else parse(measure)
         if system is None:
-            means = self.values[chosen if chosen in self.values else self.measures[0]].mean(axis=0)
-            others = {name: mean for name, mean in zip(self.systems, means.tolist(), strict=True) if name != against}
-            system = max(others or self.systems, key=lambda name: others.get(name, 0.0))
+            values = self.values[parsed if parsed in self.values else self.measures[0]]
+            means = dict(zip(self.systems, values.mean(axis=0).tolist(), strict=True))
+            system = max([name for name in self.systems if name != against] or self.systems, key=means.__getitem__)
         run, beside = self.systems[system].run, None if against is None else self.systems[against].run
         names = system, against or ""
-        return failures(run, self.qrels, chosen, beside=beside, topics=self.topics, names=names, n=n)
+        return failures(run, self.qrels, parsed, beside=beside, topics=self.topics, names=names, n=n)
 
     def best(self, measure: Measure) -> set[str]:
         """Return the systems with the highest mean, rounded as shown; empty for counts and for a single system."""
@@ -194,27 +192,26 @@ class Report(Tested[Comparison], Tabular, Saveable):
 
     def beaten(self, system: str, measure: Measure) -> list[str]:
         """Return the systems that this one is significantly better than."""
-        tests = [c for c in self.comparisons if c.measure == measure and c.significant]
-        ours = {c.against for c in tests if c.system == system and c.difference > 0}
-        theirs = {c.system for c in tests if c.against == system and c.difference < 0}
-        return [name for name in self.systems if name in ours | theirs]
+        beaten = beaten_by(system, [c for c in self.comparisons if c.measure == measure and c.significant])
+        return [name for name in self.systems if name in beaten]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything except runs, texts and judgments as JSON values, with None for NaN and infinity."""
         from importlib.metadata import version
 
+        first = report_text.first_evaluation(self)
         return {
             "fontes": version("fontes"),
             "baseline": self.baseline,
             **asdict(self.testing),
             "correction": self.testing.applied_correction,
             "permutations": PERMUTATIONS if self.testing.test == "fisher" else None,
-            "resamples": RESAMPLES if self._first.machine is None else None,
+            "resamples": RESAMPLES if first.machine is None else None,
             "topics": len(self.topics),
-            **({} if self._first.machine is None else {"machine_topics": self._first.machine.topics}),
-            "without_relevant": self._first.irrelevant,
+            **({} if first.machine is None else {"machine_topics": first.machine.topics}),
+            "without_relevant": first.irrelevant,
             "measures": [str(m) for m in self.measures],
-            "systems": {name: self._system(system) for name, system in self.systems.items()},
+            "systems": {name: self._system_facts(system) for name, system in self.systems.items()},
             "comparisons": [json_values({**vars(c), "measure": str(c.measure)}) for c in self.comparisons],
             "per_topic": {str(m): {name: s.evaluation.per_topic(m) for name, s in self.systems.items()} for m in self.measures},
         }
@@ -225,24 +222,20 @@ class Report(Tested[Comparison], Tabular, Saveable):
 
     def to_csv(self) -> str:
         """Return CSV with one line per measure, system and test of that system."""
-        out = io.StringIO()
-        lines = self._rows()
-        writer = csv.DictWriter(out, list(lines[-1]), restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({key: "" if value is None else value for key, value in line.items()} for line in lines)
-        return out.getvalue()
+        rows = self._rows()
+        return report_text.csv_text(rows, list(rows[0]))
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns of `to_csv`: a row per measure, system and test of that system."""
         rows = self._rows()
-        return columns_of(rows, list(rows[-1]))
+        return columns_of(rows, list(rows[0]))
 
     def to_markdown(self) -> str:
         """Return Markdown tables of means (the best in bold) and tests."""
         return report_text.markdown(self)
 
     def to_latex(self, *, label: str = "tab:comparison") -> str:
-        """The table of means for a paper, with booktabs' rules and a caption that names the tests.
+        """Return the table of means for a paper, with booktabs' rules and a caption that names the tests.
 
         Args:
             label: The name for `\\ref`.
@@ -252,8 +245,8 @@ class Report(Tested[Comparison], Tabular, Saveable):
     def to_html(self, path: str | Path | None = None, *, depth: int = 10, snippet: int = 200) -> str:
         """Return a self-contained page: sortable tables, tests, curves, differences and rankings by topic.
 
-        Beyond 300,000 ranked documents the last topics lack rankings, and beyond 3,000,000 characters texts are cut; the page
-        says so.
+        A page has at most 300,000 ranked documents, so that the last topics may lack rankings, and 3,000,000 characters of
+        texts, which are cut; the page says what it leaves out.
 
         Args:
             path: The file to write the page to as well.
@@ -274,7 +267,7 @@ class Report(Tested[Comparison], Tabular, Saveable):
 
     def differences(self) -> PredictionPowered | None:
         """Return the corrected differences of `comparisons`, a column for each; None without machine labels."""
-        if self._first.machine is None:
+        if report_text.first_evaluation(self).machine is None:
             return None
         values = PairedValues.of({name: system.evaluation for name, system in self.systems.items()}, self.measures, 0)
         names = list(self.systems)
@@ -283,11 +276,7 @@ class Report(Tested[Comparison], Tabular, Saveable):
             values.differences([(names.index(c.system), names.index(c.against)) for c in comparisons]) if comparisons else None
         )
 
-    @property
-    def _first(self) -> Evaluation:
-        return next(iter(self.systems.values())).evaluation
-
-    def _system(self, system: System) -> dict[str, Any]:
+    def _system_facts(self, system: System) -> dict[str, Any]:
         evaluation = system.evaluation
         return {
             "description": system.description,
@@ -302,12 +291,13 @@ class Report(Tested[Comparison], Tabular, Saveable):
         }
 
     def _rows(self) -> list[dict[str, Any]]:
-        return [line for m in self.measures for name in self.systems for line in self._lines(m, name)]
+        return [row for measure in self.measures for name in self.systems for row in self._rows_of(measure, name)]
 
-    def _lines(self, measure: Measure, name: str) -> list[dict[str, Any]]:
+    def _rows_of(self, measure: Measure, name: str) -> list[dict[str, Any]]:
+        """Return a row for each test of a system by a measure, or one row with empty cells without tests."""
         system = self.systems[name]
         low, high = json_values(self.intervals[measure][name])
-        line = {
+        figures = {
             "measure": str(measure),
             "system": name,
             "mean": self.mean(name, measure),
@@ -321,9 +311,9 @@ class Report(Tested[Comparison], Tabular, Saveable):
             "candidates_recall": system.candidates.recall if system.candidates else None,
         }
         comparisons = [c for c in self.comparisons if c.measure == measure and c.system == name]
-        nothing: dict[str, Any] = dict.fromkeys(f for f in Comparison.__dataclass_fields__ if f not in ("measure", "system"))
-        tests = [json_values({key: vars(c)[key] for key in nothing}) for c in comparisons] or [nothing]
-        return [{**line, **test} for test in tests]
+        empty: dict[str, Any] = dict.fromkeys(f for f in Comparison.__dataclass_fields__ if f not in ("measure", "system"))
+        tests = [json_values({key: vars(c)[key] for key in empty}) for c in comparisons] or [empty]
+        return [{**figures, **test} for test in tests]
 
     def _repr_html_(self) -> str:
         return report_text.notebook(self)
@@ -341,9 +331,9 @@ class Report(Tested[Comparison], Tabular, Saveable):
 def json_values(value: Any) -> Any:
     """Return a copy as JSON values, with None for NaN and infinity."""
     if isinstance(value, Mapping):
-        return {key: json_values(one) for key, one in value.items()}
+        return {key: json_values(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [json_values(one) for one in value]
+        return [json_values(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -390,35 +380,38 @@ def report_of(
         machine: Labels by a machine, as for `evaluate`; they need the t-test.
 
     Raises:
-        InputError: A run cannot be read, or the qrels have no judgments, or none of a run's topics or documents; or the
-            machine's labels cannot be used.
-        ParameterError: There is no run, no such baseline, or a measure is unknown, or the test is not for machine labels.
+        InputError: A run cannot be read, there are no judgments, none of a run's topics or documents are judged, or the
+            machine labels cannot be used.
+        ParameterError: There is no run or no such baseline, a measure is unknown, or the test cannot use machine labels.
     """
     parsed = parse_all(measures)
     testing = testing or Testing()
-    judgments, both = judgments_of(qrels), None
+    judgments, labels = judgments_of(qrels), None
     if machine is not None:
-        both = both_labels(judgments, machine, parsed, testing)
-        judgments = both.people
+        labels = both_labels(judgments, machine, parsed, testing)
+        judgments = labels.people
     if not runs:
         raise ParameterError("there is no run to compare; give runs in a mapping from name to run")
     systems = {name: run if isinstance(run, SystemRun) else SystemRun(Run.of(run)) for name, run in runs.items()}
     pairs = _pairs(list(systems), baseline)
     deepest = max(_depth(system.run) for system in systems.values())
-    judged = {measure: at for measure in parsed if (at := _judged_at(measure, deepest)) is not None}
+    judged = {measure: judged_at for measure in parsed if (judged_at := _judged_at(measure, deepest)) is not None}
     for name, system in systems.items():
-        check = partial(check_agreement, qrels=judgments) if both is None else both.check
+        check = partial(check_agreement, qrels=judgments) if labels is None else labels.check
         check(system.run, name=f"the run '{name}'")
-    evaluations = {name: measured(s.run, judgments, [*parsed, *judged.values()], both) for name, s in systems.items()}
-    values = {measure: np.stack([e.array(measure) for e in evaluations.values()], axis=1) for measure in parsed}
+    all_measures = [*parsed, *judged.values()]
+    evaluations = {name: measured(system.run, judgments, all_measures, labels) for name, system in systems.items()}
+    values = {
+        measure: np.stack([evaluation.array(measure) for evaluation in evaluations.values()], axis=1) for measure in parsed
+    }
     for array in values.values():
         array.setflags(write=False)
     columns = PairedValues.of(evaluations, parsed, testing.seed)
     return Report(
-        systems={name: _system(name, s, evaluations[name], judgments) for name, s in systems.items()},
+        systems={name: _system_of(name, system, evaluations[name], judgments) for name, system in systems.items()},
         measures=tuple(parsed),
         judged=judged,
-        topics=_with_texts(judgments, [topics or Topics(), *(s.run.topics for s in systems.values())]),
+        topics=_with_texts(judgments, [topics or Topics(), *(system.run.topics for system in systems.values())]),
         qrels=judgments,
         values=values,
         intervals=columns.intervals(testing.alpha),
@@ -446,39 +439,39 @@ def failures(
     names: tuple[str, str] = ("run", "other"),
     n: int = 10,
 ) -> Failures:
-    """Return the topics on which a run loses most, with what may explain it.
+    """Return the topics on which a run loses most, with facts that may explain it.
 
     Args:
         run: Any value that `Run.of` accepts.
         qrels: Any value that `Qrels.of` accepts.
         measure: The measure, or its name.
-        beside: The run to lose against; None: the judged documents by grade, which is the best order.
+        beside: The run to compare with; None: the judged documents by grade, the ideal order.
         topics: The topics, for runs that do not know their texts.
-        index: The index searched, for runs that do not know it; without one, words, lengths and repeats are not examined.
+        index: The index searched, for runs that do not know it; without an index, words, lengths and repeats are not examined.
         names: Names of both runs.
-        n: Topics, from 1 up.
+        n: Maximum number of topics, from 1 up.
 
     Raises:
-        InputError: A run or judgments cannot be read or are of other topics or another collection.
+        InputError: A run or judgments cannot be read, or do not belong to the same topics and documents.
         ParameterError: The measure is unknown, is a count, or `n` is out of range.
     """
     n = check_whole("the number of topics", n)
-    chosen = parse(measure)
-    if chosen.summed:
-        raise ParameterError(f"{chosen} is a count, which has no best order; nDCG@10 or AP is a measure of rankings")
+    parsed = parse(measure)
+    if parsed.summed:
+        raise ParameterError(f"{parsed} is a count, which has no best order; nDCG@10 or AP is a measure of rankings")
     ranking, judgments = run_and_judgments(run, qrels)
     name, against = names if beside is not None else (names[0], IDEAL)
     if name == against:
         raise ParameterError(f"both runs are called '{name}'; rename one")
     other = ideal_run(judgments) if beside is None else Run.of(beside)
-    report = report_of({name: ranking, against: other}, judgments, [chosen], topics=topics, baseline=against)
+    report = report_of({name: ranking, against: other}, judgments, [parsed], topics=topics, baseline=against)
     if index is not None:
         report = report.with_documents(index)
     return failures_of(report, n, state_of(index if index is not None else ranking.documents))
 
 
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[int, int]]:
-    """Pairs of systems to test: each against the baseline, or against those before it."""
+    """Return the pairs of systems to test: each system against the baseline, or against the systems before it."""
     if baseline is None:
         return [(i, j) for i in range(len(names)) for j in range(i)]
     if baseline not in names:
@@ -487,22 +480,23 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[int, int]]:
 
 
 def _depth(run: Run) -> int:
+    """Return the greatest number of documents of a topic."""
     return int(np.diff(run.bounds).max(initial=0))
 
 
 def _judged_at(measure: Measure, deepest: int) -> Measure | None:
-    """Judged at the measure's cutoff or else at the deepest ranking; None for counts."""
+    """Return Judged at the cutoff of a measure, or without one at the deepest ranking; None for counts."""
     if measure.summed or measure.name == "Judged":
         return None
-    ranks = measure.cutoff if isinstance(measure.cutoff, int) else deepest
-    return Judged @ max(ranks, 1)
+    depth = measure.cutoff if isinstance(measure.cutoff, int) else deepest
+    return Judged @ max(depth, 1)
 
 
-def _system(name: str, system: SystemRun, evaluation: Evaluation, qrels: Qrels) -> System:
+def _system_of(name: str, system: SystemRun, evaluation: Evaluation, qrels: Qrels) -> System:
     candidates = None
     if system.candidates is not None and (depth := _depth(system.candidates)):
         means = measured(system.candidates, qrels, [R, Judged @ depth])
-        # Documents of another kind, such as passages, have no judgments, and no recall.
+        # Candidates of another kind, such as passages, have no judgments and so no recall.
         candidates = Candidates(depth, means[R]) if means[Judged @ depth] else None
     topics = len(system.run.topics)
     seconds = system.seconds / topics if system.seconds is not None and topics else None
@@ -510,9 +504,10 @@ def _system(name: str, system: SystemRun, evaluation: Evaluation, qrels: Qrels) 
 
 
 def _with_texts(qrels: Qrels, sources: Iterable[Topics]) -> Topics:
-    known: dict[str, Topic] = {}
+    """Return the judged topics, each with the first text in the sources."""
+    by_id: dict[str, Topic] = {}
     for source in sources:
         for topic in source.values():
-            if topic.text and topic.id not in known:
-                known[topic.id] = topic
-    return Topics(known.get(topic_id) or Topic(topic_id, "") for topic_id in qrels)
+            if topic.text:
+                by_id.setdefault(topic.id, topic)
+    return Topics(by_id.get(topic_id) or Topic(topic_id, "") for topic_id in qrels)

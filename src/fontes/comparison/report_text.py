@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -11,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from ..core.html import table as html_table
 from ..measures.evaluation import Evaluation, few_errors, machine_notes
 from ..measures.measure import Measure
-from .testing import RESAMPLES
+from .testing import RESAMPLES, MeanDifference, Testing
 
 if TYPE_CHECKING:
     from .report import Report
 
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no superscript q that fonts show
-RAISED = str.maketrans(LETTERS + "0123456789", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁰¹²³⁴⁵⁶⁷⁸⁹")
-MAX_COMPARISONS = 60  # printed comparisons; larger tables are for programs
+SUPERSCRIPTS = str.maketrans(LETTERS + "0123456789", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁰¹²³⁴⁵⁶⁷⁸⁹")
+MAX_COMPARISONS = 60  # in the printed table of tests; larger tables are for programs
 NOTHING = "–"
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -42,7 +44,7 @@ class ResultCell:
     @property
     def raised(self) -> str:
         """Letters as superscripts."""
-        return "".join(self.letters).translate(RAISED)
+        return "".join(self.letters).translate(SUPERSCRIPTS)
 
 
 @dataclass(frozen=True)
@@ -53,25 +55,25 @@ class ResultTable:
         header: The column names.
         rows: The cells of each row.
         names: The number of leading columns that hold names; the others hold numbers.
-        beside: Columns shown with less emphasis.
+        secondary: Columns shown with less emphasis.
     """
 
     header: tuple[str, ...]
     rows: tuple[tuple[ResultCell, ...], ...]
     names: int
-    beside: frozenset[int] = frozenset()
+    secondary: frozenset[int] = frozenset()
 
 
 def plain(report: Report) -> str:
     """Return the report as plain text."""
-    return "".join(text for text, _ in _pieces(report))
+    return "".join(text for text, _ in _styled_texts(report))
 
 
 def rich(report: Report) -> Any:
     """Return the report for a terminal, with the best values and significant tests in bold."""
     from rich.text import Text
 
-    return Text.assemble(*_pieces(report))
+    return Text.assemble(*_styled_texts(report))
 
 
 def markdown(report: Report) -> str:
@@ -84,8 +86,8 @@ def markdown(report: Report) -> str:
 
 
 def latex(report: Report, label: str) -> str:
-    """The means in LaTeX, without the columns of judgments and seconds; `label` is what `\\ref` refers to."""
-    return latex_table(means_table(report, beside=False), _caption(report), label)
+    """Return the means in LaTeX, without the secondary columns; `label` is the name for `\\ref`."""
+    return latex_table(means_table(report, secondary=False), _caption(report), label)
 
 
 def latex_table(table: ResultTable, caption: str, label: str, header: Sequence[str] | None = None) -> str:
@@ -95,7 +97,7 @@ def latex_table(table: ResultTable, caption: str, label: str, header: Sequence[s
         table: The table.
         caption: The caption, in LaTeX.
         label: The name for `\\ref`.
-        header: Column names in LaTeX, if not those of the table.
+        header: Column names in LaTeX; None uses the names of the table.
     """
     rows = [" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in table.rows]
     names = map(latex_text, table.header) if header is None else header
@@ -132,53 +134,56 @@ def notebook(report: Report) -> str:
     return f"{means}<details><summary>{len(report.comparisons):,} tests</summary>{tests}</details>"
 
 
-def means_table(report: Report, beside: bool = True) -> ResultTable:
-    """Return a table with a row of means per system; `beside` adds judged, candidates and seconds."""
-    labels = letters_of(report)
-    columns: list[tuple[str, list[ResultCell], bool]] = []
+def means_table(report: Report, secondary: bool = True) -> ResultTable:
+    """Return a table with a row of means per system; `secondary` adds the columns judged, candidates and seconds."""
+    letters = letters_of(report)
+    systems = report.systems.values()
+    columns: list[tuple[str, list[ResultCell], bool]] = []  # header, cells, and whether the column is secondary
     shown: set[Measure] = set()
     for measure in report.measures:
-        columns.append((str(measure), values_of(report, measure, labels), False))
+        columns.append((str(measure), values_of(report, measure, letters), False))
         judged = report.judged.get(measure)
-        if beside and judged is not None and judged not in shown:
+        if secondary and judged is not None and judged not in shown:
             shown.add(judged)
-            cells = [ResultCell(f"{system.evaluation[judged]:.3f}") for system in report.systems.values()]
-            columns.append((str(judged), cells, True))
-    systems = report.systems.values()
-    if beside and any(s.candidates for s in systems):
+            columns.append((str(judged), [ResultCell(f"{s.evaluation[judged]:.3f}") for s in systems], True))
+    if secondary and any(s.candidates for s in systems):
         cells = [ResultCell(f"{s.candidates.recall:.4f} @{s.candidates.depth}" if s.candidates else NOTHING) for s in systems]
         columns.append(("candidates", cells, True))
-    if beside and any(s.seconds is not None for s in systems):
+    if secondary and any(s.seconds is not None for s in systems):
         cells = [ResultCell(NOTHING if s.seconds is None else f"{s.seconds:.2g} s") for s in systems]
         columns.append(("a topic", cells, True))
     rows = zip(*(cells for _, cells, _ in columns), strict=True)
-    names = [(name, f"{name} (baseline)" if name == report.baseline else name) for name in report.systems]
+    names = [(ResultCell(letters[name]), ResultCell(marked_baseline(report, name))) for name in report.systems]
     return ResultTable(
         ("", "system", *(header for header, _, _ in columns)),
-        tuple((ResultCell(labels[name]), ResultCell(marked), *row) for (name, marked), row in zip(names, rows, strict=True)),
+        tuple((*name_cells, *row) for name_cells, row in zip(names, rows, strict=True)),
         2,
-        frozenset(i for i, (_, _, light) in enumerate(columns, 2) if light),
+        frozenset(i for i, (_, _, is_secondary) in enumerate(columns, 2) if is_secondary),
     )
 
 
+def marked_baseline(report: Report, name: str) -> str:
+    """Return the name of a system, with a note if it is the baseline."""
+    return f"{name} (baseline)" if name == report.baseline else name
+
+
 def tests_table(report: Report, *, letters: bool) -> ResultTable:
-    """Return a table with a row per comparison; `letters` replaces the systems' names."""
-    labels = letters_of(report)
-    fixed = report.testing.applied_correction == "none"
+    """Return a table with a row per comparison; `letters` stand for the names of the systems if true."""
+    letter_of = letters_of(report)
+    is_corrected = report.testing.applied_correction != "none"
     rows = []
     for c in report.comparisons:
-        systems = (f"{labels[c.system]} – {labels[c.against]}",) if letters else (c.system, c.against)
-        interval = NOTHING if math.isnan(c.low) else f"{c.low:+.4f} to {c.high:+.4f}"
+        systems = (f"{letter_of[c.system]} – {letter_of[c.against]}",) if letters else (c.system, c.against)
         cells = [
-            *map(ResultCell, (str(c.measure), *systems, f"{c.difference:+.4f}", interval)),
-            *(() if fixed else (ResultCell(p_text(c.p)),)),
+            *map(ResultCell, (str(c.measure), *systems, f"{c.difference:+.4f}", interval_text(c))),
+            *((ResultCell(p_text(c.p)),) if is_corrected else ()),
             ResultCell(p_text(c.corrected), best=c.significant),
             *map(ResultCell, (_signed(c.d_z), _signed(c.hedges_g), f"{c.wins}/{c.ties}/{c.losses}")),
         ]
         rows.append(tuple(cells))
     header = (
         *("measure", *(("systems",) if letters else ("system", "against")), "difference"),
-        *(f"{100 * (1 - report.testing.alpha):g}% interval", "p", *(() if fixed else ("corrected",)), "d_z", "g", "W/T/L"),
+        *(interval_header(report.testing), "p", *(("corrected",) if is_corrected else ()), "d_z", "g", "W/T/L"),
     )
     return ResultTable(header, tuple(rows), 2 if letters else 3)
 
@@ -197,40 +202,44 @@ def notes(report: Report) -> list[str]:
             lines.append(f"superscripts: significantly better than the systems with these letters ({testing})")
         else:
             against = f"the baseline {letters_of(report)[report.baseline]} ({report.baseline})"
-            lines.append(f"tests: each system against {against}, over {_topics(len(report.topics))} ({testing})")
+            lines.append(f"tests: each system against {against}, over {_topic_count(len(report.topics))} ({testing})")
             lines.append("superscripts: significantly better than the system with this letter")
         lines += filter(None, [disagreements(report)])
-    first = next(iter(report.systems.values())).evaluation
-    lines += _machine_notes(report, first)
-    topics = _topics(len(report.topics)).replace("topic", "judged topic")
-    lines.append(f"{topics}; {first.irrelevant} without a relevant document count 0" if first.irrelevant else topics)
-    systems: dict[str, list[str]] = {}
+    lines += _machine_notes(report)
+    topics, irrelevant = _topic_count(len(report.topics)).replace("topic", "judged topic"), first_evaluation(report).irrelevant
+    lines.append(f"{topics}; {irrelevant} without a relevant document count 0" if irrelevant else topics)
+    systems_by_note: dict[str, list[str]] = {}
     for name, system in report.systems.items():
         counts = (system.evaluation.missing, "without results count 0"), (system.evaluation.unjudged, "of the run not judged")
-        for note in [f"{_topics(count)} {what}" for count, what in counts if count]:
-            systems.setdefault(note, []).append(name)
-    for note, names in systems.items():
+        for note in [f"{_topic_count(count)} {reason}" for count, reason in counts if count]:
+            systems_by_note.setdefault(note, []).append(name)
+    for note, names in systems_by_note.items():
         lines.append(f"{'each system' if len(names) == len(report.systems) else ', '.join(names)}: {note}")
     return lines
 
 
 def disagreements(report: Report) -> str:
     """Return a note on difference intervals that contradict their p, or an empty string."""
-    apart = [c for c in report.comparisons if not math.isnan(c.low) and (c.low > 0 or c.high < 0) != c.significant]
-    if not apart:
+    conflicting = [c for c in report.comparisons if not math.isnan(c.low) and (c.low > 0 or c.high < 0) != c.significant]
+    if not conflicting:
         return ""
-    which = [f"{c.system} – {c.against} by {c.measure}" for c in apart[:3]]
-    more = [f"{len(apart) - 3:,} more"] if len(apart) > 3 else []
-    machine = next(iter(report.systems.values())).evaluation.machine
-    interval = f"by bootstrap (BCa, {RESAMPLES:,} samples), " if machine is None else ""
+    pairs = [f"{c.system} – {c.against} by {c.measure}" for c in conflicting[:3]]
+    if len(conflicting) > 3:
+        pairs.append(f"{len(conflicting) - 3:,} more")
+    interval = f"by bootstrap (BCa, {RESAMPLES:,} samples), " if first_evaluation(report).machine is None else ""
     return (
-        f"interval and p disagree on {_enumerated([*which, *more])}: the interval is {interval}not corrected; "
-        f"the p by {report.testing}"
+        f"interval and p disagree on {_enumerated(pairs)}: the interval is {interval}not corrected; the p by {report.testing}"
     )
 
 
-def _machine_notes(report: Report, first: Evaluation) -> list[str]:
-    """Notes on machine labels: none without them."""
+def first_evaluation(report: Report) -> Evaluation:
+    """Return the evaluation of the first system; all evaluations have the same topics, qrels and machine labels."""
+    return next(iter(report.systems.values())).evaluation
+
+
+def _machine_notes(report: Report) -> list[str]:
+    """Return the notes on machine labels; none without such labels."""
+    first = first_evaluation(report)
     if first.machine is None:
         return []
     notes = [f"means, differences, intervals, p: {'; '.join(machine_notes(first))}"]
@@ -246,13 +255,13 @@ def _enumerated(parts: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
-def values_of(report: Report, measure: Measure, labels: dict[str, str]) -> list[ResultCell]:
-    """Return the mean of each system, with the letters of those that it is significantly better than."""
+def values_of(report: Report, measure: Measure, letters: dict[str, str]) -> list[ResultCell]:
+    """Return the mean of each system, with the letters of the systems that it is significantly better than."""
     best = report.best(measure)
     return [
         ResultCell(
             f"{report.mean(name, measure):.{0 if measure.summed else 4}f}",
-            tuple(labels[other] for other in report.beaten(name, measure)),
+            tuple(letters[other] for other in report.beaten(name, measure)),
             name in best,
         )
         for name in report.systems
@@ -261,11 +270,11 @@ def values_of(report: Report, measure: Measure, labels: dict[str, str]) -> list[
 
 def letters_of(report: Report) -> dict[str, str]:
     """Return the letter of each system: a, b, …; a2, b2, … from the second round on."""
-    rounds = {name: divmod(place, len(LETTERS)) for place, name in enumerate(report.systems)}
-    return {name: LETTERS[letter] + (str(turn + 1) if turn else "") for name, (turn, letter) in rounds.items()}
+    rounds = {name: divmod(position, len(LETTERS)) for position, name in enumerate(report.systems)}
+    return {name: LETTERS[letter] + (str(number + 1) if number else "") for name, (number, letter) in rounds.items()}
 
 
-def _topics(count: int) -> str:
+def _topic_count(count: int) -> str:
     return f"{count} topic{'' if count == 1 else 's'}"
 
 
@@ -276,23 +285,34 @@ def p_text(p: float) -> str:
     return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
+def interval_text(comparison: MeanDifference) -> str:
+    """Return the interval of a difference as printed."""
+    return NOTHING if math.isnan(comparison.low) else f"{comparison.low:+.4f} to {comparison.high:+.4f}"
+
+
+def interval_header(testing: Testing) -> str:
+    """Return the header of a column of intervals."""
+    return f"{100 * (1 - testing.alpha):g}% interval"
+
+
 def _signed(effect: float) -> str:
     return f"{effect:+.2f}" if math.isfinite(effect) else NOTHING
 
 
-def _pieces(report: Report) -> Iterator[tuple[str, str]]:
+def _styled_texts(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a report, each with the name of its style in rich."""
     yield from _aligned(means_table(report))
-    more: list[str] = []
+    lines = notes(report)
     if len(report.comparisons) > MAX_COMPARISONS:
-        more = [f"{len(report.comparisons)} tests, too many to print; the other forms list them"]
+        lines.append(f"{len(report.comparisons)} tests, too many to print; the other forms list them")
     elif report.comparisons:
         yield "\n", ""
         yield from _aligned(tests_table(report, letters=True))
-    yield "\n" + "\n".join([*notes(report), *more]), ""
+    yield "\n" + "\n".join(lines), ""
 
 
 def _aligned(table: ResultTable) -> Iterator[tuple[str, str]]:
-    """Lines of a table in styled pieces; superscripts stand right of the digits."""
+    """Yield the lines of a table as styled texts; superscripts stand to the right of the digits."""
     columns = list(zip(*table.rows, strict=True))
     raised = [max(len(cell.raised) for cell in column) for column in columns]
     widths = [max(len(h), *(len(c.text) for c in column)) for h, column in zip(table.header, columns, strict=True)]
@@ -300,7 +320,7 @@ def _aligned(table: ResultTable) -> Iterator[tuple[str, str]]:
         line: list[tuple[str, str]] = []
         for i, cell in enumerate(row):
             space = " " * (widths[i] - len(cell.text))
-            style = "bold" if cell.best else "dim" if i in table.beside else ""
+            style = "bold" if cell.best else "dim" if i in table.secondary else ""
             gap = "  " if i else ""
             line += [(gap + (space if i >= table.names else ""), ""), (cell.text, style)]
             line.append((cell.raised.ljust(raised[i]) + (space if i < table.names else ""), ""))
@@ -326,6 +346,15 @@ def _escaped_markdown(text: str) -> str:
     return text
 
 
+def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Return rows in CSV, with a header; None is an empty cell."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
 def html_of(table: ResultTable) -> str:
     """Return a table in HTML."""
 
@@ -337,17 +366,16 @@ def html_of(table: ResultTable) -> str:
 
 def _latex_cell(cell: ResultCell) -> str:
     text = latex_text(cell.text)
-    shown = rf"\textbf{{{text}}}" if cell.best else text
+    formatted = rf"\textbf{{{text}}}" if cell.best else text
     # \rlap takes no room, so the digits of a column end below each other.
-    return rf"{shown}\rlap{{$^{{{''.join(cell.letters)}}}$}}" if cell.letters else shown
+    return rf"{formatted}\rlap{{$^{{{''.join(cell.letters)}}}$}}" if cell.letters else formatted
 
 
 def _caption(report: Report) -> str:
-    topics = f"Means over {_topics(len(report.topics))}"
-    if (machine := next(iter(report.systems.values())).evaluation.machine) is not None:
-        topics = (
-            f"Means by machine labels of {_topics(machine.topics)}, corrected by the {len(report.topics)} that people judged"
-        )
+    topics = f"Means over {_topic_count(len(report.topics))}"
+    if (machine := first_evaluation(report).machine) is not None:
+        labelled = _topic_count(machine.topics)
+        topics = f"Means by machine labels of {labelled}, corrected by the {len(report.topics)} that people judged"
     if not report.comparisons:
         return topics + "."
     testing = rf"{latex_text(str(report.testing))}, $p \le {report.testing.alpha:g}$"

@@ -1,4 +1,4 @@
-"""Comparison of systems over snapshots of a collection: what a system loses over time, beside a pivot system."""
+"""Comparison of systems over snapshots of a collection: how each changes over time, relative to a pivot system."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FORMULAS = (
 
 @dataclass(frozen=True, eq=False)
 class SnapshotReport(TableReport):
-    """Result of `compare_snapshots`: one `Report` a snapshot, and how the systems changed from the reference on.
+    """Result of `compare_snapshots`: a `Report` per snapshot, and how the systems changed since the reference.
 
     Args:
         reports: The report of each snapshot, in order of time, each with the pivot as its baseline.
@@ -62,10 +62,10 @@ class SnapshotReport(TableReport):
         """Return (M_0 - M_t) / M_0: the relative change of the mean from the reference 0 to the snapshot t.
 
         Positive if the system got worse. It compares different topics, documents and judgments, so it mixes the change of the
-        system with that of the task; ΔRI and the effect ratio take the pivot's change out. NaN if M_0 is 0. As LongEval's
-        organisers compute it (Keller, Breuer and Schaer 2024).
+        system with the change of the task; ΔRI and the effect ratio remove the change of the pivot. NaN if M_0 is 0. As
+        computed by the organisers of LongEval (Keller, Breuer and Schaer 2024).
         """
-        before, now = (self.mean(system, of_snapshot, measure) for of_snapshot in (self.reference, snapshot))
+        before, now = (self.mean(system, name, measure) for name in (self.reference, snapshot))
         return _ratio(before - now, before)
 
     def relative_improvement(self, system: str, snapshot: str, measure: str | Measure) -> float:
@@ -75,18 +75,17 @@ class SnapshotReport(TableReport):
 
     def delta_relative_improvement(self, system: str, snapshot: str, measure: str | Measure) -> float:
         """Return ΔRI = RI_0 - RI_t (Breuer et al. 2020): 0 if the improvement persists, positive if it shrinks."""
-        before, now = (self.relative_improvement(system, of_snapshot, measure) for of_snapshot in (self.reference, snapshot))
+        before, now = (self.relative_improvement(system, name, measure) for name in (self.reference, snapshot))
         return before - now
 
     def effect_ratio(self, system: str, snapshot: str, measure: str | Measure) -> float:
-        """Return ER (Breuer et al. 2020): the mean difference from the pivot in the snapshot by that in the reference.
+        """Return ER (Breuer et al. 2020): the mean difference from the pivot in the snapshot, divided by it in the reference.
 
         1 if the effect persists, between 0 and 1 if it is smaller, above 1 if larger, negative if it is reversed. NaN for the
-        pivot, and for a system whose mean is the pivot's in the reference.
+        pivot, and for a system whose mean equals the pivot's in the reference.
         """
         before, now = (
-            self.mean(system, of_snapshot, measure) - self.mean(self.pivot, of_snapshot, measure)
-            for of_snapshot in (self.reference, snapshot)
+            self.mean(system, name, measure) - self.mean(self.pivot, name, measure) for name in (self.reference, snapshot)
         )
         return _ratio(now, before)
 
@@ -105,9 +104,9 @@ class SnapshotReport(TableReport):
         rows = json_values([{**row, "measure": str(row["measure"])} for row in self.rows()])
         return {"pivot": self.pivot, "reference": self.reference, "topics": topics, "rows": rows}
 
-    def _latex(self, number: int, table: ResultTable) -> tuple[str, list[str]]:
+    def _latex_header(self, position: int, table: ResultTable) -> tuple[str, list[str]]:
         text = report_text.latex_text
-        measure, pivot, reference = map(text, (str(self.measures[number]), self.pivot, self.reference))
+        measure, pivot, reference = map(text, (str(self.measures[position]), self.pivot, self.reference))
         caption = (
             f"{measure} over time. RD: Result Delta to {reference}; RI: relative improvement over the pivot {pivot}; "
             rf"$\Delta$RI and ER (effect ratio) compare it with {reference}; $p$: {self._testing()}."
@@ -115,15 +114,14 @@ class SnapshotReport(TableReport):
         return caption, [LATEX_COLUMNS.get(name, text(name)) for name in table.header]
 
     def _row(self, measure: Measure, snapshot: str, system: str) -> dict[str, Any]:
-        other = system != self.pivot
-        # The reference and the pivot are 0 or 1 by definition there, which would only hide the figures.
-        later = snapshot != self.reference
-        defined = (later, other, other and later, other and later)
+        # Figures that are 0 or 1 by definition, for the reference and the pivot, are left out.
+        is_later, is_other = snapshot != self.reference, system != self.pivot
+        included = (is_later, is_other, is_other and is_later, is_other and is_later)
         figures = {
-            name: getattr(self, name)(system, snapshot, measure) if shown else math.nan
-            for name, shown in zip(FIGURES, defined, strict=True)
+            name: getattr(self, name)(system, snapshot, measure) if is_included else math.nan
+            for name, is_included in zip(FIGURES, included, strict=True)
         }
-        p = self.comparison(system, snapshot, measure).corrected if other else math.nan
+        p = self.comparison(system, snapshot, measure).corrected if is_other else math.nan
         mean = self.mean(system, snapshot, measure)
         return {"measure": measure, "snapshot": snapshot, "system": system, "mean": mean, **figures, "p": p}
 
@@ -135,12 +133,10 @@ class SnapshotReport(TableReport):
         for row in self.rows():
             if row["measure"] != measure:
                 continue
-            figures = [row[name] for name in FIGURES]
             name = f"{row['system']} (pivot)" if row["system"] == self.pivot else row["system"]
-            signed = [report_text.NOTHING if math.isnan(value) else f"{value:+.4f}" for value in figures]
-            p, significant = row["p"], not math.isnan(row["p"]) and row["p"] <= self._testing().alpha
-            cells = (row["snapshot"], name, f"{row['mean']:.4f}", *signed)
-            rows.append((*map(ResultCell, cells), ResultCell(report_text.p_text(p), best=significant)))
+            figures = [report_text.NOTHING if math.isnan(row[key]) else f"{row[key]:+.4f}" for key in FIGURES]
+            p = ResultCell(report_text.p_text(row["p"]), best=row["p"] <= self._testing().alpha)
+            rows.append((*map(ResultCell, (row["snapshot"], name, f"{row['mean']:.4f}", *figures)), p))
         return ResultTable(("snapshot", "system", str(measure), *COLUMNS, "p"), tuple(rows), 2)
 
     def _testing(self) -> Testing:
@@ -148,8 +144,8 @@ class SnapshotReport(TableReport):
 
     def _notes(self) -> list[str]:
         topics = ", ".join(f"{name} {len(report.topics):,}" for name, report in self.reports.items())
-        first = f"reference {self.reference}, pivot {self.pivot}; judged topics: {topics}"
-        return [first, *FORMULAS[:-1], f"{FORMULAS[-1]} ({self._testing()})"]
+        settings = f"reference {self.reference}, pivot {self.pivot}; judged topics: {topics}"
+        return [settings, *FORMULAS[:-1], f"{FORMULAS[-1]} ({self._testing()})"]
 
     def __repr__(self) -> str:
         return f"SnapshotReport({', '.join(self.reports)}: {', '.join(self.systems)})"
@@ -166,8 +162,8 @@ def compare_snapshots(
     """Compare systems over snapshots of a collection, each with its own topics, documents and judgments.
 
     Args:
-        snapshots: By name, in order of time: the runs by system, each anything that `Run.of` accepts, and the judgments,
-            anything that `Qrels.of` accepts. Each snapshot has the same systems.
+        snapshots: By name, in order of time: the runs by system (anything that `Run.of` accepts) and the judgments (anything
+            that `Qrels.of` accepts). Each snapshot has the same systems.
         pivot: The system that does not change, such as BM25.
         measures: As for `evaluate`.
         reference: The snapshot that the others are compared with; by default the first.
@@ -191,9 +187,9 @@ def compare_snapshots(
     for name, (runs, _) in snapshots.items():
         if lacking := [system for system in systems if system not in runs]:
             raise InputError(f"snapshot '{name}' has no run of {', '.join(lacking)}; each snapshot needs a run of each system")
-        if more := [system for system in runs if system not in systems]:
+        if additional := [system for system in runs if system not in systems]:
             raise InputError(
-                f"snapshot '{reference}' has no run of {', '.join(more)}, and '{name}' has; give it, or leave it out"
+                f"snapshot '{reference}' has no run of {', '.join(additional)}, and '{name}' has; give it, or leave it out"
             )
     reports = {}
     for name, (runs, qrels) in snapshots.items():

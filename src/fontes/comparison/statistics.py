@@ -20,8 +20,8 @@ Floats = NDArray[np.floating[Any]]
 DIGITS = 12  # decimals in which differences are compared
 EXACT_WILCOXON = 50  # greatest number of nonzero differences for the exact distribution
 EXACT_FISHER = 16  # greatest number of topics for which all signs are tried
-BLOCK = 1 << 21  # numbers in a block of resamples: 16 MiB
-PART = 1 << 17  # numbers drawn at a time, to fit the processor's cache
+BLOCK_SIZE = 1 << 21  # numbers in a block of resamples: 16 MiB
+DRAW_SIZE = 1 << 17  # numbers drawn at a time, to fit the processor's cache
 
 
 def t_test(differences: Floats) -> tuple[Floats, Floats]:
@@ -38,21 +38,21 @@ def t_test(differences: Floats) -> tuple[Floats, Floats]:
     n = len(differences)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = differences.mean(axis=0) / (deviation(differences) / math.sqrt(n))
-    t = np.where(_same(differences) & (n > 1), 0.0, t)
+    t = np.where(_all_zero(differences) & (n > 1), 0.0, t)
     return t, 2 * stdtr(n - 1, -np.abs(t))
 
 
 def wilcoxon(differences: Floats) -> tuple[Floats, Floats]:
     """Wilcoxon's signed rank test (Wilcoxon 1945), two-sided.
 
-    Differences of 0 are dropped and ties share their mean rank. Up to 50 differences p is exact; beyond, it uses the normal
-    approximation with the variance corrected for ties.
+    Differences of 0 are dropped, and ties share their mean rank. Up to 50 differences, p is exact; beyond, it is the normal
+    approximation, with the variance corrected for ties.
 
     Args:
         differences: The differences, (topics, pairs).
 
     Returns:
-        The smaller sum of ranks, and p, of each column. p is 1 where no difference is left.
+        The smaller sum of ranks, and p, of each column. p is 1 where all differences are 0.
     """
     results = [_wilcoxon(column[column != 0]) for column in np.round(differences, DIGITS).T]
     return np.array([w for w, _ in results]), np.array([p for _, p in results])
@@ -61,13 +61,13 @@ def wilcoxon(differences: Floats) -> tuple[Floats, Floats]:
 def fisher(differences: Floats, permutations: int = 100_000, seed: int = 0) -> tuple[Floats, Floats]:
     """Fisher's randomisation test (Fisher 1935; Smucker, Allan and Carterette 2007), two-sided.
 
-    Under the null hypothesis the sign of each topic's difference is random. Up to 16 topics all signs are tried, and p is
-    exact. Beyond, `permutations` random ones are, shared by all columns, and p = (b + 1) / (permutations + 1), where b of
-    them give at least the observed mean (Phipson and Smyth 2010).
+    Under the null hypothesis the sign of each topic's difference is random. Up to 16 topics, all assignments of signs are
+    tried, and p is exact. Beyond, `permutations` random assignments are tried, the same for all columns, and
+    p = (b + 1) / (permutations + 1), where b of them reach the observed mean (Phipson and Smyth 2010).
 
     Args:
         differences: The differences, (topics, pairs).
-        permutations: The number of random signs for more than 16 topics.
+        permutations: The number of random assignments of signs for more than 16 topics.
         seed: The seed of the random signs.
 
     Returns:
@@ -76,10 +76,10 @@ def fisher(differences: Floats, permutations: int = 100_000, seed: int = 0) -> t
     n = len(differences)
     total = 1 << n if n <= EXACT_FISHER else permutations
     sums = differences.sum(axis=0)
-    least = np.abs(sums) - 1e-10 * np.abs(differences).sum(axis=0)  # tolerance for rounding
+    threshold = np.abs(sums) - 1e-10 * np.abs(differences).sum(axis=0)  # tolerance for rounding
     reached = np.zeros(differences.shape[1], dtype=np.int64)
-    for signs in _signs(n, total, seed, max(1, BLOCK // max(differences.shape))):
-        reached += (np.abs(2 * (signs @ differences) - sums) >= least).sum(axis=0)
+    for signs in _signs(n, total, seed, max(1, BLOCK_SIZE // max(differences.shape))):
+        reached += (np.abs(2 * (signs @ differences) - sums) >= threshold).sum(axis=0)
     p = reached / total if n <= EXACT_FISHER else (reached + 1) / (total + 1)
     return differences.mean(axis=0), p
 
@@ -89,7 +89,7 @@ def tukey(values: Floats, pairs: Sequence[tuple[int, int]], blocks: bool = True)
 
     q = |mean_i - mean_j| / sqrt(V / n). With `blocks`, V is the residual variance after system and topic means, with
     (m - 1)(n - 1) degrees of freedom, for systems on the same topics (Carterette 2012; Sakai 2018). Without, V is the variance
-    within systems, with m(n - 1) degrees of freedom, which has less power.
+    within systems, with m(n - 1) degrees of freedom, and the test has less power.
 
     Args:
         values: The values, (topics, systems), of all m systems.
@@ -103,16 +103,16 @@ def tukey(values: Floats, pairs: Sequence[tuple[int, int]], blocks: bool = True)
 
     n, m = values.shape
     means = values.mean(axis=0)
-    left = values - means
+    residuals = values - means
     if blocks:
-        left = left - left.mean(axis=1, keepdims=True)
+        residuals = residuals - residuals.mean(axis=1, keepdims=True)
     freedom = (m - 1) * (n - 1) if blocks else m * (n - 1)
     if not freedom or not pairs:
         return np.full(len(pairs), np.nan), np.full(len(pairs), np.nan)
     first, second = np.array(pairs).T
     gaps = np.abs(means[first] - means[second])
     with np.errstate(divide="ignore", invalid="ignore"):
-        q = gaps / math.sqrt(float((left**2).sum()) / freedom / n)
+        q = gaps / math.sqrt(float((residuals**2).sum()) / freedom / n)
     q = np.where(np.round(gaps, DIGITS) == 0, 0.0, q)
     p = np.where(q == 0, 1.0, np.where(np.isinf(q), 0.0, studentized_range.sf(np.where(np.isinf(q), 1.0, q), m, freedom)))
     return q, p
@@ -132,8 +132,8 @@ def corrected(p: Floats, method: str) -> Floats:
         ParameterError: The correction is unknown.
     """
     result = np.array(p, dtype=np.float64)
-    known = np.flatnonzero(~np.isnan(result))
-    order = known[np.argsort(result[known], kind="stable")]
+    defined = np.flatnonzero(~np.isnan(result))
+    order = defined[np.argsort(result[defined], kind="stable")]
     number = len(order)
     ascending = result[order]
     if method == "bonferroni":
@@ -168,16 +168,16 @@ def resampled(values: Floats, resamples: int = 10_000, seed: int = 0) -> Floats:
     """
     n, columns = values.shape
     generator = np.random.default_rng(seed)
-    rows = max(1, BLOCK // n)
+    rows = max(1, BLOCK_SIZE // n)
     means = np.empty((resamples, columns))
-    step = max(1, PART // n)
-    times = np.empty((min(rows, resamples), n))  # how often each topic was drawn
+    step = max(1, DRAW_SIZE // n)
+    counts = np.empty((min(rows, resamples), n))  # how often each topic was drawn
     for start in range(0, resamples, rows):
-        block = times[: min(rows, resamples - start)]
-        for at in range(0, len(block), step):
-            count = min(step, len(block) - at)
-            drawn = generator.integers(0, n, (count, n)) + (np.arange(count) * n)[:, None]
-            block[at : at + count] = np.bincount(drawn.ravel(), minlength=count * n).reshape(count, n)
+        block = counts[: min(rows, resamples - start)]
+        for row in range(0, len(block), step):
+            samples = min(step, len(block) - row)
+            drawn = generator.integers(0, n, (samples, n)) + (np.arange(samples) * n)[:, None]
+            block[row : row + samples] = np.bincount(drawn.ravel(), minlength=samples * n).reshape(samples, n)
         np.divide(block @ values, n, out=means[start : start + len(block)])
     return means
 
@@ -199,7 +199,7 @@ def interval(values: Floats, means: Floats, confidence: float = 0.95) -> tuple[F
         return np.full(values.shape[1], np.nan), np.full(values.shape[1], np.nan)
     mean = values.mean(axis=0)
     centred = values - mean
-    constant = _same(centred)
+    constant = _all_zero(centred)
     with np.errstate(divide="ignore", invalid="ignore"):
         acceleration = (centred**3).sum(axis=0) / (6 * (centred**2).sum(axis=0) ** 1.5)
     margin = 1e-12 * np.maximum(np.abs(mean), 1)  # means equal up to rounding count half
@@ -209,7 +209,7 @@ def interval(values: Floats, means: Floats, confidence: float = 0.95) -> tuple[F
         with np.errstate(invalid="ignore"):
             share = ndtr(bias + (bias + z) / (1 - acceleration * (bias + z)))
         shares.append(np.where(np.isnan(share), ndtr(z), share))
-    ends = np.array([np.quantile(column, both) for column, both in zip(means.T, np.transpose(shares), strict=True)])
+    ends = np.array([np.quantile(column, levels) for column, levels in zip(means.T, np.transpose(shares), strict=True)])
     return np.where(constant, mean, ends[:, 0]), np.where(constant, mean, ends[:, 1])
 
 
@@ -248,30 +248,31 @@ def deviation(values: Floats) -> Floats:
     if len(values) < 2:
         return np.full(values.shape[1], np.nan)
     result: Floats = values.std(axis=0, ddof=1)
-    return np.where(_same(values - values[:1]), 0.0, result)
+    return np.where(_all_zero(values - values[:1]), 0.0, result)
 
 
-def _same(differences: Floats) -> NDArray[np.bool_]:
+def _all_zero(differences: Floats) -> NDArray[np.bool_]:
+    """Whether all differences of a column are 0 up to rounding."""
     return np.asarray(np.all(np.round(differences, DIGITS) == 0, axis=0))
 
 
 def _effect(differences: Floats, spread: Floats) -> Floats:
-    """Mean differences divided by a spread; 0 where all differences are 0, NaN if the spread is."""
+    """Return mean differences divided by a spread: 0 where all differences are 0, otherwise NaN where the spread is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = differences.mean(axis=0) / spread
-    return np.where(np.isfinite(effect), effect, np.where(_same(differences) & (len(differences) > 1), 0.0, np.nan))
+    return np.where(np.isfinite(effect), effect, np.where(_all_zero(differences) & (len(differences) > 1), 0.0, np.nan))
 
 
 def _wilcoxon(differences: Floats) -> tuple[float, float]:
     n = len(differences)
     if not n:
         return 0.0, 1.0
-    _, place, ties = np.unique(np.abs(differences), return_inverse=True, return_counts=True)
-    doubled = (2 * np.cumsum(ties) - ties + 1)[place]  # twice the mean rank is a whole number
-    above = int(doubled[differences > 0].sum())
-    w = min(above, int(doubled.sum()) - above)
+    _, group, ties = np.unique(np.abs(differences), return_inverse=True, return_counts=True)
+    doubled = (2 * np.cumsum(ties) - ties + 1)[group]  # twice the mean rank, a whole number
+    positive = int(doubled[differences > 0].sum())
+    w = min(positive, int(doubled.sum()) - positive)
     if n <= EXACT_WILCOXON:
-        ways = np.zeros(int(doubled.sum()) + 1)
+        ways = np.zeros(int(doubled.sum()) + 1)  # to reach each sum of ranks
         ways[0] = 1
         for rank in doubled.tolist():
             ways[rank:] = ways[rank:] + ways[:-rank]
@@ -283,7 +284,7 @@ def _wilcoxon(differences: Floats) -> tuple[float, float]:
 
 
 def _signs(n: int, total: int, seed: int, rows: int) -> Iterator[Floats]:
-    """Blocks of 0 and 1, (total, n) in all: the signs of the topics; all 2^n rows for few topics."""
+    """Yield blocks of 0 and 1, (rows, n), `total` rows in all: the signs of the topics, which are all 2^n for few topics."""
     generator = np.random.default_rng(seed)
     for start in range(0, total, rows):
         count = min(rows, total - start)
@@ -296,7 +297,7 @@ def _signs(n: int, total: int, seed: int, rows: int) -> Iterator[Floats]:
         yield bits.astype(np.float64)
 
 
-WEIGHTS = {"": 0, "linear": 1, "quadratic": 2}  # the power of the distance of two grades
+POWERS = {"": 0, "linear": 1, "quadratic": 2}  # of the distance of two grades, by the weights of kappa
 
 
 def kappa(table: Sequence[Sequence[int]] | NDArray[np.int64], weights: str = "") -> float:
@@ -312,12 +313,12 @@ def kappa(table: Sequence[Sequence[int]] | NDArray[np.int64], weights: str = "")
     Raises:
         ParameterError: The weights are unknown.
     """
-    if weights not in WEIGHTS:
+    if weights not in POWERS:
         raise ParameterError(f"there are no weights '{weights}' of kappa; there are linear and quadratic, and '' for none")
     observed = np.asarray(table, dtype=np.float64)
     grades = np.arange(len(observed))
     distance = np.abs(grades[:, None] - grades)
-    weight = distance.astype(np.float64) ** WEIGHTS[weights] if WEIGHTS[weights] else (distance > 0).astype(np.float64)
+    weight = distance.astype(np.float64) ** POWERS[weights] if POWERS[weights] else (distance > 0).astype(np.float64)
     total = observed.sum()
     expected = np.outer(observed.sum(axis=1), observed.sum(axis=0)) / total if total else observed
     chance = float((weight * expected).sum())

@@ -1,4 +1,4 @@
-"""Comparison of systems over several collections: means over collections, their intervals and tests, and ranks."""
+"""Comparison of systems over several collections: their means over the collections, with intervals, tests and ranks."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ..measures.measure import Measure
 from ..measures.names import parse
 from . import report_text
 from .report import Report, json_values
-from .report_text import ResultCell, ResultTable
+from .report_text import NOTHING, ResultCell, ResultTable
 from .statistics import DIGITS, corrected
 from .table_report import TableReport
-from .testing import CORRECTIONS, Comparison, MeanDifference, Tested, Testing
+from .testing import Comparison, MeanDifference, Tested, Testing, beaten_by, correction_text
 
 
 @dataclass(frozen=True)
 class Published:
-    """Figures that somebody else printed, shown below the systems of a suite; they are not tested.
+    """Published figures of another system, shown below the systems of a suite; they are not tested.
 
     Args:
-        name: The system, as the table names it.
+        name: The name of the system in the table.
         measure: The measure.
-        values: The figure by collection.
-        source: Where they are printed.
+        values: The figures by collection.
+        source: Where they were published.
     """
 
     name: str
@@ -79,10 +79,10 @@ class SuiteReport(Tested[MeanComparison], TableReport):
 
     Args:
         reports: The report of each collection, all with the same systems, measures, baseline and tests.
-        published: Figures of others to show beside.
+        published: Published figures to show below.
 
     Raises:
-        ParameterError: There is no report, the reports differ in systems or measures, or a measure is a count.
+        ParameterError: There is no report, the reports differ in systems, measures or baseline, or a measure is a count.
     """
 
     TITLE = "Comparison over collections"
@@ -95,40 +95,43 @@ class SuiteReport(Tested[MeanComparison], TableReport):
         if not self.reports:
             raise ParameterError("there is no report; a comparison over collections needs one or more")
         for name, report in self.reports.items():
-            if (list(report.systems), report.measures) != (list(self._first.systems), self.measures):
+            if (tuple(report.systems), report.measures) != (self.systems, self.measures):
                 raise ParameterError(f"the report '{name}' has other systems or measures than '{next(iter(self.reports))}'")
+            if report.baseline != self._first_report.baseline:
+                raise ParameterError(f"the report '{name}' has another baseline than '{next(iter(self.reports))}'")
             if any(system.evaluation.machine is not None for system in report.systems.values()):
                 raise ParameterError(f"the report '{name}' uses machine labels, which means over collections do not take")
         if count := next((measure for measure in self.measures if measure.summed), None):
             raise ParameterError(f"{count} is a count, which has no mean over collections")
 
     @property
-    def _first(self) -> Report:
+    def _first_report(self) -> Report:
         return next(iter(self.reports.values()))
 
     @property
     def systems(self) -> tuple[str, ...]:
         """Names of the systems."""
-        return tuple(self._first.systems)
+        return tuple(self._first_report.systems)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
         """The measures."""
-        return self._first.measures
+        return self._first_report.measures
 
     @property
     def testing(self) -> Testing:
-        """Tests within the collections; its correction and alpha are those of the means over collections, too."""
-        return self._first.testing
+        """The tests within the collections; their correction and alpha apply to the means over collections, too."""
+        return self._first_report.testing
 
     def mean(self, system: str, measure: str | Measure) -> float:
-        """Return the mean over the collections: each counts the same, however many topics it has."""
+        """Return the mean over the collections, which all have the same weight, however many topics they have."""
         return float(np.mean([report.mean(system, measure) for report in self.reports.values()]))
 
     def interval(self, system: str, measure: str | Measure) -> tuple[float, float]:
         """Return the 1 - alpha interval of `mean`, by the same t distribution as `MeanComparison`."""
-        place, parsed = self.systems.index(system), parse(measure)
-        low, high = _stratified([report.values[parsed][:, place] for report in self.reports.values()], self.testing.alpha)[1:3]
+        column, parsed = self.systems.index(system), parse(measure)
+        strata = [report.values[parsed][:, column] for report in self.reports.values()]
+        _, low, high, *_ = _stratified(strata, self.testing.alpha)
         return low, high
 
     def rank(self, system: str, measure: str | Measure) -> float:
@@ -142,7 +145,7 @@ class SuiteReport(Tested[MeanComparison], TableReport):
 
     @cached_property
     def comparisons(self) -> tuple[MeanComparison, ...]:
-        """The tests: the pairs of the collections' own reports, for each measure."""
+        """The tests, for each measure of the same pairs of systems as in the reports of the collections."""
         return tuple(comparison for measure in self.measures for comparison in self._comparisons(measure))
 
     @property
@@ -150,26 +153,26 @@ class SuiteReport(Tested[MeanComparison], TableReport):
         return "holm" if self.testing.test == "tukey" else self.testing.correction
 
     def _comparisons(self, measure: Measure) -> Iterator[MeanComparison]:
-        pairs = [(c.system, c.against) for c in self._first.comparisons if c.measure == measure]
+        pairs = [(c.system, c.against) for c in self._first_report.comparisons if c.measure == measure]
         grouped: dict[tuple[str, str], list[Comparison]] = {pair: [] for pair in pairs}
         for report in self.reports.values():
             for comparison in report.comparisons:
                 if comparison.measure == measure:
                     grouped[comparison.system, comparison.against].append(comparison)
+        values = [report.values[measure] for report in self.reports.values()]
         tests = []
-        for ours, theirs in grouped:
-            i, j = self.systems.index(ours), self.systems.index(theirs)
-            values = [report.values[measure] for report in self.reports.values()]
-            tests.append(_stratified([of[:, i] - of[:, j] for of in values], self.testing.alpha))
-        after = corrected(np.array([test[-1] for test in tests]), self._correction).tolist()
-        for (pair, ones), test, p in zip(grouped.items(), tests, after, strict=True):
-            better, worse = (sum(c.significant and sign * c.difference > 0 for c in ones) for sign in (1, -1))
+        for system, against in grouped:
+            i, j = self.systems.index(system), self.systems.index(against)
+            tests.append(_stratified([array[:, i] - array[:, j] for array in values], self.testing.alpha))
+        corrected_ps = corrected(np.array([test[-1] for test in tests]), self._correction).tolist()
+        for (pair, by_collection), test, p in zip(grouped.items(), tests, corrected_ps, strict=True):
+            better, worse = (sum(c.significant and sign * c.difference > 0 for c in by_collection) for sign in (1, -1))
             yield MeanComparison(measure, *pair, *test, p, better, worse, p <= self.testing.alpha)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per measure, system and collection, and one for the mean over the collections.
+        """Return a row per measure, system and collection, and a row for the mean over the collections.
 
-        `rank` is of the mean alone; published figures are rows with `source`.
+        Only the rows of means have a `rank`, and only published figures a `source`.
         """
         rows = []
         for measure in self.measures:
@@ -179,18 +182,19 @@ class SuiteReport(Tested[MeanComparison], TableReport):
                     rows.append(_row(measure, name, collection, report.mean(name, measure), low, high))
                 ends = self.interval(name, measure)
                 rows.append(_row(measure, name, "", self.mean(name, measure), *ends, self.rank(name, measure)))
-            for figure in self.published:
-                if figure.measure == measure:
+            for figures in self.published:
+                if figures.measure == measure:
                     rows += [
-                        _row(measure, figure.name, name, value, source=figure.source) for name, value in figure.values.items()
+                        _row(measure, figures.name, collection, value, source=figures.source)
+                        for collection, value in figures.values.items()
                     ]
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures as JSON values, with None for NaN; the row of the mean has the collection ""."""
+        """Return all figures as JSON values, with None for NaN; in the row of a mean, the collection is ""."""
         return {
             "topics": {name: len(report.topics) for name, report in self.reports.items()},
-            "baseline": self._first.baseline,
+            "baseline": self._first_report.baseline,
             **asdict(self.testing),
             "rows": json_values([{**row, "measure": str(row["measure"])} for row in self.rows()]),
             "comparisons": [
@@ -202,7 +206,7 @@ class SuiteReport(Tested[MeanComparison], TableReport):
         """Return a page with the tables and notes.
 
         Args:
-            pages: The address of each collection's own page; the page then has a tab for each.
+            pages: Addresses of the pages of the collections, by name; each gets a tab in the page.
         """
         page = super().to_html()
         if not pages:
@@ -214,56 +218,47 @@ class SuiteReport(Tested[MeanComparison], TableReport):
         return page.replace("</style>", f"\n{TABS}</style>", 1).replace("</html>", f"<h2>Collections</h2>{tabs}</html>", 1)
 
     def _tables(self) -> Sequence[ResultTable]:
-        tables = [self._means(measure) for measure in self.measures]
-        return [*tables, self._tests()] if self.comparisons else tables
+        tables = [self._means_table(measure) for measure in self.measures]
+        return [*tables, self._tests_table()] if self.comparisons else tables
 
-    def _means(self, measure: Measure) -> ResultTable:
-        labels = report_text.letters_of(self._first)
-        columns = [report_text.values_of(report, measure, labels) for report in self.reports.values()]
+    def _means_table(self, measure: Measure) -> ResultTable:
+        letters = report_text.letters_of(self._first_report)
+        columns = [report_text.values_of(report, measure, letters) for report in self.reports.values()]
+        significant = [c for c in self.comparisons if c.measure == measure and c.significant]
         means = [self.mean(name, measure) for name in self.systems]
         best = max(round(mean, 4) for mean in means)
         rows = []
-        for place, name in enumerate(self.systems):
-            won = [c.against for c in self._tested(measure) if c.system == name and c.difference > 0]
-            won += [c.system for c in self._tested(measure) if c.against == name and c.difference < 0]
-            letters = tuple(labels[other] for other in self.systems if other in won)
+        for i, name in enumerate(self.systems):
+            beaten = beaten_by(name, significant)
+            beaten_letters = tuple(letters[other] for other in self.systems if other in beaten)
+            is_best = round(means[i], 4) == best and len(self.systems) > 1
             low, high = self.interval(name, measure)
-            marked = f"{name} (baseline)" if name == self._first.baseline else name
-            mean = ResultCell(f"{means[place]:.4f}", letters, round(means[place], 4) == best and len(self.systems) > 1)
-            ends = report_text.NOTHING if math.isnan(low) else f"{low:.4f} to {high:.4f}"
-            cells = [column[place] for column in columns]
-            more = map(ResultCell, (ends, f"{self.rank(name, measure):.2f}"))
-            rows.append((ResultCell(labels[name]), ResultCell(marked), *cells, mean, *more))
-        rows += [self._published(figure) for figure in self.published if figure.measure == measure]
-        interval = f"{100 * (1 - self.testing.alpha):g}% interval"
-        return ResultTable(("", str(measure), *self.reports, "mean", interval, "rank"), tuple(rows), 2)
-
-    def _published(self, figure: Published) -> tuple[ResultCell, ...]:
-        known = [figure.values.get(name) for name in self.reports]
-        cells = [report_text.NOTHING if value is None else f"{value:.4f}" for value in known]
-        mean = report_text.NOTHING if None in known else f"{np.mean([value for value in known if value is not None]):.4f}"
-        return tuple(
-            map(ResultCell, ("", f"{figure.name} (published)", *cells, mean, report_text.NOTHING, report_text.NOTHING))
-        )
-
-    def _tested(self, measure: Measure) -> list[MeanComparison]:
-        return [comparison for comparison in self.comparisons if comparison.measure == measure and comparison.significant]
-
-    def _tests(self) -> ResultTable:
-        rows = []
-        for comparison in self.comparisons:
-            interval = report_text.NOTHING if math.isnan(comparison.low) else f"{comparison.low:+.4f} to {comparison.high:+.4f}"
-            p = ResultCell(report_text.p_text(comparison.corrected), best=comparison.significant)
-            names = (
-                str(comparison.measure),
-                comparison.system,
-                comparison.against,
-                f"{comparison.difference:+.4f}",
-                interval,
-                report_text.p_text(comparison.p),
+            interval = NOTHING if math.isnan(low) else f"{low:.4f} to {high:.4f}"
+            cells = (
+                *map(ResultCell, (letters[name], report_text.marked_baseline(self._first_report, name))),
+                *(column[i] for column in columns),
+                ResultCell(f"{means[i]:.4f}", beaten_letters, is_best),
+                *map(ResultCell, (interval, f"{self.rank(name, measure):.2f}")),
             )
-            rows.append((*map(ResultCell, names), p, ResultCell(f"{comparison.better}"), ResultCell(f"{comparison.worse}")))
-        interval = f"{100 * (1 - self.testing.alpha):g}% interval"
+            rows.append(cells)
+        rows += [self._published_row(figures) for figures in self.published if figures.measure == measure]
+        header = ("", str(measure), *self.reports, "mean", report_text.interval_header(self.testing), "rank")
+        return ResultTable(header, tuple(rows), 2)
+
+    def _published_row(self, figures: Published) -> tuple[ResultCell, ...]:
+        values = [figures.values.get(name) for name in self.reports]
+        cells = [NOTHING if value is None else f"{value:.4f}" for value in values]
+        mean = NOTHING if None in values else f"{np.mean([value for value in values if value is not None]):.4f}"
+        return tuple(map(ResultCell, ("", f"{figures.name} (published)", *cells, mean, NOTHING, NOTHING)))
+
+    def _tests_table(self) -> ResultTable:
+        rows = []
+        for c in self.comparisons:
+            figures = (f"{c.difference:+.4f}", report_text.interval_text(c), report_text.p_text(c.p))
+            p = ResultCell(report_text.p_text(c.corrected), best=c.significant)
+            cells = (*map(ResultCell, (str(c.measure), c.system, c.against, *figures)), p)
+            rows.append((*cells, ResultCell(f"{c.better}"), ResultCell(f"{c.worse}")))
+        interval = report_text.interval_header(self.testing)
         header = ("measure", "system", "against", "mean difference", interval, "p", "corrected", "better in", "worse in")
         return ResultTable(header, tuple(rows), 3)
 
@@ -273,18 +268,17 @@ class SuiteReport(Tested[MeanComparison], TableReport):
         if self.comparisons:
             lines.append(f"superscripts: significantly better than the systems with these letters (p ≤ {self.testing.alpha:g})")
             lines.append(f"within a collection: {self.testing}")
-            correction = CORRECTIONS[self._correction]
-            correction = correction if self._correction == "none" else f"{correction} over each measure"
+            correction = correction_text(self._correction)
             lines.append(f"means: t-test of the stratified mean difference, {correction}; better in, worse in: collections")
-        lines += [f"{figure.name} (published): {figure.source}" for figure in self.published if figure.source]
+        lines += [f"{figures.name} (published): {figures.source}" for figures in self.published if figures.source]
         return list(dict.fromkeys(lines))
 
-    def _latex(self, number: int, table: ResultTable) -> tuple[str, list[str]]:
+    def _latex_header(self, position: int, table: ResultTable) -> tuple[str, list[str]]:
         text = report_text.latex_text
-        rest = rf"Superscripts: significantly better than these systems ($p \le {self.testing.alpha:g}$)."
-        if number < len(self.measures):
-            caption = f"{text(str(self.measures[number]))} by collection, and the mean over collections."
-            caption = f"{caption} {rest}" if self.comparisons else caption
+        if position < len(self.measures):
+            caption = f"{text(str(self.measures[position]))} by collection, and the mean over collections."
+            if self.comparisons:
+                caption += rf" Superscripts: significantly better than these systems ($p \le {self.testing.alpha:g}$)."
         else:
             caption = "Differences of the means over collections (t-test of the stratified mean difference)."
         return caption, [text(name) for name in table.header]
@@ -314,18 +308,18 @@ def _row(
 
 
 def _stratified(strata: Sequence[NDArray[np.float64]], alpha: float) -> tuple[float, float, float, float, float, float]:
-    """Return mean, interval, t, degrees of freedom and p of the mean over strata, each given by its values."""
+    """Return the mean over strata, the ends of its interval, t, degrees of freedom and p, from the values of each stratum."""
     from scipy.special import stdtr, stdtrit
 
-    values = [np.round(of, DIGITS) for of in strata]
-    mean = float(np.mean([of.mean() for of in values]))
-    if any(len(of) < 2 for of in values):
+    strata = [np.round(values, DIGITS) for values in strata]
+    mean = float(np.mean([values.mean() for values in strata]))
+    if any(len(values) < 2 for values in strata):
         return mean, math.nan, math.nan, math.nan, math.nan, math.nan
-    variances = np.array([of.var(ddof=1) / len(of) for of in values])
+    variances = np.array([values.var(ddof=1) / len(values) for values in strata])  # of the means
     total = float(variances.sum())
     if total == 0:  # no difference varies
         return mean, mean, mean, (math.copysign(math.inf, mean) if mean else 0.0), math.nan, 0.0 if mean else 1.0
-    freedom = total**2 / float((variances**2 / (np.array(list(map(len, values))) - 1)).sum())
-    error = math.sqrt(total) / len(values)
-    t, reach = mean / error, float(stdtrit(freedom, 1 - alpha / 2)) * error
-    return mean, mean - reach, mean + reach, t, freedom, float(2 * stdtr(freedom, -abs(t)))
+    freedom = total**2 / float((variances**2 / (np.array(list(map(len, strata))) - 1)).sum())
+    error = math.sqrt(total) / len(strata)
+    t, margin = mean / error, float(stdtrit(freedom, 1 - alpha / 2)) * error
+    return mean, mean - margin, mean + margin, t, freedom, float(2 * stdtr(freedom, -abs(t)))

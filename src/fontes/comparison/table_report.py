@@ -1,9 +1,7 @@
-"""Base of reports that are a table per measure with notes, in all forms of a report."""
+"""Base of reports that consist of a table per measure and notes, in all forms of a report."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from html import escape
@@ -24,13 +22,13 @@ li{margin:.2em 0}
 
 
 class TableReport(Tabular, Saveable):
-    """A report whose forms are made of its rows, tables and notes; derived classes give these three and `to_dict`."""
+    """A report whose forms are made of its rows, tables and notes; derived classes define these three and `to_dict`."""
 
     TITLE: ClassVar[str]
     LABEL: ClassVar[str]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return all figures, a row each, with NaN where one is not defined."""
+        """Return all figures in rows, with NaN where a figure is not defined."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
@@ -43,8 +41,8 @@ class TableReport(Tabular, Saveable):
     def _notes(self) -> list[str]:
         raise NotImplementedError
 
-    def _latex(self, number: int, table: ResultTable) -> tuple[str, list[str]]:
-        """Caption of a table, and the names of its columns, in LaTeX."""
+    def _latex_header(self, position: int, table: ResultTable) -> tuple[str, list[str]]:
+        """Return the caption of a table, by its position in `_tables`, and the names of its columns, in LaTeX."""
         raise NotImplementedError
 
     def to_columns(self) -> dict[str, Any]:
@@ -58,12 +56,8 @@ class TableReport(Tabular, Saveable):
 
     def to_csv(self) -> str:
         """Return CSV with one line per row."""
-        rows = [{key: "" if value is None else value for key, value in row.items()} for row in self.to_dict()["rows"]]
-        out = io.StringIO()
-        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return out.getvalue()
+        rows = self.to_dict()["rows"]
+        return report_text.csv_text(rows, list(rows[0]))
 
     def to_markdown(self) -> str:
         """Return the tables and notes in Markdown."""
@@ -78,9 +72,10 @@ class TableReport(Tabular, Saveable):
         """
         tables, label = self._tables(), label or self.LABEL
         texts = []
-        for number, table in enumerate(tables, 1):
-            caption, header = self._latex(number - 1, table)
-            texts.append(report_text.latex_table(table, caption, label if len(tables) == 1 else f"{label}-{number}", header))
+        for position, table in enumerate(tables):
+            caption, header = self._latex_header(position, table)
+            table_label = label if len(tables) == 1 else f"{label}-{position + 1}"
+            texts.append(report_text.latex_table(table, caption, table_label, header))
         return "\n".join(texts)
 
     def to_html(self) -> str:
@@ -89,8 +84,8 @@ class TableReport(Tabular, Saveable):
         return f'<!doctype html><html lang="en">{head}<h1>{escape(self.TITLE)}</h1>{self._repr_html_()}</html>\n'
 
     def _repr_html_(self) -> str:
-        shown = "".join(map(report_text.html_of, self._tables()))
-        return f"{shown}<ul>{''.join(f'<li>{escape(note)}</li>' for note in self._notes())}</ul>"
+        tables = "".join(map(report_text.html_of, self._tables()))
+        return f"{tables}<ul>{''.join(f'<li>{escape(note)}</li>' for note in self._notes())}</ul>"
 
     def __str__(self) -> str:
         return "\n".join([*map(report_text.plain_table, self._tables()), *self._notes()])

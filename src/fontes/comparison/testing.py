@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -25,7 +25,7 @@ TESTS = {
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "none": "no correction"}
 PERMUTATIONS = 100_000
 RESAMPLES = 10_000
-COLUMNS = 500  # pairs whose resamples are in memory together: 40 MB
+PAIR_BLOCK_SIZE = 500  # pairs whose resamples are in memory at the same time: 40 MB
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ class Testing:
 
     @property
     def applied_correction(self) -> str:
-        """Correction applied after the test."""
+        """The correction applied after the test; "none" for Tukey's test."""
         return "none" if self.test == "tukey" else self.correction
 
     def test_all(
@@ -90,14 +90,18 @@ class Testing:
                 return statistics.wilcoxon(differences)
             case "fisher":
                 return statistics.fisher(differences, PERMUTATIONS, self.seed)
-        results = [statistics.tukey(of_measure, pairs) for of_measure in values]
+        results = [statistics.tukey(by_system, pairs) for by_system in values]
         return np.concatenate([q for q, _ in results]), np.concatenate([p for _, p in results])
 
     def __str__(self) -> str:
         if self.test == "tukey":
             return TESTS[self.test]
-        correction = CORRECTIONS[self.correction]
-        return f"{TESTS[self.test]}, {correction if self.correction == 'none' else f'{correction} over each measure'}"
+        return f"{TESTS[self.test]}, {correction_text(self.correction)}"
+
+
+def correction_text(correction: str) -> str:
+    """Return a correction as printed."""
+    return CORRECTIONS[correction] + (" over each measure" if correction != "none" else "")
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class MeanDifference:
     Args:
         measure: The measure.
         system: The name of the system.
-        against: The name of the other.
+        against: The name of the other system.
         difference: System minus other.
         low: The lower end of the interval.
         high: The upper end.
@@ -122,6 +126,17 @@ class MeanDifference:
 
 
 D = TypeVar("D", bound=MeanDifference, covariant=True)
+
+
+def beaten_by(system: str, significant: Iterable[MeanDifference]) -> set[str]:
+    """Return the systems that a system is better than, from the significant tests of one measure."""
+    beaten = set()
+    for test in significant:
+        if test.system == system and test.difference > 0:
+            beaten.add(test.against)
+        elif test.against == system and test.difference < 0:
+            beaten.add(test.system)
+    return beaten
 
 
 class Tested(Generic[D]):
@@ -182,15 +197,15 @@ class Comparison(MeanDifference):
 
 @dataclass(frozen=True, eq=False)
 class PairedValues:
-    """Values of all systems by all measures, and their means in bootstrap samples of the topics or values by machine labels.
+    """Values of all systems by all measures, with their means in bootstrap samples or with values by machine labels.
 
     Args:
         measures: The measures.
         names: The names of the systems.
         values: float64, (topics, measures x systems), the systems of a measure side by side.
         resampled: The means of the columns, a row for each sample; empty with machine labels.
-        machine: Values by machine labels, as `values`, of these topics and more; None without them.
-        rows: The row of `machine` of each row of `values`.
+        machine: Values by machine labels of these topics and more, with the columns of `values`; None without them.
+        rows: For each row of `values`, the row of its topic in `machine`.
     """
 
     measures: tuple[Measure, ...]
@@ -205,10 +220,10 @@ class PairedValues:
         """Return the values of each measure, with samples drawn by `seed` or with machine labels."""
         evaluations = list(systems.values())
         columns = _columns(evaluations, measures)
-        of_machine = [each.machine for each in evaluations if each.machine is not None]
-        if of_machine:
-            rows = of_machine[0].rows_of(evaluations[0].topic_ids)
-            return cls(tuple(measures), list(systems), columns, columns[:0], _columns(of_machine, measures), rows)
+        by_machine = [evaluation.machine for evaluation in evaluations if evaluation.machine is not None]
+        if by_machine:
+            rows = by_machine[0].rows_of(evaluations[0].topic_ids)
+            return cls(tuple(measures), list(systems), columns, columns[:0], _columns(by_machine, measures), rows)
         return cls(tuple(measures), list(systems), columns, statistics.resampled(columns, RESAMPLES, seed))
 
     def intervals(self, alpha: float) -> dict[Measure, dict[str, tuple[float, float]]]:
@@ -224,12 +239,12 @@ class PairedValues:
         """Return the tests of these pairs of systems (positions in `names`) for each measure."""
         if not pairs:
             return ()
-        ours, theirs = self._sides(pairs)
-        differences = np.round(self.values[:, ours] - self.values[:, theirs], statistics.DIGITS)
+        first, second = self._sides(pairs)
+        differences = np.round(self.values[:, first] - self.values[:, second], statistics.DIGITS)
         mean = differences.mean(axis=0)
         if (powered := self.differences(pairs)) is None:
             statistic, p = testing.test_all(np.split(self.values, len(self.measures), axis=1), pairs, differences)
-            low, high = self._intervals_of_differences(differences, ours, theirs, testing.alpha)
+            low, high = self._intervals_of_differences(differences, first, second, testing.alpha)
         else:
             mean, (statistic, p), (low, high) = powered.mean, powered.test(), powered.interval(testing.alpha)
         families = np.split(p, len(self.measures))
@@ -242,7 +257,7 @@ class PairedValues:
             "p": p,
             "corrected": corrected,
             "d_z": statistics.d_z(differences),
-            "hedges_g": statistics.hedges_g(self.values[:, ours], self.values[:, theirs]),
+            "hedges_g": statistics.hedges_g(self.values[:, first], self.values[:, second]),
             "wins": (differences > 0).sum(axis=0),
             "ties": (differences == 0).sum(axis=0),
             "losses": (differences < 0).sum(axis=0),
@@ -256,26 +271,28 @@ class PairedValues:
         """Return the mean differences of these pairs for each measure, one after the other; None without machine labels."""
         if self.machine is None or self.rows is None:
             return None
-        ours, theirs = self._sides(pairs)
-        human, machine = (np.round(of[:, ours] - of[:, theirs], statistics.DIGITS) for of in (self.values, self.machine))
+        first, second = self._sides(pairs)
+        human, machine = (
+            np.round(values[:, first] - values[:, second], statistics.DIGITS) for values in (self.values, self.machine)
+        )
         return PredictionPowered.of(human, machine, self.rows)
 
     def _sides(self, pairs: list[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Columns of the first and of the second system of each pair, measure by measure."""
+        """Return the columns of the first and of the second system of each pair, measure by measure."""
         starts = np.arange(len(self.measures))[:, None] * len(self.names)
         first, second = np.array(pairs).T
         return (starts + first).ravel(), (starts + second).ravel()
 
-    def _intervals_of_differences(self, differences: Any, ours: Any, theirs: Any, alpha: float) -> tuple[Any, Any]:
-        """Intervals, computed in blocks of columns to bound memory."""
-        parts = []
-        for start in range(0, len(ours), COLUMNS):
-            part = slice(start, start + COLUMNS)
-            means = self.resampled[:, ours[part]] - self.resampled[:, theirs[part]]
-            parts.append(statistics.interval(differences[:, part], means, 1 - alpha))
-        low, high = (np.concatenate(side) for side in zip(*parts, strict=True))
+    def _intervals_of_differences(self, differences: Any, first: Any, second: Any, alpha: float) -> tuple[Any, Any]:
+        """Return the ends of the intervals, computed in blocks of columns to bound memory."""
+        intervals = []
+        for start in range(0, len(first), PAIR_BLOCK_SIZE):
+            block = slice(start, start + PAIR_BLOCK_SIZE)
+            means = self.resampled[:, first[block]] - self.resampled[:, second[block]]
+            intervals.append(statistics.interval(differences[:, block], means, 1 - alpha))
+        low, high = (np.concatenate(ends) for ends in zip(*intervals, strict=True))
         return low, high
 
 
 def _columns(evaluations: Sequence[Evaluation], measures: Sequence[Measure]) -> Floats:
-    return np.stack([each.array(measure) for measure in measures for each in evaluations], axis=1)
+    return np.stack([evaluation.array(measure) for measure in measures for evaluation in evaluations], axis=1)

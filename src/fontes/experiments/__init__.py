@@ -1,4 +1,4 @@
-"""Comparison of systems, the cache of their runs, and the runner of experiments."""
+"""Comparison of systems, a cache of their runs, and a runner of experiments."""
 
 from .collection import Collection
 from .experiment import Experiment

@@ -1,4 +1,4 @@
-"""Documents of an experiment and the indexes made of them."""
+"""Documents of an experiment, and the indexes built from them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from ..passages import Passages
     from ..text import Analyzer
 
-AT_ONCE = 1000  # documents read from an index at a time
-INDEXING = "indexing"
-READ_AGAIN = "the documents are read several times, which standard input and pipes do not allow; write them to a file"
+BATCH_SIZE = 1000  # documents read from an index at a time
+INDEXING = "indexing"  # the task in the progress of a build
+STREAM_PROBLEM = "the documents are read several times, which standard input and pipes do not allow; write them to a file"
 
 
 class Collection:
@@ -41,7 +41,7 @@ class Collection:
         format: Format of the corpus; None detects it.
 
     Raises:
-        InputError: These are no documents.
+        InputError: The value has no documents, or can be read only once.
     """
 
     def __init__(
@@ -53,16 +53,16 @@ class Collection:
         self._format = format
         if isinstance(documents, (str, os.PathLike)):
             if os.fspath(documents) == STANDARD:
-                raise InputError(READ_AGAIN)
+                raise InputError(STREAM_PROBLEM)
             self._path = Path(documents)
             is_index = (self._path / "manifest.json").is_file()
             documents = Index.open(self._path) if is_index else read_corpus(self._path, format)
         if not isinstance(documents, (Index, Dataset, Iterable)):
             raise InputError(f"documents cannot be read from {type(documents).__name__}; give a path, an index or documents")
         if isinstance(documents, Corpus) and any(piece.is_stream for piece, _ in documents.pieces):
-            raise InputError(READ_AGAIN)
-        lasting = isinstance(documents, (Index, Dataset, Corpus))
-        self._source = documents if lasting or self._path else list(read_corpus(documents))  # type: ignore[arg-type]
+            raise InputError(STREAM_PROBLEM)
+        is_rereadable = isinstance(documents, (Index, Dataset, Corpus))
+        self._source = documents if is_rereadable or self._path else list(read_corpus(documents))  # type: ignore[arg-type]
         self.folder = Path(folder)
         self._progress = progress
 
@@ -86,9 +86,9 @@ class Collection:
             return hash_of_dataset(self._source, "corpus")
         if not self._path:
             return hash_of_docs(self._source)
-        reading, of_files = reading_of(), hash_of(self._path, "corpus")
-        as_usual = reading == replace(reading, encoding=None, errors="strict")
-        return of_files if as_usual else hash_json([of_files, reading.encoding, reading.errors])
+        reading, files_hash = reading_of(), hash_of(self._path, "corpus")
+        is_default = reading == replace(reading, encoding=None, errors="strict")
+        return files_hash if is_default else hash_json([files_hash, reading.encoding, reading.errors])
 
     def at(self, folder: Path, progress: ProgressCallback) -> Collection:
         """Return a copy with another folder and progress."""
@@ -116,28 +116,28 @@ class Collection:
         from ..text import Analyzer
 
         start = time.perf_counter()
-        chosen = Analyzer.of(analyzer)
-        more = [name for name, is_kept in (("separate", separate), ("positions", positions)) if is_kept]
-        key = hash_json([version("fontes"), self.hash, self._format, chosen.to_dict(), list(fields), vectors, *more])
+        analyzer = Analyzer.of(analyzer)
+        options = [name for name, is_on in (("separate", separate), ("positions", positions)) if is_on]
+        key = hash_json([version("fontes"), self.hash, self._format, analyzer.to_dict(), list(fields), vectors, *options])
         path = self.folder / f"{key[:16]}.index"
         if path.is_symlink():
             raise InputError(f"{path} is a link, which may lead anywhere; remove it, and the index is built in its place")
         if damaged := path.exists():
             try:
-                index = Index.open(path, analyzer=chosen)
+                index = Index.open(path, analyzer=analyzer)
             except IndexFormatError:
                 self._progress(Progress(INDEXING, 0, None, 0.0, note="the index is damaged, so it is built again"))
             else:
                 self._progress(Progress(INDEXING, len(index), len(index), 0.0, note="an existing index is used"))
                 return index
         self.folder.mkdir(parents=True, exist_ok=True)
-        settings: dict[str, Any] = {"analyzer": chosen, "fields": tuple(fields), "vectors": vectors}
+        settings: dict[str, Any] = {"analyzer": analyzer, "fields": tuple(fields), "vectors": vectors}
         settings |= {"separate": separate, "positions": positions, "overwrite": damaged, "drop_vectors": damaged}
-        index = Index.build(self.documents, path, **settings, progress=self._unfinished)
+        index = Index.build(self.documents, path, **settings, progress=self._report_unfinished)
         self._progress(Progress(INDEXING, len(index), len(index), time.perf_counter() - start))
         return index
 
-    def _unfinished(self, progress: Progress) -> None:
+    def _report_unfinished(self, progress: Progress) -> None:
         if not progress.finished:
             self._progress(progress)
 
@@ -156,5 +156,5 @@ class _IndexDocuments:
 
     def __iter__(self) -> Iterator[Doc]:
         ids = list(self._index.ids)
-        for start in range(0, len(ids), AT_ONCE):
-            yield from self._index.docs(ids[start : start + AT_ONCE])
+        for start in range(0, len(ids), BATCH_SIZE):
+            yield from self._index.docs(ids[start : start + BATCH_SIZE])

@@ -1,4 +1,4 @@
-"""`Experiment`: a comparison described in a file, run into a folder of results and checked against its lock."""
+"""`Experiment`: a comparison that a TOML file describes, run into a folder of results and checked against its lock."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from ..index import Index
 
 
-MODELS = ("name_or_path", "model")  # parameters with the folder or name of a model
-LOCAL = "local:"  # before the folder of a language model
-ANY_RUN = Run.of({"1": {"1": 1.0}})  # placeholder run for checking expressions
-PARTS = 100  # greatest number of parts of a dotted key; parsing time is quadratic
+MODEL_PARAMETERS = ("name_or_path", "model")  # with the folder or name of a model
+LOCAL = "local:"  # prefix of the folder of a language model
+PLACEHOLDER_RUN = Run.of({"1": {"1": 1.0}})  # for checking expressions
+MAX_KEY_PARTS = 100  # of a dotted key; parsing time is quadratic
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
-KINDS = {
+EXPECTED = {  # what a value must be, by pydantic's type of the error
     "string_type": "a string",
     "string_too_short": "a string",
     "list_type": "a list of strings",
@@ -70,7 +70,7 @@ Text = Field(default=None, min_length=1)
 
 
 class CollectionTable(TomlTable):
-    """Documents, topics and judgments: paths, or collections by name: irds:NAME, sample:NAME."""
+    """Documents, topics and judgments: paths, or names of collections (irds:NAME, sample:NAME)."""
 
     dataset: str | None = Text
     split: str | None = Text
@@ -84,7 +84,7 @@ class CollectionTable(TomlTable):
 
 
 class IndexTable(TomlTable):
-    """Settings of the index to build, or in `path` an existing index."""
+    """Settings of the index to build, or the `path` of an existing index."""
 
     path: str | None = Text
     folder: str | None = Text
@@ -96,7 +96,7 @@ class IndexTable(TomlTable):
 
 
 class RunTable(TomlTable):
-    """A system that is an existing run."""
+    """A system that is the file of a run."""
 
     run: str = Field(min_length=1)
 
@@ -126,13 +126,18 @@ class FileTable(TomlTable):
 
 @dataclass(frozen=True)
 class Sources:
-    """Paths of the data, or collections by name: irds:NAME, sample:NAME."""
+    """Paths of documents, topics and judgments, or names of collections (irds:NAME, sample:NAME)."""
 
     corpus: Path | str | None
     topics: Path | str | None
     qrels: Path | str
     format: str | None = None
     machine: Path | str | None = None
+
+
+def beside(file: Path, name: str) -> Path:
+    """Return the path of a name in a file: relative to the folder of the file, with `~` expanded."""
+    return file.parent / Path(name).expanduser()
 
 
 def problem_in(path: Path, table: str, problem: str) -> InputError:
@@ -145,8 +150,8 @@ class ExperimentFile:
 
     Args:
         path: The file.
-        tables: Its tables, where they are not what the file holds.
-        collection: The name of the table of the collection, for messages.
+        tables: The tables to use in place of those of the file.
+        collection: Name of the table of the collection in messages.
 
     Raises:
         InputError: The file is invalid; the message names file, table and key.
@@ -162,46 +167,45 @@ class ExperimentFile:
             raise wrong_value(self.path, self.raw, error) from None
         systems = self._systems()
         self.sources = self._sources(self._table.collection)
-        with self._problems_of("collection"):
+        with self._errors_in("collection"):
             self.reading = ReadingOptions(self._table.collection.encoding, self._table.collection.errors)
-        self.index = self._checked_index()
-        self.output = self._place(self._table.output) or self.path.with_name(f"{self.path.stem}.results")
+        self.index = self._index_table()
+        self.output = self._path(self._table.output) or self.path.with_name(f"{self.path.stem}.results")
         self.expressions = {name: system for name, system in systems.items() if isinstance(system, str)}
-        self.runs = {
-            name: self.path.parent / Path(system.run).expanduser()
-            for name, system in systems.items()
-            if isinstance(system, RunTable)
-        }
-        with self._problems_of("report", "measures: "):
+        self.runs = {name: beside(self.path, system.run) for name, system in systems.items() if isinstance(system, RunTable)}
+        with self._errors_in("report", "measures: "):
             self.measures = tuple(map(parse, self._table.report.measures))
         self.forms = tuple(self._table.report.forms)
         self.baseline = self._table.report.baseline
         self.measurements = self._table.measurements
         self.testing = self._testing()
 
-    def _error(self, table: str, problem: str) -> InputError:
+    def error_in(self, table: str, problem: str) -> InputError:
+        """Return the error for a problem in a table; "" is the top of the file."""
         return problem_in(self.path, self._collection if table == "collection" else table, problem)
 
     @contextlib.contextmanager
-    def _problems_of(self, table: str, key: str = "") -> Iterator[None]:
+    def _errors_in(self, table: str, key: str = "") -> Iterator[None]:
+        """Add the file and the table to a Fontes error raised in the block."""
         try:
             yield
         except FontesError as error:
-            raise self._error(table, f"{key}{error}") from None
+            raise self.error_in(table, f"{key}{error}") from None
 
-    def _place(self, name: str | None) -> Path | None:
-        return None if name is None else self.path.parent / Path(name).expanduser()
+    def _path(self, name: str | None) -> Path | None:
+        return None if name is None else beside(self.path, name)
 
-    def _source(self, name: str | None) -> Path | str | None:
-        return name if name is not None and name.startswith(tuple(PREFIXES)) else self._place(name)
+    def _path_or_name(self, name: str | None) -> Path | str | None:
+        """Return the path of a file or folder, or the name of a collection."""
+        return name if name is not None and name.startswith(tuple(PREFIXES)) else self._path(name)
 
     def _systems(self) -> dict[str, str | RunTable]:
         if not self._table.systems:
-            raise self._error("", 'there is no system; NAME = "bm25()" in the table [systems] is one')
+            raise self.error_in("", 'there is no system; NAME = "bm25()" in the table [systems] is one')
         for name in self._table.systems:
             if not NAME.fullmatch(name):
                 problem = f"the name '{name}' must be of letters, digits, '_', '.', '+' and '-': a file is called by it"
-                raise self._error("systems", problem)
+                raise self.error_in("systems", problem)
         return self._table.systems
 
     def _sources(self, table: CollectionTable) -> Sources:
@@ -210,59 +214,60 @@ class ExperimentFile:
             for key in (*names, "format"):
                 if getattr(table, key) is not None:
                     problem = f"'{key}' is part of the dataset; leave it out, or name all files instead of a dataset"
-                    raise self._error("collection", problem)
+                    raise self.error_in("collection", problem)
             names = dict.fromkeys(names, table.dataset)
-            folder = self._source(table.dataset)
+            folder = self._path_or_name(table.dataset)
             if isinstance(folder, Path) and not qrels_files(folder):
-                raise self._error("collection", f"{folder} is no folder in BEIR's form: it has no qrels/*.tsv")
+                raise self.error_in("collection", f"{folder} is no folder in BEIR's form: it has no qrels/*.tsv")
         elif table.split is not None and not any(self._has_splits(names[part]) for part in ("topics", "qrels")):
             problem = "'split' belongs to a folder in BEIR's form or a collection by name, not to a file"
-            raise self._error("collection", problem)
-        qrels = self._piece("qrels", names["qrels"], table.split)
+            raise self.error_in("collection", problem)
+        qrels = self._source("qrels", names["qrels"], table.split)
         if qrels is None:
-            raise self._error("collection", "there is no key 'qrels' and no key 'dataset': name the judgments")
-        corpus, topics = (self._piece(part, names[part], table.split) for part in ("corpus", "topics"))
-        return Sources(corpus, topics, qrels, table.format, self._piece("machine", table.machine, table.split))
+            raise self.error_in("collection", "there is no key 'qrels' and no key 'dataset': name the judgments")
+        corpus, topics = (self._source(part, names[part], table.split) for part in ("corpus", "topics"))
+        return Sources(corpus, topics, qrels, table.format, self._source("machine", table.machine, table.split))
 
     def _has_splits(self, name: str | None) -> bool:
-        source = self._source(name)
+        source = self._path_or_name(name)
         return isinstance(source, str) or (source is not None and source.is_dir())
 
-    def _piece(self, part: str, name: str | None, split: str | None) -> Path | str | None:
-        source = self._source(name)
+    def _source(self, part: str, name: str | None, split: str | None) -> Path | str | None:
+        """Return the file of a part ("corpus", "topics", …) of the collection, or a name with its split."""
+        source = self._path_or_name(name)
         if isinstance(source, str):
             return source if part == "corpus" or split is None else f"{source}/{split}"
         if source is None or not source.is_dir() or not is_beir(source):
             return source
-        with self._problems_of("collection"):
+        with self._errors_in("collection"):
             if part == "corpus":
                 return present(source, CORPUS)
             files = qrels_files(source)
             return beir_file(source, QUERIES) if part == "topics" else files[split_of(source, files, split)]
 
-    def _checked_index(self) -> IndexTable:
+    def _index_table(self) -> IndexTable:
         values = self.raw.get("index", {})
         if "path" not in values:
             return self._table.index
         for key in IndexTable.model_fields.keys() - {"path"}:
             if key in values:
                 problem = f"'path' is an existing index, so '{key}' has no effect; leave one of them out"
-                raise self._error("index", problem)
+                raise self.error_in("index", problem)
         if self.sources.corpus is not None and self._table.collection.dataset is None:
-            raise self._error("index", "'path' is an existing index; leave it out, or 'corpus'")
+            raise self.error_in("index", "'path' is an existing index; leave it out, or 'corpus'")
         return self._table.index
 
     def _testing(self) -> Testing:
-        report, known_forms = self._table.report, [suffix[1:] for suffix in SUFFIXES]
+        report, forms = self._table.report, [suffix[1:] for suffix in SUFFIXES]
         for form in report.forms:
-            if form not in known_forms:
-                raise self._error("report", f"forms: there is no form '{form}'; {nearest(form, known_forms)}")
-        for key, known in (("test", TESTS), ("correction", CORRECTIONS), ("baseline", self._table.systems)):
+            if form not in forms:
+                raise self.error_in("report", f"forms: there is no form '{form}'; {nearest(form, forms)}")
+        for key, names in (("test", TESTS), ("correction", CORRECTIONS), ("baseline", self._table.systems)):
             name = getattr(report, key)
-            if name is not None and name not in known:
-                raise self._error("report", f"{key}: there is no '{name}'; {nearest(name, known)}")
+            if name is not None and name not in names:
+                raise self.error_in("report", f"{key}: there is no '{name}'; {nearest(name, names)}")
         values = {key: getattr(report, key) for key in ("test", "correction", "alpha", "seed")}
-        with self._problems_of("report"):
+        with self._errors_in("report"):
             return Testing(**{key: value for key, value in values.items() if value is not None})
 
 
@@ -270,46 +275,52 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Return the values of a TOML file; InputError names the file."""
     with reading(path) as source:
         text = source.text()
-    if any(part.count(".") > PARTS for line in text.splitlines() for part in line.split("=")):
-        raise InputError(f"{path}: not TOML that is read here: a key of more than {PARTS} parts")
+    if any(part.count(".") > MAX_KEY_PARTS for line in text.splitlines() for part in line.split("=")):
+        raise InputError(f"{path}: not TOML that is read here: a key of more than {MAX_KEY_PARTS} parts")
     try:
         raw = tomllib.loads(text)
         json.dumps(raw, default=str)  # fails for values that a message could not show
         return raw
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
-    except ValueError:  # Python's own limit
+    except ValueError:  # beyond Python's limit of digits
         raise InputError(f"{path}: not TOML: a number of thousands of digits") from None
     except RecursionError:
         raise InputError(f"{path}: not TOML: nested too deeply") from None
 
 
-def wrong_value(path: Path, raw: Mapping[str, Any], error: ValidationError, whole: type[TomlTable] | None = None) -> InputError:
-    """Return the error for the first problem of a file, with table and key; `whole` is the class of its content."""
-    whole = whole or FileTable
-    first = next((one for one in error.errors() if one["type"] == "extra_forbidden"), error.errors()[0])
+def wrong_value(path: Path, raw: Mapping[str, Any], error: ValidationError, model: type[TomlTable] = FileTable) -> InputError:
+    """Return the error for the first problem of a file, with table and key.
+
+    Args:
+        path: The file.
+        raw: Its values.
+        error: All problems; unknown keys come first.
+        model: The class that validates the whole file.
+    """
+    first = next((problem for problem in error.errors() if problem["type"] == "extra_forbidden"), error.errors()[0])
     *tables, key = [part for part in first["loc"] if isinstance(part, str) and part not in ("str", "RunTable")]
     if tables[:1] == ["systems"]:
         name = [*tables, key][1]
         kinds = 'an expression, "bm25()", or a run, { run = "FILE" }'
         return problem_in(path, "systems", f"{name}: a system is {kinds}, not {raw['systems'][name]!r}")
     table = ".".join(tables)
-    where = f"{path}{f', [{table}]' if table else ''}"
+    location = f"{path}{f', [{table}]' if table else ''}"
     if first["type"] == "extra_forbidden":
-        owner = whole.model_fields[tables[0]].annotation if tables else whole
+        owner = model.model_fields[tables[0]].annotation if tables else model
         owner = get_args(owner)[-1] if get_args(owner) else owner  # of a table of tables
-        known = list(getattr(owner, "model_fields", {}))
+        keys = list(getattr(owner, "model_fields", {}))
         noun = "key" if tables else "table or key"
-        return InputError(f"{where}: there is no {noun} '{key}'; {nearest(key, known)}")
+        return InputError(f"{location}: there is no {noun} '{key}'; {nearest(key, keys)}")
     value: Any = raw
     for name in (*tables, key):
         value = value.get(name) if isinstance(value, Mapping) else value
     if first["type"] == "missing":
-        return InputError(f"{where}: there is no key '{key}', which is needed")
-    kind = KINDS.get(first["type"])
-    if kind is None:
-        return InputError(f"{where}: '{key}': {first['msg']}")
-    return InputError(f"{where}: '{key}' must be {kind}{f', [{key}]' if kind == 'a table' else ''}, not {value!r}")
+        return InputError(f"{location}: there is no key '{key}', which is needed")
+    expected = EXPECTED.get(first["type"])
+    if expected is None:
+        return InputError(f"{location}: '{key}': {first['msg']}")
+    return InputError(f"{location}: '{key}' must be {expected}{f', [{key}]' if expected == 'a table' else ''}, not {value!r}")
 
 
 class Expressions:
@@ -322,7 +333,7 @@ class Expressions:
     def __init__(self, file: ExperimentFile) -> None:
         self._file = file
         self._names = list(file.raw["systems"])
-        systems: dict[str, Any] = dict.fromkeys(file.runs, ANY_RUN)
+        systems: dict[str, Any] = dict.fromkeys(file.runs, PLACEHOLDER_RUN)
         problems = Problems()
         for name in file.expressions:
             with problems.collected():
@@ -335,48 +346,49 @@ class Expressions:
 
     def made(self, index: Index | None) -> dict[str, Stage[Topics, Run] | Run | Path]:
         """Return all systems in file order: stages over the index, runs, and paths of runs."""
-        fused = any(set(_names_in(text)) & set(self._file.runs) for text in self._file.expressions.values())
-        runs = {name: Run.of(path) for name, path in self._file.runs.items()} if fused else self._file.runs
+        uses_runs = any(set(_names_in(text)) & set(self._file.runs) for text in self._file.expressions.values())
+        runs = {name: Run.of(path) for name, path in self._file.runs.items()} if uses_runs else self._file.runs
         systems: dict[str, Any] = dict(runs)
         for name in self._file.expressions:
             self._resolve(name, index, systems, ())
         return {name: self._file.runs.get(name, systems[name]) for name in self._names}
 
-    def _resolve(self, name: str, index: Any, systems: dict[str, Any], within: tuple[str, ...]) -> None:
-        if name in within:
-            raise self._error(name, f"the system is part of itself: {' > '.join([*within[within.index(name) :], name])}")
+    def _resolve(self, name: str, index: Any, systems: dict[str, Any], parents: tuple[str, ...]) -> None:
+        """Add a system to `systems`, after the systems that its expression names; `parents` are those that name it."""
+        if name in parents:
+            raise self._error(name, f"the system is part of itself: {' > '.join([*parents[parents.index(name) :], name])}")
         if name in systems:
             return
         text = self._file.expressions[name]
         for other in _names_in(text):
             if other in self._file.expressions:
-                self._resolve(other, index, systems, (*within, name))
+                self._resolve(other, index, systems, (*parents, name))
         try:
             system = part(text, index, systems=systems, folder=self._file.path.parent)
             if not isinstance(system, (Stage, Run)):
                 raise ParameterError(f"'{text}' is no stage and no run")
             if isinstance(system, Stage) and (system.takes is not Topics or system.gives is not Run):
-                goes = f"{system.takes.__name__} to {system.gives.__name__}"
-                raise PipelineError(f"it goes from {goes}; a system goes from topics to a run")
+                types = f"{system.takes.__name__} to {system.gives.__name__}"
+                raise PipelineError(f"it goes from {types}; a system goes from topics to a run")
         except FontesError as error:
             raise self._error(name, str(error)) from None
-        systems[name] = system.map(self._located) if isinstance(system, Stage) else system
+        systems[name] = system.map(self._with_local_model) if isinstance(system, Stage) else system
 
-    def _located(self, one: Part) -> Part:
-        """Resolve the path of a model in a folder beside the file."""
-        for name in MODELS:
-            if isinstance(model := one.params().get(name), str):
-                kind = LOCAL if model.startswith(LOCAL) else ""
-                folder = self._file.path.parent / Path(model.removeprefix(kind)).expanduser()
-                return one.with_(**{name: f"{kind}{folder}"}) if folder.is_dir() else one
-        return one
+    def _with_local_model(self, inner: Part) -> Part:
+        """Resolve the path of a model that is a folder beside the file."""
+        for name in MODEL_PARAMETERS:
+            if isinstance(model := inner.params().get(name), str):
+                prefix = LOCAL if model.startswith(LOCAL) else ""
+                folder = beside(self._file.path, model.removeprefix(prefix))
+                return inner.with_(**{name: f"{prefix}{folder}"}) if folder.is_dir() else inner
+        return inner
 
     def _error(self, name: str, problem: str) -> FontesError:
         return problem_in(self._file.path, "systems", f"{name}: {problem}")
 
 
 def _names_in(text: str) -> list[str]:
-    """Names in an expression that are not called; empty if it does not parse."""
+    """Return the names in an expression that are not called; none if it does not parse."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -385,7 +397,7 @@ def _names_in(text: str) -> list[str]:
     return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called]
 
 
-RUN = "run of "  # and a system's name: the use of a file that is a run
+RUN_OF = "run of "  # followed by the name of a system: the use of the file of a run
 
 
 class Experiment:
@@ -404,15 +416,15 @@ class Experiment:
 
     def __init__(self, path: str | Path | ExperimentFile, output: str | Path | None = None) -> None:
         self._file = path if isinstance(path, ExperimentFile) else ExperimentFile(path)
-        self._systems = Expressions(self._file)
+        self._expressions = Expressions(self._file)
         self.output = self._file.output if output is None else Path(output)
         sources, problem = self._file.sources, ""
-        if self._systems.searching and sources.topics is None:
+        if self._expressions.searching and sources.topics is None:
             problem = "there is no key 'topics', and some systems search"
-        elif self._systems.searching and sources.corpus is None and self._file.index.path is None:
+        elif self._expressions.searching and sources.corpus is None and self._file.index.path is None:
             problem = "there is no key 'corpus' (or no corpus.jsonl), and [index] has no 'path': there is nothing to search"
         if problem:
-            raise self._file._error("collection", problem)
+            raise self._file.error_in("collection", problem)
 
     def run(self, progress: ProgressCallback = silent, ray: bool | str | None = None) -> Report:
         """Run, measure and compare all systems, and write the results to `output`, the lock last.
@@ -436,7 +448,7 @@ class Experiment:
         """Check inputs, models and libraries as `run` does, without running anything.
 
         Args:
-            needs: Parts that other experiments checked already, which is added to.
+            needs: Results for the parts that other experiments have checked; those of this one are added.
 
         Raises:
             FontesError: As `run`.
@@ -447,7 +459,7 @@ class Experiment:
     def check(self, progress: ProgressCallback = silent) -> Check:
         """Run the experiment again in a temporary folder, index included, and compare it with the lock in `output`.
 
-        Language models are not asked: their kept answers are replayed.
+        Language models are not called: their kept answers are replayed.
 
         Raises:
             InputError: There is no lock, or `run` raises it.
@@ -462,32 +474,32 @@ class Experiment:
             return Check.of(locked, run(plan, Path(folder), progress).lock)
 
     def _plan(self, problems: Problems) -> Plan:
-        """Plan of a run. Raises all problems at once, including those already known."""
+        """Return the plan of a run; all problems, including those collected before, are raised at once."""
         file, sources, title = self._file, self._file.sources, str(self._file.path)
-        for system in self._systems.stages.values():
+        for system in self._expressions.stages.values():
             problems.look_at(system)
         with problems.collected():
             if file.measurements:
                 tracker()
-        data = self._data(problems)
+        data = self._data_facts(problems)
         documents, topics, qrels, machine = None, None, None, None
         with problems.collected():
             if "qrels" in data:
-                qrels = _judgments(sources.qrels)
+                qrels = _qrels(sources.qrels)
             if qrels is not None and sources.machine is not None and "machine" in data:
-                machine = both_labels(qrels, _judgments(sources.machine), file.measures, file.testing).machine
-            topics = _judged(sources, machine or qrels) if qrels is not None and "topics" in data else None
+                machine = both_labels(qrels, _qrels(sources.machine), file.measures, file.testing).machine
+            topics = _judged_topics(sources, machine or qrels) if qrels is not None and "topics" in data else None
         with problems.collected():
-            if self._systems.searching and "corpus" in data:
-                corpus = _collection(sources.corpus) if isinstance(sources.corpus, str) else sources.corpus
+            if self._expressions.searching and "corpus" in data:
+                corpus = _dataset(sources.corpus) if isinstance(sources.corpus, str) else sources.corpus
                 documents = Collection(corpus, self.output, format=sources.format)
-        runs_here = all(f"{RUN}{name}" in data for name in file.runs)
-        problems.look_at_systems(title, self._made if runs_here else self._searching)
+        has_runs = all(f"{RUN_OF}{name}" in data for name in file.runs)
+        problems.look_at_systems(title, self._make_systems if has_runs else self._make_stages)
         problems.raise_all(title)
         assert qrels is not None
         return Plan(
             title=title,
-            systems=self._made,
+            systems=self._make_systems,
             documents=documents,
             topics=topics,
             qrels=qrels,
@@ -495,39 +507,39 @@ class Experiment:
             baseline=file.baseline,
             machine=machine,
             testing=file.testing,
-            settings=_of_numbers(file.raw),
+            settings=_settings_of(file.raw),
             data=data,
-            indexes=None if file.index.folder is None else file.path.parent / Path(file.index.folder).expanduser(),
+            indexes=None if file.index.folder is None else beside(file.path, file.index.folder),
             forms=file.forms,
             measurements=file.measurements,
         )
 
-    def _made(self, collection: Collection) -> Mapping[str, System]:
-        return self._systems.made(self._index(collection))
+    def _make_systems(self, collection: Collection) -> Mapping[str, System]:
+        return self._expressions.made(self._index(collection))
 
-    def _searching(self, collection: Collection) -> Mapping[str, System]:
+    def _make_stages(self, collection: Collection) -> Mapping[str, System]:
         self._index(collection)
-        return self._systems.stages
+        return self._expressions.stages
 
     def _index(self, collection: Collection) -> Index | None:
         from ..index import Index
 
-        if not self._systems.searching:
+        if not self._expressions.searching:
             return None
         table = self._file.index
         if table.path is not None:
-            return Index.open(self._file.path.parent / Path(table.path).expanduser())
+            return Index.open(beside(self._file.path, table.path))
         return collection.index(table.analyzer, table.fields, table.vectors, table.separate, table.positions)
 
-    def _data(self, problems: Problems) -> dict[str, dict[str, str]]:
-        """SHA-256 of each readable file by its use; of a named collection, that of its contents."""
+    def _data_facts(self, problems: Problems) -> dict[str, dict[str, str]]:
+        """Return the SHA-256 of each readable file by its use; for a named collection, the SHA-256 of its contents."""
         sources = self._file.sources
         used: dict[str, Path | str | None] = {
             "corpus": None if self._file.index.path else sources.corpus,
             "topics": sources.topics,
             "qrels": sources.qrels,
             "machine": sources.machine,
-            **{f"{RUN}{name}": path for name, path in self._file.runs.items()},
+            **{f"{RUN_OF}{name}": path for name, path in self._file.runs.items()},
         }
         facts = {}
         for use, source in used.items():
@@ -538,29 +550,29 @@ class Experiment:
 
     def _facts(self, source: Path | str, use: str) -> dict[str, str]:
         if isinstance(source, str):
-            return {"file": source, "sha256": hash_of_dataset(_collection(source), use)}
-        # A path as seen from the experiment's file, so that a lock says nothing of the machine.
+            return {"file": source, "sha256": hash_of_dataset(_dataset(source), use)}
+        # A path relative to the experiment's file, so that the lock does not depend on the machine.
         return {"file": os.path.relpath(source, self._file.path.parent), "sha256": hash_of(source, use)}
 
 
-def _collection(name: str) -> Dataset:
-    collection = named(name)
-    assert collection is not None
-    return collection
+def _dataset(name: str) -> Dataset:
+    dataset = named(name)
+    assert dataset is not None
+    return dataset
 
 
-def _judgments(source: Path | str) -> Qrels:
-    return _collection(source).qrels() if isinstance(source, str) else Qrels.of(source)
+def _qrels(source: Path | str) -> Qrels:
+    return _dataset(source).qrels() if isinstance(source, str) else Qrels.of(source)
 
 
-def _judged(sources: Sources, qrels: Qrels) -> Topics:
+def _judged_topics(sources: Sources, qrels: Qrels) -> Topics:
     source = sources.topics
-    topics = _collection(source).topics() if isinstance(source, str) else Topics.read(source)
+    topics = _dataset(source).topics() if isinstance(source, str) else Topics.read(source)
     return topics.judged(qrels)
 
 
-def _of_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The file without keys that affect no number: folders, report formats and measurements."""
+def _settings_of(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the file without the keys that affect no number: folders, report formats and measurements."""
     ignored = {"index": "folder", "report": "forms"}
     tables = {table: values for table, values in raw.items() if table not in ("output", "measurements")}
     shorter = {table: {k: v for k, v in values.items() if k != ignored.get(table)} for table, values in tables.items()}

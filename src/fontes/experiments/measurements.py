@@ -38,10 +38,10 @@ def tracker() -> Any:
 
 @contextmanager
 def measuring(is_on: bool) -> Iterator[dict[str, Any]]:
-    """Measure the block if `is_on`; yields the measurements, which are there at its end.
+    """Measure the block if `is_on`; yields the measurements, which are filled in at its end.
 
-    Keys are tirex-tracker's names in lower case; a value is a number, or the max, min and avg of a series. What the machine
-    does not measure is left out.
+    Keys are tirex-tracker's names in lower case; a value is a number, or the max, min and avg of a series. Measurements that
+    the machine does not offer are left out.
 
     Raises:
         MissingExtraError: It is on, and tirex-tracker is not installed.

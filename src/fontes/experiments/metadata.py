@@ -1,4 +1,4 @@
-"""Metadata of a run as ir_metadata describes them: platform, implementation, resources, method and data."""
+"""Metadata of a run in the form of ir_metadata: platform, implementation, resources, method and data."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .provenance import machine, versions
 
 
 def metadata_of(run: Run, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what is known of a run, for `write_run(run, path, metadata=…)`.
+    """Return the metadata of a run, for `write_run(run, path, metadata=…)`.
 
     Args:
         run: A run of a stage, on this machine, in this process.
-        more: What only its author knows, such as `{"actor": {"name": …}, "research goal": …}`; it goes before what is known.
+        more: Metadata that only its author knows, such as `{"actor": {"name": …}, "research goal": …}`; they take precedence.
 
     Raises:
         ParameterError: `more` is no mapping.
@@ -29,7 +29,7 @@ def metadata_of(run: Run, more: Mapping[str, Any] | None = None) -> dict[str, An
     hardware = {"cpu": cpu, "ram": f"{facts['memory_gb']} GB"}
     if "accelerator" in facts:
         hardware["gpu"] = facts["accelerator"]
-    known: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "platform": {
             "hardware": hardware,
             "operating system": {"kernel": platform.release(), "distribution": _distribution()},
@@ -41,24 +41,25 @@ def metadata_of(run: Run, more: Mapping[str, Any] | None = None) -> dict[str, An
         "implementation": {"executable": {"cmd": shlex.join(sys.argv)}, "source": {"lang": [f"python {python}"]}},
     }
     if "seconds" in run.provenance:
-        known["resources"] = {"runtime": {"wallclock": f"{run.provenance['seconds']:.3f} s"}}
+        metadata["resources"] = {"runtime": {"wallclock": f"{run.provenance['seconds']:.3f} s"}}
     if "system" in run.provenance:
-        known["method"] = {"retrieval": [{"name": "fontes", "method": run.provenance["system"]}]}
+        metadata["method"] = {"retrieval": [{"name": "fontes", "method": run.provenance["system"]}]}
     if run.provenance.get("indexes"):
-        known["data"] = {"index fingerprints": dict(run.provenance["indexes"])}
+        metadata["data"] = {"index fingerprints": dict(run.provenance["indexes"])}
     if NAME in run.provenance:
-        known["language models"] = dict(run.provenance[NAME])
-    return _joined(known, more or {})
+        metadata["language models"] = dict(run.provenance[NAME])
+    return _merged(metadata, more or {})
 
 
-def _joined(known: Mapping[str, Any], more: Any) -> dict[str, Any]:
+def _merged(metadata: Mapping[str, Any], more: Any) -> dict[str, Any]:
+    """Return a copy with the values of `more`, which are merged with nested mappings and replace all other values."""
     if not isinstance(more, Mapping):
         raise ParameterError(f"metadata are a mapping, such as {{'actor': {{'name': …}}}}, not {type(more).__name__}")
-    joined = dict(known)
+    merged = dict(metadata)
     for key, value in more.items():
-        both = isinstance(value, Mapping) and isinstance(joined.get(key), Mapping)
-        joined[key] = _joined(joined[key], value) if both else value
-    return joined
+        are_mappings = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = _merged(merged[key], value) if are_mappings else value
+    return merged
 
 
 def _distribution() -> str:

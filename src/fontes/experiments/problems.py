@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 System = Stage[Topics, Run] | Run | Path
 WITHOUT_ALL = "Without all of that: "
-PLAIN = "standard"  # an analyzer without further requirements
+FALLBACK_ANALYZER = "standard"  # needs no library or model
 
 
 class _AnyName:
@@ -39,7 +39,7 @@ NOTHING = SimpleNamespace(
     leaves=(),
     schema=SimpleNamespace(types={}),
 )
-"""Placeholder index for checking expressions: it has no documents, and any field."""
+"""Placeholder index for checking expressions: it has no documents, and every field."""
 NOTHING.state = NOTHING
 
 
@@ -65,45 +65,45 @@ class Problems:
             self.add(error)
 
     def add(self, error: FontesError) -> None:
-        """Collect an error; of two where one contains the other, keep the longer."""
-        text = str(error)
-        if not any(known.startswith(text) for known in self.errors):
-            self.errors = {known: one for known, one in self.errors.items() if not text.startswith(known)}
-            self.errors[text] = error
+        """Collect an error; of two messages where one begins with the other, the longer is kept."""
+        message = str(error)
+        if not any(collected.startswith(message) for collected in self.errors):
+            self.errors = {text: earlier for text, earlier in self.errors.items() if not message.startswith(text)}
+            self.errors[message] = error
 
     def look_at(self, part: Part) -> None:
         """Collect invalid parameters and missing requirements of a part and its inner parts."""
-        for one in walk(part):
+        for inner in walk(part):
             with self.collected():
-                one.check()
+                inner.check()
             with self.collected():
-                self._look_for_needs(one)
+                self._check_needs(inner)
 
     def look_at_systems(self, title: str, systems: Callable[[Collection], Mapping[str, System]]) -> None:
-        """Collect the problems of systems made over an empty collection; `title` names them in errors."""
-        with tempfile.TemporaryDirectory(prefix="fontes-rehearsal-") as place, self.collected():
-            named = systems(Rehearsal(place, self))
-            if not named:
+        """Collect the problems of systems over an empty collection; `title` names the experiment in errors."""
+        with tempfile.TemporaryDirectory(prefix="fontes-rehearsal-") as folder, self.collected():
+            by_name = systems(Rehearsal(folder, self))
+            if not by_name:
                 raise ParameterError(f"{title} has no system")
-            for name, system in named.items():
+            for name, system in by_name.items():
                 with self.collected():
                     if not is_inside(f"{name}.run"):
                         raise ParameterError(f"{title}: '{name}' cannot be the name of a system, which is that of a file")
                     if isinstance(system, Stage):
                         system.require(Topics, Run, f"system '{name}' of {title}")
                         self.look_at(system)
-        self._rename(re.compile(rf"{re.escape(place)}[\w/.]*"), "the index")
+        self._replace(re.compile(rf"{re.escape(folder)}[\w/.]*"), "the index")
 
-    def raise_all(self, title: str, ways: Mapping[str, str] | None = None, settings: tuple[str, ...] = ()) -> None:
+    def raise_all(self, title: str, advice: Mapping[str, str] | None = None, settings: tuple[str, ...] = ()) -> None:
         """Raise one error with a sentence per problem, if there are any.
 
         Args:
             title: Name of the experiment in the message.
-            ways: Settings that avoid an error, by its text.
+            advice: How to avoid an error, by its message.
             settings: Settings that avoid all errors, which the error carries.
         """
-        ways = ways or {}
-        messages = [text + (f"; {ways[text]}" if text in ways else "") for text in self.errors]
+        advice = advice or {}
+        messages = [text + (f"; {advice[text]}" if text in advice else "") for text in self.errors]
         errors = list(self.errors.values())
         if not errors:
             return
@@ -113,19 +113,22 @@ class Problems:
             kinds = {type(error) for error in errors}
             prefix = f"{title}: "
             numbered = (f"  {number}. {text.removeprefix(prefix)}" for number, text in enumerate(messages, 1))
-            last = [f"{WITHOUT_ALL}{as_options(settings)}"] if settings else []
-            lines = [f"{title} cannot be run, for {len(errors)} reasons:", *numbered, *last]
+            remedy = [f"{WITHOUT_ALL}{as_options(settings)}"] if settings else []
+            lines = [f"{title} cannot be run, for {len(errors)} reasons:", *numbered, *remedy]
             error = (kinds.pop() if len(kinds) == 1 else InputError).of_lines(lines)
         error.settings = settings
         raise error
 
-    def _rename(self, path: re.Pattern[str], name: str) -> None:
-        named = {text: path.sub(name, text) for text in self.errors}
+    def _replace(self, path: re.Pattern[str], name: str) -> None:
+        """Write `name` for a path in the messages of all errors."""
+        replaced = {text: path.sub(name, text) for text in self.errors}
         self.errors = {
-            named[text]: error if named[text] == text else type(error)(named[text]) for text, error in self.errors.items()
+            replaced[text]: error if replaced[text] == text else type(error)(replaced[text])
+            for text, error in self.errors.items()
         }
 
-    def _look_for_needs(self, part: Part) -> None:
+    def _check_needs(self, part: Part) -> None:
+        """Raise the error of a part whose requirements are missing; each part is checked once."""
         # The start of a training needs less than the model of the same name.
         name = f"{type(part).__module__}.{part!r}{getattr(part, 'name_or_path', None)!r}"
         if name not in self.needs:
@@ -134,12 +137,12 @@ class Problems:
                 self.needs[name] = None
             except FontesError as error:
                 self.needs[name] = error
-        if (known := self.needs[name]) is not None:
-            raise known
+        if (problem := self.needs[name]) is not None:
+            raise problem
 
 
 class Rehearsal(Collection):
-    """An empty collection whose indexes collect what their analyzers lack."""
+    """An empty collection for checks; building an index collects the error of an unavailable analyzer."""
 
     def __init__(self, folder: str | Path, problems: Problems) -> None:
         super().__init__([], folder)
@@ -153,10 +156,10 @@ class Rehearsal(Collection):
         separate: bool = False,
         positions: bool = False,
     ) -> Index:
-        """Return an empty index, with another analyzer if the given one is unavailable."""
+        """Return an empty index, with `FALLBACK_ANALYZER` if the analyzer is unavailable."""
         from ..text import Analyzer
 
-        usable: str | Analyzer = PLAIN
+        usable: str | Analyzer = FALLBACK_ANALYZER
         with self._problems.collected():
             Analyzer.of(analyzer)("a")  # raises if the library or its model is missing
             usable = analyzer

@@ -1,4 +1,4 @@
-"""Provenance of results: hashes of data, library versions and facts of the machine."""
+"""Provenance of results: hashes of data, versions of libraries, facts of the machine, and the lock that holds them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..storage.hashes import hash_file, hash_json
 
 
 def hash_of(source: Path, use: str) -> str:
-    """Return the SHA-256 of a file or of a folder's files; InputError, which names `use`, if it cannot be read."""
+    """Return the SHA-256 of a file or of the files of a folder; an InputError names the file and its `use`."""
     if source.is_dir():
         files = sorted(path for path in source.rglob("*") if path.is_file())
         return hash_json([[path.relative_to(source).as_posix(), hash_of(path, use)] for path in files])
@@ -39,7 +39,7 @@ def hash_of(source: Path, use: str) -> str:
 
 
 def hash_of_dataset(dataset: Dataset, use: str) -> str:
-    """Return the SHA-256 of a collection's judgments ("qrels", "machine"), topics or documents, by `use`."""
+    """Return the SHA-256 of the judgments (`use` is "qrels" or "machine"), "topics" or documents of a dataset."""
     if use in ("qrels", "machine"):
         return hash_of_qrels(dataset.qrels())
     if use == "topics":
@@ -106,14 +106,14 @@ def versions() -> dict[str, str]:
     loaded = {"fontes": version("fontes"), "python": platform.python_version()}
     for name, module in LIBRARIES.items():
         if module in sys.modules:
-            loaded[name] = _installed(name) or str(getattr(sys.modules[module], "__version__", "unknown"))
+            loaded[name] = _version(name) or str(getattr(sys.modules[module], "__version__", "unknown"))
     return loaded
 
 
 @cache
 def installed() -> dict[str, str | None]:
-    """Return the versions of Python and all libraries that affect results; None for missing ones."""
-    return {"python": platform.python_version(), **{name: _installed(name) for name in LIBRARIES}}
+    """Return the versions of Python and of all libraries that affect results; None for missing libraries."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in LIBRARIES}}
 
 
 def machine() -> dict[str, Any]:
@@ -137,7 +137,7 @@ def processor() -> str:
     return cpuinfo("model name") or platform.processor() or platform.machine()
 
 
-def _installed(name: str) -> str | None:
+def _version(name: str) -> str | None:
     try:
         return version(name)
     except PackageNotFoundError:
@@ -145,10 +145,10 @@ def _installed(name: str) -> str | None:
 
 
 LAYOUT = 2
-HASH = re.compile("[0-9a-f]{64}")
+SHA256 = re.compile("[0-9a-f]{64}")
 TOLERANCE = 1e-12  # relative; sums differ in the last digits between processors
-TESTED = ("difference", "low", "high", "statistic", "p", "corrected", "d_z", "hedges_g", "wins", "ties", "losses")
-COUNTED = ("documents", "terms", "tokens")  # of an index
+TEST_FIGURES = ("difference", "low", "high", "statistic", "p", "corrected", "d_z", "hedges_g", "wins", "ties", "losses")
+INDEX_COUNTS = ("documents", "terms", "tokens")
 # The parts of a lock that are compared, in this order, and their names in messages.
 COMPARED = {
     "data": "data",
@@ -166,7 +166,7 @@ class Difference:
     """A difference from the lock.
 
     Args:
-        what: Its path in the lock.
+        what: The path of the value in the lock.
         locked: The locked value, or None.
         now: The present value, or None.
     """
@@ -176,7 +176,7 @@ class Difference:
     now: Any
 
     def __str__(self) -> str:
-        return f"{self.what}: {_shown(self.locked)} in the lock, {_shown(self.now)} now"
+        return f"{self.what}: {_format(self.locked)} in the lock, {_format(self.now)} now"
 
 
 @dataclass(frozen=True)
@@ -199,8 +199,10 @@ class Check:
 
     @classmethod
     def of(cls, locked: Mapping[str, Any], now: Mapping[str, Any]) -> Check:
-        """Compare a lock with that of a later run."""
-        different = [d for key, name in COMPARED.items() for d in differences(locked.get(key, {}), now[key], name)]
+        """Compare a lock with the lock of a later run."""
+        different = [
+            difference for key, name in COMPARED.items() for difference in differences(locked.get(key, {}), now[key], name)
+        ]
         loaded = locked.get("versions", {})  # the process may have loaded unrelated libraries
         notes = [
             *differences(loaded, {name: now["versions"].get(name) for name in loaded}, "versions"),
@@ -220,7 +222,7 @@ def lock_of(
     """Return the lock of a run, as JSON values.
 
     Args:
-        settings: The given parameters.
+        settings: The parameters of the experiment.
         data: SHA-256 of each piece of data by its use, with its file if any.
         stages: The systems that are stages.
         runs: SHA-256 of the run file and number of documents, by system.
@@ -232,10 +234,10 @@ def lock_of(
         "layout": LAYOUT,
         "settings": dict(settings),
         "data": dict(data),
-        "indexes": [_of_index(index) for index in indexes.values()],
+        "indexes": [_index_facts(index) for index in indexes.values()],
         "models": {name: models for name, stage in stages.items() if (models := models_of(stage))},
-        "systems": json_values({name: {**run, **_measured(name, report)} for name, run in runs.items()}),
-        "tests": {} if report is None else json_values(_tests(report)),
+        "systems": json_values({name: {**run, **_measure_facts(name, report)} for name, run in runs.items()}),
+        "tests": {} if report is None else json_values(_test_facts(report)),
         "topics": topics,
         "versions": versions(),
         "hardware": machine(),
@@ -249,7 +251,7 @@ def models_of(stage: Stage[Any, Any]) -> list[str]:
 
 
 def read_lock(path: Path) -> dict[str, Any]:
-    """Read the lock at a path; InputError if it is missing or unreadable."""
+    """Return the lock at a path; InputError if it is missing or unreadable."""
     try:
         lock = json.loads(path.read_text(encoding="utf-8"))
         layout = lock["layout"]
@@ -270,8 +272,8 @@ def differences(locked: Any, now: Any, what: str = "") -> Iterator[Difference]:
         for key in [*locked, *(key for key in now if key not in locked)]:
             yield from differences(locked.get(key), now.get(key), f"{what}, {key}" if what else key)
     elif isinstance(locked, list) and isinstance(now, list) and len(locked) == len(now):
-        for number, (one, other) in enumerate(zip(locked, now, strict=True), 1):
-            yield from differences(one, other, f"{what} {number}")
+        for number, (locked_item, item) in enumerate(zip(locked, now, strict=True), 1):
+            yield from differences(locked_item, item, f"{what} {number}")
     elif not _equal(locked, now):
         yield Difference(what, locked, now)
 
@@ -285,12 +287,12 @@ def numbers(value: Any) -> int:
     return int(isinstance(value, (int, float)) and not isinstance(value, bool))
 
 
-def _of_index(index: Any) -> dict[str, Any]:
+def _index_facts(index: Any) -> dict[str, Any]:
     facts = index.info()
-    return {"fingerprint": index.fingerprint, **{key: facts[key] for key in COUNTED if key in facts}}
+    return {"fingerprint": index.fingerprint, **{key: facts[key] for key in INDEX_COUNTS if key in facts}}
 
 
-def _measured(name: str, report: Report | None) -> dict[str, Any]:
+def _measure_facts(name: str, report: Report | None) -> dict[str, Any]:
     if report is None or name not in report.systems:
         return {}
     return {
@@ -299,24 +301,24 @@ def _measured(name: str, report: Report | None) -> dict[str, Any]:
     }
 
 
-def _tests(report: Report) -> dict[str, Any]:
+def _test_facts(report: Report) -> dict[str, Any]:
     tests: dict[str, Any] = {}
     for comparison in report.comparisons:
         tests.setdefault(str(comparison.measure), {})[f"{comparison.system} - {comparison.against}"] = {
-            key: getattr(comparison, key) for key in TESTED
+            key: getattr(comparison, key) for key in TEST_FIGURES
         }
     return tests
 
 
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=1e-300)
-    return bool(one == other and type(one) is type(other))
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=1e-300)
+    return bool(a == b and type(a) is type(b))
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, str):
-        return f"{value[:12]}…" if HASH.fullmatch(value) else value
+        return f"{value[:12]}…" if SHA256.fullmatch(value) else value
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Runner of experiments for files and recipes: runs, measures and compares systems into a folder."""
+"""Runner of experiments, for files and recipes: runs, measures and compares systems, and writes a folder of results."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ class Plan:
 
     Args:
         title: Name in messages.
-        systems: Makes the systems by name: stages over indexes of the collection, runs, or run files.
+        systems: Returns the systems by name: stages over indexes of the collection, runs, or run files.
         documents: The documents; None if no system builds an index. Their folder is ignored.
         topics: The topics; None if no system searches.
         qrels: The judgments; None if nothing is measured.
         measures: The measures.
-        measured: Whether a system's documents are the judged ones, so that it is compared.
+        measured: Whether a system, by its name, ranks the judged documents and is compared.
         baseline: The baseline of the tests; None tests all pairs.
-        machine: Labels by a machine, which the judgments correct; None without them.
+        machine: Labels by a machine, which the judgments correct; None if there are none.
         testing: The test of differences.
-        settings: The lock's parameters, as JSON values.
-        data: The lock's data, by use.
+        settings: The parameters in the lock, as JSON values.
+        data: SHA-256 and file of each piece of data in the lock, by its use.
         indexes: The folder of indexes; None for `indexes` in the folder of results.
         forms: Formats of the report.
-        pages: Makes further pages by file name.
-        measurements: Whether the lock has time, memory and energy, by tirex-tracker.
+        pages: Returns the text of further pages by file name.
+        measurements: Whether tirex-tracker measures time, memory and energy for the lock.
     """
 
     title: str
@@ -101,16 +101,16 @@ class Results:
     @property
     def summary(self) -> str:
         """One-line summary of what was written."""
-        others = [file for file in self.files if not file.startswith("runs/")]
+        reports = [file for file in self.files if not file.startswith("runs/")]
         count = len(self.systems)
-        return f"{self.folder}: {', '.join([*others, LOCK])}, runs of {count} system{'s' * (count != 1)}"
+        return f"{self.folder}: {', '.join([*reports, LOCK])}, runs of {count} system{'s' * (count != 1)}"
 
 
 def run(plan: Plan, folder: Path, progress: ProgressCallback = silent) -> Results:
     """Run all systems of a plan into a folder: runs/NAME.run, the report, the plan's pages, and the lock.
 
     Check a plan with `Problems` first. The next run reuses `indexes` and `cache` in the folder. Results replace earlier ones
-    when all systems are done; the lock is written last, so a folder with one is complete.
+    when all systems have run; the lock is written last, so a folder with a lock is complete.
 
     Raises:
         InputError: An input or the folder cannot be used.
@@ -119,12 +119,12 @@ def run(plan: Plan, folder: Path, progress: ProgressCallback = silent) -> Result
     documents = plan.documents or Collection([], folder)
     with alone(folder):
         with measuring(plan.measurements) as measurements:
-            with work(ray=False):  # a cluster does not read every collection
+            with work(ray=False):  # the workers of a cluster cannot read every collection
                 systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
             actors = cluster()
             with nullcontext() if actors is None else actors.joined_here("the experiment"):
-                runs = _made(plan, systems, Cache(folder / "cache"), progress)
-        return _written(plan, systems, Results(folder, runs, _report(plan, runs)), measurements)
+                runs = _run_systems(plan, systems, Cache(folder / "cache"), progress)
+        return _write_results(plan, systems, Results(folder, runs, _compare(plan, runs)), measurements)
 
 
 def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
@@ -132,16 +132,16 @@ def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
 
     The fastest precision, and with it the scores, depends on the machine.
     """
-    known: dict[int, tuple[Part, Part]] = {}
+    replaced: dict[int, tuple[Part, Part]] = {}
 
     def in_float32(part: Part) -> Part:
         return part.with_(precision="float32") if part.params().get("precision") == "auto" else part
 
-    return {name: system.map(in_float32, known) if isinstance(system, Stage) else system for name, system in systems.items()}  # type: ignore[misc]
+    return {name: system.map(in_float32, replaced) if isinstance(system, Stage) else system for name, system in systems.items()}  # type: ignore[misc]
 
 
-def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: ProgressCallback) -> dict[str, SystemRun]:
-    """Run each system, building all missing vectors first."""
+def _run_systems(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: ProgressCallback) -> dict[str, SystemRun]:
+    """Run each system, after all missing vectors are built."""
     stages = [system for system in systems.values() if isinstance(system, Stage)]
     if any(not len(index) for stage in stages for index in indexes_of(stage).values()):
         raise InputError(f"there are no documents to run {plan.title} on")
@@ -150,18 +150,18 @@ def _made(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: Pro
     searches = Searches(plan.topics or Topics(), cache, progress)
     runs = {}
     for name, system in systems.items():
-        one = runs[name] = searches.of(name, system)
-        rows, topics = one.run.rows, len(one.run.topics)
-        note = f"{topics:,} topic{'s' * (topics != 1)}{', from the cache' * one.cached}"
-        progress(Progress(name, rows, rows, one.seconds or 0.0, note=note))
+        result = runs[name] = searches.of(name, system)
+        rows, topics = result.run.rows, len(result.run.topics)
+        note = f"{topics:,} topic{'s' * (topics != 1)}{', from the cache' * result.cached}"
+        progress(Progress(name, rows, rows, result.seconds or 0.0, note=note))
     cache.trim()
     return runs
 
 
-def _report(plan: Plan, runs: Mapping[str, SystemRun]) -> Report | None:
+def _compare(plan: Plan, runs: Mapping[str, SystemRun]) -> Report | None:
     if plan.qrels is None:
         return None
-    measured = {name: one for name, one in runs.items() if plan.measured(name)}
+    measured = {name: run for name, run in runs.items() if plan.measured(name)}
     baseline = plan.baseline if plan.baseline in measured else None
     return report_of(
         measured,
@@ -174,7 +174,7 @@ def _report(plan: Plan, runs: Mapping[str, SystemRun]) -> Report | None:
     )
 
 
-def _written(plan: Plan, systems: Mapping[str, System], results: Results, measurements: Mapping[str, Any]) -> Results:
+def _write_results(plan: Plan, systems: Mapping[str, System], results: Results, measurements: Mapping[str, Any]) -> Results:
     folder, report = results.folder, results.report
     runs = {name: f"runs/{name}.run" for name in results.systems}
     reports = [f"report.{form}" for form in plan.forms] if report is not None else []
@@ -191,11 +191,11 @@ def _written(plan: Plan, systems: Mapping[str, System], results: Results, measur
         for file, text in pages.items():
             write(folder / file, [text.encode()])
         stages = {name: system for name, system in systems.items() if isinstance(system, Stage)}
-        facts = {name: _facts(results.systems[name].run, folder / file, name) for name, file in runs.items()}
+        facts = {name: _run_facts(results.systems[name].run, folder / file, name) for name, file in runs.items()}
         topics = len(report.topics) if report is not None else len(plan.topics or ())
         lock = lock_of(plan.settings, plan.data, stages, facts, report, topics)
         lock["seed"] = plan.testing.seed
-        answers = {name: sums for name, one in results.systems.items() if (sums := sums_of(one.run.provenance))}
+        answers = {name: sums for name, run in results.runs.items() if (sums := sums_of(run.provenance))}
         if answers:
             lock["answers"] = answers
         if measurements:
@@ -204,18 +204,18 @@ def _written(plan: Plan, systems: Mapping[str, System], results: Results, measur
     return Results(folder, results.systems, report, tuple(files), lock)
 
 
-def _facts(run: Run, path: Path, name: str) -> dict[str, Any]:
-    """Facts of a run in the lock; those of language models where it has answers."""
+def _run_facts(run: Run, path: Path, name: str) -> dict[str, Any]:
+    """Return the facts of a run for the lock, with the number and hash of the answers of language models, if any."""
     sums = sums_of(run.provenance)
     answers = {"answers": {"number": len(sums), "sha256": hash_json(sums)}} if sums else {}
     return {"run": hash_of(path, name), "documents": run.rows, **answers}
 
 
 LOCK = "experiment.lock"
-UNFINISHED = "unfinished.json"  # lists the files being written, so that the next run can remove stale ones
+UNFINISHED = "unfinished.json"  # lists the files being written, so that the next run can remove stale files
 PAGES = (*(f"report{suffix}" for suffix in SUFFIXES), "recipe.md", "recipe.svg")
 FOLDERS = ("runs", "indexes", "cache", "models")
-RUN = re.compile(r"runs/.+\.run", re.DOTALL)
+RUN_FILE = re.compile(r"runs/.+\.run", re.DOTALL)
 
 
 @contextlib.contextmanager
@@ -244,17 +244,17 @@ def alone(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replacing(folder: Path, files: list[str]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Replace the files of earlier runs by those that the block writes.
+    """Replace the files of earlier runs with those that the block writes.
 
-    If the process is killed in the block, there is no lock, and a list lets the next run remove the files.
+    If the process is killed in the block, the folder has no lock, and a list of the files lets the next run remove them.
 
     Yields:
         A function that writes the lock, the last file.
     """
-    before = {*PAGES, *_files(folder / LOCK), *_files(folder / UNFINISHED)}
-    write_json(folder / UNFINISHED, {"files": sorted(before | set(files))})
+    earlier = {*PAGES, *_result_files(folder / LOCK), *_result_files(folder / UNFINISHED)}
+    write_json(folder / UNFINISHED, {"files": sorted(earlier | set(files))})
     (folder / LOCK).unlink(missing_ok=True)
-    for name in before - set(files):
+    for name in earlier - set(files):
         path = folder / name
         path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
@@ -273,19 +273,19 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def _links(folder: Path) -> Iterator[Path]:
-    """Symbolic links among the folder's result files, which may come from others."""
+    """Yield symbolic links among the result files of a folder, which another user may have made."""
     for name in (LOCK, UNFINISHED, *PAGES, *FOLDERS):
         yield from links_in(folder / name)
 
 
-def _files(path: Path) -> list[str]:
-    """Result files in a lock or list; empty if it is damaged."""
+def _result_files(path: Path) -> list[str]:
+    """Return the result files that a lock or a list names; none if it is missing or damaged."""
     try:
         names = json.loads(path.read_text(encoding="utf-8"))["files"]
-        return [name for name in names if isinstance(name, str) and _is_ours(name)]
+        return [name for name in names if isinstance(name, str) and _is_result_file(name)]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
 
 
-def _is_ours(name: str) -> bool:
-    return is_inside(name) and (name in PAGES or RUN.fullmatch(name) is not None)
+def _is_result_file(name: str) -> bool:
+    return is_inside(name) and (name in PAGES or RUN_FILE.fullmatch(name) is not None)

@@ -1,4 +1,4 @@
-"""`Suite`: the same systems on several collections, described in a file; one report over all of them."""
+"""`Suite`: the same systems on several collections, as a TOML file describes them, in one report."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from .experiment import (
     RunTable,
     Text,
     TomlTable,
+    beside,
     problem_in,
     read_toml,
     wrong_value,
@@ -38,13 +39,13 @@ REPORT = "suite"  # stem of the files of the report
 
 
 class SuiteCollection(CollectionTable):
-    """A collection of a suite: that of an experiment, and the settings of its index that differ from the suite's."""
+    """A collection of a suite, and the settings of its index that differ from those of the suite."""
 
     index: dict[str, Any] = Field(default={})
 
 
 class PublishedTable(TomlTable):
-    """Figures that others printed."""
+    """Published figures of another system."""
 
     measure: str = Field(min_length=1)
     source: str = ""
@@ -52,7 +53,7 @@ class PublishedTable(TomlTable):
 
 
 class SuiteTable(TomlTable):
-    """The whole file: collections, and what is the same for all of them, as in an experiment."""
+    """The whole file: collections, and the tables of an experiment that all of them share."""
 
     output: str | None = Text
     measurements: bool = False
@@ -68,8 +69,8 @@ class SuiteTable(TomlTable):
 class Suite:
     """Experiments of the same systems on several collections, as a TOML file, and one report over all.
 
-    `run` writes each experiment into a folder of its name below `output`, as `Experiment` does, and suite.md, .json and .html
-    beside them.
+    `run` writes the results of each `Experiment` into a folder in `output`, named after the collection, and suite.md, .json
+    and .html beside these folders.
 
     Args:
         path: The file.
@@ -86,8 +87,8 @@ class Suite:
             table = SuiteTable.model_validate(raw)
         except ValidationError as error:
             raise wrong_value(self.path, raw, error, SuiteTable) from None
-        chosen = output if output is not None else table.output and self._place(table.output)
-        self.output = Path(chosen or self.path.with_name(f"{self.path.stem}.results"))
+        folder = output if output is not None else table.output and beside(self.path, table.output)
+        self.output = Path(folder or self.path.with_name(f"{self.path.stem}.results"))
         collections = self._collections(table)
         self.forms = tuple(table.report.forms)
         shared: dict[str, Any] = {name: raw[name] for name in ("measurements", "systems", "report") if name in raw}
@@ -99,32 +100,32 @@ class Suite:
                 tables["index"] = index
             file = ExperimentFile(self.path, tables, f"collections.{name}")
             self.experiments[name] = Experiment(file, self.output / name)
-        self.published = tuple(self._published(name, one) for name, one in table.published.items())
+        self.published = tuple(self._published(name, figures) for name, figures in table.published.items())
 
     def run(self, progress: ProgressCallback = silent, ray: bool | str | None = None) -> SuiteReport:
         """Run the experiments one after the other, and write the report over all.
 
-        A run that was interrupted, or to which systems or collections were added, uses what is there already.
+        An interrupted run resumes; after systems or collections were added, finished runs and indexes are reused.
 
         Args:
             progress: Called with the progress of each step; its task begins with the name of the collection.
             ray: A cluster that shares the topics: True for a local Ray, or an address.
 
         Raises:
-            InputError: A file, model or library is missing or unusable; the message names the collection. Those of all
-                collections are looked at before the first is run.
+            InputError: A file, model or library is missing or unusable; the message names the collection. All collections
+                are checked before the first is run.
         """
         needs: dict[str, FontesError | None] = {}
         for name, experiment in self.experiments.items():
-            with _problems_of(name):
+            with _errors_of(name):
                 experiment.look(needs)
         reports = {}
         for name, experiment in self.experiments.items():
-            with _problems_of(name):
-                reports[name] = experiment.run(_named(name, progress), ray)
+            with _errors_of(name):
+                reports[name] = experiment.run(_prefixed(name, progress), ray)
         report = SuiteReport(reports, self.published)
         with alone(self.output):
-            pages = {name: f"{name}/report.html" for name in self.experiments} if "html" in self.forms else None
+            pages = {name: f"{name}/report.html" for name in self.experiments}
             for form in self.forms:
                 if form == "html":
                     write(self.output / f"{REPORT}.html", [report.to_html(pages).encode()])
@@ -143,23 +144,20 @@ class Suite:
         """
         checks = {}
         for name, experiment in self.experiments.items():
-            with _problems_of(name):
-                checks[name] = experiment.check(_named(name, progress))
+            with _errors_of(name):
+                checks[name] = experiment.check(_prefixed(name, progress))
         return checks
 
-    def _place(self, name: str) -> Path:
-        return self.path.parent / Path(name).expanduser()
-
     def _collections(self, table: SuiteTable) -> dict[str, dict[str, Any]]:
-        """Tables of the collections, by name: those of the folder, then those of the file."""
+        """Return the tables of the collections by name: those of the folder, then those of the file."""
         by_name: dict[str, dict[str, Any]] = {}
         if table.folder is not None:
-            folder = self._place(table.folder)
+            folder = beside(self.path, table.folder)
             if not folder.is_dir():
                 raise problem_in(self.path, "", f"folder: there is no folder {folder}")
-            for below in sorted(folder.iterdir()):
-                if present(below, CORPUS) and present(below, QUERIES) and qrels_files(below):
-                    by_name[below.name] = {"dataset": f"{table.folder}/{below.name}"}
+            for path in sorted(folder.iterdir()):
+                if present(path, CORPUS) and present(path, QUERIES) and qrels_files(path):
+                    by_name[path.name] = {"dataset": f"{table.folder}/{path.name}"}
             for name in table.skip:
                 if by_name.pop(name, None) is None:
                     raise problem_in(self.path, "", f"skip: {folder} has no collection '{name}'; {nearest(name, by_name)}")
@@ -176,37 +174,41 @@ class Suite:
         if not by_name:
             problem = 'there is no collection; NAME = "FOLDER" in the table [collections] is one'
             raise problem_in(self.path, "", problem)
-        return {name: self._with_split(one) for name, one in by_name.items()}
+        return {name: self._with_split(collection) for name, collection in by_name.items()}
 
     def _with_split(self, collection: dict[str, Any]) -> dict[str, Any]:
+        """Choose the test split of a dataset with several splits, if the table names none."""
         dataset = collection.get("dataset")
         if dataset is None or "split" in collection:
             return collection
-        splits = qrels_files(self._place(dataset))
+        splits = qrels_files(beside(self.path, dataset))
         return {**collection, "split": TEST} if len(splits) > 1 and TEST in splits else collection
 
     def _published(self, name: str, table: PublishedTable) -> Published:
-        where = f"published.{name}"
+        table_name = f"published.{name}"
         for collection in table.values:
             if collection not in self.experiments:
                 problem = f"values: there is no collection '{collection}'; {nearest(collection, list(self.experiments))}"
-                raise problem_in(self.path, where, problem)
+                raise problem_in(self.path, table_name, problem)
         try:
             return Published(name, parse(table.measure), table.values, table.source)
         except FontesError as error:
-            raise problem_in(self.path, where, f"measure: {error}") from None
+            raise problem_in(self.path, table_name, f"measure: {error}") from None
 
 
 @contextmanager
-def _problems_of(collection: str) -> Iterator[None]:
+def _errors_of(collection: str) -> Iterator[None]:
+    """Add the name of the collection to a Fontes error raised in the block."""
     try:
         yield
     except FontesError as error:
         raise InputError.of_lines(f"{collection}: {line}" for line in str(error).splitlines()) from None
 
 
-def _named(collection: str, progress: ProgressCallback) -> ProgressCallback:
-    def named(step: Progress) -> None:
+def _prefixed(collection: str, progress: ProgressCallback) -> ProgressCallback:
+    """Return a callback that adds the name of the collection to the task."""
+
+    def prefixed(step: Progress) -> None:
         progress(replace(step, task=f"{collection}, {step.task}"))
 
-    return named
+    return prefixed

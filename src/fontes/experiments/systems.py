@@ -1,4 +1,4 @@
-"""`compare`, and the systems of a comparison, which run each pipeline prefix once and cache it."""
+"""`compare`, and the runs of its systems: each pipeline prefix is run once, and cached."""
 
 from __future__ import annotations
 
@@ -37,13 +37,82 @@ from ..storage.files import write
 from ..storage.hashes import hash_json
 from .provenance import hash_of_topics, installed, processor, topic_facts
 
-LIMIT = 2 << 30  # bytes; the least recently used runs are deleted first
+MAX_BYTES = 2 << 30  # of a cache; the least recently used runs are deleted first
 LAYOUT = 1  # version of the file format
-OURS = re.compile(r"\.?[0-9a-f]{64}\.npz(\..+\.tmp)?")  # runs, and temporary files of killed processes
+CACHE_FILE = re.compile(r"\.?[0-9a-f]{64}\.npz(\..+\.tmp)?")  # runs, and temporary files of killed processes
 DAMAGE = (
     *(OSError, EOFError, ValueError, KeyError, TypeError, IndexError, MemoryError, OverflowError, struct.error),
     *(RecursionError, NotImplementedError, zipfile.BadZipFile, zlib.error),
 )
+
+
+def compare(
+    systems: Mapping[str, object] | Iterable[object],
+    topics: AnyTopics | None,
+    qrels: AnyQrels,
+    measures: str | Measure | Iterable[str | Measure] = DEFAULT,
+    *,
+    baseline: str | None = None,
+    test: str = "t",
+    correction: str = "holm",
+    alpha: float = 0.05,
+    seed: int = 0,
+    cache: bool | str | os.PathLike[str] = True,
+    machine: AnyQrels | None = None,
+) -> Report:
+    """Run and measure systems, and test whether their differences are more than chance.
+
+    A prefix shared by several pipelines runs once. Values are over all judged topics, as for `evaluate`.
+
+    Args:
+        systems: Stages, runs (anything that `Run.of` accepts) or run files: a mapping by name, or a list, where a file is named
+            by its stem and a stage by its text.
+        topics: Anything that `Topics.of` accepts, or a path; None if no system is a stage. Stages run on the judged topics.
+        qrels: Anything that `Qrels.of` accepts, or a path.
+        measures: As for `evaluate`.
+        baseline: The system that the others are tested against; None tests all pairs.
+        test: "t" (paired), "wilcoxon", "fisher" (randomisation), each two-sided, or "tukey" (HSD, topics as blocks).
+        correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the tests of one measure;
+            "tukey" corrects by itself.
+        alpha: Greatest corrected p that is significant; intervals cover 1 - alpha.
+        seed: Seed of randomisation (100,000 permutations) and bootstrap (10,000 resamples).
+        cache: Whether to cache the runs of stages and prefixes on disk: True for the user's cache folder, a path for another,
+            False for none. `Stage.key` says which runs can be cached.
+        machine: Labels by a machine of these topics and more, which the judgments correct, as for `evaluate`; the test must
+            then be "t", and intervals use the t distribution. Stages run on all labelled topics.
+
+    Raises:
+        InputError: A file or a value cannot be read, there are no judgments, or machine labels do not go with them.
+        ParameterError: A name is unknown, or a number out of range.
+        PipelineError: A stage does not go from topics to a run.
+    """
+    by_name = named(systems)
+    parsed = parse_all(measures)
+    testing = Testing(test, correction, alpha, seed)
+    baseline_name = None if baseline is None else _baseline_name(baseline, list(by_name))
+    judgments, labels = judgments_of(qrels), None if machine is None else judgments_of(machine)
+    if labels is not None:
+        both_labels(judgments, labels, parsed, testing)
+    all_topics = None if topics is None else Topics.read(topics)
+    searched = None if all_topics is None else all_topics.judged({**judgments, **(labels or {})})
+    runs = run_all(by_name, searched, Cache.of(cache))
+    return report_of(
+        runs,
+        judgments,
+        parsed,
+        topics=all_topics,
+        baseline=baseline_name,
+        testing=testing,
+        machine=labels,
+    )
+
+
+def _baseline_name(baseline: str, names: list[str]) -> str:
+    """Return the name of the baseline, which may be given as the path of its file."""
+    for name in (baseline, stem(baseline)):
+        if name in names:
+            return name
+    raise ParameterError(f"the baseline '{baseline}' is none of the systems; there are {', '.join(names)}")
 
 
 class Cache:
@@ -52,12 +121,12 @@ class Cache:
     A damaged file counts as missing and is written again. Writes are atomic, so processes may share a folder.
     """
 
-    def __init__(self, folder: str | Path | None = None, limit: int = LIMIT) -> None:
-        """Open the cache, by default `runs` in the user's caches; it need not exist yet. `limit` is in bytes."""
-        self._named = folder is not None
+    def __init__(self, folder: str | Path | None = None, limit: int = MAX_BYTES) -> None:
+        """Open a cache, by default `runs` in the user's cache folder; it need not exist yet. `limit` is in bytes."""
+        self._is_user_cache = folder is None
         self._disk = DiskCache("runs", limit, "[0-9a-f][0-9a-f]/*", None if folder is None else Path(folder))
         self.folder = self._disk.folder
-        self._written = False
+        self._has_new_runs = False
 
     @classmethod
     def of(cls, value: bool | str | os.PathLike[str]) -> Cache | None:
@@ -67,7 +136,7 @@ class Cache:
         return cls(Path(value))
 
     def load(self, key: str, topics: Topics, documents: Mapping[str, Documents]) -> Run | None:
-        """Return the run under a key, with its documents by fingerprint, or None if missing."""
+        """Return the run under a key, or None if it is missing; `documents` are the sources of documents by fingerprint."""
         path = self._path(key)
         try:
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
@@ -76,10 +145,8 @@ class Cache:
                     return None
                 source = None if facts["documents"] is None else documents[facts["documents"]]
                 run_topics = topics if facts["topics"] is None else Topics(map(_topic, facts["topics"]))
-                ids, columns = (
-                    Strings(stored["blob"], stored["offsets"]),
-                    (stored[name] for name in ("bounds", "codes", "scores")),
-                )
+                ids = Strings(stored["blob"], stored["offsets"])
+                columns = (stored[name] for name in ("bounds", "codes", "scores"))
                 run = Run(run_topics, ids, *columns, documents=source, provenance=facts["provenance"])
         except DAMAGE:
             return None
@@ -92,7 +159,7 @@ class Cache:
         """Store a run under a key.
 
         Raises:
-            InputError: The named folder cannot be written to; for the user's folder there is only a warning.
+            InputError: The folder cannot be written to; for the user's cache there is only a warning.
         """
         used, codes = np.unique(run.codes, return_inverse=True)
         ids = run.ids.reordered(used)
@@ -111,16 +178,16 @@ class Cache:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write(path, [file.getvalue()])
-            self._written = True
+            self._has_new_runs = True
         except (OSError, InputError) as error:
-            if self._named:
+            if not self._is_user_cache:
                 raise InputError(f"the cache cannot be written ({error}); give another folder, or cache=False") from None
             warnings.warn(f"runs are not cached: {error}; FONTES_CACHE names another folder", stacklevel=2)
 
     def trim(self) -> None:
         """Delete the least recently used runs beyond the limit."""
-        if self._written:
-            self._disk.trim(lambda path: OURS.fullmatch(path.name))
+        if self._has_new_runs:
+            self._disk.trim(lambda path: CACHE_FILE.fullmatch(path.name))
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.npz"
@@ -128,7 +195,7 @@ class Cache:
 
 def key_of(topics: str, stages: list[str]) -> str:
     """Return the key of a run, from the hash of its topics and the keys of its stages."""
-    return hash_json([LAYOUT, _code(), topics, stages])
+    return hash_json([LAYOUT, _code_version(), topics, stages])
 
 
 def _topic(facts: dict[str, Any]) -> Topic:
@@ -138,12 +205,11 @@ def _topic(facts: dict[str, Any]) -> Topic:
 
 
 @cache
-def _code() -> list[Any]:
-    """Versions of Fontes and libraries, Fontes' files, and the processor."""
+def _code_version() -> list[Any]:
+    """Return the versions of Fontes and libraries, the sizes and times of Fontes' files, and the processor."""
     package = Path(__file__).parent.parent
-    files = sorted(package.glob("*/**/*.py"))
-    states = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
-    return [version("fontes"), states, installed(), processor()]
+    files = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in sorted(package.glob("*/**/*.py"))]
+    return [version("fontes"), files, installed(), processor()]
 
 
 def _is_sound(run: Run) -> bool:
@@ -157,19 +223,20 @@ def _is_sound(run: Run) -> bool:
     )
 
 
-ENDINGS = (".gz", ".run", ".trec", ".txt", ".tsv", ".res")
+SUFFIXES = (".gz", ".run", ".trec", ".txt", ".tsv", ".res")  # of runs
 Steps = tuple[Stage[Any, Any], ...]
 
 
 def named(systems: object) -> dict[str, object]:
     """Return the systems by name; in a list, files are named by stem and stages by their text.
 
-    Raises ParameterError if there is no system, two share a name, or this is no mapping and no list.
+    Raises:
+        ParameterError: There is no system, two systems share a name, or the value is neither a mapping nor a list.
     """
     if isinstance(systems, Mapping):
         pairs = [(str(name), system) for name, system in systems.items()]
     elif isinstance(systems, Iterable) and not isinstance(systems, (str, bytes, Run)):
-        pairs = [(_name(system, number), system) for number, system in enumerate(systems, 1)]
+        pairs = [(_default_name(system, number), system) for number, system in enumerate(systems, 1)]
     else:
         raise ParameterError(
             f"systems are given in a mapping from name to system, or in a list, not as {type(systems).__name__}"
@@ -177,7 +244,10 @@ def named(systems: object) -> dict[str, object]:
     names = [name for name, _ in pairs]
     clashing = {name for name in names if names.count(name) > 1}
     # Files of one name in several folders are named by their paths.
-    pairs = [(os.fspath(s) if name in clashing and isinstance(s, (str, os.PathLike)) else name, s) for name, s in pairs]
+    pairs = [
+        (os.fspath(system) if name in clashing and isinstance(system, (str, os.PathLike)) else name, system)
+        for name, system in pairs
+    ]
     if not pairs:
         raise ParameterError(
             "there is no system to compare; give stages or runs, in a mapping from name to system or in a list"
@@ -191,16 +261,16 @@ def named(systems: object) -> dict[str, object]:
 
 
 def stem(path: str | os.PathLike[str]) -> str:
-    """Return a file's name without folder and common run suffixes."""
+    """Return the name of a file without its folder and the common suffixes of runs."""
     name = Path(path).name
-    for ending in ENDINGS:
-        if len(name) > len(ending):
-            name = name.removesuffix(ending)
+    for suffix in SUFFIXES:
+        if len(name) > len(suffix):
+            name = name.removesuffix(suffix)
     return name
 
 
 def run_all(systems: Mapping[str, object], topics: Topics | None, cache: Cache | None) -> dict[str, SystemRun]:
-    """Return the run of each system, made or read as needed.
+    """Return the run of each system: stages are applied to the topics, files are read.
 
     Raises:
         PipelineError: A stage does not go from topics to a run.
@@ -225,7 +295,7 @@ def run_all(systems: Mapping[str, object], topics: Topics | None, cache: Cache |
 
 @dataclass(frozen=True)
 class Output:
-    """Result of a pipeline prefix, and its seconds."""
+    """Result of a pipeline prefix, and the seconds that it took."""
 
     value: Topics | Run
     seconds: float
@@ -235,7 +305,7 @@ class Output:
 class Searches:
     """Applies stages to topics, each pipeline prefix once.
 
-    Prefixes are equal if their stages have equal `key` or are the same objects. Runs whose stages all have keys are cached.
+    Prefixes are equal if their stages have the same keys or are the same objects. Runs whose stages all have keys are cached.
     """
 
     def __init__(self, topics: Topics, cache: Cache | None, progress: ProgressCallback = silent) -> None:
@@ -249,7 +319,7 @@ class Searches:
         if isinstance(system, SystemRun):
             return system
         if isinstance(system, Stage):
-            return self._made(system)
+            return self._run_stage(system)
         if isinstance(system, (str, os.PathLike)):
             return SystemRun(Run.of(system), os.fspath(system))
         try:
@@ -260,7 +330,7 @@ class Searches:
         measured = float(seconds) if isinstance(seconds, (int, float)) else None
         return SystemRun(run, str(run.provenance.get("system", "")), measured)
 
-    def _made(self, stage: Stage[Any, Any]) -> SystemRun:
+    def _run_stage(self, stage: Stage[Any, Any]) -> SystemRun:
         steps = steps_of(stage)
         output = self._output(steps)
         assert isinstance(output.value, Run)
@@ -268,45 +338,45 @@ class Searches:
         end = next(i for i in range(len(steps), 0, -1) if not isinstance(steps[i - 1], Cut))
         candidates = None
         if steps[end - 1].takes is Run and steps[end - 1].gives is Run:
-            before = self._output(steps[: end - 1]).value
-            candidates = before if isinstance(before, Run) else None
+            reranked = self._output(steps[: end - 1]).value
+            candidates = reranked if isinstance(reranked, Run) else None
         return SystemRun(output.value, repr(stage), output.seconds, candidates, output.cached)
 
     def _output(self, steps: Steps) -> Output:
         identity = tuple(stage.key() or id(stage) for stage in steps)
         if identity not in self._outputs:
-            self._outputs[identity] = self._stored(steps, identity) or self._new(steps, identity)
+            self._outputs[identity] = self._load(steps, identity) or self._compute(steps, identity)
         return self._outputs[identity]
 
-    def _new(self, steps: Steps, identity: tuple[str | int, ...]) -> Output:
-        before = self._output(steps[:-1])
+    def _compute(self, steps: Steps, identity: tuple[str | int, ...]) -> Output:
+        prefix = self._output(steps[:-1])
         if isinstance(steps[-1], Cut):  # too cheap to cache
-            return Output(steps[-1](before.value), before.seconds, before.cached)
-        last, seconds = self._with_parts_done(steps[-1], steps[:-1])
+            return Output(steps[-1](prefix.value), prefix.seconds, prefix.cached)
+        last, seconds = self._with_finished_parts(steps[-1], steps[:-1])
         label = steps[-1].name or type(steps[-1]).__name__
         self._progress(Progress(f"running {label}", 0, len(self._topics), 0.0, "topics"))
         start = time.perf_counter()
-        value = self._applied(last, before.value)
-        seconds += before.seconds + time.perf_counter() - start
+        value = self._apply(last, prefix.value)
+        seconds += prefix.seconds + time.perf_counter() - start
         if isinstance(value, Run):
-            whole = Pipeline(steps) if len(steps) > 1 else steps[-1]
-            indexes = {name: index.fingerprint for name, index in indexes_of(whole).items()}
-            described = {"system": repr(whole), "indexes": indexes, "seconds": seconds}
-            value = value.with_(provenance={**value.provenance, **described})
+            pipeline = Pipeline(steps) if len(steps) > 1 else steps[-1]
+            indexes = {name: index.fingerprint for name, index in indexes_of(pipeline).items()}
+            provenance = {"system": repr(pipeline), "indexes": indexes, "seconds": seconds}
+            value = value.with_(provenance={**value.provenance, **provenance})
             key = self._key(identity)
             if self._cache is not None and key is not None:
                 self._cache.store(key, value, self._topics)
         return Output(value, seconds)
 
-    def _applied(self, stage: Stage[Any, Any], value: Topics | Run) -> Topics | Run:
-        """Apply a step, on the cluster unless it gives no run or contains finished runs."""
-        actors = None if stage.gives is not Run or any(isinstance(part, _Done) for part in walk(stage)) else cluster()
+    def _apply(self, stage: Stage[Any, Any], value: Topics | Run) -> Topics | Run:
+        """Apply a step, on the cluster if it gives a run and contains no finished runs."""
+        actors = None if stage.gives is not Run or any(isinstance(part, _FinishedRun) for part in walk(stage)) else cluster()
         result: Topics | Run = (
             stage(value, progress=self._progress) if actors is None else actors.apply(stage, value, progress=self._progress)
         )
         return result
 
-    def _stored(self, steps: Steps, identity: tuple[str | int, ...]) -> Output | None:
+    def _load(self, steps: Steps, identity: tuple[str | int, ...]) -> Output | None:
         key = self._key(identity)
         if self._cache is None or key is None or steps[-1].gives is not Run or isinstance(steps[-1], Cut):
             return None
@@ -322,33 +392,36 @@ class Searches:
     def _topics_hash(self) -> str:
         return hash_of_topics(self._topics)
 
-    def _with_parts_done(self, stage: Stage[Any, Any], before: Steps) -> tuple[Stage[Any, Any], float]:
-        """The stage (weighted, sum or fusion) with its parts replaced by their runs, and their seconds."""
+    def _with_finished_parts(self, stage: Stage[Any, Any], prefix: Steps) -> tuple[Stage[Any, Any], float]:
+        """Return a stage with the parts of a weighted stage, sum or fusion replaced by their runs, and the parts' seconds."""
         total = 0.0
 
-        def done(part: Stage[Any, Run]) -> Stage[Any, Run]:
+        def finish(part: Stage[Any, Run]) -> Stage[Any, Run]:
             nonlocal total
             # A sum applies the weights itself, so the part is run without its weight.
-            weighted = isinstance(stage, Sum) and isinstance(part, Scaled)
-            result, seconds = self._with_parts_done(part, before) if weighted else self._done(part, before)
+            is_weighted = isinstance(stage, Sum) and isinstance(part, Scaled)
+            finished, seconds = self._with_finished_parts(part, prefix) if is_weighted else self._finish(part, prefix)
             total += seconds
-            return result
+            return finished
 
         match stage:
             case Scaled():
-                stage = stage.with_(stage=done(stage.stage))
+                stage = stage.with_(stage=finish(stage.stage))
             case Sum() | Fusion():
-                stage = stage.with_(stages=tuple(map(done, stage.stages)))
+                stage = stage.with_(stages=tuple(map(finish, stage.stages)))
         return stage, total
 
-    def _done(self, stage: Stage[Any, Run], before: Steps) -> tuple[Stage[Any, Any], float]:
-        output = self._output((*before, *steps_of(stage)))
+    def _finish(self, stage: Stage[Any, Run], prefix: Steps) -> tuple[Stage[Any, Any], float]:
+        """Run a stage after a prefix; return its run as a stage, and its seconds."""
+        output = self._output((*prefix, *steps_of(stage)))
         assert isinstance(output.value, Run)
-        return _Done(output.value, stage.takes), output.seconds - self._output(before).seconds
+        return _FinishedRun(output.value, stage.takes), output.seconds - self._output(prefix).seconds
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class _Done(Stage[Any, Run]):
+class _FinishedRun(Stage[Any, Run]):
+    """A stage that returns a finished run for every input."""
+
     run: Run
     input_type: type[Any]
 
@@ -366,78 +439,9 @@ class _Done(Stage[Any, Run]):
         return str(self.run.provenance["system"])
 
 
-def _name(system: object, number: int) -> str:
+def _default_name(system: object, number: int) -> str:
     if isinstance(system, (str, os.PathLike)):
         return stem(system)
     if isinstance(system, Stage):
         return repr(system)
     return str(system.provenance.get("system", number)) if isinstance(system, Run) else f"run {number}"
-
-
-def compare(
-    systems: Mapping[str, object] | Iterable[object],
-    topics: AnyTopics | None,
-    qrels: AnyQrels,
-    measures: str | Measure | Iterable[str | Measure] = DEFAULT,
-    *,
-    baseline: str | None = None,
-    test: str = "t",
-    correction: str = "holm",
-    alpha: float = 0.05,
-    seed: int = 0,
-    cache: bool | str | os.PathLike[str] = True,
-    machine: AnyQrels | None = None,
-) -> Report:
-    """Run and measure systems, and test whether their differences are more than chance.
-
-    A prefix shared by several pipelines runs once. Values are over all judged topics, as for `evaluate`.
-
-    Args:
-        systems: Stages, runs (all that `Run.of` accepts) or run files: a mapping by name, or a list, where a file is named by
-            its stem and a stage by its text.
-        topics: All that `Topics.of` accepts, or a path; None if no system is a stage. Stages run on the judged topics.
-        qrels: All that `Qrels.of` accepts, or a path.
-        measures: As for `evaluate`.
-        baseline: The system that the others are tested against; without one, all pairs are tested.
-        test: "t" (paired), "wilcoxon", "fisher" (randomisation), each two-sided, or "tukey" (HSD, topics as blocks).
-        correction: "holm", "bonferroni", "bh" (Benjamini-Hochberg) or "none", over the tests of one measure;
-            "tukey" corrects by itself.
-        alpha: Greatest corrected p that is significant; intervals cover 1 - alpha.
-        seed: Seed of randomisation (100,000 permutations) and bootstrap (10,000 resamples).
-        cache: Whether to cache the runs of stages and prefixes on disk: True for the user's cache folder, a path for another,
-            False for none. `Stage.key` says which runs can be cached.
-        machine: Labels by a machine of these topics and more, which the judgments correct, as for `evaluate`; with them the
-            test is "t", and intervals are of the t distribution. Stages run on all labelled topics.
-
-    Raises:
-        InputError: A file or a value cannot be read, there are no judgments, or machine labels do not go with them.
-        ParameterError: A name is unknown, or a number out of range.
-        PipelineError: A stage does not go from topics to a run.
-    """
-    by_name = named(systems)
-    parsed = parse_all(measures)
-    testing = Testing(test, correction, alpha, seed)
-    against = None if baseline is None else _name_of(baseline, list(by_name))
-    judgments, labels = judgments_of(qrels), None if machine is None else judgments_of(machine)
-    if labels is not None:
-        both_labels(judgments, labels, parsed, testing)
-    known = None if topics is None else Topics.read(topics)
-    searched = known if known is None else known.judged({**judgments, **(labels or {})})
-    runs = run_all(by_name, searched, Cache.of(cache))
-    return report_of(
-        runs,
-        judgments,
-        parsed,
-        topics=known,
-        baseline=against,
-        testing=testing,
-        machine=labels,
-    )
-
-
-def _name_of(baseline: str, names: list[str]) -> str:
-    """Name of the baseline, which may be given as the path of its file."""
-    for name in (baseline, stem(baseline)):
-        if name in names:
-            return name
-    raise ParameterError(f"the baseline '{baseline}' is none of the systems; there are {', '.join(names)}")

@@ -32,8 +32,8 @@ def bench(
     with reporting(json, steps=True, compiling=True) as progress:
         result = suite.check(progress) if check else suite.run(progress, ray_of(ray))
     if isinstance(result, dict):
-        values = {name: check_values(one) for name, one in result.items()} if json else None
-        end_check({suite.output / name / LOCK: one for name, one in result.items()}, values)
+        values = {collection: check_values(outcome) for collection, outcome in result.items()} if json else None
+        end_check({suite.output / collection / LOCK: outcome for collection, outcome in result.items()}, values)
         return
     if not json:
         note(f"{suite.output}: report and runs of {counted(len(result.reports), 'collection')}")

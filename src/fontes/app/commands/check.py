@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-OTHERS = ("experiment.lock", "unfinished.json", "config.json")  # in folders other than indexes that may be checked
+MARKER_FILES = ("experiment.lock", "unfinished.json", "config.json")  # of folders of results and of models
 
 
 @commands.command(rich_help_panel="Index")
@@ -25,31 +25,34 @@ def check(
     json: Json = False,
 ) -> None:
     """Check every file of an index, and list leftovers of stopped processes."""
-    from ...index.leftovers import clean as removed, leftovers
+    from ...index.leftovers import clean as remove_leftovers, leftovers as list_leftovers
     from ..output import counted, print_json, say
 
-    gone, left = removed(index) if clean else ([], leftovers(index))
+    removed, leftovers = remove_leftovers(index) if clean else ([], list_leftovers(index))
     try:
-        documents = None if _is_other(index, gone) else _checked(index, deep)
+        documents = None if _may_be_no_index(index, removed) else _check_index(index, deep)
     finally:  # leftovers matter even more for a damaged index
         if not json:
-            _say(index, gone, left)
+            _print_leftovers(index, removed, leftovers)
     if json:
         state = {} if documents is None else {"sound": True, "documents": documents}
-        print_json({"path": str(index), **state, "leftovers": list(map(_facts, left)), "removed": list(map(_facts, gone))})
+        print_json(
+            {"path": str(index), **state, "leftovers": list(map(_facts, leftovers)), "removed": list(map(_facts, removed))}
+        )
     elif documents is None:
         say(f"{index} is not an index; only leftovers were looked for")
     else:
         say(f"{index} is sound: {counted(documents, 'document')}")
 
 
-def _is_other(place: Path, gone: list[Leftover]) -> bool:
-    """Whether a path need not be an index: a folder of results or of a model, or empty after cleaning."""
-    results = any((place / name).is_file() for name in OTHERS) or (place / "indexes").is_dir()
-    return results or (bool(gone) and not place.exists())
+def _may_be_no_index(path: Path, removed: list[Leftover]) -> bool:
+    """Whether a path is a folder of results or of a model, or no longer exists after its leftovers were removed."""
+    has_results_or_model = any((path / name).is_file() for name in MARKER_FILES) or (path / "indexes").is_dir()
+    return has_results_or_model or (bool(removed) and not path.exists())
 
 
-def _checked(index: Path, deep: bool) -> int:
+def _check_index(index: Path, deep: bool) -> int:
+    """Check an index and return the number of its documents."""
     from ..pipelines import open_index
 
     opened = open_index(index)
@@ -57,15 +60,15 @@ def _checked(index: Path, deep: bool) -> int:
     return len(opened)
 
 
-def _facts(item: Leftover) -> dict[str, object]:
-    return {"path": str(item.path), "what": item.what, "in_use": item.in_use}
+def _facts(leftover: Leftover) -> dict[str, object]:
+    return {"path": str(leftover.path), "what": leftover.what, "in_use": leftover.in_use}
 
 
-def _say(index: Path, gone: list[Leftover], left: list[Leftover]) -> None:
+def _print_leftovers(index: Path, removed: list[Leftover], leftovers: list[Leftover]) -> None:
     from ..output import say
 
-    for item in gone:
-        say(f"removed: {item.path} ({item.what})")
-    for item in left:
-        remedy = "another process works in it" if item.in_use else f"fontes check {index} --clean removes it"
-        say(f"left behind: {item.path} ({item.what}); {remedy}")
+    for leftover in removed:
+        say(f"removed: {leftover.path} ({leftover.what})")
+    for leftover in leftovers:
+        remedy = "another process works in it" if leftover.in_use else f"fontes check {index} --clean removes it"
+        say(f"left behind: {leftover.path} ({leftover.what}); {remedy}")

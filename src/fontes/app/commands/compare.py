@@ -52,11 +52,11 @@ def compare(
         _refuse_measure(path)
     opened = None if index is None else open_index(index)
     try:
-        known, judgments = judged_topics(topics, qrels, split)
-        assert judgments is not None  # they were named
+        queries, judgments = judged_topics(topics, qrels, split)
+        assert judgments is not None  # `qrels` is given
         report = compare_runs(
             runs,
-            known,
+            queries,
             judgments,
             measures or DEFAULT,
             baseline=baseline,
@@ -84,6 +84,7 @@ def compare(
 
 
 def _refuse_measure(path: Path) -> None:
+    """Raise ParameterError if a path is the name of a measure and not of a file."""
     from ...measures import parse
 
     if path.exists() or path.suffix:

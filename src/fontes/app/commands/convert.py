@@ -49,11 +49,11 @@ def convert(
     write(kind, readers[kind](), target, to, tag)
 
 
-def _export(index: str, target: str, others: dict[str, object], to: str | None) -> None:
-    """Write an index as a CIFF file; `others` are options that do not apply."""
+def _export(index: str, target: str, inapplicable: dict[str, object], to: str | None) -> None:
+    """Write an index as a CIFF file; the `inapplicable` options must be None."""
     from ..pipelines import open_index
 
-    for name, value in others.items():
+    for name, value in inapplicable.items():
         if value is not None:
             raise typer.BadParameter(f"{name} applies to files, not to an index")
     if to not in (None, "ciff"):

@@ -25,12 +25,12 @@ def delete(
 
     opened = open_index(index)
     start = time.perf_counter()
-    change = opened.delete(_lines() if id == ["-"] else id, missing=missing)
+    change = opened.delete(_read_ids() if id == ["-"] else id, missing=missing)
     skipped = f", {change.skipped:,} skipped" if change.skipped else ""
     print_change(index, change, f"{counted(change.deleted, 'document')} deleted{skipped}", time.perf_counter() - start, json)
 
 
-def _lines() -> list[str]:
+def _read_ids() -> list[str]:
     from ...storage.files import STANDARD, reading
 
     with reading(STANDARD) as source:

@@ -17,9 +17,9 @@ from ..options import Json
 commands = typer.Typer()
 
 REQUIREMENT = re.compile(r"^([\w.-]+)(?:\[([\w,-]+)\])?([^;]*)(?:;.*extra == ['\"]([\w-]+)['\"])?")
-NOT_OF_USERS = ("all", "test", "docs")  # extras that join others, or are for development
-FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "neon", "asimd", "bf16")
-HALF = {"avx512_bf16", "amx_bf16", "bf16"}  # instructions that multiply bfloat16
+HIDDEN_EXTRAS = ("all", "test", "docs")  # extras that combine others, or are for development
+INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "neon", "asimd", "bf16")
+BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
 @commands.command(rich_help_panel="Index")
@@ -27,15 +27,15 @@ def doctor(json: Json = False) -> None:
     """Report what is installed, what each extra lacks, and what the machine offers."""
     from ..output import print_json
 
-    facts = examined()
+    facts = examine()
     if json:
         print_json(facts)
     else:
-        sys.stdout.write("\n".join(_lines(facts)) + "\n")
+        sys.stdout.write("\n".join(_format_facts(facts)) + "\n")
 
 
-def examined() -> dict[str, Any]:
-    """Return versions, processor, folders, extras and problems; nothing is imported for it, and no network is used."""
+def examine() -> dict[str, Any]:
+    """Return versions, processor, folders, extras and problems, without importing the packages and without network access."""
     from ...core.processor import cpuinfo, processor_features
     from ...core.work import thread_count
     from ...storage.caches import cache_folder
@@ -55,8 +55,8 @@ def examined() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "processor": cpuinfo("model name") or platform.processor() or platform.machine(),
         "threads": thread_count(),
-        "instructions": [name for name in FEATURES if name in features],
-        "bfloat16": bool(features & HALF),
+        "instructions": [name for name in INSTRUCTIONS if name in features],
+        "bfloat16": bool(features & BFLOAT16_INSTRUCTIONS),
         "cache": str(cache),
         "compiled": compiled_bytes(),
         "packages": {name: _version(name) for name in _required("")},
@@ -65,7 +65,7 @@ def examined() -> dict[str, Any]:
     }
 
 
-def _lines(facts: dict[str, Any]) -> list[str]:
+def _format_facts(facts: dict[str, Any]) -> list[str]:
     instructions = ", ".join(facts["instructions"]) or "not known"
     models = (
         "bfloat16 is tried beside float32" if facts["bfloat16"] else "float32; the processor has no instructions for bfloat16"
@@ -78,10 +78,10 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     ]
     for folder, size in facts["compiled"].items() or {"none yet; the first build compiles": 0}.items():
         lines.append(f"compiled   {folder}" + (f" ({size / 1e6:.1f} MB)" if size else ""))
-    lines.append("packages   " + ", ".join(f"{name} {known or 'missing'}" for name, known in facts["packages"].items()))
+    lines.append("packages   " + ", ".join(f"{name} {installed or 'missing'}" for name, installed in facts["packages"].items()))
     width = max(map(len, facts["extras"]), default=0) + 5
     for name, extra in facts["extras"].items():
-        parts = ", ".join(f"{package} {known}" for package, known in extra["installed"].items())
+        parts = ", ".join(f"{package} {installed}" for package, installed in extra["installed"].items())
         missing = f"missing: {', '.join(extra['missing'])}" if extra["missing"] else ""
         lines.append(f"  [{name}]".ljust(width) + "; ".join(filter(None, [parts, missing])))
     incomplete = [name for name, extra in facts["extras"].items() if extra["missing"]]
@@ -91,27 +91,25 @@ def _lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _extras() -> dict[str, dict[str, Any]]:
-    """Versions of the packages of each extra, and those that are missing."""
+    """Return the installed packages of each extra, with their versions, and the missing ones."""
     extras = {}
     for extra in metadata("fontes").get_all("Provides-Extra") or []:
-        if extra not in NOT_OF_USERS:
+        if extra not in HIDDEN_EXTRAS:
             versions = {name: _version(name) for name in _required(extra)}
-            installed = {name: known for name, known in versions.items() if known}
-            extras[extra] = {"installed": installed, "missing": [name for name, known in versions.items() if not known]}
+            installed = {name: number for name, number in versions.items() if number}
+            extras[extra] = {"installed": installed, "missing": [name for name, number in versions.items() if not number]}
     return extras
 
 
 def _required(extra: str) -> list[str]:
-    """Packages that an extra adds, those of the extras it names included; of "" those always needed."""
+    """Return the packages that an extra requires, through other extras too; "" stands for the required packages of Fontes."""
     names: list[str] = []
     for line in metadata("fontes").get_all("Requires-Dist") or []:
         if (match := REQUIREMENT.match(line)) and (match[4] or "") == extra:
-            parts = (
-                [name for part in (match[2] or "").split(",") for name in _required(part)]
-                if match[1] == "fontes"
-                else [match[1]]
-            )
-            names += parts
+            if match[1] == "fontes":
+                names += [name for part in (match[2] or "").split(",") for name in _required(part)]
+            else:
+                names.append(match[1])
     return list(dict.fromkeys(names))
 
 
@@ -123,8 +121,7 @@ def _version(package: str) -> str | None:
 
 
 def _writable(folder: Path) -> bool:
-    """Whether the folder, or the nearest one above it that exists, can be written."""
-    place = folder
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    return place.is_dir() and os.access(place, os.W_OK)
+    """Whether a folder, or its nearest existing parent, can be written to."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK)

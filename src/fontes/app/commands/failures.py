@@ -45,11 +45,11 @@ def failures(
 
     opened = None if index is None else open_index(index)
     try:
-        known, judgments = judged_topics(topics, qrels, split)
-        assert judgments is not None  # they were named
+        queries, judgments = judged_topics(topics, qrels, split)
+        assert judgments is not None  # `qrels` is given
         ranking, other = read_run(run), None if beside is None else read_run(beside)
         names = run.stem, "" if beside is None else beside.stem
-        result = failures_of(ranking, judgments, measure, beside=other, topics=known, index=opened, names=names, n=n)
+        result = failures_of(ranking, judgments, measure, beside=other, topics=queries, index=opened, names=names, n=n)
     except InputError as error:
         refuse_exchanged(run, qrels, error)
         raise

@@ -54,11 +54,11 @@ def fit(
     one_stdin(topics=topics, qrels=qrels)
     if plot is not None:
         format_of(plot)
-    known, judgments = judged_topics(topics, qrels, split)
+    queries, judgments = judged_topics(topics, qrels, split)
     with reporting(json) as progress:
         result = fit_pipeline(
             open_index(index, analyzer, verify),
-            known,
+            queries,
             judgments,
             budget,
             rerankers=rerank or (),

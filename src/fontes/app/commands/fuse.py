@@ -58,18 +58,18 @@ def fuse(
         raise typer.BadParameter("--json prints the weights of --learn; it needs --learn, and -o FILE for the run")
     if [*map(str, runs), learn].count("-") > 1:
         raise typer.BadParameter("standard input can be read only once")
-    how: dict[str, Any] = {
+    fusion: dict[str, Any] = {
         "method": method or ("rrf" if learn is None else "wsum"),
         "normalize": None if normalize == "none" else normalize,
         "k": rrf_k,
-        "missing": missing if missing in (None, "min") else _number(missing, "--missing"),
+        "missing": missing if missing in (None, "min") else _parse_number(missing, "--missing"),
     }
     systems = [read_run(path) for path in runs]
     if learn is None:
-        listed = None if weights is None else [_number(weight, "--weights") for weight in weights.split(",")]
-        run = fuse_runs(*systems, weights=listed, **how)
+        numbers = None if weights is None else [_parse_number(weight, "--weights") for weight in weights.split(",")]
+        run = fuse_runs(*systems, weights=numbers, **fusion)
     else:
-        learned = fit_weights(systems, qrels_of(learn, split=split), **settings, **how)
+        learned = fit_weights(systems, qrels_of(learn, split=split), **settings, **fusion)
         run = learned.run
         if json:
             print_json(learned.to_dict())
@@ -78,7 +78,7 @@ def fuse(
     write_run(run if k is None else run.top(k), output, tag=tag)
 
 
-def _number(text: str, option: str) -> float:
+def _parse_number(text: str, option: str) -> float:
     try:
         return real(text.strip())
     except ValueError:

@@ -54,7 +54,7 @@ def index(
             output,
             analyzer=typed_analyzer(analyzer),
             fields=[field.strip() for field in fields.split(",") if field.strip()],
-            columns=_columns(columns),
+            columns=_parse_columns(columns),
             ray=ray_of(ray),
             memory=memory,
             threads=threads,
@@ -83,7 +83,7 @@ def _has_cells(docs: object) -> bool:
     return isinstance(docs, Corpus) and docs.has_cells
 
 
-def _columns(text: str | None) -> dict[str, str] | None:
+def _parse_columns(text: str | None) -> dict[str, str] | None:
     if text is None:
         return None
     pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]

@@ -14,8 +14,8 @@ from ..options import Json
 commands = typer.Typer()
 
 TEMPLATES = Path(__file__).parent.parent / "project"
-NAME = "PROJECT"  # stands in templates for the name of the project
-TASK = "claims"  # of the sample
+PLACEHOLDER = "PROJECT"  # for the name of the project in templates
+TASK = "claims"  # of the sample collection
 
 
 @commands.command(rich_help_panel="Reproduce")
@@ -50,12 +50,12 @@ def new(
 
 
 def _files(project: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a project by their paths in it."""
+    """Yield the path and content of each file of a project."""
     from ...datasets.samples import HARBOUR, Harbour
 
     title = " ".join(project.split())
-    for name, title_there in (("README.md", title), ("experiment.toml", ""), ("notebook.ipynb", json_.dumps(title)[1:-1])):
-        yield name, (TEMPLATES / name).read_text(encoding="utf-8").replace(NAME, title_there).encode()
+    for name, written in (("README.md", title), ("experiment.toml", ""), ("notebook.ipynb", json_.dumps(title)[1:-1])):
+        yield name, (TEMPLATES / name).read_text(encoding="utf-8").replace(PLACEHOLDER, written).encode()
     yield ".gitignore", (TEMPLATES / "gitignore").read_bytes()
     yield "data/corpus.jsonl", (HARBOUR / "corpus.jsonl").read_bytes()
     yield "data/queries.jsonl", (HARBOUR / TASK / "queries.jsonl").read_bytes()

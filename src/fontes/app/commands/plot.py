@@ -37,7 +37,7 @@ OPTIONS = {
     kind: [name for name, parameter in parameters(plot).items() if not parameter.required] for kind, plot in PLOTS.items()
 }
 OPTIONS["measures"].append("split")
-OF_AN_INDEX = ("lengths", "zipf", "heaps")
+INDEX_PLOTS = ("lengths", "zipf", "heaps")
 
 
 @commands.command(rich_help_panel="Measure")
@@ -66,20 +66,20 @@ def plot(
     from ..output import say
 
     settings |= {name: value for name, value in (("measures", measures), ("split", split)) if value is not None}
-    _check(kind, files or [], list(settings))
+    _check_arguments(kind, files or [], list(settings))
     format_of(output)
-    figure = _drawn(kind, files or [], settings)
+    figure = _draw(kind, files or [], settings)
     figure.save(output)
     say(f"{output}: {figure.caption}")
 
 
-def _check(kind: str, files: list[str], settings: list[str]) -> None:
+def _check_arguments(kind: str, files: list[str], settings: list[str]) -> None:
     if kind not in OPTIONS:
         raise ParameterError(f"there is no plot '{kind}'; there are {', '.join(OPTIONS)}")
     for name in settings:
         if name not in OPTIONS[kind]:
-            known = ", ".join(_option(n) for n in OPTIONS[kind]) or "none"
-            raise ParameterError(f"fontes plot {kind} has no option {_option(name)}; its options are {known}")
+            options = ", ".join(map(_flag, OPTIONS[kind])) or "none"
+            raise ParameterError(f"fontes plot {kind} has no option {_flag(name)}; its options are {options}")
     if kind == "measures":
         if len(files) < 2:
             raise ParameterError("fontes plot measures needs judgments and runs: fontes plot measures QRELS RUN… -o FILE")
@@ -92,36 +92,36 @@ def _check(kind: str, files: list[str], settings: list[str]) -> None:
         return
     if len(files) > 1:
         raise ParameterError(f"fontes plot {kind} takes one index, not {len(files)} files")
-    if kind in OF_AN_INDEX and not files:
+    if kind in INDEX_PLOTS and not files:
         raise ParameterError(f"fontes plot {kind} needs an index: fontes plot {kind} INDEX -o FILE")
     if files and "documents" in settings:
         raise ParameterError("--docs is the size of a hypothetical collection; leave it out for an index")
 
 
-def _option(name: str) -> str:
+def _flag(name: str) -> str:
     return FLAGS[name][-1] if FLAGS.get(name) else f"--{name.replace('_', '-')}"
 
 
-def _drawn(kind: str, files: list[str], settings: dict[str, Any]) -> Any:
+def _draw(kind: str, files: list[str], settings: dict[str, Any]) -> Any:
     if kind == "measures":
-        return _of_runs(*files, **settings)
+        return _draw_measures(*files, **settings)
     if kind == "pipeline":
-        return _of_expression(*files)
+        return _draw_pipeline(*files)
     from ..pipelines import open_index
 
     index = open_index(files[0]) if files else None
     return PLOTS[kind](index, **settings)
 
 
-def _of_expression(text: str) -> Any:
-    """The pipeline of an expression; drawing needs no index or model."""
+def _draw_pipeline(text: str) -> Any:
+    """Draw the pipeline of an expression, without an index or a model."""
     from ...core.expression import pipeline
     from ...experiments.problems import NOTHING
 
     return plots.pipeline(pipeline(text, NOTHING))
 
 
-def _of_runs(qrels: str, *runs: str, split: str | None = None, **settings: Any) -> Any:
+def _draw_measures(qrels: str, *runs: str, split: str | None = None, **settings: Any) -> Any:
     from ...datasets import qrels_of
     from ...experiments.systems import named
 

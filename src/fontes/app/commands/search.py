@@ -28,7 +28,7 @@ from ..pipelines import LEXICAL, OWN
 
 commands = typer.Typer()
 
-SHOWN, DEPTH = 10, 1000  # default number of documents of a query, and of each topic of a run
+QUERY_DEPTH, RUN_DEPTH = 10, 1000  # default number of documents of a query, and of each topic of a run
 
 
 @commands.command(rich_help_panel="Search")
@@ -96,7 +96,7 @@ def search(
             stage = in_query_language(stage, opened, [query or ""])
         else:
             hint_query_language(stage, opened, [query or ""])
-        ranking = stage.search(query or "", k or SHOWN, offset)
+        ranking = stage.search(query or "", k or QUERY_DEPTH, offset)
         if json:
             total = total_of(ranking) if count else least_total_of(ranking, stage)
             print_json({**ranking_as_json(ranking, text=True), "total": total})
@@ -112,16 +112,16 @@ def search(
     from ...formats import write_run
 
     if k is not None or pipeline is None:
-        stage = stage % (k or DEPTH)
-    needs = topics_of(topics, split=split)
-    texts = [topic.text for topic in needs.values()]
+        stage = stage % (k or RUN_DEPTH)
+    queries = topics_of(topics, split=split)
+    texts = [topic.text for topic in queries.values()]
     if language:
         stage = in_query_language(stage, opened, texts)
     else:
         hint_query_language(stage, opened, texts)
     with reporting(json) as report:
-        run = applied(stage, needs, None if actors else ray, report)
-    say_missing(index, [one for one in run.provenance.get("missing", ()) if one not in opened.state.missing])
+        run = applied(stage, queries, None if actors else ray, report)
+    say_missing(index, [shard for shard in run.provenance.get("missing", ()) if shard not in opened.state.missing])
     if json:
         for ranking in run.values():
             print_json(ranking_as_json(ranking, text=False))

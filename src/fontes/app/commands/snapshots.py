@@ -60,35 +60,38 @@ def snapshots(
     names = [folder.name for folder in folders]
     if len(set(names)) < len(names):
         names = [str(folder) for folder in folders]
+    if len(set(names)) < len(names):
+        raise ParameterError("a folder is named twice; name each snapshot once, in order of time")
     by_name = dict(zip(names, folders, strict=True))
-    judged = qrels or [str(_qrels(folder)) for folder in folders]
-    known = {
-        name: ({path.stem: read_run(path) for path in _runs(folder)}, qrels_of(source))
-        for (name, folder), source in zip(by_name.items(), judged, strict=True)
+    sources = qrels or [str(_find_qrels(folder)) for folder in folders]
+    runs_and_qrels = {
+        name: ({path.stem: read_run(path) for path in _find_runs(folder)}, qrels_of(source))
+        for (name, folder), source in zip(by_name.items(), sources, strict=True)
     }
-    chosen = None if reference is None else next((n for n, f in by_name.items() if reference in (n, str(f))), reference)
-    report = compare_snapshots(known, pivot, measures or DEFAULT, reference=chosen, testing=Testing(**settings))
+    if reference is not None:
+        reference = next((name for name, folder in by_name.items() if reference in (name, str(folder))), reference)
+    report = compare_snapshots(runs_and_qrels, pivot, measures or DEFAULT, reference=reference, testing=Testing(**settings))
     for path in output or []:
         report.save(path)
     sys.stdout.write(report.to_json() if json else f"{report}\n")
 
 
-def _qrels(folder: Path) -> Path:
-    _check(folder)
+def _find_qrels(folder: Path) -> Path:
+    _require_folder(folder)
     for name in QRELS:
         if (folder / name).is_file():
             return folder / name
     raise InputError(f"{folder}: no judgments ({', '.join(QRELS)}); name them with --qrels, once for each folder")
 
 
-def _runs(folder: Path) -> list[Path]:
-    _check(folder)
+def _find_runs(folder: Path) -> list[Path]:
+    _require_folder(folder)
     for pattern in RUNS:
         if files := sorted(folder.glob(pattern)):
             return files
     raise InputError(f"{folder}: no runs ({', '.join(RUNS)}); a snapshot has a run of each system")
 
 
-def _check(folder: Path) -> None:
+def _require_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder; a snapshot is a folder of runs")

@@ -24,7 +24,7 @@ None stands for is in brackets. A string stands for a part: `dense("MODEL")` is 
 `colbert`, `llm`, `splade_encoder` and `topicrank`.
 """
 STRING = re.compile(r"; a string is (?:the|a) \w+ of an? `\w+`")
-SHARED = 3  # parts with the same parameter, from which on it is described once
+MIN_SHARING = 3  # a parameter that at least so many parts describe alike is described once
 
 
 @commands.command(rich_help_panel="Search")
@@ -46,7 +46,7 @@ def stages(
     elif name is None:
         _print_all(dict(registry.items()))
     else:
-        _print_one(registry[name])
+        _print_part(registry[name])
 
 
 def facts(part: type[Part]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def facts(part: type[Part]) -> dict[str, Any]:
             {
                 "name": parameter.name,
                 "type": parameter.kind,
-                **({} if parameter.required else {"default": _written(parameter.default)}),
+                **({} if parameter.required else {"default": _format_default(parameter.default)}),
                 "description": parameter.description,
             }
             for parameter in parameters(part).values()
@@ -89,29 +89,29 @@ def page() -> str:
     shared = _shared([parameter for stage_facts in builtin for parameter in stage_facts["parameters"]])
     parts = [INTRODUCTION, *rows, "\n## Shared parameters\n", *[_item(shared[name]) for name in sorted(shared)]]
     for stage_facts in builtin:
-        parts.append(f"\n## {stage_facts['name']}\n\n{_plain(stage_facts['summary'])}")
-        alike = [p for p in stage_facts["parameters"] if p["description"] == shared.get(p["name"], {}).get("description")]
-        if items := [_item(p) for p in stage_facts["parameters"] if p not in alike]:
+        parts.append(f"\n## {stage_facts['name']}\n\n{_escape_links(stage_facts['summary'])}")
+        linked = [p for p in stage_facts["parameters"] if p["description"] == shared.get(p["name"], {}).get("description")]
+        if items := [_item(p) for p in stage_facts["parameters"] if p not in linked]:
             parts.append("\n" + "\n".join(items))
-        if alike:
-            names = [p["name"] if p.get("default") == shared[p["name"]].get("default") else _signature(p) for p in alike]
+        if linked:
+            names = [p["name"] if p.get("default") == shared[p["name"]].get("default") else _signature(p) for p in linked]
             parts.append(f"\n[Shared](#shared-parameters): {', '.join(f'`{name}`' for name in names)}")
     return "\n".join(parts) + "\n"
 
 
 def _shared(parameters: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Parameters by name that several parts describe alike; without a default where these differ."""
+    """Return the parameters that several parts describe alike, by name; without a default where the parts differ in it."""
     counts = Counter((parameter["name"], parameter["description"]) for parameter in parameters)
     shared: dict[str, dict[str, Any]] = {}
-    for name, description in (key for key, count in counts.most_common() if count >= SHARED):
+    for name, description in (key for key, count in counts.most_common() if count >= MIN_SHARING):
         same = [parameter for parameter in parameters if (parameter["name"], parameter["description"]) == (name, description)]
-        one_default = len({p.get("default") for p in same}) == 1
-        shared.setdefault(name, same[0] if one_default else {k: v for k, v in same[0].items() if k != "default"})
+        same_default = len({parameter.get("default") for parameter in same}) == 1
+        shared.setdefault(name, same[0] if same_default else {k: v for k, v in same[0].items() if k != "default"})
     return shared
 
 
 def _signature(parameter: dict[str, Any]) -> str:
-    """A parameter as in a signature; with its type where the default does not show it."""
+    """Format a parameter as in a signature, with its type where the default does not show it."""
     name, kind, default = parameter["name"], parameter["type"], parameter.get("default")
     if default is None:
         return f"{name}: {kind}"
@@ -119,16 +119,16 @@ def _signature(parameter: dict[str, Any]) -> str:
 
 
 def _item(parameter: dict[str, Any]) -> str:
-    """A parameter in a list; what None stands for is its default, in brackets."""
-    text, none, usual = parameter["description"].rpartition("None: ")
-    if none and parameter.get("default") == "None" and ". " not in usual:
+    """Format a parameter as a list item; a default of None is explained in brackets."""
+    text, marker, meaning = parameter["description"].rpartition("None: ")
+    if marker and parameter.get("default") == "None" and ". " not in meaning:
         text = text.rstrip(" ;").removesuffix(".")
-        names = f"`{parameter['name']}: {parameter['type'].removesuffix(' | None')}` ({usual.rstrip('.')})"
-        return f"* {names}: {_plain(text)}." if text else f"* {names}"
-    return f"* `{_signature(parameter)}`: {_plain(parameter['description'])}"
+        names = f"`{parameter['name']}: {parameter['type'].removesuffix(' | None')}` ({meaning.rstrip('.')})"
+        return f"* {names}: {_escape_links(text)}." if text else f"* {names}"
+    return f"* `{_signature(parameter)}`: {_escape_links(parameter['description'])}"
 
 
-def _plain(text: str) -> str:
+def _escape_links(text: str) -> str:
     return text.replace("[", "\\[") if "](" in text else text
 
 
@@ -136,7 +136,7 @@ def _arrow(stage_facts: dict[str, Any]) -> str:
     return f"{stage_facts['takes']} → {stage_facts['gives']}" if stage_facts["takes"] else ""
 
 
-def _written(default: Any) -> str:
+def _format_default(default: Any) -> str:
     from ...core.part import Part
 
     return repr(default) if isinstance(default, Part) or not isinstance(default, str) else f'"{default}"'
@@ -157,7 +157,7 @@ def _print_all(parts: dict[str, type[Part]]) -> None:
     console.print(table)
 
 
-def _print_one(part: type[Part]) -> None:
+def _print_part(part: type[Part]) -> None:
     from rich.table import Table
     from rich.text import Text
 

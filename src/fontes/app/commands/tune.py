@@ -14,7 +14,7 @@ from ..options import Analyzer, Group, IndexPath, Json, Qrels, Ray, Split, Topic
 
 commands = typer.Typer()
 
-USUAL = f"bm25({', '.join(f'{name}=tune()' for name, known in parameters(BM25).items() if known.usual)})"
+DEFAULT_PIPELINE = f"bm25({', '.join(f'{name}=tune()' for name, parameter in parameters(BM25).items() if parameter.usual)})"
 
 
 @commands.command(rich_help_panel="Measure")
@@ -29,7 +29,7 @@ def tune(
     pipeline: Annotated[
         str,
         typer.Option(help="The pipeline, with tune() for values."),
-    ] = USUAL,
+    ] = DEFAULT_PIPELINE,
     group: Group = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the surface: .png, .svg or .pdf.", show_default=False)] = None,
     analyzer: Analyzer = None,
@@ -46,11 +46,11 @@ def tune(
     one_stdin(topics=topics, qrels=qrels)
     if plot is not None:
         format_of(plot)
-    known, judgments = judged_topics(topics, qrels, split)
+    queries, judgments = judged_topics(topics, qrels, split)
     result = tune_stage(
         pipeline,
         None,
-        known,
+        queries,
         judgments,
         groups=group,
         index=open_index(index, analyzer, verify),

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ....core.qrels import Qrels
 from ...options import IndexPath, Json, Measures, takes
 from ...server.settings import ServerSettings
 
 if TYPE_CHECKING:
-    from ....core.qrels import Qrels
     from ...agents.log import Session
 
 commands = typer.Typer()
@@ -54,20 +54,20 @@ def mcp(
         from ...server.running import serve as run
         from ...server.service import Service
 
-    over_http = {"port": "port", "host": "host", "hosts": "name", "root_path": "root-path", "proxies": "proxy"}
-    over_http |= {"at_once": "at-once", "rate": "rate", "key_file": "key-file"}
+    http_options = {"port": "port", "host": "host", "hosts": "name", "root_path": "root-path", "proxies": "proxy"}
+    http_options |= {"at_once": "at-once", "rate": "rate", "key_file": "key-file"}
     typed = {*settings, *(["key_file"] if key_file is not None else [])}
-    if not http and (needless := next((option for name, option in over_http.items() if name in typed), None)):
-        raise ParameterError(f"--{needless} applies to a server over HTTP: add --http")
+    if not http and (inapplicable := next((option for name, option in http_options.items() if name in typed), None)):
+        raise ParameterError(f"--{inapplicable} applies to a server over HTTP: add --http")
     if http and session is not None:
         raise ParameterError("--session names the session of standard input and output; over HTTP each client has its own")
     for index in indexes:
         refuse_misspelt(index)
     settings["root_path"] = settings.get("root_path", "").rstrip("/")
-    chosen = ServerSettings(**settings, key=secret_of(key_file, KEY) if http else "")
+    server_settings = ServerSettings(**settings, key=secret_of(key_file, KEY) if http else "")
     if http:
-        check_key(chosen)
-    service = Service(indexes, chosen, named_expressions(pipeline or []))
+        check_key(server_settings)
+    service = Service(indexes, server_settings, named_expressions(pipeline or []))
     calls = None if log is None else CallLog(log)
     tools = Tools(service, wait=True)
     protocol = Protocol(tools, calls, session or ("" if calls is None else calls.session))
@@ -75,9 +75,13 @@ def mcp(
         if not http:
             asyncio.run(serve_stdio(protocol, tools))
             return
-        served = " and ".join(f"{one.name} ({len(one.state.index):,} documents)" for one in service.indexes.values())
+        names = " and ".join(f"{served.name} ({len(served.state.index):,} documents)" for served in service.indexes.values())
         app = http_application(protocol, tools)
-        run(service, started=lambda address: say(f"{served} at {address}{chosen.root_path}{PATH} ; Ctrl-C ends"), app=app)
+        run(
+            service,
+            started=lambda address: say(f"{names} at {address}{server_settings.root_path}{PATH} ; Ctrl-C ends"),
+            app=app,
+        )
     finally:
         if calls is not None:
             calls.close()
@@ -138,7 +142,7 @@ def replay(
     from ....core.errors import needs_extra
 
     with needs_extra("server", "fontes agent replay", "FastAPI"):
-        from ...agents.replay import replay as replayed
+        from ...agents.replay import replay as replay_log
     from ...agents.log import read_log
     from ...output import print_json
     from ...progress import reporting
@@ -149,9 +153,9 @@ def replay(
     sessions = read_log(log)
     judgments, _ = _judgments(sessions, answers, qrels)
     expressions = named_expressions(pipeline or []) or {"bm25": "bm25()"}
-    chosen = measures or ["RR@10", "R@10"]
+    replay_measures = measures or ["RR@10", "R@10"]
     with reporting(compiling=True) as progress:
-        result = replayed(sessions, index, expressions, judgments, chosen, tool or ["search"], tokens, progress)
+        result = replay_log(sessions, index, expressions, judgments, replay_measures, tool or ["search"], tokens, progress)
     if json:
         print_json(
             {**result.report.to_dict(), "tokens": dict(result.tokens), "queries": result.topics, "judged": result.judged}
@@ -168,17 +172,17 @@ def export(
 ) -> None:
     """Write a log as a test collection: queries.jsonl, weak judgments, and the run of what was shown, for fontes judge."""
     from ...agents.log import read_log
-    from ...agents.sessions import export as written, read_answers
+    from ...agents.sessions import export as write_collection, read_answers
     from ...output import counted, say
 
     sessions = read_log(log)
-    topics, qrels = written(sessions, folder, None if answers is None else read_answers(answers, sessions))
+    topics, qrels = write_collection(sessions, folder, None if answers is None else read_answers(answers, sessions))
     judgments = counted(sum(len(grades) for grades in qrels.values()), "weak judgment")
     say(f"{counted(len(topics), 'topic')} of {counted(len(sessions), 'session')}, {judgments} in {folder}")
 
 
 def _judgments(sessions: list[Session], answers: Path | None, qrels: str | None) -> tuple[Qrels, str]:
-    """Judgments of the sessions' topics, and their kind."""
+    """Return judgments of the sessions' topics, and their kind: "judged", "read" or "cited"."""
     from ....core.errors import ParameterError
     from ...agents.sessions import CITED, read_answers, weak_qrels
 
@@ -190,11 +194,9 @@ def _judgments(sessions: list[Session], answers: Path | None, qrels: str | None)
         return qrels_of(qrels), "judged"
     if answers is None:
         return weak_qrels(sessions), "read"
-    from ....core.qrels import Qrels as Judged
-
     weak = weak_qrels(sessions, read_answers(answers, sessions))
     rows = ((topic, "0", doc, grade) for topic, grades in weak.items() for doc, grade in grades.items() if grade == CITED)
-    return Judged(rows), "cited"
+    return Qrels(rows), "cited"
 
 
 @commands.command(rich_help_panel="Reproduce")

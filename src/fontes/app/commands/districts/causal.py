@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-SHOWN = 3  # sources of a cause that are printed with their sentences
+MAX_SOURCES = 3  # sources of a cause that are printed with their sentences
 
 
 @commands.command(rich_help_panel="Search")
@@ -56,8 +56,8 @@ def why(
     elif chain:
         console.print(_tree(chain), soft_wrap=False)
     else:
-        more = [f"--{name}" for name, used in (("weak", weak), ("leads 3", leads)) if not used]
-        say(f"No document states a cause of '{event}'{'; ' + ' or '.join(more) + ' looks further' if more else ''}.")
+        unused = [f"--{name}" for name, used in (("weak", weak), ("leads 3", leads)) if not used]
+        say(f"No document states a cause of '{event}'{'; ' + ' or '.join(unused) + ' looks further' if unused else ''}.")
 
 
 @commands.command(rich_help_panel="Models")
@@ -98,8 +98,8 @@ def _tree(chain: Chain) -> Tree:
 
 def _add(tree: Tree, cause: Cause) -> None:
     branch = tree.add(_label(cause))
-    for below in cause.causes:
-        _add(branch, below)
+    for deeper in cause.causes:
+        _add(branch, deeper)
 
 
 def _label(cause: Cause) -> Text:
@@ -108,12 +108,12 @@ def _label(cause: Cause) -> Text:
     label = Text.assemble((cause.text, "bold"))
     if cause.lead:
         label.append("  (a lead, not stated)", style="yellow")
-    for source in cause.sources[:SHOWN]:
-        named = [part for part in (source.date, source.title) if part and part != cause.text]
+    for source in cause.sources[:MAX_SOURCES]:
+        details = [detail for detail in (source.date, source.title) if detail and detail != cause.text]
         label.append(f"\n{source.score:.2f}  ")
         label.append(source.doc_id, style="cyan")
-        label.append(f"  {'  '.join(named)}" if named else "")
+        label.append(f"  {'  '.join(details)}" if details else "")
         label.append(f"\n      {source.sentence}", style="dim")
-    if len(cause.sources) > SHOWN:
-        label.append(f"\n      and {len(cause.sources) - SHOWN} more")
+    if len(cause.sources) > MAX_SOURCES:
+        label.append(f"\n      and {len(cause.sources) - MAX_SOURCES} more")
     return label

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...options import Measures, reads_files, takes
 from ...server.settings import ServerSettings
 
 if TYPE_CHECKING:
     from ....index import Index
     from ...judging.store import JudgmentStore
-
-from ...options import Measures, reads_files, takes
 
 commands = typer.Typer()
 
@@ -85,10 +84,10 @@ def judge(
     if guidelines is not None and llm is None:
         raise ParameterError("--guidelines is of the model that judges: add --llm MODEL")
     if export is not None and llm is None:
-        _export(judgments, export)
+        _export_judgments(judgments, export)
         return
     if plan:
-        _plan(judgments, machine, run or [], measures)
+        _print_plan(judgments, machine, run or [], measures)
         return
     if index is None:
         raise ParameterError("name the index to judge documents of: fontes judge INDEX; or --export FOLDER")
@@ -97,6 +96,8 @@ def judge(
         from ...judging.routes import router
         from ...server.running import serve
         from ...server.service import Service
+    from ....datasets import topics_of
+    from ....formats import read_run
     from ...progress import reporting
     from ...usage import refuse_misspelt
 
@@ -104,28 +105,23 @@ def judge(
     service = Service([index], ServerSettings(**settings), named_expressions(pipeline or []))
     with JudgmentStore(judgments) as store:
         if topics is not None:
-            from ....datasets import topics_of
-
             store.add_topics(topics_of(topics))
         with reporting(compiling=True) as report:
             fill_pools(store, service.served(None).state, depth, report)
         for path in run or []:
-            from ....formats import read_run
-
             pool_run(store, read_run(path), str(path), depth)
         if llm is not None:
             _judge_by_model(store, service.served(None).state.index, llm, guidelines)
         if export is None:
-            _name_judges(store, judge or [], renew or [], token_file)
+            _add_judges(store, judge or [], renew or [], token_file)
         service.described["judging"] = True
         pooled = sum(len(store.pool(topic)) for topic in store.topics())
         documents = f"{len(store.topics()):,} topics, {pooled:,} documents to judge, {judgments}"
         if export is None:
-            serve(
-                service, [router(Judging(store, depth))], lambda address: say(f"{documents} at {address}/judge ; Ctrl-C ends")
-            )
+            routers = [router(Judging(store, depth))]
+            serve(service, routers, started=lambda address: say(f"{documents} at {address}/judge ; Ctrl-C ends"))
     if export is not None:
-        _export(judgments, export)
+        _export_judgments(judgments, export)
 
 
 def _judge_by_model(store: JudgmentStore, index: Index, llm: str, guidelines: str | None) -> None:
@@ -138,19 +134,20 @@ def _judge_by_model(store: JudgmentStore, index: Index, llm: str, guidelines: st
     judge = judge if guidelines is None else judge.with_(prompt=guidelines)
     with reporting() as report:
         graded, unreadable = judge_pool(store, index, judge, report)
-    more = f"; {counted(unreadable, 'answer')} without a grade" if unreadable else ""
-    say(f"{judge_name(judge)}: {counted(graded, 'new judgment')}{more}")
+    ungraded = f"; {counted(unreadable, 'answer')} without a grade" if unreadable else ""
+    say(f"{judge_name(judge)}: {counted(graded, 'new judgment')}{ungraded}")
 
 
-def _name_judges(store: JudgmentStore, judges: list[str], renewed: list[str], path: Path | None) -> None:
+def _add_judges(store: JudgmentStore, judges: list[str], renewed: list[str], path: Path | None) -> None:
+    """Give a token to new and renewed judges, and print the tokens or write them to the file `path`."""
     from ....core.errors import InputError, ParameterError
     from ...judging.machine import MACHINE
 
-    known = [name for name in store.judges() if not name.startswith(MACHINE)]
+    existing = [name for name in store.judges() if not name.startswith(MACHINE)]
     for name in renewed:
-        if name not in known:
-            raise ParameterError(f"--renew {name}: there is no judge of this name; there are {', '.join(known) or 'none'}")
-    new = [name for name in dict.fromkeys(judges or ([] if known else ["judge"])) if name not in known]
+        if name not in existing:
+            raise ParameterError(f"--renew {name}: there is no judge of this name; there are {', '.join(existing) or 'none'}")
+    new = [name for name in dict.fromkeys(judges or ([] if existing else ["judge"])) if name not in existing]
     if not new and not renewed:
         return
     if path is None:
@@ -165,7 +162,7 @@ def _name_judges(store: JudgmentStore, judges: list[str], renewed: list[str], pa
         raise InputError(f"{path}: the file of new tokens cannot be made ({error.strerror or error})") from None
 
 
-def _export(judgments: Path, folder: Path) -> None:
+def _export_judgments(judgments: Path, folder: Path) -> None:
     from ...judging.judging import export
     from ...judging.store import JudgmentStore
     from ...output import say
@@ -177,7 +174,7 @@ def _export(judgments: Path, folder: Path) -> None:
         say(f"{len(store.topics()):,} topics, {len(store.judgments()):,} judgments of {', '.join(store.judges())} in {folder}")
 
 
-def _plan(judgments: Path, machine: str | None, runs: list[Path], measures: list[str] | None) -> None:
+def _print_plan(judgments: Path, machine: str | None, runs: list[Path], measures: list[str] | None) -> None:
     from ....comparison import plan_judging
     from ....core.errors import ParameterError
     from ....experiments import compare

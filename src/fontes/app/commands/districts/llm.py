@@ -17,7 +17,7 @@ commands = typer.Typer()
 group = typer.Typer(name="llm", help="Kept answers of language models.", no_args_is_help=True)
 commands.add_typer(group, rich_help_panel="Models")
 
-MODEL = "FONTES_LLM"  # variable of the environment
+MODEL = "FONTES_LLM"  # environment variable
 
 
 @commands.command(rich_help_panel="Search")
@@ -79,16 +79,16 @@ def usage(
     from ....llm import AnswerFile
     from ...output import counted, print_json, say
 
-    kept = AnswerFile().all() if results is None else _kept(results)[0]
+    answers = AnswerFile().all() if results is None else _read_answers(results)[0]
     models: dict[tuple[str, str], dict[str, Any]] = {}
-    for item in kept:
-        empty = {"service": item.service, "model": item.model, "answers": 0, "prompt_tokens": 0, "completion_tokens": 0}
-        row = models.setdefault((item.service, item.model), {**empty, "first": item.time, "last": item.time})
+    for answer in answers:
+        empty = {"service": answer.service, "model": answer.model, "answers": 0, "prompt_tokens": 0, "completion_tokens": 0}
+        row = models.setdefault((answer.service, answer.model), {**empty, "first": answer.time, "last": answer.time})
         row["answers"] += 1
-        row["prompt_tokens"] += item.prompt_tokens
-        row["completion_tokens"] += item.completion_tokens
-        if item.time:
-            row["first"], row["last"] = min(row["first"] or item.time, item.time), max(row["last"], item.time)
+        row["prompt_tokens"] += answer.prompt_tokens
+        row["completion_tokens"] += answer.completion_tokens
+        if answer.time:
+            row["first"], row["last"] = min(row["first"] or answer.time, answer.time), max(row["last"], answer.time)
     if json:
         print_json([models[key] for key in sorted(models)])
         return
@@ -98,8 +98,8 @@ def usage(
         row = models[key]
         days = [datetime.fromtimestamp(row[name], UTC).date().isoformat() for name in ("first", "last") if row[name]]
         tokens = f"{row['prompt_tokens']:,} + {row['completion_tokens']:,} tokens"
-        when = f", {' to '.join(dict.fromkeys(days))}" if days else ""
-        say(f"{row['service']} {row['model']}: {counted(row['answers'], 'answer')}, {tokens}{when}")
+        period = f", {' to '.join(dict.fromkeys(days))}" if days else ""
+        say(f"{row['service']} {row['model']}: {counted(row['answers'], 'answer')}, {tokens}{period}")
 
 
 @group.command()
@@ -109,10 +109,10 @@ def export(results: Annotated[Path, typer.Argument(metavar="RUN", help=RESULTS, 
     from ....llm import write_pack
     from ...output import counted, say
 
-    kept, missing = _kept(results)
+    answers, missing = _read_answers(results)
     if missing:
         raise InputError(f"{results}: {counted(missing, 'answer')} of it are not kept here, so a pack could not replay it")
-    say(f"{counted(write_pack(kept, pack), 'answer')} in {pack}")
+    say(f"{counted(write_pack(answers, pack), 'answer')} in {pack}")
 
 
 @group.command("import")
@@ -125,17 +125,17 @@ def import_(pack: Pack) -> None:
     say(f"{counted(total, 'answer')} in {pack}, {new:,} new")
 
 
-def _kept(results: Path) -> tuple[Iterable[Kept], int]:
-    """The kept answers of a run, and the number of missing ones."""
+def _read_answers(results: Path) -> tuple[Iterable[Kept], int]:
+    """Return the kept answers behind results, and the number of missing ones."""
     from ....llm import AnswerFile
 
-    sums = _sums(results)
-    kept = AnswerFile().read(sums)
-    return kept.values(), len(sums) - len(kept)
+    sums = _answer_sums(results)
+    answers = AnswerFile().read(sums)
+    return answers.values(), len(sums) - len(answers)
 
 
-def _sums(path: Path) -> list[str]:
-    """The sums of the answers behind results."""
+def _answer_sums(path: Path) -> list[str]:
+    """Return the SHA-256 sums of the answers behind results."""
     from ....core.answers import NAME, answers_of
     from ....core.errors import InputError
     from ....experiments.provenance import read_lock
@@ -145,17 +145,17 @@ def _sums(path: Path) -> list[str]:
     sums: Any
     if path.is_dir() or path.name == LOCK:
         answers = read_lock(path / LOCK if path.is_dir() else path).get("answers")
-        sums = [item for system in (answers.values() if isinstance(answers, dict) else ()) for item in system]
+        sums = [item for of_system in (answers.values() if isinstance(answers, dict) else ()) for item in of_system]
     elif path.name.endswith((".jsonl", ".jsonl.gz")):
         sums = answers_of(read_topics(path)).get("sums", ())
     else:
         facts = read_metadata(path).get("language models")
         sums = facts.get("sums", ()) if isinstance(facts, dict) else ()
-    known = [
+    valid = [
         item
         for item in dict.fromkeys(sums)
         if isinstance(item, str) and len(item) == 64 and set(item) <= set("0123456789abcdef")
     ]
-    if not known:
+    if not valid:
         raise InputError(f"{path}: it names no {NAME} answers; give {RESULTS[0].lower()}{RESULTS[1:]}")
-    return known
+    return valid

@@ -59,22 +59,22 @@ def encode(
     if late and sparse:
         raise ParameterError("--late and --sparse need different models; give one of them")
     model = _in_precision(
-        _encoder(encoder, "colbert" if late else "splade_encoder" if sparse else "sentence_encoder"), precision
+        _parse_encoder(encoder, "colbert" if late else "splade_encoder" if sparse else "sentence_encoder"), precision
     )
     sparse = is_sparse(model)
     _check_options(late, sparse, dtype, algorithm, nbits)
     opened = open_index(index)
-    making = {"overwrite": overwrite, "ray": ray_of(ray)}
+    options = {"overwrite": overwrite, "ray": ray_of(ray)}
     start = time.perf_counter()
     if late:
-        facts = _encode_late(opened, model, nbits, json, **making)
-        show = _say_late
+        facts = _encode_late(opened, model, nbits, json, **options)
+        show = _print_late
     elif sparse:
-        facts = _encode_sparse(opened, model, json, **making)
-        show = _say_sparse
+        facts = _encode_sparse(opened, model, json, **options)
+        show = _print_sparse
     else:
-        facts = _encode(opened, model, dtype, algorithm or "flat", json, **making)
-        show = _say
+        facts = _encode_dense(opened, model, dtype, algorithm or "flat", json, **options)
+        show = _print_dense
     seconds = time.perf_counter() - start
     facts["precision"] = (facts["precision"] or "").split()
     read = reading(model, opened)
@@ -87,14 +87,15 @@ def encode(
 
 
 def _check_options(late: bool, sparse: bool, dtype: str | None, algorithm: str | None, nbits: int | None) -> None:
-    for option, value, wrong in (("--dtype", dtype, late or sparse), ("--algorithm", algorithm, late or sparse)):
-        if value is not None and wrong:
+    for option, value in (("--dtype", dtype), ("--algorithm", algorithm)):
+        if value is not None and (late or sparse):
             raise ParameterError(f"{option} does not apply to {'--late' if late else 'weights of terms'}")
     if nbits is not None and not late:
         raise ParameterError("--nbits goes with --late")
 
 
-def _encoder(text: str, name: str) -> Any:
+def _parse_encoder(text: str, name: str) -> Any:
+    """Return the encoder of an expression, or for the name of a model the encoder with the registered `name`."""
     from ....core import expression
     from ....core.part import Part
 
@@ -116,62 +117,62 @@ def _in_precision(encoder: Any, precision: str | None) -> Any:
     return changed
 
 
-def _encode(index: Index, encoder: Any, dtype: str | None, algorithm: str, quiet: bool, **making: Any) -> dict[str, Any]:
+def _encode_dense(index: Index, encoder: Any, dtype: str | None, algorithm: str, quiet: bool, **options: Any) -> dict[str, Any]:
     from ...progress import reporting
 
     with reporting(quiet) as report:
-        index.encode(encoder, dtype=dtype, progress=report, **making)
+        index.encode(encoder, dtype=dtype, progress=report, **options)
     recall = index.dense(encoder, algorithm=algorithm, dtype=dtype).recall() if algorithm != "flat" else {}
     return {**index.embeddings(encoder, dtype).info(), "algorithm": algorithm, "recall": recall}
 
 
-def _say(index: Index, facts: dict[str, Any], seconds: float) -> None:
+def _print_dense(index: Index, facts: dict[str, Any], seconds: float) -> None:
     from ...output import counted, say, size
 
     vectors = f"{counted(facts['vectors'], 'vector')} of {facts['dim']} dimensions in {facts['dtype']}"
-    say(f"{index.path}: {vectors} in {seconds:.1f} s; {size(facts['bytes'])}{_by(facts)}")
+    say(f"{index.path}: {vectors} in {seconds:.1f} s; {size(facts['bytes'])}{_precision_note(facts)}")
     if facts["recall"]:
         shares = ", ".join(f"{value:.1%} of the exact best {name[2:]}" for name, value in facts["recall"].items())
         say(f"{facts['algorithm']}: {shares}")
 
 
-def _by(facts: dict[str, Any]) -> str:
+def _precision_note(facts: dict[str, Any]) -> str:
     return f"; the model runs in {' and '.join(dict.fromkeys(facts['precision']))} here" if facts["precision"] else ""
 
 
-def _encode_late(index: Index, colbert: Any, nbits: int | None, quiet: bool, **making: Any) -> dict[str, Any]:
+def _encode_late(index: Index, colbert: Any, nbits: int | None, quiet: bool, **options: Any) -> dict[str, Any]:
     from ....neural import encode_late
     from ...progress import reporting
 
     with reporting(quiet) as report:
-        return encode_late(index, colbert, nbits=nbits, progress=report, **making)
+        return encode_late(index, colbert, nbits=nbits, progress=report, **options)
 
 
-def _say_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
+def _print_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
     from ...output import counted, say, size
 
     vectors = f"{counted(facts['tokens'], 'token vector')} of {counted(len(index), 'document')}"
     form = f"{facts['dim']} dimensions, {facts['nbits']} bits, {counted(facts['centroids'], 'centroid')}"
-    say(f"{index.path}: {vectors}, {form} in {seconds:.1f} s; {size(facts['bytes'])}{_by(facts)}")
+    say(f"{index.path}: {vectors}, {form} in {seconds:.1f} s; {size(facts['bytes'])}{_precision_note(facts)}")
     shares = [f"{value:.3f} of the best {depth}" for depth, value in facts["recall"].items() if depth.isdigit()]
     if shares:
         say(f"recall against the exhaustive search: {', '.join(shares)} ({facts['recall']['queries']} queries)")
 
 
-def _encode_sparse(index: Index, encoder: Any, quiet: bool, **making: Any) -> dict[str, Any]:
+def _encode_sparse(index: Index, encoder: Any, quiet: bool, **options: Any) -> dict[str, Any]:
     from ...progress import reporting
 
     with reporting(quiet) as report:
-        index.encode(encoder, progress=report, **making)
+        index.encode(encoder, progress=report, **options)
     return index.weights(encoder).info()
 
 
-def _say_sparse(index: Index, facts: dict[str, Any], seconds: float) -> None:
+def _print_sparse(index: Index, facts: dict[str, Any], seconds: float) -> None:
     from ...output import counted, say, size
 
     weights = f"{counted(facts['postings'], 'weight')} of {counted(facts['terms'], 'term')}"
-    each = f"{facts['postings'] / max(1, facts['documents']):.0f} a document"
-    say(f"{index.path}: {weights}, {each}, in {seconds:.1f} s; {size(facts['bytes'])}{_by(facts)}")
+    density = f"{facts['postings'] / max(1, facts['documents']):.0f} a document"
+    say(f"{index.path}: {weights}, {density}, in {seconds:.1f} s; {size(facts['bytes'])}{_precision_note(facts)}")
 
 
 @commands.command(rich_help_panel="Models")

@@ -67,7 +67,7 @@ def show(name: Name, json: Json = False) -> None:
         print_json({**_facts(type(chosen)), "parameters": {key: shown(value) for key, value in values.items()}})
         return
     console.print(f"[bold]{chosen.name}[/]")
-    say(f"{chosen.source}\n\n{_about(type(chosen))}")
+    say(f"{chosen.source}\n\n{_description(type(chosen))}")
     console.print("\n[bold]Parameters[/]")
     for parameter in parameters(type(chosen)).values():
         say(f"  {parameter.name}={written(values[parameter.name])}\n      {parameter.description}")
@@ -140,13 +140,13 @@ def run(
 
     chosen = recipe(name).set(settings or [])
     if sample:
-        name_of_sample = _sample(type(chosen), {"collection": collection, "topics": topics, "qrels": qrels})
-        collection = topics = qrels = [name_of_sample]
+        sample_name = _sample_name(type(chosen), {"collection": collection, "topics": topics, "qrels": qrels})
+        collection = topics = qrels = [sample_name]
     if not collection or not topics:
         missing = "--topics" if collection else "--collection"
         instead = ", or --sample to try it on its sample" if chosen.sample else ""
         raise ParameterError(f"recipe {name} needs {missing}; give --collection and --topics{instead}")
-    with _commands_that_do_without(context), reporting(json, steps=True, compiling=True) as report:
+    with _suggested_commands(context), reporting(json, steps=True, compiling=True) as report:
         result = chosen.run(
             _documents(collection, id_prefix or []),
             tuple(topics),
@@ -181,17 +181,18 @@ def _documents(collection: list[str], prefixes: list[str]) -> object:
     return with_prefixes(collection, prefixes, read)
 
 
-def _sample(recipe: type[Recipe], others: dict[str, list[str] | None]) -> str:
+def _sample_name(recipe: type[Recipe], inputs: dict[str, list[str] | None]) -> str:
+    """Return the name of a recipe's sample; ParameterError if it has none, or if one of the other inputs is given."""
     if not recipe.sample:
         raise ParameterError(f"recipe {recipe.name} has no sample; give --collection and --topics")
-    if more := [f"--{option}" for option, value in others.items() if value]:
-        raise ParameterError(f"--sample stands for documents, topics and judgments; leave out {' and '.join(more)}")
+    if options := [f"--{option}" for option, value in inputs.items() if value]:
+        raise ParameterError(f"--sample stands for documents, topics and judgments; leave out {' and '.join(options)}")
     return f"sample:{recipe.sample}"
 
 
 @contextmanager
-def _commands_that_do_without(context: typer.Context) -> Iterator[None]:
-    """Add the command that works without a missing part to the errors of a recipe."""
+def _suggested_commands(context: typer.Context) -> Iterator[None]:
+    """Add to an error about a missing model or library the command whose settings do without it."""
     from ....experiments.problems import WITHOUT_ALL, as_options
 
     try:
@@ -200,11 +201,12 @@ def _commands_that_do_without(context: typer.Context) -> Iterator[None]:
         if not error.settings:
             raise
         message, several, _ = str(error).partition(f"\n{WITHOUT_ALL}")
-        command = f"{_as_typed(context)} {as_options(error.settings)}"
+        command = f"{_typed_command(context)} {as_options(error.settings)}"
         raise type(error).of_lines([*message.splitlines(), f"{WITHOUT_ALL if several else 'Without it: '}{command}"]) from error
 
 
-def _as_typed(context: typer.Context) -> str:
+def _typed_command(context: typer.Context) -> str:
+    """Return the command line with the options that differ from their defaults."""
     words = ["fontes", *context.command_path.removeprefix(context.find_root().command_path).split()]
     for parameter in context.command.params:
         value = context.params[str(parameter.name)]
@@ -220,7 +222,8 @@ def _figures(published: Mapping[str, float]) -> list[str]:
     return [f"{measure} {value:.4f}" for measure, value in published.items()]
 
 
-def _about(recipe: type[Recipe]) -> str:
+def _description(recipe: type[Recipe]) -> str:
+    """Return the docstring of a recipe without its arguments."""
     import inspect
 
     return (inspect.getdoc(recipe) or "").partition("Args:")[0].strip()

@@ -54,17 +54,17 @@ def chat(
 
     opened = open_index(index, analyzer, verify)
     stage = retriever(opened, pipeline, model, encoder)
-    rewriting = rewriter_for(stage) if with_ is None else with_
-    if rewriting is not None:
-        stage = turns_rewriter(rewriting, opened, "fontes chat --with") >> stage
-    topics = _until(resume, at)
+    rewriter = rewriter_for(stage) if with_ is None else with_
+    if rewriter is not None:
+        stage = turns_rewriter(rewriter, opened, "fontes chat --with") >> stage
+    topics = _topics_until(resume, at)
     last = list(topics.values())[-1] if topics else Topic("1_0", "")
     warm(stage)
     name = last.id.rpartition("_")[0] or last.id
     conversation = Conversation(stage, k, id=name, turns=last.turns, answer=answer_of(opened))
     # Save to the same file only if that keeps all its topics and its encoding is UTF-8.
-    whole = at is None and reading_of().encoding is None and dict(conversation.topics()) == dict(topics)
-    prompt = ChatPrompt(conversation, opened, json=json, file=Path(resume) if resume and whole else None)
+    keeps_all = at is None and reading_of().encoding is None and dict(conversation.topics()) == dict(topics)
+    prompt = ChatPrompt(conversation, opened, json=json, file=Path(resume) if resume and keeps_all else None)
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty() and not json
     if at_terminal:
         say(f"{counted(len(opened), 'document')}, {', '.join(map(repr, steps(stage)))}. /help lists the commands, Ctrl-D ends.")
@@ -78,7 +78,8 @@ def chat(
             raise typer.Exit(1)
 
 
-def _until(resume: str | None, at: str | None) -> Topics:
+def _topics_until(resume: str | None, at: str | None) -> Topics:
+    """Return the topics of a file up to the topic `at` or the last one; none without a file."""
     from ....core import InputError, Topics
     from ....datasets import topics_of
 

@@ -56,5 +56,5 @@ def serve(
         named_expressions(pipeline or []),
         named_expressions(rewriter or []),
     )
-    served = " and ".join(f"{served.name} ({len(served.state.index):,} documents)" for served in service.indexes.values())
-    run(service, started=lambda address: say(f"{served} at {address} ; Ctrl-C ends"))
+    names = " and ".join(f"{served.name} ({len(served.state.index):,} documents)" for served in service.indexes.values())
+    run(service, started=lambda address: say(f"{names} at {address} ; Ctrl-C ends"))

@@ -29,7 +29,10 @@ def list_(json: Json = False) -> None:
     tasks = {name if name != "beir" else "beir:FOLDER": task for name, task in registry.items()}
     if json:
         print_json(
-            [{"name": name, "title": t.title, "given": t.organisers, "submitted": t.submits} for name, t in tasks.items()]
+            [
+                {"name": name, "title": task.title, "given": task.organisers, "submitted": task.submits}
+                for name, task in tasks.items()
+            ]
         )
         return
     for name, task in tasks.items():

@@ -10,7 +10,7 @@ import typer
 
 from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, one_stdin
 
-CUT_OUT = {"keep": ("first", "cloze", "section"), "sentences": ("first", "cloze")}  # options, and the --from they go with
+REQUIRED_FORMS = {"keep": ("first", "cloze", "section"), "sentences": ("first", "cloze")}  # values of --from by option
 
 
 def mine(
@@ -90,14 +90,15 @@ def mine(
     from ....pipelines import open_index, retriever
     from ....progress import reporting
 
-    parts: dict[str, Any] = {"per_document": per_document, "keep": keep, "limit": limit}
-    parts |= {"sentences": sentences, "round_trip": round_trip, "round_trip_rank": round_trip_rank}
-    options = {name: value for name, value in parts.items() if value is not None}
+    from_options: dict[str, Any] = {"per_document": per_document, "keep": keep, "limit": limit}
+    from_options |= {"sentences": sentences, "round_trip": round_trip, "round_trip_rank": round_trip_rank}
+    options = {name: value for name, value in from_options.items() if value is not None}
     if json and output == "-":
         raise typer.BadParameter("--json goes with -o FILE: the examples themselves go to standard output")
     one_stdin(topics=topics, qrels=qrels, run=run)
     _check_sources(from_, {"--topics": topics, "--qrels": qrels}, {"--run": run, "--pipeline": pipeline}, [*options])
-    parameters = Mining(per_positive, _ranks(ranks), margin, sampling, not no_guard, seed, relative_margin=relative_margin)
+    rank_range = _parse_ranks(ranks)
+    parameters = Mining(per_positive, rank_range, margin, sampling, not no_guard, seed, relative_margin=relative_margin)
     settings = chosen(parameters, preset)
     opened = open_index(index, analyzer, verify)
     stage = None if pipeline is None else retriever(opened, pipeline)
@@ -109,14 +110,14 @@ def mine(
             form = part(from_, opened) if "(" in from_ else from_
             mined = document_examples(opened, form, stage, settings, **options, seed=seed, teacher=teaching, progress=report)
         else:
-            known, judgments = judged_topics(topics, qrels, split)
-            candidates = stage if run is None else read_run(run, known).with_(documents=opened)
+            queries, judgments = judged_topics(topics, qrels, split)
+            candidates = stage if run is None else read_run(run, queries).with_(documents=opened)
             mined = mine_negatives(
                 candidates,
-                known,
+                queries,
                 judgments,
                 per_positive,
-                _ranks(ranks),
+                rank_range,
                 margin,
                 sampling,
                 not no_guard,
@@ -136,7 +137,7 @@ def mine(
 
 
 def teacher_of(text: str, index: Any) -> Any:
-    """The stage of a teacher: a reranker, or from topics to a run."""
+    """Return the stage of a teacher: a reranker, or a pipeline from topics to a run."""
     from .....core import ParameterError, Run, Topics, expression
 
     stage = expression.pipeline(text, index)
@@ -148,8 +149,8 @@ def teacher_of(text: str, index: Any) -> Any:
 def _check_sources(
     from_: str | None, judged: dict[str, str | None], candidates: dict[str, str | None], options: list[str]
 ) -> None:
-    both = [name for name, value in candidates.items() if value is not None]
-    if len(both) > 1:
+    sources = [name for name, value in candidates.items() if value is not None]
+    if len(sources) > 1:
         raise typer.BadParameter("give either --run or --pipeline")
     if "round_trip_rank" in options and "round_trip" not in options:
         raise typer.BadParameter("--round-trip-rank goes with --round-trip")
@@ -157,21 +158,21 @@ def _check_sources(
         missing = [name for name, value in judged.items() if value is None]
         if missing:
             raise typer.BadParameter(f"{' and '.join(missing)} missing; or make examples of the documents: --from title")
-        if not both:
+        if not sources:
             raise typer.BadParameter("say where negatives come from: --run FILE, or --pipeline 'bm25()'")
         if options:
             raise typer.BadParameter(f"--{options[0].replace('_', '-')} goes with --from")
     elif stray := [name for name, value in {**judged, "--run": candidates["--run"]}.items() if value is not None]:
         raise typer.BadParameter(f"--from makes queries of the documents; leave {' and '.join(stray)} out")
-    elif unused := [name for name, forms in CUT_OUT.items() if name in options and from_ not in forms]:
-        raise typer.BadParameter(f"--{unused[0]} goes with --from {' or '.join(CUT_OUT[unused[0]])}")
+    elif unused := [name for name, forms in REQUIRED_FORMS.items() if name in options and from_ not in forms]:
+        raise typer.BadParameter(f"--{unused[0]} goes with --from {' or '.join(REQUIRED_FORMS[unused[0]])}")
 
 
-def _ranks(text: str) -> tuple[int, int]:
-    parts = re.fullmatch(r"\s*([0-9]{1,9})\s*-\s*([0-9]{1,9})\s*", text)
-    if parts is None:
+def _parse_ranks(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"\s*([0-9]{1,9})\s*-\s*([0-9]{1,9})\s*", text)
+    if match is None:
         raise typer.BadParameter(f"--ranks is the first and the last rank, such as 1-100, not '{text}'")
-    return int(parts[1]), int(parts[2])
+    return int(match[1]), int(match[2])
 
 
 def split(

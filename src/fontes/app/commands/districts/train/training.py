@@ -72,16 +72,16 @@ def cross_encoder(
 
     candidates = _candidates(run, index, topics, qrels, split, k)
     with reporting(json) as progress:
-        taught, held_out = _taught((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
+        train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
         validated = Validation(held_out, *candidates)
-        training = train_cross_encoder(taught, output, base, settings_of(preset, **settings), validated, overwrite, progress)
+        training = train_cross_encoder(train_set, output, base, settings_of(preset, **settings), validated, overwrite, progress)
     report(output, training, f'cross_encoder("{output}")', json)
 
 
 def _candidates(
     run: str | None, index: Path | None, topics: str | None, qrels: str | None, split: str | None, k: int
 ) -> tuple[Any, Any]:
-    """The run to validate on, with its documents, and its judgments; (None, None) without a run."""
+    """Return the run to validate on, with its documents, and its judgments; (None, None) without a run."""
     from .....datasets import qrels_of, topics_of
     from .....formats import read_run
     from ....pipelines import open_index
@@ -138,11 +138,11 @@ def bi_encoder(
     from .....train import train_bi_encoder
     from ....progress import reporting
 
-    chosen = BiEncoderSettings(**_whole(settings))
+    model_settings = BiEncoderSettings(**_encoder_settings(settings))
     with reporting(json) as progress:
-        taught, held_out = _taught((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
-        search = _searched(held_out, index, topics, qrels, split)
-        training = train_bi_encoder(taught, output, _start(encoder), chosen, search, overwrite, progress)
+        train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
+        search = _search_validation(held_out, index, topics, qrels, split)
+        training = train_bi_encoder(train_set, output, _start_model(encoder), model_settings, search, overwrite, progress)
     report(output, training, f'sentence_encoder("{output}")', json)
 
 
@@ -170,11 +170,11 @@ def sparse(
     from .....train import train_splade
     from ....progress import reporting
 
-    chosen = SpladeSettings(**_whole(settings))
+    model_settings = SpladeSettings(**_encoder_settings(settings))
     with reporting(json) as progress:
-        taught, held_out = _taught((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
-        search = _searched(held_out, index, topics, qrels, split)
-        training = train_splade(taught, output, _start(encoder), chosen, search, overwrite, progress)
+        train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
+        search = _search_validation(held_out, index, topics, qrels, split)
+        training = train_splade(train_set, output, _start_model(encoder), model_settings, search, overwrite, progress)
     report(output, training, f'splade("{output}")', json)
 
 
@@ -202,15 +202,15 @@ def late(
     from .....train import train_colbert
     from ....progress import reporting
 
-    chosen = ColBERTSettings(**_whole(settings))
+    model_settings = ColBERTSettings(**_encoder_settings(settings))
     with reporting(json) as progress:
-        taught, held_out = _taught((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
-        search = _searched(held_out, index, topics, qrels, split)
-        training = train_colbert(taught, output, _start(encoder), chosen, search, overwrite, progress)
+        train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
+        search = _search_validation(held_out, index, topics, qrels, split)
+        training = train_colbert(train_set, output, _start_model(encoder), model_settings, search, overwrite, progress)
     report(output, training, f'late("{output}")', json)
 
 
-def _taught(
+def _scored(
     files: tuple[str, str | None],
     teacher: str | None,
     index: Path | None,
@@ -219,7 +219,7 @@ def _taught(
     overwrite: bool,
     progress: ProgressCallback,
 ) -> tuple[Any, Any]:
-    """The examples to learn from and to validate on, with a teacher's scores if one is given."""
+    """Return the files of examples for training and validation, or with a teacher the examples with its scores."""
     from .....train import Examples
     from .....train.runner.checkpoint_folder import check_place
     from ....output import counted
@@ -236,26 +236,26 @@ def _taught(
     check_place(output, overwrite)  # scoring takes long
     stage = teacher_of(teacher, None if index is None else open_index(index))
 
-    def scored(file: str | None) -> Examples | None:
+    def read(file: str | None) -> Examples | None:
         if file is None:
             return None
         examples = Examples.read(file)
-        taught = examples.scored(stage, progress)
-        if left_out := len(examples) - len(taught):
-            of = f"{left_out:,} of {counted(len(examples), 'example')}"
-            note(f"{file}: {of} left out, whose relevant document the teacher does not return")
-        return taught
+        scored = examples.scored(stage, progress)
+        if dropped := len(examples) - len(scored):
+            share = f"{dropped:,} of {counted(len(examples), 'example')}"
+            note(f"{file}: {share} left out, whose relevant document the teacher does not return")
+        return scored
 
-    return scored(files[0]), scored(files[1])
+    return read(files[0]), read(files[1])
 
 
-def _whole(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings, in which a mini-batch of 0 is none."""
+def _encoder_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of an encoder; a mini-batch of 0 becomes None."""
     return settings | ({"mini_batch": None} if settings.get("mini_batch") == 0 else {})
 
 
-def _searched(validation: Any, index: Path | None, topics: str | None, qrels: str | None, split: str | None) -> Any:
-    """The validation of an encoder by a search."""
+def _search_validation(validation: Any, index: Path | None, topics: str | None, qrels: str | None, split: str | None) -> Any:
+    """Return the validation of an encoder: held-out examples, and a search where an index is given."""
     from .....datasets import qrels_of, topics_of
     from .....train import SearchValidation
     from ....pipelines import open_index
@@ -268,7 +268,8 @@ def _searched(validation: Any, index: Path | None, topics: str | None, qrels: st
     )
 
 
-def _start(text: str) -> Any:
+def _start_model(text: str) -> Any:
+    """Return the part of an expression, or the name of a model as it is."""
     from .....core import expression
 
     return expression.part(text) if text.rstrip().endswith(")") else text
@@ -304,10 +305,10 @@ def terms(
     if json:
         print_json(training.to_dict())
     else:
-        _say(output, training)
+        _print_term_training(output, training)
 
 
-def _say(output: Path, training: TermTraining) -> None:
+def _print_term_training(output: Path, training: TermTraining) -> None:
     from ....output import counted, say
 
     learned, steps = counted(training.trained, "topic"), counted(training.steps, "step")
@@ -334,9 +335,9 @@ def rewriter(
     from .....train import train_rewriter
     from ....progress import reporting
 
-    others = None if validation is None else topics_of(validation)
+    held_out = None if validation is None else topics_of(validation)
     with reporting(json) as progress:
-        training = train_rewriter(topics_of(topics), output, base, RewriterSettings(**settings), others, overwrite, progress)
+        training = train_rewriter(topics_of(topics), output, base, RewriterSettings(**settings), held_out, overwrite, progress)
     report(output, training, f'canard_t5("{output}")', json)
 
 
@@ -420,20 +421,30 @@ def ranker(
 
     if run is not None and (pipeline is not None or validation is not None):
         raise typer.BadParameter(f"--run goes without {'--pipeline' if pipeline is not None else '--validation'}")
-    opened, chosen = open_index(index, analyzer, verify), RankerSettings(**settings)
+    opened, model_settings = open_index(index, analyzer, verify), RankerSettings(**settings)
     stage = retriever(opened, pipeline or "bm25() % 100")
 
-    def candidates(split: str | None) -> tuple[Any, Any]:
-        known, judgments = judged_topics(topics, qrels, split)
-        return (stage(known) if run is None else read_run(run, known)), judgments
+    def candidates_of(split: str | None) -> tuple[Any, Any]:
+        queries, judgments = judged_topics(topics, qrels, split)
+        return (stage(queries) if run is None else read_run(run, queries)), judgments
 
     with reporting(json) as progress:
-        learned, judged = candidates(split)
-        others = None if validation is None else candidates(validation)
+        candidates, judgments = candidates_of(split)
+        validation_set = None if validation is None else candidates_of(validation)
         training = train_ranker(
-            opened, learned, judged, features, output, chosen, validation=others, overwrite=overwrite, progress=progress
+            opened,
+            candidates,
+            judgments,
+            features,
+            output,
+            model_settings,
+            validation=validation_set,
+            overwrite=overwrite,
+            progress=progress,
         )
-        measured = nested and validate_ranker(opened, learned, judged, features, chosen, folds=nested, progress=progress)
+        measured = nested and validate_ranker(
+            opened, candidates, judgments, features, model_settings, folds=nested, progress=progress
+        )
     if held_out is not None:
         write_run(measured.run if measured else training.run, held_out)
     if json:
