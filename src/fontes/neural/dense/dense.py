@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from ...core.part import Part, walk
 from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Ranking, Run
 from ...core.stage import Stage, check_depth, check_offset, topic_of
+from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics, text_of
 from ...core.work import work
 from ...index.columns import Filter, filter_of, left_out
@@ -145,12 +145,12 @@ class Dense(Stage[Topics, Run], name="dense"):
     def ranked(self, topics: Topics, vectors: NDArray[np.float32]) -> Run:
         """Return the best documents of each topic; `vectors` has a row for each topic with text."""
         embeddings, searcher, allowed, _ = ready = self._ready()
-        texts = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
+        with_text = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
         rankings: list[Best] = [NO_RESULTS] * len(topics)
-        for i, ranking in zip(texts, self._nearest(ready, vectors, self.k), strict=True):
+        for i, ranking in zip(with_text, self._nearest(ready, vectors, self.k), strict=True):
             rankings[i] = ranking
-        bounds = np.array([0, *accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
-        docs, scores = (np.concatenate(column) for column in zip(NO_RESULTS, *rankings, strict=True))
+        bounds = offsets_of([len(docs) for docs, _ in rankings])
+        docs, scores = (np.concatenate(arrays) for arrays in zip(NO_RESULTS, *rankings, strict=True))
         provenance = {
             **self.index.provenance,
             **self._facts(embeddings),
@@ -158,7 +158,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         }
         if searcher is not None and allowed is not None:
             expected, topic_ids = min(self.k, len(allowed.docs)), list(topics)
-            provenance["exhausted"] = [topic_ids[i] for i in texts if len(rankings[i][0]) < expected]
+            provenance["exhausted"] = [topic_ids[i] for i in with_text if len(rankings[i][0]) < expected]
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
     def _facts(self, embeddings: JoinedEmbeddings) -> dict[str, Any]:
@@ -246,9 +246,9 @@ class Dense(Stage[Topics, Run], name="dense"):
 
         embeddings, docs = self._embeddings(), self.index.ordinals_in(run, self._label).astype(np.int32)
         topics, scores = list(run.topics.values()), np.full(run.rows, np.nan, dtype=np.float32)
-        numbers = [i for i, topic in enumerate(topics) if topic.text.strip() and run.bounds[i] < run.bounds[i + 1]]
-        vectors = embeddings.coordinates(self._queries([topics[i] for i in numbers], embeddings, progress))
-        for i, vector in zip(numbers, vectors, strict=True):
+        scored = [i for i, topic in enumerate(topics) if topic.text.strip() and run.bounds[i] < run.bounds[i + 1]]
+        vectors = embeddings.coordinates(self._queries([topics[i] for i in scored], embeddings, progress))
+        for i, vector in zip(scored, vectors, strict=True):
             if vector.any():
                 rows = slice(run.bounds[i], run.bounds[i + 1])
                 scores[rows] = exact(embeddings, vector, docs[rows])
@@ -279,7 +279,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     def _visit_limit(self, parameter: str | None) -> int | None:
         """Value of `ef_search`, `nprobe` or `search_k`; None if unset.
 
-        Raises ParameterError if another one than `parameter` is set; with None, any may be set.
+        Raises ParameterError if another of them than `parameter` is set, unless `parameter` is None.
         """
         values = {name: value for name in VISIT_PARAMETERS if (value := getattr(self, name)) is not None}
         for name in values:
@@ -341,8 +341,8 @@ class Dense(Stage[Topics, Run], name="dense"):
         vectors_per_doc = -(-len(embeddings) // max(1, embeddings.documents))
         count = min(max(2 * k, DEPTHS[-1]) * vectors_per_doc, len(embeddings))
         passing = embeddings.documents if allowed is None else len(allowed.docs)
-        few = allowed is not None and (passing * vectors_per_doc <= count or self._scores_faster(ready, passing, count))
-        if searcher is None or not len(embeddings) or few:
+        score_all = allowed is not None and (passing * vectors_per_doc <= count or self._exact_is_faster(ready, passing, count))
+        if searcher is None or not len(embeddings) or score_all:
             mask = None if allowed is None else allowed.mask
             with work(threads=self.threads):
                 rankings = nearest(embeddings, queries, k, self.index.ids, mask)
@@ -352,7 +352,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             rankings = self._nearest_approximate(ready, queries, k, count)
         return [ranking if np.count_nonzero(query) else NO_RESULTS for query, ranking in zip(queries, rankings, strict=True)]
 
-    def _scores_faster(self, ready: Ready, passing: int, count: int) -> bool:
+    def _exact_is_faster(self, ready: Ready, passing: int, count: int) -> bool:
         """Whether scoring the `passing` documents of a filter takes less time than a walk through a graph to `count` of them.
 
         A walk visits the neighbors of about visits · documents / passing rows, each of which takes as long as two scores.
@@ -369,7 +369,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     def _nearest_approximate(self, ready: Ready, queries: NDArray[np.float32], k: int, count: int) -> list[Best]:
         """Best `k` of about `count` approximate neighbors of each query.
 
-        With a filter, queries with fewer than k documents are searched again with twice the count and the visits.
+        With a filter, queries with fewer than k documents are searched again with twice the rows and visits.
         """
         embeddings, searcher, allowed, _ = ready
         assert searcher is not None
@@ -482,7 +482,7 @@ def settings_of(encoder: object) -> str | None:
     if not isinstance(encoder, Part):
         return None
     try:
-        return encoder.map(lambda inner: inner.with_(precision="auto") if isinstance(inner, Pretrained) else inner).text
+        return encoder.map(lambda model: model.with_(precision="auto") if isinstance(model, Pretrained) else model).text
     except PipelineError:
         return None
 
@@ -504,7 +504,7 @@ def in_precision(encoder: E, stored: object) -> E:
         return encoder
     (name,) = names
     changed: E = encoder.map(  # type: ignore[assignment]
-        lambda inner: inner.with_(precision=name) if isinstance(inner, Pretrained) and inner.precision == "auto" else inner
+        lambda model: model.with_(precision=name) if isinstance(model, Pretrained) and model.precision == "auto" else model
     )
     return changed
 
@@ -551,4 +551,4 @@ def _names(encoder: Encoder) -> set[str]:
 
 
 def _models(encoder: object) -> list[Pretrained[Any]]:
-    return [inner for inner in walk(encoder) if isinstance(inner, Pretrained)] if isinstance(encoder, Part) else []
+    return [model for model in walk(encoder) if isinstance(model, Pretrained)] if isinstance(encoder, Part) else []

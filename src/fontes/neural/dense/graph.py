@@ -81,8 +81,8 @@ class Graph:
         out, ef = np.full((len(queries), count), -1, dtype=np.int32), max(visits, count)
         mask, min_count = ALL_ROWS if allowed is None else allowed, min_count if self._single else count
 
-        def search(first: int) -> None:
-            buffers, piece = self._take_buffers(), slice(first, first + PIECE)
+        def search(start: int) -> None:
+            buffers, piece = self._take_buffers(), slice(start, start + PIECE)
             _search(queries[piece], *self._graph, self._levels, ef, min_count, mask, buffers[0], out[piece])
             self._buffers.append(buffers)
 
@@ -115,8 +115,8 @@ class Graph:
         counts = np.empty((size, 2), np.int64)
         vectors = without_float16(embeddings.vectors), embeddings.scales, embeddings.norms, embeddings.bounds, longest, ranks
 
-        def search(first: int) -> None:
-            buffers, piece = self._take_buffers(), slice(first, first + PIECE)
+        def search(start: int) -> None:
+            buffers, piece = self._take_buffers(), slice(start, start + PIECE)
             walk = *self._graph, self._levels, ef, count, min_count, mask, buffers[0]
             _best(queries[piece], *walk, *vectors, docs[piece], scores[piece], counts[piece])
             self._buffers.append(buffers)
@@ -228,7 +228,7 @@ def _best(
     scores: Any,
     counts: Any,
 ) -> None:
-    """Write the best documents of each query with exact scores; and to `counts` their number and that of the nearest rows."""
+    """Write the best documents of each query and their exact scores; `counts` gets the number of documents and of rows."""
     code, best = np.empty(queries.shape[1], np.int16), np.empty(visits, np.int64)
     rows = np.empty(max_count, np.int32)
     for i in range(len(queries)):

@@ -183,7 +183,7 @@ def nearest(
     count = min(k, embeddings.documents if docs is None else len(docs))
     if not count:
         return [NO_RESULTS] * len(queries)
-    batches = [queries[first : first + QUERIES] for first in range(0, len(queries), QUERIES)]
+    batches = [queries[start : start + QUERIES] for start in range(0, len(queries), QUERIES)]
     return [best for batch in batches for best in Search(embeddings, batch, count, ids, allowed).run()]
 
 
@@ -235,8 +235,8 @@ def all_rescored(
     best, scores = np.empty((len(queries), depth), np.int32), np.empty((len(queries), depth), np.float32)
     counts = np.empty(len(queries), np.int64)
 
-    def score(first: int) -> None:
-        part = slice(first, first + RESCORED_QUERIES)
+    def score(start: int) -> None:
+        part = slice(start, start + RESCORED_QUERIES)
         arrays = queries[part], docs[part], products[part], best[part], scores[part], counts[part]
         _best_of_all(vectors, segment.scales, segment.norms, segment.bounds, longest, ids.rank, *arrays)
 
@@ -256,19 +256,12 @@ def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArra
         stored = segment.embeddings
         scores = np.empty(len(leaf_docs), dtype=np.float32)
         if stored.bits:
-            for first in range(0, len(leaf_docs), UNPACKED_DOCS):
-                part = slice(first, first + UNPACKED_DOCS)
+            for start in range(0, len(leaf_docs), UNPACKED_DOCS):
+                part = slice(start, start + UNPACKED_DOCS)
                 _score_codes(query64, stored, leaf_docs[part].astype(np.int64), scores[part])
         else:
-            scored(
-                query64,
-                without_float16(stored.vectors),
-                stored.scales,
-                stored.norms,
-                stored.bounds,
-                leaf_docs.astype(np.int64),
-                scores,
-            )
+            vectors = without_float16(stored.vectors)
+            scored(query64, vectors, stored.scales, stored.norms, stored.bounds, leaf_docs.astype(np.int64), scores)
         out[rows] = scores
     return out
 
@@ -322,11 +315,9 @@ class Search:
         max_rows = PIECE if self._few else max(1, min(SCORES // len(self._queries), NUMBERS // max(1, embeddings.dim)))
         bounds, start, count = embeddings.bounds, 0, embeddings.documents
         while start < count:
-            end = (
-                start + max_rows
-                if not len(bounds)
-                else int(np.searchsorted(bounds, bounds[start] + max_rows, side="right")) - 1
-            )
+            end = start + max_rows
+            if len(bounds):
+                end = int(np.searchsorted(bounds, bounds[start] + max_rows, side="right")) - 1
             end = min(max(end, start + 1), count)
             yield VectorBlock(segment, start, end)
             start = end
@@ -334,7 +325,7 @@ class Search:
     def _collect(self, blocks: Iterator[VectorBlock]) -> VectorCandidates:
         """Collect the candidates of the blocks that this thread takes."""
         capacity = min(self._embeddings.documents, 4 * self._k + 1024)
-        state = VectorCandidates.of(len(self._queries), self._k, capacity, self._errors)
+        state = VectorCandidates.of(len(self._queries), capacity, self._errors)
         for block in blocks:
             scores, ordinals, bounds = self._products(block), self._ordinals(block), block.segment.embeddings.bounds
             if len(bounds):
@@ -358,12 +349,11 @@ class Search:
         start, end = embeddings.rows(block.first, block.last)
         if self._few:
             scores = np.empty((len(self._queries), end - start), dtype=np.float32)
+            vectors, scales = embeddings.vectors[start:end], embeddings.scales[start:end]
             if embeddings.bits:
-                multiply_codes(
-                    self._queries, embeddings.vectors[start:end], embeddings.scales[start:end], embeddings.bits, scores
-                )
+                multiply_codes(self._queries, vectors, scales, embeddings.bits, scores)
             else:
-                _multiply(self._queries, without_float16(embeddings.vectors)[start:end], embeddings.scales[start:end], scores)
+                _multiply(self._queries, without_float16(vectors), scales, scores)
         else:
             scores = np.matmul(self._queries, decoded(embeddings, start, end).T)
         zeros = embeddings.zeros
@@ -372,7 +362,7 @@ class Search:
         return scores
 
     def _ordinals(self, block: VectorBlock) -> NDArray[np.int32]:
-        """Ordinals of the block's documents; -1 for deleted and disallowed ones."""
+        """Ordinals of the block's documents; -1 for documents that are deleted or not allowed."""
         ordinals = block.segment.leaf.ordinals[block.first : block.last]
         if self._allowed is not None:
             ordinals = np.where((ordinals >= 0) & self._allowed[ordinals], ordinals, np.int32(-1))
@@ -407,12 +397,10 @@ class VectorCandidates:
     errors: NDArray[np.float64]
 
     @classmethod
-    def of(cls, queries: int, k: int, capacity: int, errors: NDArray[np.float64]) -> VectorCandidates:
+    def of(cls, queries: int, capacity: int, errors: NDArray[np.float64]) -> VectorCandidates:
         """Return empty buffers for `capacity` candidates of each query."""
-        thresholds, counts = np.full(queries, -np.inf), np.zeros(queries, dtype=np.int64)
-        return cls(
-            thresholds, np.empty((queries, capacity), np.int32), np.empty((queries, capacity), np.float32), counts, errors
-        )
+        docs, values = np.empty((queries, capacity), np.int32), np.empty((queries, capacity), np.float32)
+        return cls(np.full(queries, -np.inf), docs, values, np.zeros(queries, dtype=np.int64), errors)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -560,7 +548,7 @@ def _below(threshold: Any) -> Any:
 
 @compiled()
 def _shrink(query: int, k: int, state: Any) -> None:
-    """Drop candidates that cannot be among the best k: those below the kth by more than twice the error."""
+    """Drop candidates whose product is below the kth by more than twice the error: they cannot be among the best k."""
     thresholds, docs, values, counts, errors = state
     filled = counts[query]
     if filled <= k:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...core.errors import ParameterError
 from ...core.part import Part
 from ...core.progress import Progress, ProgressCallback, silent
+from ...core.strings import offsets_of
 from ...core.values import Doc, text_of
 from ..models.base import check_fields, hexadecimal
 from .base import Encoder, encoder_in, unit
@@ -79,7 +80,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         """Vectors of documents and their bounds, as in `PartsEncoder`; with "mean" one vector per document."""
         self.check()
         windows = [self.windows(text_of(doc)) for doc in docs]
-        bounds = np.cumsum([0, *map(len, windows)], dtype=np.int64)
+        bounds = offsets_of(list(map(len, windows)))
         parts = [Doc(f"{number}", text) for texts in windows for number, text in enumerate(texts)]
         documents, total = len(docs), max(1, int(bounds[-1]))
 
@@ -101,7 +102,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
         """Number of tokens of each document's longest window, special tokens and prompt included."""
         windows = [self.windows(text_of(doc)) for doc in docs]
-        bounds = np.cumsum([0, *map(len, windows)], dtype=np.int64)
+        bounds = offsets_of(list(map(len, windows)))
         lengths = self._encoder.document_lengths([Doc("", text) for texts in windows for text in texts])  # type: ignore[attr-defined]
         return [max(lengths[start:end]) for start, end in pairwise(bounds)]
 

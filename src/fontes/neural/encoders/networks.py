@@ -2,6 +2,7 @@
 
 A class with the forward pass is inserted before the model's own class. Every caller of the model, including
 sentence-transformers in training, gets this forward pass, and weights keep their names.
+
 Imports torch and transformers: import it inside functions only.
 """
 
@@ -23,7 +24,7 @@ from ...core.errors import ParameterError
 
 
 class MaskedAttention(nn.Module, ABC):
-    """Another attention over the query, key and value projections of a layer.
+    """Base of attentions that use the query, key and value projections of a model's layer.
 
     The mask is set on the layer, since models of transformers expand the mask of a call to a quadratic one.
     """
@@ -127,7 +128,7 @@ def _inverse(matrix: Tensor, steps: int = 6) -> Tensor:
     return inverse
 
 
-FEATURES = 256
+FEATURES = 256  # default number of random features
 EPSILON = 1e-10  # keeps the denominator of the attention above zero; the greatest feature of a query is 1
 
 

@@ -119,7 +119,7 @@ class StaticModel:
 
 
 def _tensors(file: Path) -> dict[str, NDArray[Any]]:
-    """Tensors of a static model; raises InputError for a file without a table, or one that cannot be read."""
+    """Read the tensors of a static model; raises InputError if the file has no table or cannot be read."""
     safetensors = library("safetensors", STATIC, "static")
     if not file.is_file():
         raise InputError(f"{file.parent} has no model.safetensors, which {STATIC} need")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
 from ...core.progress import ProgressCallback, silent
+from ...core.strings import offsets_of
 from ...core.values import Doc, text_of
 from ..encoders.architectures import NO_LIMIT
 from ..encoders.transformer import tokenizer_limit
@@ -326,9 +327,8 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
             Vectors of unit length, float32 (tokens, dim), one for each token that is not skipped, or for each group of
             pooled tokens; and bounds, int64 (documents + 1,): document i has the rows bounds[i] to bounds[i + 1].
         """
-        bounds = np.zeros(len(docs) + 1, dtype=np.int64)
         if not docs:
-            return np.zeros((0, self.width), dtype=np.float32), bounds
+            return np.zeros((0, self.width), dtype=np.float32), np.zeros(1, dtype=np.int64)
         model, factor = self._model, self.settings.pool
         ids = [model.document_ids(text_of(doc)) for doc in docs]
 
@@ -336,8 +336,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
             return as_objects([pooled(vectors, factor) for vectors in model.documents([ids[i] for i in batch])])
 
         vectors = list(self._in_batches([len(doc_ids) for doc_ids in ids], work, progress))
-        np.cumsum([len(vector) for vector in vectors], out=bounds[1:])
-        return np.concatenate(vectors), bounds
+        return np.concatenate(vectors), offsets_of(list(map(len, vectors)))
 
     def query_tokens(self, text: str) -> list[str]:
         """Tokens of a query, in the order of its vectors."""
@@ -435,7 +434,7 @@ class ColBERTModel:
     def queries(self, ids: list[list[int]]) -> list[NDArray[np.float32]]:
         """Vectors of a batch of queries."""
         filled = [self.filled(query_ids) for query_ids in ids]
-        # Padding tokens have vectors, but are attended to only if the checkpoint was trained with attention to them.
+        # Padding tokens have vectors; the other tokens attend to them only if the checkpoint was trained with this setting.
         attended = filled if self.settings.attend else ids
         vectors = _vectors(self.prepared.module, filled, self.fill, list(map(len, attended)))
         return [vectors[i, : len(query_ids)] for i, query_ids in enumerate(filled)]

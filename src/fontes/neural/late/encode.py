@@ -110,15 +110,15 @@ def _stored_nbits(state: State, fingerprint: str) -> list[int]:
 
 
 class _LateEncoding:
-    """Encoding of an index's token vectors in one number of bits."""
+    """Encoding of an index's token vectors in `nbits` bits."""
 
     def __init__(
         self, index: State, colbert: ColBERT, nbits: int, centroids: int | None, topics: object, overwrite: bool
     ) -> None:
         self._index, self._colbert, self._nbits = index, colbert, nbits
         self._centroids, self._topics, self._overwrite = centroids, topics, overwrite
-        self._name = TOKENS.name_of(colbert.fingerprint, nbits)
-        self._folders = [leaf.segment.folder / self._name for leaf in index.leaves]
+        name = TOKENS.name_of(colbert.fingerprint, nbits)
+        self._folders = [leaf.segment.folder / name for leaf in index.leaves]
 
     def run(self, stack: contextlib.ExitStack, progress: ProgressCallback, actors: RemoteEncoder | None) -> None:
         """Encode segments without vectors, fit missing centroids, compress, and commit."""
@@ -215,6 +215,7 @@ class _LateEncoding:
             commit(draft, self._folders[number])
 
     def _write(self, draft: Path, codec: Codec, vectors: Embeddings, twin: TokenVectors | None, recall: dict[str, Any]) -> None:
+        """Write the token vectors of a segment and their metadata to its draft."""
         bounds = np.arange(vectors.documents + 1) if vectors.single else vectors.bounds
         codec.save(draft)
         write_array(draft, "bounds", bounds)
@@ -250,6 +251,7 @@ def _sample(vectors: JoinedEmbeddings, size: int) -> NDArray[np.float32]:
 
 
 def _write_codes(draft: Path, codec: Codec, vectors: Embeddings, nbits: int, twin: TokenVectors | None) -> NDArray[np.int32]:
+    """Write the centroid of each vector, and its residual with 1, 2 or 4 bits; return the centroids."""
     codes = np.empty(len(vectors), dtype=np.int32) if twin is None else twin.codes
     residuals = ByteWriter(draft, "residuals") if nbits in NBITS else None
     for start in range(0, len(vectors), ROWS):

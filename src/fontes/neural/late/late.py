@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ...core.errors import ParameterError
 from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Run
 from ...core.stage import Stage
+from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics
 from ...core.work import work
 from ...index.columns import filter_of, left_out
@@ -98,7 +98,7 @@ class Late(Stage[Topics, Run], name="late"):
                 rankings[i] = ranking
             done = len(searched[: part.stop])
             progress(Progress("searching", done, len(searched), time.perf_counter() - started, "topics"))
-        bounds = np.array([0, *accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
+        bounds = offsets_of([len(docs) for docs, _ in rankings])
         docs = np.concatenate([np.zeros(0, np.int32), *(docs.astype(np.int32) for docs, _ in rankings)])
         scores = np.concatenate([np.zeros(0, np.float32), *(scores for _, scores in rankings)])
         provenance = {**self.index.provenance, **self._facts(store)}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
+from ...core.strings import offsets_of
 from ...core.threads import in_threads
 from ...core.work import thread_count
 from ...index.component import components
@@ -152,7 +153,7 @@ class JoinedTokens:
         for leaf, part in zip(leaves, parts, strict=True):
             part.check_fits(leaf.segment.documents, parts[0])
         counts = [np.diff(part.bounds)[leaf.live] for leaf, part in zip(leaves, parts, strict=True)]
-        self.bounds = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64)
+        self.bounds = offsets_of(np.concatenate([np.zeros(0, np.int64), *counts]))
         meta = parts[0].meta if parts else {"dim": 0, "centroids": 0, "recall": {}, **(facts or {})}
         self.meta: dict[str, Any] = {name: meta.get(name) for name in FACTS}
         self.meta |= {"documents": self.documents, "tokens": len(self), "digest": self._digest()}
@@ -173,7 +174,7 @@ class JoinedTokens:
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Concatenated token vectors of these documents, float32 (tokens, dim), and their bounds, int64 (docs + 1,)."""
-        bounds = np.concatenate([[0], np.cumsum(self.bounds[docs + 1] - self.bounds[docs])]).astype(np.int64)
+        bounds = offsets_of(self.bounds[docs + 1] - self.bounds[docs])
         vectors = np.empty((0, self.meta["dim"]), dtype=np.float32)
         for number, rows, leaf_docs in located(self._leaves, docs):
             part_vectors, _ = self.parts[number].vectors(leaf_docs)

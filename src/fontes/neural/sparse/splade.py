@@ -17,6 +17,7 @@ from ...core.errors import InputError, ParameterError
 from ...core.part import Part
 from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Run
+from ...core.strings import offsets_of
 from ...core.values import Doc, Topic, Topics, text_of
 from ...index.embeddings.weights import TermVectors
 from ...lexical.learned_sparse import LearnedSparseWeighting
@@ -128,9 +129,8 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
 
 
 def _term_vectors(model: SpladeModel, rows: list[NDArray[Any]]) -> TermVectors:
-    bounds = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum([len(row) for row in rows], out=bounds[1:])
     weights = np.concatenate([np.empty(0, WEIGHT), *rows])
+    bounds = offsets_of(list(map(len, rows)))
     return TermVectors(model.vocabulary, bounds, weights["term"].copy(), weights["weight"].copy())
 
 

@@ -29,7 +29,7 @@ def checkpoint_of(folder: Path) -> SpladeCheckpoint:
 
 
 def is_headless(checkpoint: SpladeCheckpoint) -> bool:
-    """Whether the model has no head of a masked language model, and training would begin with a new one."""
+    """Whether the model has no head of a masked language model, so that training starts with a new head."""
     names = read_json(checkpoint.transformer / "config.json").get("architectures") or [""]
     return not any(name.endswith("ForMaskedLM") for name in names)
 
