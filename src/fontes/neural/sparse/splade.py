@@ -76,12 +76,12 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         model = self._model
         terms = self.document_terms or model.checkpoint.terms
         run = partial(self._in_batches, progress=progress)
-        return self._encode(model, [text_of(doc) for doc in docs], self._prompt_of_documents(model), terms, run)
+        return self._encode(model, [text_of(doc) for doc in docs], self._document_prompt(model), terms, run)
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
         """Number of tokens of each untruncated document, special tokens and prompt included."""
         model = self._model
-        prompt = self._prompt_of_documents(model)
+        prompt = self._document_prompt(model)
         return list(map(len, token_ids(model.tokenizer, [prompt + text_of(doc) for doc in docs])))
 
     def encode_queries(self, texts: Sequence[str]) -> TermVectors:
@@ -110,7 +110,7 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
                 rows[i] = row
         return _term_vectors(model, rows)
 
-    def _prompt_of_documents(self, model: SpladeModel) -> str:
+    def _document_prompt(self, model: SpladeModel) -> str:
         return model.checkpoint.document_prompt if self.document_prompt is None else self.document_prompt
 
     def _length(self, model: SpladeModel) -> int:
