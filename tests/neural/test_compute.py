@@ -47,7 +47,7 @@ def test_a_folder_with_a_model_is_found_and_one_without_is_named(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["./absent", "/absent/model", "~/absent-model", "a/b/c", ""])
 def test_a_path_that_is_not_there_is_an_error_without_a_look_at_the_hub(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "_listed", lambda name, seconds: pytest.fail("looked at the hub"))
+    monkeypatch.setattr(models, "_list_files", lambda name, seconds: pytest.fail("looked at the hub"))
     with pytest.raises(InputError, match="there is no encoder at"):
         models.located(name, "encoder")
 
@@ -81,7 +81,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_hub_whose_address_is_never_found_is_not_waited_for(hub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "PATIENCE", 0.05)
+    monkeypatch.setattr(models, "HUB_TIMEOUT", 0.05)
     over = threading.Event()  # a resolver without a network may not come back
     monkeypatch.setattr(socket, "create_connection", lambda *a, **b: over.wait() and socket.socket())
     monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **b: over.wait() and [])
@@ -108,7 +108,7 @@ def test_a_hub_that_cannot_be_reached_is_one_sentence_with_the_reason(
 
 def test_how_long_the_hub_is_waited_for_can_be_set(hub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds: list[Any] = []
-    monkeypatch.setattr(models, "_listed", lambda name, patience: seconds.append(patience) or [])
+    monkeypatch.setattr(models, "_list_files", lambda name, patience: seconds.append(patience) or [])
     monkeypatch.setattr(
         hub, "snapshot_download", lambda name, local_files_only=False, **given: given and seconds.append(given["etag_timeout"])
     )
@@ -123,7 +123,7 @@ def test_a_model_in_the_hubs_cache_is_used_without_a_network(tmp_path: Path, mon
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(models, "_listed", lambda name, seconds: pytest.fail("looked at the hub"))
+    monkeypatch.setattr(models, "_list_files", lambda name, seconds: pytest.fail("looked at the hub"))
     repository = tmp_path / "models--owner--small"
     folder_of(repository / "snapshots" / "0123456789abcdef0123456789abcdef01234567")
     (repository / "refs").mkdir()
@@ -170,9 +170,9 @@ def test_a_download_leaves_out_what_is_not_loaded(hub: Any, tmp_path: Path, monk
         return str(tmp_path)
 
     monkeypatch.setattr(hub, "snapshot_download", download)
-    monkeypatch.setattr(models, "_listed", lambda name, seconds: ["model.safetensors", "pytorch_model.bin"])
+    monkeypatch.setattr(models, "_list_files", lambda name, seconds: ["model.safetensors", "pytorch_model.bin"])
     assert models.located("small", owner="owner") == tmp_path
-    monkeypatch.setattr(models, "_listed", lambda name, seconds: ["pytorch_model.bin"])
+    monkeypatch.setattr(models, "_list_files", lambda name, seconds: ["pytorch_model.bin"])
     models.located("owner/old")
     assert [(name, "*.bin" in patterns, "*.onnx" in patterns) for name, patterns in asked] == [
         ("owner/small", True, True),

@@ -68,7 +68,7 @@ def test_batch_threads_and_k_do_not_change_a_single_bit_of_a_run(index, encoder,
 @pytest.mark.slow
 def test_products_have_a_threshold_to_meet_long_before_the_buffer_of_candidates_is_full():
     products = np.random.default_rng(2).standard_normal((3, 4000)).astype(np.float32)
-    state = vectors.VectorCandidates.of(3, 10, 5000, np.zeros(3))
+    state = vectors.VectorCandidates.of(3, 5000, np.zeros(3))
     bounds, ordinals = np.zeros(0, np.int64), np.arange(4000, dtype=np.int32)
     for first in range(0, 4000, 1000):
         block = products[:, first : first + 1000]

@@ -64,7 +64,7 @@ def test_threads_and_other_topics_do_not_change_the_run(
     index: ft.Index, model: ColBERT, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = index.late(model, algorithm=algorithm, k=7, threads=1)(QUERIES)
-    monkeypatch.setattr(late_store, "SCORED", 40)
+    monkeypatch.setattr(late_store, "SCORED_TOKENS", 40)
     several = index.late(model, algorithm=algorithm, k=7, threads=3)
     assert several(QUERIES) == one
     assert several({"q2": QUERIES["q2"]})["q2"].scores.tolist() == one["q2"].scores.tolist()

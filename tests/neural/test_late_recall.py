@@ -84,8 +84,8 @@ def test_4_bits_are_stored_where_none_are_named(index: ft.Index) -> None:
 
 
 def test_threads_do_not_change_what_is_found(index: ft.Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fontes.neural.late.store.LOOKED_UP", 1 << 10)
-    monkeypatch.setattr("fontes.neural.late.store.SCORED", 1 << 8)
+    monkeypatch.setattr("fontes.neural.late.store.LOOKUP_TOKENS", 1 << 10)
+    monkeypatch.setattr("fontes.neural.late.store.SCORED_TOKENS", 1 << 8)
     runs = [index.late(Known("known"), k=10, threads=threads).search("7", 10) for threads in (1, 2, 3)]
     assert len({(tuple(run.ids), run.scores.tobytes()) for run in runs}) == 1
 

@@ -295,10 +295,10 @@ def test_the_digest_of_a_large_file_is_noted_until_the_file_changes(tmp_path: Pa
     first = hub.fingerprint(weights.parent)
     ((path, noted),) = json.loads((tmp_path / "cache" / "models.json").read_text()).items()
     assert Path(path) == weights
-    hub._content.cache_clear()
+    hub._file_digest.cache_clear()
     assert hub.fingerprint(weights.parent) == first
     (tmp_path / "cache" / "models.json").write_text(json.dumps({path: [*noted[:-1], "another"]}))
-    hub._content.cache_clear()
+    hub._file_digest.cache_clear()
     assert hub.fingerprint(weights.parent) != first  # it is read from the notes
     weights.write_bytes(bytes(hub.LARGE - 1) + b"1")
     changed = hub.fingerprint(weights.parent)

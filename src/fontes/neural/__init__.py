@@ -1,6 +1,6 @@
 """Neural retrieval and reranking: encoders, vector search, late interaction, learned sparse retrieval, rerankers.
 
-Each public name, those of `__init__.pyi`, is loaded when it is first used, so that a dense search loads no late interaction.
+The public names, listed in `__init__.pyi`, are loaded on first use, so that a dense search loads no late interaction.
 """
 
 import lazy_loader

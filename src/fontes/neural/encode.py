@@ -35,16 +35,16 @@ def encode(
     """Store the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
 
     Only documents without vectors are encoded: all of them the first time, later the added ones. An interrupted encoding
-    resumes. Vectors of another dtype are converted from stored float32 vectors of the encoder, if any. An index may have
+    resumes. Vectors of another dtype are converted from the encoder's stored float32 vectors, if any. An index may have
     vectors of several encoders; an index rebuilt in its place has none.
 
     Args:
         index: The index.
-        encoder: Computes the vectors; a string is the model of a `SentenceEncoder`. A precision of "auto" becomes that of
-            the vectors already stored.
-        dtype: "float32", "float16", "int8": integers with a scale for each vector, or "rabitq4", "rabitq2" or "rabitq1":
-            RaBitQ codes of so many bits a dimension. None: that of the stored vectors, or float32. The weights of a learned
-            sparse encoder are always stored to four decimals.
+        encoder: Computes the vectors; a string is the model of a `SentenceEncoder`. The precision "auto" becomes the
+            precision of the vectors already stored, if any.
+        dtype: "float32"; "float16"; "int8", integers with a scale for each vector; or "rabitq4", "rabitq2" or "rabitq1",
+            RaBitQ codes of 4, 2 or 1 bits per dimension. None: the dtype of the stored vectors, or float32. The weights of a
+            learned sparse encoder are always stored to four decimals.
         overwrite: Encode documents with stored vectors again.
         progress: Called as documents are encoded.
         ray: Encode on a cluster, in the precision in which the models run here: True for Ray on this machine or at
@@ -60,15 +60,16 @@ def encode(
             raise ParameterError(f"{encoder!r} has token vectors: fontes.neural.encode_late(index, colbert) stores them")
         if not callable(getattr(encoder, "encode_documents", None)):
             raise ParameterError(f"encode needs an encoder, or the name of a sentence encoder, not {encoder!r}")
-        component: Any = WEIGHTS if is_sparse(encoder) else VECTORS
-        if component is WEIGHTS and dtype is not None:
+        sparse = is_sparse(encoder)
+        component: Any = WEIGHTS if sparse else VECTORS
+        if sparse and dtype is not None:
             raise ParameterError(f"dtype is for dense vectors; the weights of {encoder!r} are stored to four decimals")
-        chosen = encoder if overwrite else in_precision(encoder, index.vectors.precision(component, encoder.fingerprint))
-        chosen = settled(chosen) if resources().ray else chosen
-        sparse = component is WEIGHTS
-        encoded = (
-            cast("SparseEncoder", chosen).encode_documents if sparse else partial(document_vectors, cast("Encoder", chosen))
+        model = encoder if overwrite else in_precision(encoder, index.vectors.precision(component, encoder.fingerprint))
+        if resources().ray:
+            model = settled(model)
+        encode_documents = (
+            cast("SparseEncoder", model).encode_documents if sparse else partial(document_vectors, cast("Encoder", model))
         )
-        job = EncodingJob(settings_of(encoder), encoded, partial(precision_of, chosen))
+        job = EncodingJob(settings_of(encoder), encode_documents, partial(precision_of, model))
         with remote_encoder(encoder) as actors:
             index.vectors.add(component, encoder, job, dtype, overwrite, progress, actors)

@@ -1,6 +1,7 @@
 """Approximate vector search with FAISS or Annoy: built once with a fixed seed, kept in the user's cache.
 
-Loading a FAISS file from an untrusted source is unsafe, so an index never contains one: only files built here are loaded.
+Loading a FAISS file from an untrusted source is unsafe. A Fontes index therefore never contains one: only files built on this
+machine are loaded.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ BLOCK = 1 << 16  # vectors added at a time
 SAMPLE = 1 << 20  # maximum number of vectors for training FAISS
 HNSW = "HNSW32,Flat"
 EF_CONSTRUCTION = 200
-EF_SEARCH = 256  # minimum
-VISITED, UNVISITED = 16, 8  # IVF visits one in 8 of its lists, at least 16, and as many as contain enough rows
+EF_SEARCH = 256  # minimum of the default
+MIN_LISTS, LIST_SHARE = 16, 8  # IVF visits one in 8 of its lists, at least 16, and as many as contain enough rows
 GRAPH = re.compile(r"hnsw|HNSW\d+(,Flat)?")
 ANNOY = re.compile(r"annoy:([1-9]\d{0,8})")
-NAMES = (
+RULE = (
     'algorithm must be "flat", "hnsw", a factory string of FAISS such as "IVF256,Flat", or "annoy:TREES" such as "annoy:1000"'
 )
 
@@ -49,18 +50,24 @@ _LOCK = threading.RLock()  # FAISS keeps search parameters in the index and in t
 
 @dataclass
 class Searcher(ABC):
-    """An approximate index over all rows of some embeddings; `facts` describes how it was built."""
+    """An approximate index over all rows of `JoinedEmbeddings`.
+
+    Args:
+        spec: The algorithm, as in `Dense`.
+        index: The index of the library; None until it is built or loaded.
+        facts: How it was built: algorithm, library, number of vectors, recall, seconds, bytes.
+    """
 
     spec: str
     index: Any = None
     facts: dict[str, Any] = field(default_factory=dict)
 
     precise = False
-    """Whether products are exact up to rounding, so that rows come in the order of their scores."""
+    """Whether products are exact up to rounding, which gives rows in the order of their scores."""
     filters = False
-    """Whether `candidates` leaves out rows that a filter does not pass."""
+    """Whether `candidates` applies a filter itself."""
     parameter = ""
-    """The field of `Dense` that trades time for recall; "" if there is none."""
+    """The parameter of `Dense` that trades time for recall; "" without one."""
 
     @abstractmethod
     def build(self, embeddings: JoinedEmbeddings) -> None:
@@ -70,21 +77,25 @@ class Searcher(ABC):
     def candidates(
         self,
         queries: NDArray[np.float32],
-        least: int,
+        min_count: int,
         count: int,
         visits: int | None,
         allowed: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.integer[Any]]]:
-        """Return approximate products and numbers of about `count` rows for each query; missing rows are -1.
+        """Return about `count` rows for each query, and their approximate products, greatest first; missing rows are -1.
 
-        The greatest products come first. With few `visits`, the value of `parameter`, there are fewer rows, at least `least`.
-        `allowed` are the rows that pass a filter; None: all.
+        Args:
+            queries: float32 (queries, dimensions).
+            min_count: Minimum number of rows.
+            count: Number of rows; smaller `visits` give fewer.
+            visits: The value of `parameter`; None: a default.
+            allowed: bool (rows,): the rows that pass a filter; None: all.
         """
 
     def best(
         self,
         queries: NDArray[np.float32],
-        least: int,
+        min_count: int,
         count: int,
         visits: int | None,
         allowed: NDArray[np.bool_] | None,
@@ -93,7 +104,7 @@ class Searcher(ABC):
         longest: float,
         k: int,
     ) -> tuple[list[Best], list[bool]] | None:
-        """Score the `candidates` in the same call; see `Graph.best`. None where a searcher cannot do so."""
+        """Score the `candidates` in the same call; see `Graph.best`. None if the searcher does not support it."""
         return None
 
     @abstractmethod
@@ -118,7 +129,7 @@ class Searcher(ABC):
 class Faiss(Searcher):
     """Any index of `faiss.index_factory`, for inner products."""
 
-    quantizers: tuple[Any, ...] = ()  # referenced by FAISS's training, and must live as long
+    quantizers: tuple[Any, ...] = ()  # referenced by FAISS's training, during which they must exist
 
     @property
     def library(self) -> str:
@@ -129,7 +140,7 @@ class Faiss(Searcher):
         return self.index.ntotal, self.index.d
 
     def build(self, embeddings: JoinedEmbeddings) -> None:
-        """Train on up to SAMPLE vectors and add all; in one thread except for HNSW, which gains much from several."""
+        """Train on up to SAMPLE vectors and add all vectors; in one thread, except HNSW, which gains much from several."""
         faiss = _faiss()
         factory = HNSW if self.spec == "hnsw" else self.spec
         if "OPQ" in factory and len(embeddings) < embeddings.dim:
@@ -140,7 +151,7 @@ class Faiss(Searcher):
         try:
             self.index = faiss.index_factory(embeddings.dim, factory, faiss.METRIC_INNER_PRODUCT)
         except RuntimeError as e:
-            raise ParameterError(f"FAISS cannot make an index {self.spec!r} of {embeddings.dim} dimensions; {NAMES}") from e
+            raise ParameterError(f"FAISS cannot make an index {self.spec!r} of {embeddings.dim} dimensions; {RULE}") from e
         self.quantizers = self._seed()
         if (hnsw := self._hnsw()) is not None:
             hnsw.hnsw.efConstruction = EF_CONSTRUCTION
@@ -182,26 +193,26 @@ class Faiss(Searcher):
             if count > SAMPLE:
                 rows = np.sort(np.random.default_rng(SEED).choice(count, SAMPLE, replace=False))
             self.index.train(embeddings.decoded(rows))
-        for first in range(0, count, BLOCK):
-            self.index.add(embeddings.decoded(slice(first, min(first + BLOCK, count))))
+        for start in range(0, count, BLOCK):
+            self.index.add(embeddings.decoded(slice(start, min(start + BLOCK, count))))
 
     def candidates(
         self,
         queries: NDArray[np.float32],
-        least: int,
+        min_count: int,
         count: int,
         visits: int | None,
         allowed: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.integer[Any]]]:
-        """The nearest rows; `visits` is nprobe of an IVF index, efSearch of HNSW."""
+        """Return the nearest rows; `visits` is nprobe of an IVF index, efSearch of HNSW."""
         with FaissThreads(resources().threads):
             ivf, graph = self._inner
             if ivf is not None:
                 enough = -(-2 * count * ivf.nlist // max(1, ivf.ntotal))  # lists with twice the rows
-                ivf.nprobe = min(visits or max(VISITED, ivf.nlist // UNVISITED, enough), ivf.nlist)
+                ivf.nprobe = min(visits or max(MIN_LISTS, ivf.nlist // LIST_SHARE, enough), ivf.nlist)
             elif graph is not None:
                 graph.efSearch = visits or max(count, EF_SEARCH)
-                count = min(count, max(least, visits or count))  # more rows would not be better ones with the same efSearch
+                count = min(count, max(min_count, visits or count))  # with the same efSearch, more rows are not better rows
             products, rows = self.index.search(queries, count)
             return products, rows
 
@@ -245,7 +256,7 @@ class Faiss(Searcher):
 
 
 class Hnsw(Faiss):
-    """An HNSW graph that FAISS links, searched without FAISS, whose copy of the vectors goes once the graph is cached."""
+    """An HNSW graph built by FAISS and searched without it; once stored, FAISS's copy of the vectors is released."""
 
     precise, filters, parameter = False, True, "ef_search"
     graph: Graph | None = None
@@ -270,20 +281,20 @@ class Hnsw(Faiss):
     def candidates(
         self,
         queries: NDArray[np.float32],
-        least: int,
+        min_count: int,
         count: int,
         visits: int | None,
         allowed: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.integer[Any]]]:
-        """The nearest rows that pass, without products; `visits` is efSearch."""
+        """Return the nearest rows that pass, without products; `visits` is efSearch."""
         assert self.graph is not None
-        rows = self.graph.nearest(queries, *_of_walk(least, count, visits), allowed)
+        rows = self.graph.nearest(queries, *_walk_limits(min_count, count, visits), allowed)
         return np.zeros((len(queries), 0), np.float32), rows
 
     def best(
         self,
         queries: NDArray[np.float32],
-        least: int,
+        min_count: int,
         count: int,
         visits: int | None,
         allowed: NDArray[np.bool_] | None,
@@ -293,18 +304,19 @@ class Hnsw(Faiss):
         k: int,
     ) -> tuple[list[Best], list[bool]] | None:
         assert self.graph is not None
-        return self.graph.best(queries, *_of_walk(least, count, visits), allowed, vectors, ranks, longest, k)
+        return self.graph.best(queries, *_walk_limits(min_count, count, visits), allowed, vectors, ranks, longest, k)
 
     def _graph(self, embeddings: JoinedEmbeddings) -> Graph:
-        array, links = _faiss().vector_to_array, self._hnsw().hnsw
-        starts = array(links.cum_nneighbor_per_level)
-        return Graph(embeddings, array(links.neighbors), array(links.offsets), starts, links.entry_point, links.max_level)
+        to_array, hnsw = _faiss().vector_to_array, self._hnsw().hnsw
+        neighbors, offsets = to_array(hnsw.neighbors), to_array(hnsw.offsets)
+        starts = to_array(hnsw.cum_nneighbor_per_level)
+        return Graph(embeddings, neighbors, offsets, starts, hnsw.entry_point, hnsw.max_level)
 
 
-def _of_walk(least: int, count: int, visits: int | None) -> tuple[int, int, int]:
-    """Least and greatest number of rows that a walk returns, and its efSearch."""
+def _walk_limits(min_count: int, count: int, visits: int | None) -> tuple[int, int, int]:
+    """Minimum and maximum number of rows that a walk returns, and its efSearch."""
     visits = visits or max(count, EF_SEARCH)
-    return least, min(count, max(least, visits)), visits
+    return min_count, min(count, max(min_count, visits)), visits
 
 
 class Annoy(Searcher):
@@ -324,7 +336,7 @@ class Annoy(Searcher):
         return self.index.get_n_items(), self.index.f
 
     def build(self, embeddings: JoinedEmbeddings) -> None:
-        """Grow the trees in one thread, since each thread would use a seed of its own."""
+        """Build the trees in one thread, since each thread would use its own seed."""
         lengths = embeddings.norms[embeddings.norms > 0]
         if len(lengths) and max(lengths.max() - 1, 1 - lengths.min()) > 0.02:
             raise ParameterError(
@@ -333,24 +345,24 @@ class Annoy(Searcher):
             )
         self.index = _annoy()(embeddings.dim, "angular")
         self.index.set_seed(SEED)
-        for first in range(0, len(embeddings), BLOCK):
-            for row, vector in enumerate(embeddings.decoded(slice(first, first + BLOCK)), first):
+        for start in range(0, len(embeddings), BLOCK):
+            for row, vector in enumerate(embeddings.decoded(slice(start, start + BLOCK)), start):
                 self.index.add_item(row, vector)
         self.index.build(int(self.spec.partition(":")[2]), 1)
 
     def candidates(
         self,
         queries: NDArray[np.float32],
-        least: int,
+        min_count: int,
         count: int,
         visits: int | None,
         allowed: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.integer[Any]]]:
-        """The nearest rows, without products; `visits` is search_k, the nodes inspected (default: trees x count)."""
+        """Return the nearest rows, with products of 0; `visits` is search_k, the nodes inspected (default: trees x count)."""
         products, rows = np.zeros((len(queries), count), np.float32), np.full((len(queries), count), -1, np.int64)
-        for query, of_query in zip(queries, rows, strict=True):
+        for query, query_rows in zip(queries, rows, strict=True):
             nearest = self.index.get_nns_by_vector(query, count, -1 if visits is None else visits)
-            of_query[: len(nearest)] = nearest
+            query_rows[: len(nearest)] = nearest
         return products, rows
 
     def save(self, file: Path) -> None:
@@ -362,83 +374,83 @@ class Annoy(Searcher):
 
 
 def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searcher], dict[str, Any]]) -> Searcher:
-    """Return the approximate index `spec` over these vectors: from memory, from the user's cache, or built now.
+    """Return the approximate index `spec` over these vectors: from memory, from the user's cache, or newly built.
 
-    `measure` is called with a new index and returns further facts of it. Raises as `check_algorithm`.
+    `measure` is called with a newly built index and returns further facts. Raises the errors of `check_algorithm`.
     """
 
-    def make() -> Searcher:
+    def load_or_build() -> Searcher:
         check_algorithm(spec)
-        new: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Hnsw(spec) if GRAPH.fullmatch(spec) else Faiss(spec)
+        index: Searcher = Annoy(spec) if ANNOY.fullmatch(spec) else Hnsw(spec) if GRAPH.fullmatch(spec) else Faiss(spec)
         folder = embeddings.cache / hash_text(spec)[:16]
-        if not _load(new, embeddings, folder):
-            new.build(embeddings)
-            facts = {"algorithm": spec, "library": new.library, "vectors": len(embeddings)}
-            new.facts = {**facts, **measure(new)}
-            _keep(new, embeddings, folder)
-        return new
+        if not _load(index, embeddings, folder):
+            index.build(embeddings)
+            facts = {"algorithm": spec, "library": index.library, "vectors": len(embeddings)}
+            index.facts = {**facts, **measure(index)}
+            _store(index, embeddings, folder)
+        return index
 
     searchers: Cached[str, Searcher] = embeddings.searchers
-    return searchers.get(spec, make)
+    return searchers.get(spec, load_or_build)
 
 
 def usual_parameter(spec: str) -> str:
-    """Return the `Searcher.parameter` that an algorithm has by its name."""
+    """Return the `Searcher.parameter` of an algorithm, judged by its name."""
     return "search_k" if spec.startswith("annoy") else "nprobe" if "IVF" in spec or "IMI" in spec else "ef_search"
 
 
 def check_algorithm(spec: str) -> None:
     """Check that `spec` is well formed (ParameterError) and that its library is installed (MissingExtraError)."""
     if spec.startswith("annoy") and not ANNOY.fullmatch(spec):
-        raise ParameterError(f"{NAMES}; it is {spec!r}")
+        raise ParameterError(f"{RULE}; it is {spec!r}")
     if ANNOY.fullmatch(spec):
         _annoy()
     elif spec != "flat":
         _faiss()
 
 
-def _load(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> bool:
-    """Load an index from the cache; False if it has none that this library can read."""
+def _load(index: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> bool:
+    """Load an index from the cache; return False if it is missing, damaged, or of another version of the library."""
     try:
         artifact = Artifact(folder, KIND)
-        if artifact.meta["library"] != new.library:
+        if artifact.meta["library"] != index.library:
             return False
-        artifact.check()  # the libraries trust what they read
-        new.load(folder / FILE, embeddings)
-        if new.shape != (len(embeddings), embeddings.dim):
+        artifact.check()  # the libraries trust the files that they read
+        index.load(folder / FILE, embeddings)
+        if index.shape != (len(embeddings), embeddings.dim):
             return False
-        new.facts = {**settings(artifact.meta), "bytes": artifact.bytes}
+        index.facts = {**settings(artifact.meta), "bytes": artifact.bytes}
         CACHE.use(folder.parent)
         return True
     except (OSError, KeyError, IndexFormatError):
         return False
 
 
-def _keep(new: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> None:
-    """Save an index in the cache atomically, if the cache is writable and the vectors are unchanged."""
+def _store(index: Searcher, embeddings: JoinedEmbeddings, folder: Path) -> None:
+    """Store an index in the cache atomically, if the cache is writable and the vectors are undamaged."""
     with contextlib.suppress(OSError, IndexFormatError):
         embeddings.check()
-        CACHE.put(folder, KIND, new.facts, lambda draft: new.save(draft / FILE))
-        new.facts["bytes"] = (folder / FILE).stat().st_size
+        CACHE.put(folder, KIND, index.facts, lambda draft: index.save(draft / FILE))
+        index.facts["bytes"] = (folder / FILE).stat().st_size
 
 
 class FaissThreads:
-    """Context with a number of FAISS threads (None for its own) that excludes other searches."""
+    """Context with a number of FAISS threads (None: unchanged) that excludes other searches."""
 
-    __slots__ = ("_before", "_threads")
+    __slots__ = ("_previous", "_threads")
 
     def __init__(self, threads: int | None) -> None:
         self._threads = threads
 
     def __enter__(self) -> None:
         _LOCK.acquire()
-        self._before = _faiss().omp_get_max_threads()
-        if self._threads not in (None, self._before):
+        self._previous = _faiss().omp_get_max_threads()
+        if self._threads not in (None, self._previous):
             _faiss().omp_set_num_threads(self._threads)
 
     def __exit__(self, *_: object) -> None:
-        if self._threads not in (None, self._before):
-            _faiss().omp_set_num_threads(self._before)
+        if self._threads not in (None, self._previous):
+            _faiss().omp_set_num_threads(self._previous)
         _LOCK.release()
 
 

@@ -10,45 +10,45 @@ from numpy.typing import NDArray
 
 from ...storage.compiled import compiled
 
-TINY = 1e-30  # the least step between two levels
+MIN_STEP = 1e-30  # between two levels of a rounded query
 TWO, THREE, FOUR, SIX, FIFTEEN = map(np.int32, (2, 3, 4, 6, 15))
 
 
 def multiply_codes(
     queries: NDArray[np.float32], codes: NDArray[np.uint8], scales: NDArray[np.float32], bits: int, out: NDArray[np.float32]
 ) -> None:
-    """Write the float32 products of a few queries with all decoded vectors to `out`, up to `rounding_error`.
+    """Write the products of a few queries with all decoded vectors to `out`, exact up to `rounding_error`.
 
     Args:
-        queries: (queries, dimensions), rotated.
-        codes: (rows, dimensions · bits / 8).
-        scales: (rows,).
+        queries: float32 (queries, dimensions), rotated.
+        codes: uint8 (rows, dimensions · bits / 8).
+        scales: float32 (rows,).
         bits: 1, 2 or 4.
-        out: (queries, rows).
+        out: float32 (queries, rows).
     """
     for query, row in zip(queries, out, strict=True):
         if bits == 1:
-            _multiply_1(_tables(query), codes, scales, row)
+            _multiply_1(_byte_products(query), codes, scales, row)
             continue
         step = _step(query, bits)
-        whole = np.rint(query / step).astype(np.int16)
+        rounded = np.rint(query / step).astype(np.int16)
         multiply = _multiply_4 if bits == 4 else _multiply_2
-        multiply(whole, int(whole.sum(dtype=np.int64)), step, codes, scales, row)
+        multiply(rounded, int(rounded.sum(dtype=np.int64)), step, codes, scales, row)
 
 
 def rounding_error(query: NDArray[np.float32], longest: float, bits: int) -> float:
-    """Upper bound of what rounding a query to whole numbers changes in its products with vectors of at most this length."""
+    """Upper bound of the error of products with vectors of at most length `longest`, from rounding the query."""
     return 0.0 if bits == 1 else float(_step(query, bits)) * 0.501 * math.sqrt(len(query)) * longest
 
 
 def _step(query: NDArray[np.float32], bits: int) -> np.float32:
-    """The difference of two levels of a query as int16, whose sums of products with codes fit into an int32; above 0."""
+    """Step between two levels of a query rounded to int16, above 0, such that sums of products with codes fit into an int32."""
     levels = min(np.iinfo(np.int16).max, np.iinfo(np.int32).max // (len(query) << bits))
-    return np.float32(max(float(np.abs(query).max()) / levels, TINY))
+    return np.float32(max(float(np.abs(query).max()) / levels, MIN_STEP))
 
 
-def _tables(query: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Products with each byte of 1-bit codes: float32 (bytes, 256)."""
+def _byte_products(query: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Products of the query with each value of each byte of 1-bit codes: float32 (bytes, 256)."""
     table = np.zeros((len(query) // 8, 1), dtype=np.float32)
     for part in query.reshape(8, -1):
         table = np.concatenate([table - part[:, None], table + part[:, None]], axis=1)
@@ -62,11 +62,11 @@ def _multiply_1(tables: Any, codes: Any, scales: Any, out: Any) -> None:
     for i in range(step):
         s = t = u = v = np.float32(0)
         for j in range(width):
-            at = j << 8
-            s += flat[at + codes[i, j]]
-            t += flat[at + codes[i + step, j]]
-            u += flat[at + codes[i + 2 * step, j]]
-            v += flat[at + codes[i + 3 * step, j]]
+            offset = j << 8
+            s += flat[offset + codes[i, j]]
+            t += flat[offset + codes[i + step, j]]
+            u += flat[offset + codes[i + 2 * step, j]]
+            v += flat[offset + codes[i + 3 * step, j]]
         out[i], out[i + step], out[i + 2 * step], out[i + 3 * step] = s, t, u, v
     for i in range(4 * step, len(codes)):
         s = np.float32(0)

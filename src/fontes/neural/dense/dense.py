@@ -1,4 +1,4 @@
-"""Dense retrieval: documents whose vectors have the greatest inner product with the query's."""
+"""Dense retrieval: documents whose vectors have the greatest inner product with the query's vector."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from ...core.part import Part, walk
 from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Ranking, Run
 from ...core.stage import Stage, check_depth, check_offset, topic_of
+from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics, text_of
 from ...core.work import work
 from ...index.columns import Filter, filter_of, left_out
@@ -40,40 +40,45 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("fontes.neural")
 
-QUERIES = 50_000  # query vectors cached in memory
+CACHED_QUERIES = 50_000  # query vectors cached in memory
 SAMPLE = 200  # documents whose first words are the queries for measuring recall
-WORDS = 12
-DEPTHS = (10, 100)  # of recall
-HYPOTHETICAL = "hypothetical"  # key of a topic's metadata with a "query" and the "passages" that would answer it
-NOTHING = np.zeros(0, np.int32), np.zeros(0, np.float32)  # documents and scores of a topic without results
-
-
-def _vector_cache(index: Index) -> Cached[tuple[str, str], NDArray[np.float32]]:
-    return Cached(QUERIES)
+WORDS = 12  # of a document in such a query
+DEPTHS = (10, 100)  # at which recall is measured
+HYPOTHETICAL = "hypothetical"  # key of a topic's metadata with a "query" and hypothetical "passages" that answer it
+NO_RESULTS = np.zeros(0, np.int32), np.zeros(0, np.float32)  # documents and scores
+VISIT_PARAMETERS = ("ef_search", "nprobe", "search_k")
 
 
 class Ready(NamedTuple):
-    """Prepared search: the vectors, the approximate index and the filter (None where unused), and the encoder's text."""
+    """A prepared search.
+
+    Args:
+        embeddings: The documents' vectors.
+        searcher: The approximate index; None for exact search.
+        allowed: The documents that pass the filter; None without a filter.
+        encoder: Text of the encoder, the key of its cached query vectors.
+    """
 
     embeddings: JoinedEmbeddings
     searcher: Searcher | None
-    passed: Filter | None
+    allowed: Filter | None
     encoder: str = ""
 
 
-_QUERY_VECTORS = Attached("query_vectors", _vector_cache)  # by encoder and text
+def _query_vector_cache(index: Index) -> Cached[tuple[str, str], NDArray[np.float32]]:
+    return Cached(CACHED_QUERIES)
 
 
-VISITS = ("ef_search", "nprobe", "search_k")
+_QUERY_VECTORS = Attached("query_vectors", _query_vector_cache)  # by encoder and text
 
 
 @dataclass(frozen=True)
 class Dense(Stage[Topics, Run], name="dense"):
     """Dense retrieval over the vectors that `index.encode(encoder)` stored: the inner product of query and document.
 
-    A document with several vectors has the greatest of their products. A topic is searched by its text, rewritten or not; a
-    topic without text has no results, nor is a document whose vector is zeros ever retrieved. Topics are encoded one by one,
-    so that a topic has the same vector in every batch.
+    The score of a document with several vectors is the greatest of their products. A topic is searched by its text, rewritten
+    or not; a topic without text has no results. A document whose vector is zeros is never retrieved. Topics are encoded one by
+    one, so that a topic has the same vector in every batch.
 
     (Karpukhin et al., EMNLP 2020; Malkov and Yashunin, TPAMI 2020, for HNSW; Jégou et al., TPAMI 2011, for IVF and PQ.)
 
@@ -139,25 +144,25 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     def ranked(self, topics: Topics, vectors: NDArray[np.float32]) -> Run:
         """Return the best documents of each topic; `vectors` has a row for each topic with text."""
-        embeddings, searcher, passed, _ = ready = self._ready()
-        texts = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
-        rankings: list[Best] = [NOTHING] * len(topics)
-        for i, ranking in zip(texts, self._nearest(ready, vectors, self.k), strict=True):
+        embeddings, searcher, allowed, _ = ready = self._ready()
+        with_text = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
+        rankings: list[Best] = [NO_RESULTS] * len(topics)
+        for i, ranking in zip(with_text, self._nearest(ready, vectors, self.k), strict=True):
             rankings[i] = ranking
-        bounds = np.array([0, *accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
-        docs, scores = (np.concatenate(column) for column in zip(NOTHING, *rankings, strict=True))
+        bounds = offsets_of([len(docs) for docs, _ in rankings])
+        docs, scores = (np.concatenate(arrays) for arrays in zip(NO_RESULTS, *rankings, strict=True))
         provenance = {
             **self.index.provenance,
             **self._facts(embeddings),
             **({"approximate": searcher.facts} if searcher else {}),
         }
-        if searcher is not None and passed is not None:
-            most, names = min(self.k, len(passed.docs)), list(topics)
-            provenance["exhausted"] = [names[i] for i in texts if len(rankings[i][0]) < most]
+        if searcher is not None and allowed is not None:
+            expected, topic_ids = min(self.k, len(allowed.docs)), list(topics)
+            provenance["exhausted"] = [topic_ids[i] for i in with_text if len(rankings[i][0]) < expected]
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
     def _facts(self, embeddings: JoinedEmbeddings) -> dict[str, Any]:
-        """Provenance of a run: encoder and vectors."""
+        """Provenance of a run: encoder, vectors, and whether the search is exact."""
         meta = embeddings.meta
         return {"encoder": meta["fingerprint"], "vectors": meta["digest"], "exact": self.algorithm == "flat"}
 
@@ -165,27 +170,27 @@ class Dense(Stage[Topics, Run], name="dense"):
         """Return the best `k` documents for one query, after the best `offset`, as a Ranking."""
         if self.index.actors is not None:
             return super().search(query, k, offset)
-        topic, ready, best = topic_of(query), self._ready(), NOTHING
+        topic, ready, best = topic_of(query), self._ready(), NO_RESULTS
         k = min(check_depth(k) + check_offset(offset), self.k)
         if topic.text.strip():
-            (best,) = self._nearest(ready, self._of_topic(topic, ready.embeddings.dim, ready.encoder)[None], k)
+            (best,) = self._nearest(ready, self._topic_vector(topic, ready.embeddings.dim, ready.encoder)[None], k)
         return Ranking(topic, self.index.ids, *best, self.index).page(offset, partial(self.count, topic))
 
     def _ready(self) -> Ready:
-        """Prepared search, renewed when the index's vectors or the encoder change."""
-        vectors = self.index.vectors.changes, self._encoder.fingerprint
-        if vectors not in self._ready_by_vectors:
+        """The prepared search, renewed when the index's vectors or the encoder change."""
+        key = self.index.vectors.changes, self._encoder.fingerprint
+        if key not in self._ready_by_vectors:
             self.check()
             embeddings = self._embeddings()
             searcher = None if self.algorithm == "flat" else self._searcher(embeddings)
+            allowed = filter_of(self.index, self.where)
             self._ready_by_vectors.clear()
-            self._ready_by_vectors[vectors] = Ready(
-                embeddings, searcher, filter_of(self.index, self.where), repr(self._encoder)
-            )
-        return self._ready_by_vectors[vectors]
+            self._ready_by_vectors[key] = Ready(embeddings, searcher, allowed, repr(self._encoder))
+        return self._ready_by_vectors[key]
 
     @cached_property
     def _ready_by_vectors(self) -> dict[tuple[int, str], Ready]:
+        """The last prepared search, by the version of the vectors and the fingerprint of the encoder."""
         return {}
 
     def prepare(self, progress: ProgressCallback) -> None:
@@ -200,14 +205,14 @@ class Dense(Stage[Topics, Run], name="dense"):
             self._searcher(embeddings)
 
     def key(self) -> str | None:
-        """Identity of this stage with all parameters of its encoder; None for an encoder from outside Fontes."""
+        """Text of this stage with all parameters of its encoder; None for an encoder from outside Fontes."""
         encoder = self._encoder
         if not isinstance(encoder, Part) or encoder.key() is None:
             return None
         return f"{self!r} {self.index.fingerprint} {self._embeddings().meta['digest']}"
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
-        """Explain a score: the lengths of the vectors, their cosine, and the number of the document's nearest vector."""
+        """Explain a score: the lengths of the vectors, their cosine, and which of the document's vectors is the nearest."""
         from .vectors import exact
 
         topic = topic_of(query)
@@ -224,11 +229,11 @@ class Dense(Stage[Topics, Run], name="dense"):
         first, last = embeddings.rows(doc, doc + 1)
         rows = embeddings.decoded(slice(first, last)).astype(np.float64)
         best = int(np.argmax(rows @ vector.astype(np.float64)))
-        lengths = float(np.linalg.norm(vector.astype(np.float64))), float(np.linalg.norm(rows[best]))
-        product = lengths[0] * lengths[1]
+        query_length, doc_length = float(np.linalg.norm(vector.astype(np.float64))), float(np.linalg.norm(rows[best]))
+        product = query_length * doc_length
         parts = [
-            Explanation(lengths[0], "length of the query's vector"),
-            Explanation(lengths[1], f"length of the document's vector, {embeddings.dtype}"),
+            Explanation(query_length, "length of the query's vector"),
+            Explanation(doc_length, f"length of the document's vector, {embeddings.dtype}"),
             Explanation(score / product if product else 0.0, "cosine"),
         ]
         if not embeddings.single:
@@ -236,14 +241,14 @@ class Dense(Stage[Topics, Run], name="dense"):
         return Explanation(score, f"{self!r}: inner product of query and document", tuple(parts))
 
     def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
-        """Score the documents of a run by their stored vectors; NaN for a topic without text and a vector of zeros."""
+        """Score the documents of a run by their stored vectors, float32 (rows,); NaN without text, and for vectors of zeros."""
         from .vectors import exact
 
         embeddings, docs = self._embeddings(), self.index.ordinals_in(run, self._label).astype(np.int32)
         topics, scores = list(run.topics.values()), np.full(run.rows, np.nan, dtype=np.float32)
-        numbers = [i for i, topic in enumerate(topics) if topic.text.strip() and run.bounds[i] < run.bounds[i + 1]]
-        vectors = embeddings.coordinates(self._queries([topics[i] for i in numbers], embeddings, progress))
-        for i, vector in zip(numbers, vectors, strict=True):
+        scored = [i for i, topic in enumerate(topics) if topic.text.strip() and run.bounds[i] < run.bounds[i + 1]]
+        vectors = embeddings.coordinates(self._queries([topics[i] for i in scored], embeddings, progress))
+        for i, vector in zip(scored, vectors, strict=True):
             if vector.any():
                 rows = slice(run.bounds[i], run.bounds[i + 1])
                 scores[rows] = exact(embeddings, vector, docs[rows])
@@ -253,27 +258,30 @@ class Dense(Stage[Topics, Run], name="dense"):
     def recall(self) -> dict[str, float]:
         """Recall of this search against exact search at depths 10 and 100: the mean over a sample of queries.
 
-        The queries are the first words of 200 documents, always the same ones.
+        The queries are the first 12 words of 200 evenly spaced documents.
 
         Returns:
-            Recall, 0 to 1, under "R@10" and "R@100"; 1 for an exact search.
+            Recall, 0 to 1, as "R@10" and "R@100"; 1 for an exact search.
         """
         self.check()
         embeddings = self._embeddings()
         if self.algorithm == "flat":
             return {f"R@{depth}": 1.0 for depth in DEPTHS}
-        return self._measured(Ready(embeddings, self._searcher(embeddings), None))
+        return self._measure_recall(Ready(embeddings, self._searcher(embeddings), None))
 
     def check(self) -> None:
         check_fields(self)
-        filter_of(self.index, self.where)  # raises for a wrong condition
+        filter_of(self.index, self.where)  # raises for an invalid condition
         self._encoder  # noqa: B018  # raises for anything but an encoder
-        self._visits("" if self.algorithm == "flat" else None)
+        self._visit_limit("" if self.algorithm == "flat" else None)
         super().check()
 
-    def _visits(self, parameter: str | None) -> int | None:
-        """Value of `ef_search`, `nprobe` or `search_k`; raises ParameterError for one that is not `parameter` of an index."""
-        values = {name: value for name in VISITS if (value := getattr(self, name)) is not None}
+    def _visit_limit(self, parameter: str | None) -> int | None:
+        """Value of `ef_search`, `nprobe` or `search_k`; None if unset.
+
+        Raises ParameterError if another of them than `parameter` is set, unless `parameter` is None.
+        """
+        values = {name: value for name in VISIT_PARAMETERS if (value := getattr(self, name)) is not None}
         for name in values:
             if parameter is not None and name != parameter:
                 has = f"has {parameter}, not {name}" if parameter else f"has no {name}"
@@ -293,28 +301,28 @@ class Dense(Stage[Topics, Run], name="dense"):
     def _queries(
         self, topics: list[Topic], embeddings: JoinedEmbeddings, progress: ProgressCallback = silent
     ) -> NDArray[np.float32]:
-        """Vectors of topics; raises ParameterError for vectors of a wrong shape."""
+        """Vectors of topics, float32 (topics, dim); raises ParameterError for vectors of a wrong shape."""
         vectors, encoder = np.zeros((len(topics), embeddings.dim), np.float32), repr(self._encoder)
         start = time.perf_counter()
-        for number, topic in enumerate(topics):
-            vectors[number] = self._of_topic(topic, embeddings.dim, encoder)
-            progress(Progress("encoding", number + 1, len(topics), time.perf_counter() - start, "topics"))
+        for i, topic in enumerate(topics):
+            vectors[i] = self._topic_vector(topic, embeddings.dim, encoder)
+            progress(Progress("encoding", i + 1, len(topics), time.perf_counter() - start, "topics"))
         return vectors
 
-    def _of_topic(self, topic: Topic, dim: int, encoder: str) -> NDArray[np.float32]:
+    def _topic_vector(self, topic: Topic, dim: int, encoder: str) -> NDArray[np.float32]:
         """Vector of a topic's text; with hypothetical passages, the mean of their vectors and the query's (HyDE)."""
         hypothetical = topic.metadata.get(HYPOTHETICAL)
         if not isinstance(hypothetical, Mapping):
-            return self._vector(topic.text, dim, encoder)
+            return self._cached_vector(topic.text, dim, encoder)
         passages = [document_vectors(self._encoder, [Doc("", text)])[0] for text in hypothetical["passages"]]
-        vectors = np.concatenate([self._vector(hypothetical["query"], dim, encoder)[None], *passages])
+        vectors = np.concatenate([self._cached_vector(hypothetical["query"], dim, encoder)[None], *passages])
         return np.asarray(vectors.astype(np.float64).mean(axis=0), dtype=np.float32)
 
-    def _vector(self, text: str, dim: int, encoder: str) -> NDArray[np.float32]:
-        """Vector of a text, encoded by itself, since a model's vectors vary with the batch; the last ones are cached."""
-        return _QUERY_VECTORS.of(self.index).get((encoder, text), partial(self._query, text, dim))
+    def _cached_vector(self, text: str, dim: int, encoder: str) -> NDArray[np.float32]:
+        """Vector of a text, encoded by itself, since a model's vectors vary with the batch; recent vectors are cached."""
+        return _QUERY_VECTORS.of(self.index).get((encoder, text), partial(self._encode_query, text, dim))
 
-    def _query(self, text: str, dim: int) -> NDArray[np.float32]:
+    def _encode_query(self, text: str, dim: int) -> NDArray[np.float32]:
         """Encode one text; raises ParameterError for a vector of a wrong shape."""
         encoder = self._encoder
         vector = np.asarray(encoder.encode_queries([text]), dtype=np.float32)
@@ -326,107 +334,117 @@ class Dense(Stage[Topics, Run], name="dense"):
         return np.asarray(vector[0])
 
     def _nearest(self, ready: Ready, queries: NDArray[np.float32], k: int) -> list[Best]:
-        """Best documents, of those that pass the filter, with scores for each query; none for a query of zeros."""
+        """Best `k` documents that pass the filter, with scores, for each query; none for a query of zeros."""
         from .exact import nearest
 
-        embeddings, searcher, passed, _ = ready
-        several = -(-len(embeddings) // max(1, embeddings.documents))
-        count = min(max(2 * k, DEPTHS[-1]) * several, len(embeddings))
-        total = embeddings.documents if passed is None else len(passed.docs)
-        few = passed is not None and (total * several <= count or self._fewer(ready, total, count))
-        if searcher is None or not len(embeddings) or few:
-            allowed = None if passed is None else passed.mask
+        embeddings, searcher, allowed, _ = ready
+        vectors_per_doc = -(-len(embeddings) // max(1, embeddings.documents))
+        count = min(max(2 * k, DEPTHS[-1]) * vectors_per_doc, len(embeddings))
+        passing = embeddings.documents if allowed is None else len(allowed.docs)
+        score_all = allowed is not None and (passing * vectors_per_doc <= count or self._exact_is_faster(ready, passing, count))
+        if searcher is None or not len(embeddings) or score_all:
+            mask = None if allowed is None else allowed.mask
             with work(threads=self.threads):
-                rankings = nearest(embeddings, queries, k, self.index.ids, allowed)
+                rankings = nearest(embeddings, queries, k, self.index.ids, mask)
         else:
             if not searcher.filters:
-                count = min(count * embeddings.documents // total, len(embeddings))
-            rankings = self._near(ready, queries, k, count)
-        return [ranking if np.count_nonzero(query) else NOTHING for query, ranking in zip(queries, rankings, strict=True)]
+                count = min(count * embeddings.documents // passing, len(embeddings))
+            rankings = self._nearest_approximate(ready, queries, k, count)
+        return [ranking if np.count_nonzero(query) else NO_RESULTS for query, ranking in zip(queries, rankings, strict=True)]
 
-    def _fewer(self, ready: Ready, total: int, count: int) -> bool:
-        """Whether to score the `total` documents of a filter takes less time than to walk through a graph to `count` of them.
+    def _exact_is_faster(self, ready: Ready, passing: int, count: int) -> bool:
+        """Whether scoring the `passing` documents of a filter takes less time than a walk through a graph to `count` of them.
 
-        A walk follows about visits · documents / total rows to their neighbors, each of which takes as long as two scores.
+        A walk visits the neighbors of about visits · documents / passing rows, each of which takes as long as two scores.
         """
         from .ann import EF_SEARCH
         from .vectors import RARE
 
         embeddings, searcher, _, _ = ready
-        if searcher is None or not searcher.filters or total * RARE > embeddings.documents:
+        if searcher is None or not searcher.filters or passing * RARE > embeddings.documents:
             return False
-        visits = max(count, self._visits(searcher.parameter) or EF_SEARCH)
-        return total * total <= 2 * visits * embeddings.documents
+        visits = max(count, self._visit_limit(searcher.parameter) or EF_SEARCH)
+        return passing * passing <= 2 * visits * embeddings.documents
 
-    def _near(self, ready: Ready, queries: NDArray[np.float32], k: int, count: int) -> list[Best]:
-        """Best of about `count` approximate neighbours for each query; with a filter, search on until there are k."""
-        embeddings, searcher, passed, _ = ready
+    def _nearest_approximate(self, ready: Ready, queries: NDArray[np.float32], k: int, count: int) -> list[Best]:
+        """Best `k` of about `count` approximate neighbors of each query.
+
+        With a filter, queries with fewer than k documents are searched again with twice the rows and visits.
+        """
+        embeddings, searcher, allowed, _ = ready
         assert searcher is not None
-        visits, rankings, left = self._visits(searcher.parameter), [NOTHING] * len(queries), list(range(len(queries)))
-        allowed = None if passed is None or not searcher.filters else embeddings.rows_that_pass(passed.mask)
-        while left:
-            least = max(min(k, count), count * k // max(2 * k, DEPTHS[-1]))
-            part = queries if len(left) == len(queries) else queries[left]
+        visits = self._visit_limit(searcher.parameter)
+        rankings, remaining = [NO_RESULTS] * len(queries), list(range(len(queries)))
+        rows_allowed = None if allowed is None or not searcher.filters else embeddings.rows_that_pass(allowed.mask)
+        while remaining:
+            min_count = max(min(k, count), count * k // max(2 * k, DEPTHS[-1]))
+            part = queries if len(remaining) == len(queries) else queries[remaining]
             with nullcontext() if searcher.filters and len(part) == 1 else work(threads=self.threads):
-                best, all_there = self._best_near(ready, part, k, (least, count, visits, allowed))
+                best, complete = self._best_candidates(ready, part, k, (min_count, count, visits, rows_allowed))
             if len(part) == len(queries):
                 rankings = best
             else:
-                for i, ranking in zip(left, best, strict=True):
+                for i, ranking in zip(remaining, best, strict=True):
                     rankings[i] = ranking
-            if passed is None or (count == len(embeddings) and (visits is None or visits >= count)):
+            if allowed is None or (count == len(embeddings) and (visits is None or visits >= count)):
                 break
-            left = [
+            remaining = [
                 i
-                for i, more in zip(left, all_there, strict=True)
-                if len(rankings[i][0]) < k and queries[i].any() and (more or allowed is None)
+                for i, has_all in zip(remaining, complete, strict=True)
+                if len(rankings[i][0]) < k and queries[i].any() and (has_all or rows_allowed is None)
             ]
             count, visits = min(2 * count, len(embeddings)), None if visits is None else 2 * visits
         return rankings
 
-    def _best_near(
-        self, ready: Ready, queries: NDArray[np.float32], k: int, how: tuple[int, int, int | None, NDArray[np.bool_] | None]
+    def _best_candidates(
+        self, ready: Ready, queries: NDArray[np.float32], k: int, limits: tuple[int, int, int | None, NDArray[np.bool_] | None]
     ) -> tuple[list[Best], list[bool]]:
-        """Best `k` of each query's candidates, and whether it had all of these; `how` are arguments of `candidates`."""
+        """Best `k` of each query's candidates, and whether it had the full number of candidates.
+
+        `limits` are the arguments of `Searcher.candidates` after `queries`.
+        """
         embeddings, searcher, _, _ = ready
         assert searcher is not None
-        if embeddings.single and (whole := embeddings.whole) is not None and not whole.bits:
-            vectors = whole, self.index.ids.rank, embeddings.longest
-            if (best := searcher.best(queries, *how, *vectors, k)) is not None:
+        if embeddings.single and (segment := embeddings.whole) is not None and not segment.bits:
+            vectors = segment, self.index.ids.rank, embeddings.longest
+            if (best := searcher.best(queries, *limits, *vectors, k)) is not None:
                 return best
-        products, rows = searcher.candidates(queries, *how)
-        return self._best(ready, queries, products, rows, k), (rows[:, -1] >= 0).tolist()
+        products, rows = searcher.candidates(queries, *limits)
+        return self._rescore(ready, queries, products, rows, k), (rows[:, -1] >= 0).tolist()
 
-    def _best(
+    def _rescore(
         self, ready: Ready, queries: NDArray[np.float32], products: NDArray[np.float32], rows: NDArray[np.integer[Any]], k: int
     ) -> list[Best]:
         """Return the best `k` documents of each query's rows by their exact scores."""
         from .vectors import all_rescored, rescored
 
-        embeddings, searcher, passed, _ = ready
+        embeddings, searcher, allowed, _ = ready
         assert searcher is not None
         queries = embeddings.coordinates(queries)
-        if embeddings.single and (passed is None or searcher.filters):
+        if embeddings.single and (allowed is None or searcher.filters):
             precise = searcher.precise and not embeddings.with_zeros
             return all_rescored(embeddings, queries, rows, k, self.index.ids, products if precise else products[:, :0])
         rankings = []
-        for query, near in zip(queries, rows, strict=True):
-            near = near[near >= 0]
-            docs = near if embeddings.single else np.searchsorted(embeddings.bounds, near, side="right") - 1
-            docs = docs if passed is None else docs[passed.mask[docs]]
-            docs = docs if embeddings.single else np.unique(docs)
+        for query, query_rows in zip(queries, rows, strict=True):
+            docs = query_rows[query_rows >= 0]
+            if not embeddings.single:
+                docs = np.searchsorted(embeddings.bounds, docs, side="right") - 1
+            if allowed is not None:
+                docs = docs[allowed.mask[docs]]
+            if not embeddings.single:
+                docs = np.unique(docs)
             rankings.append(rescored(embeddings, query, docs.astype(np.int32), k, self.index.ids))
         return rankings
 
     def _searcher(self, embeddings: JoinedEmbeddings) -> Searcher:
-        """The approximate index; measures and logs the recall of a newly built one."""
+        """The approximate index; if it is newly built, its recall is measured and logged."""
         from .ann import searcher
 
         start = time.perf_counter()
 
         def measure(built: Searcher) -> dict[str, Any]:
             seconds = time.perf_counter() - start
-            recall = self.with_(**dict.fromkeys(VISITS))._measured(Ready(embeddings, built, None))
+            recall = self.with_(**dict.fromkeys(VISIT_PARAMETERS))._measure_recall(Ready(embeddings, built, None))
             shown = ", ".join(f"{value:.1%} of the exact best {name[2:]}" for name, value in recall.items())
             logger.warning(
                 "%s over %d vectors, built in %.1f s, is approximate: it finds %s",
@@ -440,10 +458,11 @@ class Dense(Stage[Topics, Run], name="dense"):
         with work(threads=self.threads):
             return searcher(embeddings, self.algorithm, measure)
 
-    def _measured(self, ready: Ready) -> dict[str, float]:
+    def _measure_recall(self, ready: Ready) -> dict[str, float]:
+        """Recall of a prepared search at each of DEPTHS; see `recall`."""
         count = len(self.index)
         indices = np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(int)) if count else np.zeros(0, int)
-        docs = self.index.docs([self.index.ids[int(place)] for place in indices])
+        docs = self.index.docs([self.index.ids[int(i)] for i in indices])
         texts = [" ".join(text_of(doc).split()[:WORDS]) for doc in docs]
         queries = self._queries([Topic("", text) for text in texts if text], ready.embeddings)
         recall = {}
@@ -459,11 +478,11 @@ E = TypeVar("E")
 
 
 def settings_of(encoder: object) -> str | None:
-    """Text of an encoder without its precision, which depends on the machine; None for one that has no text."""
+    """Text of an encoder without its precision, which depends on the machine; None for an encoder without a text."""
     if not isinstance(encoder, Part):
         return None
     try:
-        return encoder.map(lambda inner: inner.with_(precision="auto") if isinstance(inner, Pretrained) else inner).text
+        return encoder.map(lambda model: model.with_(precision="auto") if isinstance(model, Pretrained) else model).text
     except PipelineError:
         return None
 
@@ -474,18 +493,18 @@ def precision_of(encoder: object) -> str | None:
 
 
 def in_precision(encoder: E, stored: object) -> E:
-    """Set models with precision "auto" to the precision of stored vectors.
+    """Set the precision of models with precision "auto" to the precision of stored vectors.
 
     Args:
         encoder: The encoder.
-        stored: A result of `precision_of`; anything but one precision changes nothing.
+        stored: A result of `precision_of`; unless it is a single precision, the encoder is returned unchanged.
     """
     names = set(str(stored or "").split())
     if not isinstance(encoder, Part) or len(names) != 1 or not names <= set(PRECISIONS):
         return encoder
     (name,) = names
     changed: E = encoder.map(  # type: ignore[assignment]
-        lambda inner: inner.with_(precision=name) if isinstance(inner, Pretrained) and inner.precision == "auto" else inner
+        lambda model: model.with_(precision=name) if isinstance(model, Pretrained) and model.precision == "auto" else model
     )
     return changed
 
@@ -505,8 +524,8 @@ def encoder_of(index: Index, name: str | None) -> Encoder:
 
     Args:
         index: The index.
-        name: Name of the encoder's model, or its last part, where the index has several encoders. The name of another model
-            gives a `SentenceEncoder`, whose search then lists the encoders of the index.
+        name: Name of the encoder's model, or its last part, if the index has several encoders. The name of another model
+            gives a `SentenceEncoder`; its search raises an error that lists the encoders of the index.
 
     Raises:
         ParameterError: The choice is ambiguous, or the encoder cannot be created.
@@ -532,4 +551,4 @@ def _names(encoder: Encoder) -> set[str]:
 
 
 def _models(encoder: object) -> list[Pretrained[Any]]:
-    return [inner for inner in walk(encoder) if isinstance(inner, Pretrained)] if isinstance(encoder, Part) else []
+    return [model for model in walk(encoder) if isinstance(model, Pretrained)] if isinstance(encoder, Part) else []

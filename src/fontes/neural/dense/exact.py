@@ -1,4 +1,4 @@
-"""Exact vector search: of a few queries in few vectors by numpy, which takes less time than loading compiled code."""
+"""Exact vector search; a few queries in few vectors use numpy, which takes less time than loading compiled code."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ...index.embeddings.rabitq import BITS
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings
 from ...storage.compiled import affordable
 
-RATE = 64  # numbers of vectors that numpy multiplies in a microsecond
-ROWS = 1 << 12  # vectors multiplied at a time
+RATE = 64  # products of two numbers that numpy computes in a microsecond
+BLOCK = 1 << 12  # vectors multiplied at a time
 LANES = 8  # partial sums, as in `vectors._dot`
 
 Best = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, best first
@@ -26,8 +26,8 @@ def nearest(
     allowed: NDArray[np.bool_] | None = None,
 ) -> list[Best]:
     """Return the `k` documents with the greatest inner products, and the products, for each query; see `vectors.nearest`."""
-    plain = embeddings.dtype not in BITS and embeddings.single
-    if plain and affordable(len(queries) * len(embeddings) * embeddings.dim // RATE):
+    supported = embeddings.dtype not in BITS and embeddings.single
+    if supported and affordable(len(queries) * len(embeddings) * embeddings.dim // RATE):
         return few_nearest(embeddings, queries, k, ids, allowed)
     from . import vectors
 
@@ -37,11 +37,11 @@ def nearest(
 def few_nearest(
     embeddings: JoinedEmbeddings, queries: NDArray[np.float32], k: int, ids: Strings, allowed: NDArray[np.bool_] | None
 ) -> list[Best]:
-    """`vectors.nearest` by numpy with equal results, for documents with one vector each, and no RaBitQ codes."""
+    """`vectors.nearest` by numpy, with equal results, for one vector per document and no RaBitQ codes."""
     docs = np.arange(embeddings.documents, dtype=np.int32) if allowed is None else np.flatnonzero(allowed).astype(np.int32)
     scores = np.empty((len(queries), len(docs)), np.float32)
-    for share, rows, leaf_docs in embeddings.split(docs):
-        scores[:, rows] = _scores(queries.astype(np.float64), share.embeddings, leaf_docs)
+    for segment, rows, leaf_docs in embeddings.split(docs):
+        scores[:, rows] = _scores(queries.astype(np.float64), segment.embeddings, leaf_docs)
     rankings = []
     for row in scores:
         order = np.argsort(order_keys(row, ids.rank[docs]))[::-1][: min(k, np.count_nonzero(row > -np.inf))]
@@ -50,18 +50,19 @@ def few_nearest(
 
 
 def _scores(queries: NDArray[np.float64], embeddings: Embeddings, docs: NDArray[np.integer]) -> NDArray[np.float32]:
-    """Scores of documents of a segment, float32 (queries, docs), in the order of summation of `vectors.scored`."""
-    scores, whole = np.empty((len(queries), len(docs))), embeddings.dim - embeddings.dim % LANES
-    for first in range(0, len(docs), ROWS):
-        block = slice(first, first + ROWS)
+    """Scores of documents of a segment, float32 (queries, docs), summed in the order of `vectors.scored`."""
+    scores = np.empty((len(queries), len(docs)))
+    aligned = embeddings.dim - embeddings.dim % LANES
+    for start in range(0, len(docs), BLOCK):
+        block = slice(start, start + BLOCK)
         rows = np.asarray(embeddings.vectors[docs[block]], np.float64)
         for query, out in zip(queries, scores[:, block], strict=True):
             products = rows * query
             sums = np.zeros((len(rows), LANES))
-            for lane in range(0, whole, LANES):
+            for lane in range(0, aligned, LANES):
                 sums += products[:, lane : lane + LANES]
-            for rest in range(whole, embeddings.dim):
-                sums[:, 0] += products[:, rest]
+            for column in range(aligned, embeddings.dim):
+                sums[:, 0] += products[:, column]
             a, b, c, d, e, f, g, h = sums.T
             out[:] = ((a + b) + (c + d)) + ((e + f) + (g + h))
     if len(embeddings.scales):

@@ -1,6 +1,6 @@
 """Search in an HNSW graph by products of int8 vectors (Malkov and Yashunin, TPAMI 2020, algorithms 2 and 5).
 
-A filter applies on the way: rows that do not pass lead on to their neighbors, and are not returned.
+A filter applies during the walk: rows that do not pass lead to their neighbors, but are not returned.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings
 from ...storage.compiled import compiled
 from ...storage.pinned import pinned, view
 from ..llvm import cgutils, intrinsic, ir, types
-from .vectors import Best, best_of, readable
+from .vectors import NO_PRODUCTS, Best, best_of, without_float16
 
 BLOCK = 1 << 14  # vectors quantized at a time
 PIECE = 32  # queries that a thread takes at a time
 LEVELS = 127  # of int8
 MARGIN = 2.0  # about 5 standard deviations of the difference of two products: 5 · √2 / √12 of a level times the query's length
 LINE = 64  # bytes of a line of the processor's cache
-EVERY: NDArray[np.bool_] = np.zeros(0, np.bool_)
-NO_PRODUCTS: NDArray[np.float32] = np.zeros(0, np.float32)
+ALL_ROWS: NDArray[np.bool_] = np.zeros(0, np.bool_)  # in place of a mask
 CODES, SCALES, NEIGHBORS, OFFSETS, STARTS = range(5)  # arrays of a graph
 MARKS, CLOCK, HEAP, ROWS, PRODUCTS = range(5)  # arrays of a search
 
@@ -35,9 +34,9 @@ class Graph:
 
     Args:
         embeddings: The vectors.
-        neighbors: int32, level by level for each row, -1 after the last one of a level.
-        offsets: (rows + 1,): where the neighbors of each row begin.
-        starts: Where each level begins in the neighbors of a row.
+        neighbors: int32: the neighbors of each row, level by level; -1 follows the last neighbor of a level.
+        offsets: (rows + 1,): the start of each row's neighbors.
+        starts: The start of each level within the neighbors of a row.
         entry: The row where each search begins.
         top: The level of `entry`.
     """
@@ -53,38 +52,39 @@ class Graph:
     ) -> None:
         self.shape = count, dim = len(embeddings), embeddings.dim
         self._levels = min(np.iinfo(np.int16).max, np.iinfo(np.int32).max // (LEVELS * dim))  # products fit into an int32
-        codes, scales, links = _aligned((count, dim), np.int8), np.empty(count, np.float32), _aligned(neighbors.shape, np.int32)
-        for first in range(0, count, BLOCK):
-            rows = slice(first, min(first + BLOCK, count))
+        codes, scales = _aligned((count, dim), np.int8), np.empty(count, np.float32)
+        for start in range(0, count, BLOCK):
+            rows = slice(start, min(start + BLOCK, count))
             _quantize(embeddings.decoded(rows), codes[rows], scales[rows])
+        links = _aligned(neighbors.shape, np.int32)
         links[:] = neighbors
-        self._arrays = (codes, np.int8), (scales, np.float32), (links, np.int32), *_integers(offsets, starts)
+        self._arrays = (codes, np.int8), (scales, np.float32), (links, np.int32), *_int64(offsets, starts)
         self._graph = pinned(self._arrays), entry, top
         self._width, self._single = int(starts[1]), embeddings.single
-        self._spaces: list[tuple[NDArray[np.int64], Any]] = []  # of searches that have ended
+        self._buffers: list[tuple[NDArray[np.int64], Any]] = []  # of finished searches, for reuse
 
     def nearest(
-        self, queries: NDArray[np.float32], least: int, count: int, visits: int, allowed: NDArray[np.bool_] | None = None
+        self, queries: NDArray[np.float32], min_count: int, count: int, visits: int, allowed: NDArray[np.bool_] | None = None
     ) -> NDArray[np.int32]:
-        """Return the nearest rows of each query, best first by products of int8 vectors; -1 for missing ones.
+        """Return the nearest rows of each query, int32 (queries, count), best first by products of int8 vectors, then -1.
 
-        Rows of zeros are left out. Where each document has one row, so are those that are hardly among the nearest `least`:
-        whose product is below that of the last one of these by MARGIN errors of rounding.
+        Rows of zeros are omitted. If each document has one row, rows that are unlikely to be among the nearest `min_count` are
+        omitted too: their product is below the product of row `min_count` by MARGIN errors of rounding.
 
         Args:
             queries: (queries, dimensions).
-            least: Number of rows that are returned at least, where the graph leads to so many.
-            count: Number of rows that are returned at most.
-            visits: efSearch, at least `count`: as many of the nearest rows that pass are followed to their neighbors.
-            allowed: (rows,): the rows that pass; None: all.
+            min_count: Minimum number of rows, if the graph leads to enough rows.
+            count: Maximum number of rows.
+            visits: efSearch, at least `count`: number of the nearest rows that pass whose neighbors are visited.
+            allowed: bool (rows,): the rows that pass; None: all.
         """
-        out, most = np.full((len(queries), count), -1, dtype=np.int32), max(visits, count)
-        passing, least = EVERY if allowed is None else allowed, least if self._single else count
+        out, ef = np.full((len(queries), count), -1, dtype=np.int32), max(visits, count)
+        mask, min_count = ALL_ROWS if allowed is None else allowed, min_count if self._single else count
 
-        def search(first: int) -> None:
-            space, piece = self._space(), slice(first, first + PIECE)
-            _search(queries[piece], *self._graph, self._levels, most, least, passing, space[0], out[piece])
-            self._spaces.append(space)
+        def search(start: int) -> None:
+            buffers, piece = self._take_buffers(), slice(start, start + PIECE)
+            _search(queries[piece], *self._graph, self._levels, ef, min_count, mask, buffers[0], out[piece])
+            self._buffers.append(buffers)
 
         in_threads(search, range(0, len(queries), PIECE))
         return out
@@ -92,7 +92,7 @@ class Graph:
     def best(
         self,
         queries: NDArray[np.float32],
-        least: int,
+        min_count: int,
         count: int,
         visits: int,
         allowed: NDArray[np.bool_] | None,
@@ -101,65 +101,66 @@ class Graph:
         longest: float,
         k: int,
     ) -> tuple[list[Best], list[bool]]:
-        """Score the `nearest` rows exactly: return the best `k` of each query, and whether it had all `count` of them.
+        """Score the `nearest` rows exactly: return the best `k` of each query, and whether it had `count` nearest rows.
 
         Args:
-            queries: As in `nearest`, as are the four that follow.
-            embeddings: The vectors of the only segment, without deletions, one for each document, and no RaBitQ codes.
-            ranks: The positions of the documents' ids in ascending order.
+            queries: As in `nearest`, as are the four following parameters.
+            embeddings: The vectors of the only segment, without deletions: one per document, and no RaBitQ codes.
+            ranks: uint32 (documents,): the rank of each document's id in ascending order.
             longest: The length of the longest vector.
-            k: Maximum number of documents for each query.
+            k: Maximum number of documents per query.
         """
-        size, most, passing = len(queries), max(visits, count), EVERY if allowed is None else allowed
+        size, ef, mask = len(queries), max(visits, count), ALL_ROWS if allowed is None else allowed
         docs, scores = np.empty((size, min(k, count)), np.int32), np.empty((size, min(k, count)), np.float32)
         counts = np.empty((size, 2), np.int64)
-        vectors = readable(embeddings.vectors), embeddings.scales, embeddings.norms, embeddings.bounds, longest, ranks
+        vectors = without_float16(embeddings.vectors), embeddings.scales, embeddings.norms, embeddings.bounds, longest, ranks
 
-        def search(first: int) -> None:
-            space, piece = self._space(), slice(first, first + PIECE)
-            walk = *self._graph, self._levels, most, count, least, passing, space[0]
+        def search(start: int) -> None:
+            buffers, piece = self._take_buffers(), slice(start, start + PIECE)
+            walk = *self._graph, self._levels, ef, count, min_count, mask, buffers[0]
             _best(queries[piece], *walk, *vectors, docs[piece], scores[piece], counts[piece])
-            self._spaces.append(space)
+            self._buffers.append(buffers)
 
         in_threads(search, range(0, size, PIECE))
-        rankings = [(docs[i, :size], scores[i, :size]) for i, size in enumerate(counts[:, 0].tolist())]
-        return rankings, [near == count for near in counts[:, 1].tolist()]
+        rankings = [(docs[i, :length], scores[i, :length]) for i, length in enumerate(counts[:, 0].tolist())]
+        return rankings, [nearest == count for nearest in counts[:, 1].tolist()]
 
-    def _space(self) -> tuple[NDArray[np.int64], Any]:
-        """Marks of rows that a search has met, the mark of the last search, a heap, and rows and products of neighbors."""
-        try:  # another thread may take the last one
-            return self._spaces.pop()
+    def _take_buffers(self) -> tuple[NDArray[np.int64], Any]:
+        """Arrays of a search: marks of visited rows, the mark of the last search, a heap, and neighbors with products."""
+        try:  # another thread may take the last ones
+            return self._buffers.pop()
         except IndexError:
             count, width = self.shape[0], max(1, self._width)
-            marks, heap = (np.zeros(count, np.uint8), np.uint8), (np.empty(count + 1, np.int64), np.int64)
-            near = (np.empty(width, np.int64), np.int64), (np.empty(width, np.float32), np.float32)
-            arrays = marks, (np.zeros(1, np.uint8), np.uint8), heap, *near
+            marks, clock = (np.zeros(count, np.uint8), np.uint8), (np.zeros(1, np.uint8), np.uint8)
+            heap = np.empty(count + 1, np.int64), np.int64
+            rows, products = (np.empty(width, np.int64), np.int64), (np.empty(width, np.float32), np.float32)
+            arrays = marks, clock, heap, rows, products
             return pinned(arrays), arrays
 
 
-def _integers(*arrays: NDArray[np.integer[Any]]) -> Iterator[tuple[NDArray[np.int64], type[np.int64]]]:
+def _int64(*arrays: NDArray[np.integer[Any]]) -> Iterator[tuple[NDArray[np.int64], type[np.int64]]]:
     return ((np.ascontiguousarray(array, np.int64), np.int64) for array in arrays)
 
 
 def _aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """An array that begins with a line of the cache, so that a row has no more lines than it needs."""
+    """An empty array that starts at a line of the processor's cache, so that a row takes as few lines as possible."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.empty(size + LINE, np.uint8)
-    first = -raw.ctypes.data % LINE
-    return np.asarray(raw[first : first + size].view(dtype).reshape(shape))
+    start = -raw.ctypes.data % LINE
+    return np.asarray(raw[start : start + size].view(dtype).reshape(shape))
 
 
 def _prefetch(context: Any, array: Any, row: Any, column: Any) -> Any:
-    """Ask the processor to load the cache line of a number soon."""
+    """Ask the processor to load the cache line of `array[row, column]`."""
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind, byte, word = signature.args[0], ir.IntType(8).as_pointer(), ir.IntType(32)
-        place = cgutils.get_item_pointer(
+        pointer = cgutils.get_item_pointer(
             target, builder, kind, target.make_array(kind)(target, builder, arguments[0]), arguments[1:]
         )
         function = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
         prefetch = cgutils.get_or_insert_function(builder.module, function, "llvm.prefetch.p0i8")
-        builder.call(prefetch, [builder.bitcast(place, byte), word(0), word(3), word(1)])  # to read, into all caches, data
+        builder.call(prefetch, [builder.bitcast(pointer, byte), word(0), word(3), word(1)])  # data to read, into all caches
         return target.get_dummy_value()
 
     return types.void(array, types.intp, types.intp), generate
@@ -171,29 +172,38 @@ prefetch: Any = intrinsic(_prefetch)
 @compiled()
 def _quantize(vectors: Any, codes: Any, scales: Any) -> None:
     for row in range(len(vectors)):
-        scales[row] = _rounded(vectors[row], LEVELS, codes[row])
+        scales[row] = _round(vectors[row], LEVELS, codes[row])
 
 
 @compiled()
-def _rounded(vector: Any, levels: int, out: Any) -> float:
-    """Write whole numbers from -levels to levels in proportion to a vector; return the factor that was divided by."""
-    most = 0.0
+def _round(vector: Any, levels: int, out: Any) -> float:
+    """Round a vector to whole numbers from -levels to levels, in `out`; return the scale that restores it."""
+    largest = 0.0
     for x in vector:
-        most = max(most, abs(np.float64(x)))
-    factor = levels / most if most > 0 else 0.0
+        largest = max(largest, abs(np.float64(x)))
+    factor = levels / largest if largest > 0 else 0.0
     for i in range(len(vector)):
         out[i] = np.rint(vector[i] * factor)
-    return most / levels
+    return largest / levels
 
 
 @compiled()
 def _search(
-    queries: Any, graph: Any, entry: int, top: int, levels: int, visits: int, least: int, allowed: Any, space: Any, out: Any
+    queries: Any,
+    graph: Any,
+    entry: int,
+    top: int,
+    levels: int,
+    visits: int,
+    min_count: int,
+    allowed: Any,
+    buffers: Any,
+    out: Any,
 ) -> None:
     """Write the nearest rows of each query to `out`."""
     code, best = np.empty(queries.shape[1], np.int16), np.empty(visits, np.int64)
     for i in range(len(queries)):
-        _nearest(queries[i], graph, entry, top, levels, least, allowed, space, code, best, out[i])
+        _nearest(queries[i], graph, entry, top, levels, min_count, allowed, buffers, code, best, out[i])
 
 
 @compiled()
@@ -204,10 +214,10 @@ def _best(
     top: int,
     levels: int,
     visits: int,
-    most: int,
-    least: int,
+    max_count: int,
+    min_count: int,
     allowed: Any,
-    space: Any,
+    buffers: Any,
     vectors: Any,
     scales: Any,
     norms: Any,
@@ -218,16 +228,16 @@ def _best(
     scores: Any,
     counts: Any,
 ) -> None:
-    """Write the best documents of each query, with exact scores, and the numbers of these and of the nearest rows."""
+    """Write the best documents of each query and their exact scores; `counts` gets the number of documents and of rows."""
     code, best = np.empty(queries.shape[1], np.int16), np.empty(visits, np.int64)
-    rows = np.empty(most, np.int32)
+    rows = np.empty(max_count, np.int32)
     for i in range(len(queries)):
-        near = _nearest(queries[i], graph, entry, top, levels, least, allowed, space, code, best, rows)
+        row_count = _nearest(queries[i], graph, entry, top, levels, min_count, allowed, buffers, code, best, rows)
         nearest, exact = best_of(
-            queries[i], vectors, scales, norms, bounds, rows[:near], NO_PRODUCTS, longest, ranks, docs.shape[1]
+            queries[i], vectors, scales, norms, bounds, rows[:row_count], NO_PRODUCTS, longest, ranks, docs.shape[1]
         )
         docs[i, : len(nearest)], scores[i, : len(nearest)] = nearest, exact
-        counts[i, 0], counts[i, 1] = len(nearest), near
+        counts[i, 0], counts[i, 1] = len(nearest), row_count
 
 
 @compiled()
@@ -237,9 +247,9 @@ def _nearest(
     entry: int,
     top: int,
     levels: int,
-    least: int,
+    min_count: int,
     allowed: Any,
-    space: Any,
+    buffers: Any,
     code: Any,
     best: Any,
     out: Any,
@@ -248,35 +258,41 @@ def _nearest(
     scales, codes = view(graph, SCALES, np.float32), view(graph, CODES, np.int8)
     links = view(graph, NEIGHBORS, np.int32), view(graph, OFFSETS, np.int64), view(graph, STARTS, np.int64)
     arrays = codes.reshape(len(scales), len(query)), scales, links[0], links[1], links[2], entry, top
-    near = view(space, ROWS, np.int64), view(space, PRODUCTS, np.float32)
-    buffers = view(space, MARKS, np.uint8), view(space, CLOCK, np.uint8), view(space, HEAP, np.int64), near[0], near[1]
-    _rounded(query, levels, code)
-    count = _walk(code, arrays, allowed, buffers, best)
+    neighbors = view(buffers, ROWS, np.int64), view(buffers, PRODUCTS, np.float32)
+    views = (
+        view(buffers, MARKS, np.uint8),
+        view(buffers, CLOCK, np.uint8),
+        view(buffers, HEAP, np.int64),
+        neighbors[0],
+        neighbors[1],
+    )
+    _round(query, levels, code)
+    count = _walk(code, arrays, allowed, views, best)
     keys, products = np.sort(best[:count])[::-1], np.empty(count, np.float32)
-    ordered, squares, kept = products.view(np.int32), 0.0, 0
+    ordered, squares, row_count = products.view(np.int32), 0.0, 0
     for x in code:
         squares += np.float64(x) * np.float64(x)
     for j in range(min(count, len(out))):
         row = keys[j] & 0xFFFFFFFF
         ordered[j] = _bits(keys[j] >> 32)
-        if j >= least and products[j] < products[least - 1] - MARGIN * scales[row] * math.sqrt(squares):
+        if j >= min_count and products[j] < products[min_count - 1] - MARGIN * scales[row] * math.sqrt(squares):
             break
-        out[j], kept = row, j + 1
-    return kept
+        out[j], row_count = row, j + 1
+    return row_count
 
 
 @compiled()
-def _walk(query: Any, arrays: Any, allowed: Any, space: Any, best: Any) -> int:
+def _walk(query: Any, arrays: Any, allowed: Any, buffers: Any, best: Any) -> int:
     """Fill `best`, a heap, with the keys of the nearest rows that pass, and return their number.
 
-    A key is the product, as an integer in the same order, above the row: greater keys are nearer. `heap` has the complements
-    of the keys of rows whose neighbors are still to be looked at, the nearest first.
+    A key has the product, as an integer of the same order, in its upper 32 bits and the row in its lower 32 bits: greater keys
+    are nearer. `heap` has the complements of the keys of rows whose neighbors are still to be visited, the nearest row first.
     """
     codes, scales, neighbors, offsets, starts, _, _ = arrays
-    marks, clock, heap, rows, products = space
+    marks, clock, heap, rows, products = buffers
     bits = products.view(np.int32)
     clock[0] += 1
-    if clock[0] == 0:  # all marks are used
+    if clock[0] == 0:  # all marks of a uint8 are used
         marks[:] = 0
         clock[0] = 1
     mark = clock[0]
@@ -303,22 +319,22 @@ def _walk(query: Any, arrays: Any, allowed: Any, space: Any, best: Any) -> int:
         _replace(heap, size, heap[size])
         fresh = 0
         for i in range(offsets[row], offsets[row] + starts[1]):
-            near = np.int64(neighbors[i])
-            if near < 0:
+            neighbor = np.int64(neighbors[i])
+            if neighbor < 0:
                 break
-            if marks[near] != mark:
-                marks[near] = mark
-                rows[fresh] = near
+            if marks[neighbor] != mark:
+                marks[neighbor] = mark
+                rows[fresh] = neighbor
                 fresh += 1
                 for line in range(0, codes.shape[1], LINE):
-                    prefetch(codes, near, line)
+                    prefetch(codes, neighbor, line)
         for i in range(fresh):
             products[i] = np.float32(_product(query, codes[rows[i]])) * scales[rows[i]]
 
 
 @compiled()
 def _entry(query: Any, arrays: Any) -> Any:
-    """Descend the upper levels to the row that is nearer than its neighbors; return it and its product."""
+    """Descend the upper levels to a row that is nearer than its neighbors; return the row and its product."""
     codes, scales, neighbors, offsets, starts, row, top = arrays
     best = np.float32(_product(query, codes[row])) * scales[row]
     for level in range(top, 0, -1):
@@ -326,18 +342,18 @@ def _entry(query: Any, arrays: Any) -> Any:
         while row != last:
             last = row
             for i in range(offsets[last] + starts[level], offsets[last] + starts[level + 1]):
-                near = np.int64(neighbors[i])
-                if near < 0:
+                neighbor = np.int64(neighbors[i])
+                if neighbor < 0:
                     break
-                product = np.float32(_product(query, codes[near])) * scales[near]
+                product = np.float32(_product(query, codes[neighbor])) * scales[neighbor]
                 if product > best:
-                    row, best = near, product
+                    row, best = neighbor, product
     return row, best
 
 
 @compiled()
 def _bits(number: int) -> int:
-    """The bits of a float32 as an integer of the same order, or back."""
+    """Convert the bits of a float32 to an integer of the same order, or back."""
     return number if number >= 0 else number ^ 0x7FFFFFFF
 
 
@@ -351,7 +367,7 @@ def _product(query: Any, code: Any) -> Any:
 
 @compiled()
 def _push(heap: Any, size: int, key: int) -> None:
-    """Add a key to a heap, the least first, of `size` keys."""
+    """Add a key to a heap of `size` keys, smallest first."""
     while size > 0 and heap[(size - 1) >> 1] > key:
         heap[size] = heap[(size - 1) >> 1]
         size = (size - 1) >> 1
@@ -361,12 +377,12 @@ def _push(heap: Any, size: int, key: int) -> None:
 @compiled()
 def _replace(heap: Any, size: int, key: int) -> None:
     """Replace the first key of a heap of `size` keys."""
-    place, child = 0, 1
+    parent, child = 0, 1
     while child < size:
         if child + 1 < size and heap[child + 1] < heap[child]:
             child += 1
         if heap[child] >= key:
             break
-        heap[place] = heap[child]
-        place, child = child, 2 * child + 1
-    heap[place] = key
+        heap[parent] = heap[child]
+        parent, child = child, 2 * child + 1
+    heap[parent] = key

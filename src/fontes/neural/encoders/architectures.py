@@ -11,16 +11,16 @@ from ..models.hub import NO_CODE, library, quiet, read_json, readable
 
 ATTENTIONS = ("model", "favor+")
 BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "data2vec-text", "xlm-roberta-xl")
-"""Types of models whose positions start after that of padding."""
-ENDLESS = 1 << 20  # limit of models without one, for which tokenizers report a far greater number
+"""Types of models whose positions start after the position of padding."""
+NO_LIMIT = 1 << 20  # number of tokens of models without a limit, for which tokenizers report a far greater number
 
 
-def installed(module: Any, attention: str = "model", features: int = 256) -> int | None:
-    """Make a model of transformers run as its architecture needs, for any caller; leave others unchanged.
+def install_attention(module: Any, attention: str = "model", features: int = 256) -> int | None:
+    """Give a model of transformers the attention of its architecture, for any caller; leave other architectures unchanged.
 
-    Nyströmformer gets Nyström attention, Longformer global attention on the first token, Reformer padding to its chunks and
-    hashes from a fixed seed, and with "favor+" a BERT-shaped model the attention of the Performer. With any of them a text
-    has the same vectors alone and in a batch, in training too.
+    A Nyströmformer gets Nyström attention; a Longformer, global attention on the first token; a Reformer, padding to its
+    chunks and hashes from a fixed seed; a BERT-shaped model with "favor+", the attention of the Performer. With each of these
+    a text has the same vectors alone and in a batch, in training too.
 
     Args:
         module: Takes `input_ids` and `attention_mask`; changed in place.
@@ -40,8 +40,11 @@ def installed(module: Any, attention: str = "model", features: int = 256) -> int
     return networks.install(module, name, {"attention": attention, "features": features}, position_limit(module))
 
 
-def declared(folder: Path) -> dict[str, Any] | None:
-    """Attention that `fontes.json` in a model's folder declares, None without this file; InputError if it is damaged."""
+def declared_attention(folder: Path) -> dict[str, Any] | None:
+    """Arguments of `install_attention` in the `fontes.json` of a model's folder; None without this file.
+
+    Raises InputError if the file is damaged.
+    """
     from .networks import FILE
 
     file = folder / FILE
@@ -51,8 +54,8 @@ def declared(folder: Path) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError) as error:
         raise InputError(f"{file} is damaged: {error}") from None
-    known = isinstance(values, dict) and values.keys() == {"attention", "features"} and values["attention"] in ATTENTIONS
-    if not known or type(values["features"]) is not int:
+    valid = isinstance(values, dict) and values.keys() == {"attention", "features"} and values["attention"] in ATTENTIONS
+    if not valid or type(values["features"]) is not int:
         raise InputError(f'{file} is not {{"attention": "{"|".join(ATTENTIONS)}", "features": a whole number}}')
     return dict(values)
 
@@ -67,20 +70,20 @@ def load(folder: Any, name: str) -> Any:
 
 
 def configured_positions(folder: Path) -> int | None:
-    """`position_limit` by the configuration in a model's folder; None if unknown, and for a Reformer."""
+    """`position_limit` read from the configuration in a model's folder; None if unknown, and for a Reformer."""
     config: dict[str, Any] = read_json(folder / "config.json", {})
-    most, kind = config.get("max_position_embeddings"), config.get("model_type")
-    if not isinstance(most, int) or most < 1 or kind == "reformer":
+    positions, model_type = config.get("max_position_embeddings"), config.get("model_type")
+    if not isinstance(positions, int) or positions < 1 or model_type == "reformer":
         return None
-    return most - int(config.get("pad_token_id") or 0) - 1 if kind in BEHIND_PADDING else most
+    return positions - int(config.get("pad_token_id") or 0) - 1 if model_type in BEHIND_PADDING else positions
 
 
 def position_limit(module: Any) -> int | None:
-    """Maximum number of positions by a model's configuration; None for relative positions."""
-    most = getattr(module.config, "max_position_embeddings", None)
-    if not isinstance(most, int) or most < 1:
+    """Maximum number of positions in a model's configuration; None for relative positions."""
+    positions = getattr(module.config, "max_position_embeddings", None)
+    if not isinstance(positions, int) or positions < 1:
         return None
-    # Positions of RoBERTa and its variants start after that of padding.
+    # Positions of RoBERTa and its variants start after the position of padding.
     table = getattr(getattr(module, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
-    return most - padding - 1 if padding is not None else most
+    return positions - padding - 1 if padding is not None else positions

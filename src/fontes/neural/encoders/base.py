@@ -52,7 +52,7 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class PartsEncoder(Encoder, Protocol):
-    """An encoder that may return several vectors per document; the document's score is the greatest of theirs."""
+    """An encoder that may return several vectors per document; the document's score is the greatest of their scores."""
 
     def encode_documents_parts(
         self, docs: Sequence[Doc], progress: ProgressCallback = silent
@@ -65,7 +65,10 @@ class PartsEncoder(Encoder, Protocol):
 
 
 def encoder_in(part: Part) -> Encoder:
-    """Return the field `encoder` of a part, an encoder or the model of a `SentenceEncoder`; else raise ParameterError."""
+    """Return the encoder in the field `encoder` of a part, where a string is the model of a `SentenceEncoder`.
+
+    Raises ParameterError for any other value.
+    """
     encoder: Any = part.encoder  # type: ignore[attr-defined]
     if isinstance(encoder, str):
         encoder = part.params()["encoder"]
@@ -124,7 +127,7 @@ class PretrainedEncoder(Pretrained[M]):
         work: Callable[[NDArray[np.intp]], NDArray[np.float32]],
         progress: ProgressCallback,
     ) -> NDArray[np.float32]:
-        """Vectors that `work` computes for batches of texts of these lengths, scaled with `normalize`."""
+        """Vectors that `work` computes for batches of texts of these lengths; of length 1 with `normalize`."""
         if not len(lengths):
             return np.empty((0, self.dim), np.float32)
         vectors = self._in_batches(lengths, work, progress)
@@ -134,7 +137,7 @@ class PretrainedEncoder(Pretrained[M]):
 def document_vectors(
     encoder: Encoder, docs: Sequence[Doc], progress: ProgressCallback | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Vectors of documents by any encoder, as `PartsEncoder.encode_documents_parts`."""
+    """Vectors of documents and their bounds by any encoder; see `PartsEncoder.encode_documents_parts`."""
     if isinstance(encoder, PartsEncoder):
         return encoder.encode_documents_parts(docs, progress or silent)
     vectors = encoder.encode_documents(docs, progress or silent)
@@ -148,6 +151,6 @@ def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def sample_ids(vocabulary: int, length: int, texts: int = 4) -> list[NDArray[np.int32]]:
-    """Fixed token ids of texts for calibration."""
-    drawn = np.random.default_rng(0).integers(vocabulary // 30, vocabulary, (texts, length))
-    return list(drawn.astype(np.int32))
+    """Token ids of `texts` random texts of `length` tokens, int32, the same at every call; for calibration."""
+    ids = np.random.default_rng(0).integers(vocabulary // 30, vocabulary, (texts, length))
+    return list(ids.astype(np.int32))

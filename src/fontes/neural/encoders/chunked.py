@@ -1,4 +1,4 @@
-"""Encoding of documents in windows, a strong and simple alternative to encoders of long texts."""
+"""Encoding of documents in windows, a simple alternative to encoders of long texts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...core.errors import ParameterError
 from ...core.part import Part
 from ...core.progress import Progress, ProgressCallback, silent
+from ...core.strings import offsets_of
 from ...core.values import Doc, text_of
 from ..models.base import check_fields, hexadecimal
 from .base import Encoder, encoder_in, unit
@@ -26,8 +27,8 @@ WORD = re.compile(r"\S+")
 class ChunkedEncoder(Part, name="chunked_encoder"):
     """Encodes documents in overlapping windows.
 
-    Each window is encoded as a document: with the prompt of `encoder`, and cut at its `max_length`, so choose `window` below
-    it. With "max", `encode_documents_parts` returns the vectors, and `document_vectors` calls it.
+    Each window is encoded as a document: with the prompt of `encoder`, and truncated to its `max_length`; choose a shorter
+    `window`. With "max" a document has several vectors, which `encode_documents_parts` returns.
 
     Args:
         encoder: Encodes windows and queries; a string is the model of a `SentenceEncoder`.
@@ -57,7 +58,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
 
     @property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits: of the encoder and the windows."""
+        """32 hexadecimal digits, which identify the encoder and the windows."""
         self.check()
         return hexadecimal("ChunkedEncoder", self._encoder.fingerprint, self.window, self.stride, self.unit, self.pooling)
 
@@ -76,15 +77,15 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
     def encode_documents_parts(
         self, docs: Sequence[Doc], progress: ProgressCallback = silent
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Vectors of documents and their bounds, as in `PartsEncoder`; with "mean" one per document."""
+        """Vectors of documents and their bounds, as in `PartsEncoder`; with "mean" one vector per document."""
         self.check()
         windows = [self.windows(text_of(doc)) for doc in docs]
-        bounds = np.cumsum([0, *map(len, windows)], dtype=np.int64)
+        bounds = offsets_of(list(map(len, windows)))
         parts = [Doc(f"{number}", text) for texts in windows for number, text in enumerate(texts)]
         documents, total = len(docs), max(1, int(bounds[-1]))
 
-        def report(done: Progress) -> None:  # counts documents where the encoder counts windows
-            progress(replace(done, done=done.done * documents // total, total=documents, part=done.fraction))
+        def report(state: Progress) -> None:  # counts documents where the encoder counts windows
+            progress(replace(state, done=state.done * documents // total, total=documents, part=state.fraction))
 
         vectors = self._encoder.encode_documents(parts, report)
         if self.pooling == "max" or not docs:
@@ -95,15 +96,15 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
 
     @property
     def length(self) -> int:
-        """Maximum number of tokens read of a window; AttributeError if the encoder does not tell."""
+        """Maximum number of tokens read of a window; AttributeError if the encoder has no `length`."""
         return int(self._encoder.length)  # type: ignore[attr-defined]
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
         """Number of tokens of each document's longest window, special tokens and prompt included."""
         windows = [self.windows(text_of(doc)) for doc in docs]
-        bounds = np.cumsum([0, *map(len, windows)], dtype=np.int64)
+        bounds = offsets_of(list(map(len, windows)))
         lengths = self._encoder.document_lengths([Doc("", text) for texts in windows for text in texts])  # type: ignore[attr-defined]
-        return [max(lengths[first:end]) for first, end in pairwise(bounds)]
+        return [max(lengths[start:end]) for start, end in pairwise(bounds)]
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of queries, float32 (queries, dim)."""
@@ -112,12 +113,12 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
     def windows(self, text: str) -> list[str]:
         """Windows of a text, at least one."""
         self.check()
-        spans = [match.span() for match in WORD.finditer(text)] if self.unit == "words" else self._tokens(text)
+        spans = [match.span() for match in WORD.finditer(text)] if self.unit == "words" else self._token_spans(text)
         starts = range(0, max(1, len(spans) - self.window + self.stride), self.stride)
-        inside = [spans[start : start + self.window] for start in starts]
-        return [text[part[0][0] : part[-1][1]] if part else text for part in inside]
+        window_spans = [spans[start : start + self.window] for start in starts]
+        return [text[window[0][0] : window[-1][1]] if window else text for window in window_spans]
 
-    def _tokens(self, text: str) -> list[tuple[int, int]]:
+    def _token_spans(self, text: str) -> list[tuple[int, int]]:
         spans: Callable[[str], list[tuple[int, int]]] | None = getattr(self._encoder, "spans", None)
         if spans is None:
             raise ParameterError(f"{type(self._encoder).__name__} does not report its tokens; use unit='words'")

@@ -1,6 +1,8 @@
-"""Transformers models with attention that supports batches of any lengths, mixed in before the model's own class.
+"""Attention for models of transformers that supports batches of texts of different lengths.
 
-Every caller of the model, including sentence-transformers in training, gets this forward pass, and weights keep their names.
+A class with the forward pass is inserted before the model's own class. Every caller of the model, including
+sentence-transformers in training, gets this forward pass, and weights keep their names.
+
 Imports torch and transformers: import it inside functions only.
 """
 
@@ -22,12 +24,13 @@ from ...core.errors import ParameterError
 
 
 class MaskedAttention(nn.Module, ABC):
-    """A layer's query, key and value projections with another attention, and a mask by position.
+    """Base of attentions that use the query, key and value projections of a model's layer.
 
-    The mask is set on the layer, since models of transformers expand the one they are passed to a quadratic one.
+    The mask is set on the layer, since models of transformers expand the mask of a call to a quadratic one.
     """
 
     mask: Tensor
+    """bool (batch, positions): the positions to attend to."""
 
     def __init__(self, attention: Any) -> None:
         super().__init__()
@@ -52,9 +55,10 @@ class MaskedAttention(nn.Module, ABC):
 class NystromAttention(MaskedAttention):
     """Nyströmformer's attention (Xiong et al., AAAI 2021) over any number of positions, with the weights of `attention`.
 
-    softmax(q k') is approximated through landmarks, the means of segments of the positions. Each text has segments of its own
-    without padding: equal ones where its length is a multiple of the number of landmarks (as in transformers for a single
-    text), else differing by one position. A text no longer than the landmarks gets full attention.
+    softmax(q k') is approximated through landmarks, the means of segments of the positions. The segments of a text cover its
+    tokens without padding. They are of equal size if the text's length is a multiple of the number of landmarks (as in
+    transformers for a single text); else their sizes differ by one. A text with at most as many tokens as landmarks gets full
+    attention.
     """
 
     def __init__(self, attention: Any, landmarks: int) -> None:
@@ -63,32 +67,32 @@ class NystromAttention(MaskedAttention):
         self.conv = attention.conv if attention.conv_kernel_size is not None else None
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-        kind = value.dtype
-        absent = ~mask[:, None, None, :]
+        dtype = value.dtype
+        padding = ~mask[:, None, None, :]
         value = value.masked_fill(~mask[:, None, :, None], 0.0)
         scale = 1 / math.sqrt(math.sqrt(self.dim))
         query, key = query * scale, key * scale
         if query.shape[-2] <= self.landmarks:
-            context = _softmax(query @ key.transpose(-1, -2), absent) @ value
+            context = _softmax(query @ key.transpose(-1, -2), padding) @ value
         else:
-            means = _segments(mask, self.landmarks).to(kind)
+            means = _segments(mask, self.landmarks).to(dtype)
             query_landmarks, key_landmarks = means @ query, means @ key
             first = _softmax(query @ key_landmarks.transpose(-1, -2))
             second = _softmax(query_landmarks @ key_landmarks.transpose(-1, -2))
-            third = _softmax(query_landmarks @ key.transpose(-1, -2), absent)
+            third = _softmax(query_landmarks @ key.transpose(-1, -2), padding)
             with torch.autocast(query.device.type, enabled=False):  # the iteration needs full precision, in training too
-                inverse = _inverse(second.float()).to(kind)
+                inverse = _inverse(second.float()).to(dtype)
             context = (first @ inverse) @ (third @ value)
         return context if self.conv is None else context + self.conv(value)
 
 
-def replace(module: nn.Module, make: Callable[[nn.Module], nn.Module]) -> int:
-    """Replace each `self` attention of `module` that has the projections; return their number."""
+def replace_attention(module: nn.Module, make: Callable[[nn.Module], nn.Module]) -> int:
+    """Replace each `self` attention of `module` that has the projections by `make(attention)`; return their number."""
     replaced = 0
     for parent in list(module.modules()):
-        inner = getattr(parent, "self", None)
-        if isinstance(inner, nn.Module) and all(hasattr(inner, name) for name in ("query", "key", "value")):
-            parent.self = make(inner)
+        attention = getattr(parent, "self", None)
+        if isinstance(attention, nn.Module) and all(hasattr(attention, name) for name in ("query", "key", "value")):
+            parent.self = make(attention)
             replaced += 1
     return replaced
 
@@ -100,8 +104,8 @@ def set_mask(module: nn.Module, mask: Tensor) -> None:
             part.mask = mask
 
 
-def _softmax(scores: Tensor, absent: Tensor | None = None) -> Tensor:
-    return torch.softmax(scores if absent is None else scores.masked_fill(absent, float("-inf")), dim=-1)
+def _softmax(scores: Tensor, padding: Tensor | None = None) -> Tensor:
+    return torch.softmax(scores if padding is None else scores.masked_fill(padding, float("-inf")), dim=-1)
 
 
 def _segments(mask: Tensor, landmarks: int) -> Tensor:
@@ -124,12 +128,12 @@ def _inverse(matrix: Tensor, steps: int = 6) -> Tensor:
     return inverse
 
 
-FEATURES = 256
-EPSILON = 1e-10  # keeps the denominator above zero; the greatest feature of a query is 1
+FEATURES = 256  # default number of random features
+EPSILON = 1e-10  # keeps the denominator of the attention above zero; the greatest feature of a query is 1
 
 
 def orthogonal_features(features: int, dim: int, seed: int = 0) -> Tensor:
-    """omega, float32 (features, dim): rows of N(0, I), orthogonal within blocks of `dim` rows, of random lengths."""
+    """Random features, float32 (features, dim): rows of N(0, I), orthogonal within blocks of `dim` rows."""
     generator = torch.Generator().manual_seed(seed)
     blocks = []
     for start in range(0, features, dim):
@@ -147,23 +151,23 @@ def favor(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, omega: Tensor
     `query`, `key`, `value` and the result are (batch, heads, positions, d). `mask`, bool (batch, positions), selects the
     positions to attend to. `omega` are the random features, float32 (features, d).
     """
-    kind = value.dtype
+    dtype = value.dtype
     query, key, value = query.float(), key.float(), value.float()
     scale = query.shape[-1] ** -0.25
-    absent = ~mask[:, None, :, None]
+    padding = ~mask[:, None, :, None]
     queries = _logarithms(query * scale, omega)
-    keys = _logarithms(key * scale, omega).masked_fill(absent, float("-inf"))
-    # The subtracted maxima cancel out in the quotient: by position for queries, by head for keys.
+    keys = _logarithms(key * scale, omega).masked_fill(padding, float("-inf"))
+    # The maxima, subtracted by position for queries and by head for keys, cancel out in the quotient.
     queries = torch.exp(queries - queries.amax(dim=-1, keepdim=True)) + EPSILON
     keys = torch.exp(keys - keys.amax(dim=(-2, -1), keepdim=True)) + EPSILON
-    keys = keys.masked_fill(absent, 0.0)
+    keys = keys.masked_fill(padding, 0.0)
     weighted = queries @ (keys.transpose(-1, -2) @ value)
     total = queries @ keys.sum(dim=-2).unsqueeze(-1)
-    return (weighted / total).to(kind)
+    return (weighted / total).to(dtype)
 
 
 class FavorAttention(MaskedAttention):
-    """Self-attention of a BERT-shaped layer, with its weights, by FAVOR+."""
+    """FAVOR+ (Choromanski et al., ICLR 2021) with the weights of a BERT-shaped layer."""
 
     def __init__(self, attention: Any, features: int = FEATURES, seed: int = 0) -> None:
         super().__init__(attention)
@@ -175,24 +179,25 @@ class FavorAttention(MaskedAttention):
 
 
 def _logarithms(x: Tensor, omega: Tensor) -> Tensor:
-    """Logarithms of phi without the factor 1 / sqrt(m), which cancels out too."""
+    """Logarithms of the features of `x` without the factor 1 / sqrt(features), which cancels out too."""
     return x @ omega.T - x.square().sum(dim=-1, keepdim=True) / 2
 
 
-FILE = "fontes.json"  # {"attention", "features"} of a model that transformers alone would run differently
+FILE = "fontes.json"  # {"attention", "features"} of a model that transformers alone runs differently
 
 
 class Network:
-    """Base of the architectures; computes texts of different groups separately. `declared` is the content of FILE."""
+    """Base of the architectures, which computes each group of texts by itself."""
 
     declared: dict[str, Any]
+    """Content of FILE."""
 
     def setup(self, limit: int | None) -> int | None:
-        """Adapt the model; `limit` and the result are the maximum number of tokens of a text."""
+        """Adapt the model; return the maximum number of tokens of a text, which is `limit` for the unchanged model."""
         return limit
 
     def group(self, length: int) -> int:
-        """Group of a text; texts of one group may be computed together."""
+        """Group of a text of `length` tokens; texts of one group are computed together."""
         return 0
 
     def padded(self, length: int) -> int:
@@ -204,28 +209,28 @@ class Network:
         return {"input_ids": ids, "attention_mask": mask}
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: Any) -> BaseModelOutput:
-        """Last hidden states, (texts, positions, width), of `input_ids`, which are padded on the right."""
+        """Last hidden states, (texts, positions, width), of `input_ids`, (texts, positions), padded on the right."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         lengths = mask.sum(dim=1).clamp(min=1).tolist()
         groups: dict[int, list[int]] = {}
         for row, length in enumerate(lengths):
             groups.setdefault(self.group(length), []).append(row)
+        aligned = {name: v for name, v in more.items() if isinstance(v, Tensor) and v.shape == input_ids.shape}
+        other = {name: value for name, value in more.items() if name not in aligned}
         positions = input_ids.shape[1]
         parts = []
         for rows in groups.values():
             width = self.padded(max(lengths[row] for row in rows))
-            aligned = {name: v for name, v in more.items() if isinstance(v, Tensor) and v.shape == input_ids.shape}
-            other = {name: value for name, value in more.items() if name not in aligned}
-            of_rows = {name: _wide(value[rows], width) for name, value in aligned.items()}
-            inputs = self.inputs(_wide(input_ids[rows], width, self._padding), _wide(mask[rows], width))
-            hidden = cast(Any, super()).forward(**inputs, **of_rows, **other).last_hidden_state
-            parts.append(_wide(hidden, positions))
+            inputs = self.inputs(_resized(input_ids[rows], width, self._padding), _resized(mask[rows], width))
+            aligned_rows = {name: _resized(value[rows], width) for name, value in aligned.items()}
+            hidden = cast(Any, super()).forward(**inputs, **aligned_rows, **other).last_hidden_state
+            parts.append(_resized(hidden, positions))
         order = torch.tensor([row for rows in groups.values() for row in rows], device=input_ids.device)
         hidden = parts[0] if len(parts) == 1 else torch.cat(parts)[torch.argsort(order)]
         return BaseModelOutput(last_hidden_state=hidden)
 
     def save_pretrained(self, save_directory: Any, *arguments: Any, **settings: Any) -> None:
-        """Save the model as transformers does, and its attention in FILE."""
+        """Save the model as transformers does, and its attention as FILE."""
         cast(Any, super()).save_pretrained(save_directory, *arguments, **settings)
         Path(save_directory, FILE).write_text(json.dumps(self.declared, indent=2) + "\n", encoding="utf-8")
 
@@ -235,50 +240,50 @@ class Network:
 
 
 class Longformer(Network):
-    """Padded to the attention window; the first token has global attention, as in its authors' classification."""
+    """Texts padded to the attention window; global attention on the first token, as in its authors' classification."""
 
     def padded(self, length: int) -> int:
         window = cast(Any, self).config.attention_window
-        return _multiple(length, window if isinstance(window, int) else max(window))
+        return _round_up(length, window if isinstance(window, int) else max(window))
 
     def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
-        everywhere = torch.zeros_like(mask)
-        everywhere[:, 0] = 1
-        return {**super().inputs(ids, mask), "global_attention_mask": everywhere}
+        global_mask = torch.zeros_like(mask)
+        global_mask[:, 0] = 1
+        return {**super().inputs(ids, mask), "global_attention_mask": global_mask}
 
 
-class Replaced(Network):
-    """A model with replaced attention; its attention layers get the mask instead of the model."""
+class WithMaskedAttention(Network):
+    """A model with layers of MaskedAttention, which get the mask in place of the model."""
 
     def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
         set_mask(cast(nn.Module, self), mask.bool())
-        return super().inputs(ids, torch.ones_like(mask))  # not None: without a mask transformers warns of padding
+        return super().inputs(ids, torch.ones_like(mask))  # without a mask, transformers warns of padding
 
 
-class Nystromformer(Replaced):
-    """Nyström attention in linear time; transformers' defaults, 64 landmarks for 64 positions, are full attention."""
+class Nystromformer(WithMaskedAttention):
+    """Nyström attention in linear time; the defaults of transformers, 64 landmarks for 64 positions, give full attention."""
 
     def setup(self, limit: int | None) -> int | None:
         landmarks = cast(Any, self).config.num_landmarks
-        replace(cast(nn.Module, self), lambda attention: NystromAttention(attention, landmarks))
+        replace_attention(cast(nn.Module, self), lambda attention: NystromAttention(attention, landmarks))
         return limit
 
     def group(self, length: int) -> int:
         return int(length > cast(Any, self).config.num_landmarks)
 
 
-class Performer(Replaced):
+class Performer(WithMaskedAttention):
     """FAVOR+ in place of the attention of a BERT-shaped model."""
 
     def setup(self, limit: int | None) -> int | None:
         features = self.declared["features"]
-        if not replace(cast(nn.Module, self), lambda attention: FavorAttention(attention, features)):
+        if not replace_attention(cast(nn.Module, self), lambda attention: FavorAttention(attention, features)):
             raise ParameterError(f"attention='favor+' takes a BERT-shaped model, not {type(self).__name__}")
         return limit
 
 
 class Reformer(Network):
-    """Padded to its chunks; buckets by the padded length and hashes from a fixed seed give a text one vector only."""
+    """Texts padded to chunks, with buckets by the padded length and hashes from a fixed seed: a text always has one vector."""
 
     chunk: int  # padded lengths are multiples of it
     shortest: int  # texts up to this length get full attention
@@ -293,12 +298,12 @@ class Reformer(Network):
                 part.hash_seed = config.hash_seed or 0
                 mix(part, FixedHashes)
             elif isinstance(part, reformer.AxialPositionEmbeddings):
-                mix(part, AnyLength)
+                mix(part, AnyLengthPositions)
             elif isinstance(part, reformer.ReformerEncoder):
-                mix(part, KeptActivations)
+                mix(part, StoredActivations)
         if config.axial_pos_embds:
-            most = math.prod(config.axial_pos_shape)
-            limit = min(limit or most, most)
+            positions = math.prod(config.axial_pos_shape)
+            limit = min(limit or positions, positions)
         if limit:  # padding takes positions too
             limit = max(limit // self.chunk * self.chunk, min(limit, self.shortest))
         return limit
@@ -307,7 +312,7 @@ class Reformer(Network):
         return 0 if length <= self.shortest else self.padded(length)
 
     def padded(self, length: int) -> int:
-        return length if length <= self.shortest else _multiple(length, self.chunk)
+        return length if length <= self.shortest else _round_up(length, self.chunk)
 
     def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
         config = cast(Any, self).config
@@ -327,15 +332,15 @@ class FixedHashes:
             return cast(Any, super())._hash_vectors(vectors, *arguments, **settings)
 
 
-class AnyLength:
-    """Axial positions for texts of any length, in training too; transformers' have one length."""
+class AnyLengthPositions:
+    """Axial positions for texts of any length; in training those of transformers have one length."""
 
     def train(self, mode: bool = True) -> Any:
         return cast(Any, super()).train(False)
 
 
-class KeptActivations:
-    """Reformer's layers with activations kept for the backward pass.
+class StoredActivations:
+    """Reformer's layers with activations stored for the backward pass.
 
     transformers recomputes them from one random seed per layer, so that two forward passes before a backward pass, as with
     cached gradients, would not repeat their dropout.
@@ -347,9 +352,9 @@ class KeptActivations:
         for layer in encoder.layers:
             attended = attended + layer.attention(hidden_states, attention_mask=attention_mask).hidden_states
             hidden_states = hidden_states + layer.feed_forward(attended)
-        both = encoder.layer_norm(torch.cat([attended, hidden_states], dim=-1))
-        both = nn.functional.dropout(both, p=encoder.dropout, training=encoder.training)
-        return reformer.ReformerEncoderOutput(both, [], [], None)
+        joined = encoder.layer_norm(torch.cat([attended, hidden_states], dim=-1))
+        joined = nn.functional.dropout(joined, p=encoder.dropout, training=encoder.training)
+        return reformer.ReformerEncoderOutput(joined, [], [], None)
 
 
 ARCHITECTURES: dict[str, type[Network]] = {
@@ -361,7 +366,7 @@ ARCHITECTURES: dict[str, type[Network]] = {
 
 
 def install(module: Any, name: str, declared: dict[str, Any], limit: int | None) -> int | None:
-    """Turn `module` into the architecture `name`, if it is one of ARCHITECTURES; return its limit."""
+    """Turn `module` into the architecture `name`, if it is one of ARCHITECTURES; return its maximum number of tokens."""
     architecture = ARCHITECTURES.get(name)
     if architecture is None:
         return limit
@@ -371,28 +376,28 @@ def install(module: Any, name: str, declared: dict[str, Any], limit: int | None)
 
 
 def mix(module: nn.Module, mixin: type) -> None:
-    """Put a class before that of `module`, which keeps its name."""
+    """Insert the class `mixin` before the class of `module`; the name of the class is unchanged."""
     base = type(module)
     module.__class__ = type(base.__name__, (mixin, base), {"__module__": base.__module__})
 
 
 def buckets(length: int, config: Any) -> int | list[int]:
-    """Number of buckets for texts of `length` positions, which transformers derives from the first text."""
+    """Number of hash buckets for texts of `length` positions; transformers derives it from the first text only."""
     power = (2 * (length // config.lsh_attn_chunk_length)).bit_length() - 1
-    most = 2 * max(int((config.max_position_embeddings // config.lsh_attn_chunk_length) ** 0.5), config.lsh_attn_chunk_length)
+    limit = 2 * max(int((config.max_position_embeddings // config.lsh_attn_chunk_length) ** 0.5), config.lsh_attn_chunk_length)
     if power < 1:
         return 2
-    return 2**power if 2**power <= most else [2 ** (power // 2), 2 ** (power - power // 2)]
+    return 2**power if 2**power <= limit else [2 ** (power // 2), 2 ** (power - power // 2)]
 
 
-def _wide(values: Tensor, width: int, filling: int = 0) -> Tensor:
+def _resized(values: Tensor, width: int, fill: int = 0) -> Tensor:
     """Cut or pad rows (texts, positions, …) to `width` positions."""
     missing = width - values.shape[1]
     if missing <= 0:
         return values[:, :width]
     shape = (0, missing) if values.ndim == 2 else (0, 0, 0, missing)
-    return nn.functional.pad(values, shape, value=filling)
+    return nn.functional.pad(values, shape, value=fill)
 
 
-def _multiple(length: int, of: int) -> int:
-    return -(-length // of) * of
+def _round_up(length: int, multiple: int) -> int:
+    return -(-length // multiple) * multiple

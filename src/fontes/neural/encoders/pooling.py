@@ -1,4 +1,4 @@
-"""Pooling, projections and normalization of token vectors by the settings of sentence-transformers.
+"""Pooling, projections and normalization of token vectors, as configured by sentence-transformers.
 
 Imports torch: import it inside functions only.
 """
@@ -23,7 +23,7 @@ ACTIVATIONS: dict[str, Step] = {
     "ReLU": torch.relu,
     "GELU": functional.gelu,
 }
-DIRECTIONS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
+DEFAULT_NAMES = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 
 
 def pooled(hidden: Tensor, mask: Tensor, modes: tuple[str, ...]) -> Tensor:
@@ -58,7 +58,7 @@ POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "weightedmean": _weighted_mean,
     "lasttoken": _last,
 }
-OLDER = {  # names of settings before sentence-transformers 5
+OLD_SETTINGS = {  # before sentence-transformers 5, with the mode that each selects
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
     "pooling_mode_mean_tokens": "mean",
@@ -69,20 +69,20 @@ OLDER = {  # names of settings before sentence-transformers 5
 
 
 def modes(folder: Path) -> tuple[str, ...] | None:
-    """Modes of a Pooling module, by its folder; None for one that is not supported."""
+    """Read the modes of a Pooling module from its folder; None if the module is not supported."""
     settings = read_json(folder / "config.json")
-    named = settings.pop("pooling_mode", None) or [mode for name, mode in OLDER.items() if settings.get(name)]
-    names = (named,) if isinstance(named, str) else tuple(named)
-    others = settings.keys() - {*OLDER, "word_embedding_dimension", "embedding_dimension", "include_prompt"}
-    if others or not names or not set(names) <= POOLINGS.keys() or settings.get("include_prompt", True) is not True:
+    configured = settings.pop("pooling_mode", None) or [mode for name, mode in OLD_SETTINGS.items() if settings.get(name)]
+    names = (configured,) if isinstance(configured, str) else tuple(configured)
+    unsupported = settings.keys() - {*OLD_SETTINGS, "word_embedding_dimension", "embedding_dimension", "include_prompt"}
+    if unsupported or not names or not set(names) <= POOLINGS.keys() or settings.get("include_prompt", True) is not True:
         return None
     return names
 
 
 def step(kind: str, folder: Path) -> Step | None:
-    """Function of a Dense or Normalize module, by its folder; None for one that is not supported."""
+    """Read the function of a Dense or Normalize module from its folder; None if the module is not supported."""
     settings: dict[str, Any] = read_json(folder / "config.json", {})
-    if any(settings.pop(name, usual) not in (usual, None) for name, usual in DIRECTIONS.items()):
+    if any(settings.pop(name, default) not in (default, None) for name, default in DEFAULT_NAMES.items()):
         return None
     if kind == "Normalize" and not settings:
         return functional.normalize
@@ -90,9 +90,15 @@ def step(kind: str, folder: Path) -> Step | None:
 
 
 def _projection(settings: Mapping[str, Any], folder: Path) -> Step | None:
-    known = {"in_features", "out_features", "bias", "activation_function", "use_residual"}
+    """Function of a Dense module: a linear layer and an activation; None if the module is not supported."""
+    supported = {"in_features", "out_features", "bias", "activation_function", "use_residual"}
     package, _, name = str(settings.get("activation_function")).rpartition(".")
-    if settings.keys() - known or settings.get("use_residual") or not package.startswith("torch.nn") or name not in ACTIVATIONS:
+    if (
+        settings.keys() - supported
+        or settings.get("use_residual")
+        or not package.startswith("torch.nn")
+        or name not in ACTIVATIONS
+    ):
         return None
     weights = load_file(folder / "model.safetensors")
     weight, bias = weights["linear.weight"].float(), weights["linear.bias"].float() if settings["bias"] else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.part import Part, walk
 from ...index.facts import SAMPLE, sampled
-from .architectures import ENDLESS
+from .architectures import NO_LIMIT
 from .base import encoder_in
 from .chunked import ChunkedEncoder
 
@@ -21,9 +21,9 @@ class TokenLimit:
 
     Args:
         tokens: Maximum tokens read of a text, special ones included.
-        documents: Number of documents counted.
-        cut: Number of these with more tokens.
-        sampled: Whether these are a sample of the index's documents.
+        documents: Number of counted documents.
+        cut: Number of counted documents with more tokens.
+        sampled: Whether the counted documents are a sample of the index's documents.
     """
 
     tokens: int
@@ -41,31 +41,31 @@ class TokenLimit:
         return {"tokens": self.tokens, "documents": self.documents, "cut": self.cut, "share": round(self.share, 6)}
 
     def __str__(self) -> str:
-        of = f"{self.documents:,} sampled documents" if self.sampled else f"{self.documents:,} documents"
-        return f"reads {self.tokens:,} tokens of a text and cuts {self.cut:,} of {of} ({self.share:.1%})"
+        documents = f"{self.documents:,} sampled documents" if self.sampled else f"{self.documents:,} documents"
+        return f"reads {self.tokens:,} tokens of a text and cuts {self.cut:,} of {documents} ({self.share:.1%})"
 
 
 def reading(encoder: object, index: Index) -> TokenLimit | None:
     """Measure how many documents of an index an encoder truncates; None if it has no known limit. Loads the model.
 
-    A document of several windows is truncated where one of its windows is.
+    A document of several windows counts as truncated if one of its windows is.
 
     Args:
         encoder: Any encoder, a `ColBERT` or a `Splade`.
         index: The index; all its documents are read, or 10,000 evenly spaced ones.
     """
-    inner = encoder_in(encoder) if isinstance(encoder, ChunkedEncoder) else encoder
-    if not hasattr(type(inner), "document_lengths"):
+    base = encoder_in(encoder) if isinstance(encoder, ChunkedEncoder) else encoder
+    if not hasattr(type(base), "document_lengths"):
         return None
-    reader: Any = encoder
-    if (limit := reader.length) >= ENDLESS:
+    model: Any = encoder
+    if (limit := model.length) >= NO_LIMIT:
         return None
-    lengths = [length for docs in sampled(index) for length in reader.document_lengths(docs)]
+    lengths = [length for docs in sampled(index) for length in model.document_lengths(docs)]
     return TokenLimit(limit, len(lengths), sum(length > limit for length in lengths), len(index) > SAMPLE)
 
 
 def readings(stage: Part) -> list[TokenLimit]:
     """Truncation by each encoder inside a stage; encoders without a limit are left out."""
     pairs = [(value, getattr(part, "index", None)) for part in walk(stage) for value in part.params().values()]
-    known = (reading(encoder, index) for encoder, index in pairs if index is not None and isinstance(encoder, Part))
-    return [one for one in known if one is not None]
+    limits = (reading(encoder, index) for encoder, index in pairs if index is not None and isinstance(encoder, Part))
+    return [limit for limit in limits if limit is not None]

@@ -19,17 +19,17 @@ from ..models.base import token_ids
 from ..models.compute import ComputePrecision, Prepared, prepared
 from ..models.hub import NO_CODE, at_hand, fingerprint, library, quiet, read_json, readable
 from ..models.tokens import STATIC, TokenIds, batch
-from .architectures import ENDLESS, declared, installed, position_limit
+from .architectures import NO_LIMIT, declared_attention, install_attention, position_limit
 from .base import PretrainedEncoder, sample_ids, unit
-from .static import StaticModel, static_part
+from .static import StaticModel, static_module
 
 if TYPE_CHECKING:
     from ..models.bert import Plain
     from .pooling import Step
 
 
-# Settings of a whole model that `PlainModel` supports, besides versions and the similarity of its vectors.
-SETTINGS = {"__version__", "similarity_fn_name", "prompts", "default_prompt_name", "model_type", "truncate_dim"}
+# Settings of a model of sentence-transformers with which `PlainModel` gives the same vectors.
+SUPPORTED_SETTINGS = {"__version__", "similarity_fn_name", "prompts", "default_prompt_name", "model_type", "truncate_dim"}
 
 
 @dataclass(frozen=True)
@@ -46,31 +46,31 @@ class _Parts:
 class PlainModel:
     """A model of sentence-transformers run from its files, with equal vectors; only its transformer uses `precision`."""
 
-    def __init__(self, parts: _Parts, precision: str, where: str) -> None:
+    def __init__(self, parts: _Parts, precision: str, device: str) -> None:
         self._parts, self.tokenizer, self.length = parts, parts.transformer.tokens, parts.transformer.length
         self.prompts: dict[str, str | None] = parts.settings.get("prompts") or {}
         self.default_prompt_name: str | None = parts.settings.get("default_prompt_name")
         sample = np.stack(sample_ids(parts.transformer.shape.vocab_size, min(256, self.length)))
         self.prepared: Prepared = prepared(
-            parts.network, lambda one: _means_of_network(one, sample), precision=precision, device=where
+            parts.network, lambda module: _plain_means(module, sample), precision=precision, device=device
         )
         self.dim = int(self.vectors(self.inputs(["a"], ""), "", "").shape[1])
 
     @classmethod
-    def of(cls, folder: Path, max_length: int | None, precision: str, where: str) -> PlainModel | None:
-        """Load the model of a folder; None if its files need what is not implemented here."""
-        from ..models.bert import if_plain
+    def of(cls, folder: Path, max_length: int | None, precision: str, device: str) -> PlainModel | None:
+        """Load the model of a folder; None if it needs features that are not implemented here."""
+        from ..models.bert import try_plain
 
-        parts = if_plain(lambda: _parts(folder, max_length), folder)
-        return None if parts is None else cls(parts, precision, where)
+        parts = try_plain(lambda: _parts(folder, max_length), folder)
+        return None if parts is None else cls(parts, precision, device)
 
     def inputs(self, texts: Sequence[str], prompt: str) -> list[TokenIds]:
         return self.tokenizer.encoded([prompt + text for text in texts])
 
     def lengths(self, inputs: Sequence[TokenIds], prompt: str) -> list[int]:
-        return [len(one.ids) for one in inputs]
+        return [len(encoded.ids) for encoded in inputs]
 
-    def whole_lengths(self, texts: Sequence[str]) -> list[int]:
+    def untruncated_lengths(self, texts: Sequence[str]) -> list[int]:
         return self.tokenizer.lengths(texts)
 
     def vectors(self, inputs: Sequence[TokenIds], prompt: str, task: str) -> NDArray[np.float32]:
@@ -88,29 +88,31 @@ class PlainModel:
 
 
 def _parts(folder: Path, max_length: int | None) -> _Parts | None:
+    """Read the parts of a model from its folder; None if one of them is not supported."""
     from ..models.bert import encoder, plain
     from .pooling import modes, step
 
     settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
-    usual = settings.keys() <= SETTINGS and settings.get("truncate_dim") is None
-    modules = [(str(one["type"]).split("."), Path(one["path"])) for one in read_json(folder / "modules.json")]
-    kinds = [path[-1] for path, _ in modules]
-    inside = all(not place.is_absolute() and ".." not in place.parts for _, place in modules)
-    theirs = all(path[0] == "sentence_transformers" for path, _ in modules)
-    named = settings.get("model_type", "SentenceTransformer") == "SentenceTransformer"
-    named = named and kinds[:2] == ["Transformer", "Pooling"]
-    if not (usual and inside and theirs and named):
+    supported = settings.keys() <= SUPPORTED_SETTINGS and settings.get("truncate_dim") is None
+    modules = [(str(module["type"]).split("."), Path(module["path"])) for module in read_json(folder / "modules.json")]
+    kinds = [name[-1] for name, _ in modules]
+    inside = all(not path.is_absolute() and ".." not in path.parts for _, path in modules)
+    of_package = all(name[0] == "sentence_transformers" for name, _ in modules)
+    of_sentences = settings.get("model_type", "SentenceTransformer") == "SentenceTransformer"
+    if not (supported and inside and of_package and of_sentences and kinds[:2] == ["Transformer", "Pooling"]):
         return None
-    (_, first), (_, second), *others = modules
-    transformer, pooling = plain(folder / first, "feature-extraction", max_length), modes(folder / second)
-    steps = [step(path[-1], folder / place) for path, place in others]
+    (_, transformer_path), (_, pooling_path), *following = modules
+    transformer = plain(folder / transformer_path, "feature-extraction", max_length)
+    pooling = modes(folder / pooling_path)
+    steps = [step(name[-1], folder / path) for name, path in following]
     if transformer is None or pooling is None or None in steps:
         return None
     network = encoder(transformer.weights, transformer.shape)
-    return _Parts(transformer, network, pooling, tuple(one for one in steps if one is not None), settings)
+    return _Parts(transformer, network, pooling, tuple(function for function in steps if function is not None), settings)
 
 
-def _means_of_network(module: Any, ids: NDArray[np.int32]) -> Any:
+def _plain_means(module: Any, ids: NDArray[np.int32]) -> Any:
+    """Mean hidden state of each text by a network of `models.bert`, float32 (texts, width)."""
     torch = library("torch", "SentenceEncoder")
     tokens = torch.from_numpy(ids.astype(np.int64)).to(next(module.parameters()).device)
     return module(tokens, torch.ones_like(tokens)).float().mean(dim=1)
@@ -127,7 +129,8 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | SentenceMode
     from its files alone, others by the code of sentence-transformers. A Nyströmformer runs with Nyström attention, as in
     `TransformerEncoder`, not with the full attention of its configuration. A model trained with Fontes declares in
     `fontes.json` that it runs as a `TransformerEncoder` does. Static embeddings, of Model2Vec or sentence-transformers, run
-    without torch. A model whose first module is neither (a router) runs through sentence-transformers' `encode` in float32.
+    without torch. A model whose first module is of another kind (a router) runs through sentence-transformers' `encode`, in
+    float32.
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub (`all-MiniLM-L6-v2`, `intfloat/e5-base-v2`, …).
@@ -163,15 +166,15 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | SentenceMode
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
         """Number of tokens of each untruncated document, special tokens and prompt included.
 
-        For a model without a transformer over text, which has no limit, the number of characters.
+        A model without a transformer over text has no limit; the result is then the number of characters.
         """
         model: Any = self._model
-        before = own_prompt(model, DOCUMENT) if self.document_prompt is None else self.document_prompt
-        return list(model.whole_lengths([before + text_of(doc) for doc in docs]))
+        prompt = own_prompt(model, DOCUMENT) if self.document_prompt is None else self.document_prompt
+        return list(model.untruncated_lengths([prompt + text_of(doc) for doc in docs]))
 
     def check_needs(self) -> None:
         folder = at_hand(self.name_or_path, self.owner)
-        if folder is None or static_part(folder, fingerprint(folder)) is None:
+        if folder is None or static_module(folder, fingerprint(folder)) is None:
             super().check_needs()
             return
         for name in ("tokenizers", "safetensors"):
@@ -181,47 +184,50 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | SentenceMode
     def _encode(
         self, texts: Sequence[str], prompt: str | None, names: tuple[str, ...], progress: ProgressCallback
     ) -> NDArray[np.float32]:
+        """Vectors of texts after `prompt`, or for None after the model's prompt of one of these names."""
         model: Any = self._model
-        before = own_prompt(model, names) if prompt is None else prompt
+        prefix = own_prompt(model, names) if prompt is None else prompt
         if isinstance(model, StaticModel):
-            vectors = model.vectors([before + text for text in texts], progress)
+            vectors = model.vectors([prefix + text for text in texts], progress)
             return unit(vectors) if self.normalize else vectors
-        inputs = model.inputs(texts, before)
+        inputs = model.inputs(texts, prefix)
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            vectors: NDArray[np.float32] = model.vectors([inputs[i] for i in batch], before, names[0])
+            vectors: NDArray[np.float32] = model.vectors([inputs[i] for i in batch], prefix, names[0])
             return vectors
 
-        return self._vectors(model.lengths(inputs, before), work, progress)
+        return self._vectors(model.lengths(inputs, prefix), work, progress)
 
-    def _place(self, folder: Path, content: str) -> str:
-        return "cpu" if static_part(folder, content) else super()._place(folder, content)
+    def _device_of(self, folder: Path, fingerprint: str) -> str:
+        return "cpu" if static_module(folder, fingerprint) else super()._device_of(folder, fingerprint)
 
     def _load(self, folder: Path, device: str) -> StaticModel | PlainModel | SentenceModel:
-        if (part := static_part(folder, fingerprint(folder))) is not None:
-            return StaticModel(folder, part, self.max_length)
-        quick = PlainModel.of(folder, self.max_length, self.precision, device)
-        return quick or SentenceModel(str(self.name_or_path), folder, self.max_length, self.precision, device)
+        if (module_folder := static_module(folder, fingerprint(folder))) is not None:
+            return StaticModel(folder, module_folder, self.max_length)
+        plain = PlainModel.of(folder, self.max_length, self.precision, device)
+        return plain or SentenceModel(str(self.name_or_path), folder, self.max_length, self.precision, device)
 
-    def _loaded_with(self) -> tuple[Any, ...]:
+    def _load_parameters(self) -> tuple[Any, ...]:
         return (self.max_length,)
 
 
 class SentenceModel:
     """A model of sentence-transformers run by its own code; supports more models than `PlainModel`."""
 
-    def __init__(self, name: str, folder: Path, max_length: int | None, precision: str, where: str) -> None:
-        self.model, self.transformer = sentence_transformer(name, folder, max_length, where)
+    def __init__(self, name: str, folder: Path, max_length: int | None, precision: str, device: str) -> None:
+        self.model, self.transformer = sentence_transformer(name, folder, max_length, device)
         self.model.eval().float()
         self.tokenizer: Any = self.model.tokenizer
         self.prompts: dict[str, str | None] = self.model.prompts or {}
         self.default_prompt_name: str | None = self.model.default_prompt_name
-        self.length = int(min(self.model.max_seq_length or ENDLESS, ENDLESS))
+        self.length = int(min(self.model.max_seq_length or NO_LIMIT, NO_LIMIT))
         if self.transformer is None:
-            self.prepared = Prepared(self.model, ComputePrecision("float32", {}), where)
+            self.prepared = Prepared(self.model, ComputePrecision("float32", {}), device)
         else:
             sample = np.stack(sample_ids(self.transformer.config.vocab_size, min(256, self.length)))
-            self.prepared = prepared(self.transformer, lambda one: _means(one, sample), precision=precision, device=where)
+            self.prepared = prepared(
+                self.transformer, lambda network: _means(network, sample), precision=precision, device=device
+            )
         self.dim = int(self.vectors(["a"], "", DOCUMENT[0]).shape[1])
 
     def inputs(self, texts: Sequence[str], prompt: str) -> list[str]:
@@ -231,10 +237,10 @@ class SentenceModel:
         """Number of tokens of each text; of characters for a model without a transformer."""
         if self.transformer is None:
             return list(map(len, texts))
-        length = self.length if self.length < ENDLESS else None
+        length = self.length if self.length < NO_LIMIT else None
         return list(map(len, token_ids(self.tokenizer, [prompt + text for text in texts], length)))
 
-    def whole_lengths(self, texts: Sequence[str]) -> list[int]:
+    def untruncated_lengths(self, texts: Sequence[str]) -> list[int]:
         """Number of tokens of each untruncated text; of characters for a model without a transformer."""
         return list(map(len, texts if self.transformer is None else token_ids(self.tokenizer, texts)))
 
@@ -258,23 +264,24 @@ class SentenceModel:
         return vectors
 
 
-def sentence_transformer(name: str, folder: Path, max_length: int | None, where: str) -> tuple[Any, Any]:
-    """Load a model of sentence-transformers, with the attention its folder declares; return it and its transformer, if any.
+def sentence_transformer(name: str, folder: Path, max_length: int | None, device: str) -> tuple[Any, Any]:
+    """Load a model of sentence-transformers with the attention that its folder declares.
 
-    Raises InputError if it cannot be read, and ParameterError if `max_length` exceeds its positions.
+    Returns the model and its transformer, None without one. Raises InputError if the model cannot be read, and ParameterError
+    if `max_length` exceeds its positions.
     """
     library("torch", "SentenceEncoder")
     sentence_transformers = library("sentence_transformers", "SentenceEncoder")
     with readable(f"sentence-transformers cannot read the model {name}"), quiet():
-        model = sentence_transformers.SentenceTransformer(str(folder), device=where, **NO_CODE)
+        model = sentence_transformers.SentenceTransformer(str(folder), device=device, **NO_CODE)
     transformer: Any = getattr(model[0], "auto_model", None)
     if not hasattr(getattr(transformer, "config", None), "vocab_size"):
         if max_length is not None:
             raise ParameterError(f"the model {name} is not a transformer over text and takes no max_length")
         return model, None
-    # Without a declaration it runs as in sentence-transformers, except a Nyströmformer, which ignores the mask there.
-    declaration = declared(folder) or ({} if transformer.config.model_type == "nystromformer" else None)
-    limit = position_limit(transformer) if declaration is None else installed(transformer, **declaration)
+    # A model without declared attention runs as in sentence-transformers, except a Nyströmformer, which ignores the mask there.
+    declaration = declared_attention(folder) or ({} if transformer.config.model_type == "nystromformer" else None)
+    limit = position_limit(transformer) if declaration is None else install_attention(transformer, **declaration)
     if max_length is not None:
         if limit is not None and max_length > limit:
             raise ParameterError(f"max_length is {max_length}, but {name} has positions for {limit} tokens only")
@@ -283,13 +290,14 @@ def sentence_transformer(name: str, folder: Path, max_length: int | None, where:
 
 
 def own_prompt(model: Any, names: tuple[str, ...]) -> str:
-    """A model's prompt: the first non-empty one of `names`, or its default."""
+    """A model's prompt: the first non-empty one under these names; its default prompt if it has none of these names."""
     prompts: dict[str, str | None] = model.prompts or {}
     named = [prompts[name] or "" for name in names if name in prompts]
     return next(filter(None, named), "") if named else prompts.get(model.default_prompt_name or "") or ""
 
 
 def _means(module: Any, ids: NDArray[np.int32]) -> Any:
+    """Mean hidden state of each text by a model of transformers, float32 (texts, width)."""
     torch = library("torch", "SentenceEncoder")
     tokens = torch.from_numpy(ids.astype(np.int64)).to(next(module.parameters()).device)
     hidden = module(input_ids=tokens, attention_mask=torch.ones_like(tokens)).last_hidden_state

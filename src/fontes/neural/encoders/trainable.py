@@ -6,8 +6,8 @@ from typing import Any
 
 from ...core.errors import ParameterError
 from ..models.compute import set_dropout
-from ..models.hub import NO_CODE, library, quiet, readable
-from .architectures import installed
+from ..models.hub import library, transformer_module
+from .architectures import install_attention
 from .chunked import ChunkedEncoder
 from .sentence import DOCUMENT, QUERY, SentenceEncoder, own_prompt, sentence_transformer
 from .transformer import TransformerEncoder, read_length
@@ -16,18 +16,18 @@ from .transformer import TransformerEncoder, read_length
 def trainable(encoder: Any, *, dropout: float | None = None) -> Any:
     """Return a SentenceTransformer in float32 on the CPU with the same vectors as an encoder.
 
-    Its modules are those of sentence-transformers: the transformer, which runs as in the encoder, in training too; the pooling;
-    and the scaling to length 1. Its prompts "query" and "document" are the encoder's. `SentenceEncoder` gives the same vectors
-    from a folder written by `save_pretrained`; so does sentence-transformers, unless the folder has `fontes.json`, which
-    declares an attention that it does not know.
+    Its modules are the transformer, which runs as in the encoder, in training too; the pooling; and the scaling to length 1.
+    Its prompts "query" and "document" are the encoder's. `SentenceEncoder` gives the same vectors from a folder written by
+    `save_pretrained`; so does sentence-transformers, unless the folder has a `fontes.json`, which declares an attention that
+    sentence-transformers does not support.
 
     Args:
         encoder: A SentenceEncoder or a TransformerEncoder.
-        dropout: Dropout of all layers; None: the model's.
+        dropout: Dropout of all layers; None: the model's dropout.
 
     Raises:
         InputError: The model is missing or cannot be read.
-        ParameterError: Another encoder, one without normalization, or fewer positions than `max_length`.
+        ParameterError: The encoder is of another class or does not normalize, or `max_length` exceeds the model's positions.
     """
     if isinstance(encoder, ChunkedEncoder):
         raise ParameterError("windows cannot be trained: train the encoder inside, and use the result in chunked_encoder")
@@ -56,22 +56,15 @@ def _of_sentences(encoder: SentenceEncoder) -> Any:
 
 
 def _of_transformer(encoder: TransformerEncoder) -> Any:
-    torch = library("torch", "training")
-    library_of = library("sentence_transformers", "training")
-    modules, folder = library_of.sentence_transformer.modules, str(encoder.folder)
-    with readable(f"transformers cannot read the model {encoder.name_or_path}"), quiet():
-        transformer = modules.Transformer(
-            folder,
-            model_kwargs={**NO_CODE, "dtype": torch.float32},
-            processor_kwargs=dict(NO_CODE),
-            config_kwargs=dict(NO_CODE),
-        )
-    limit = installed(transformer.model, encoder.attention, encoder.features)
-    tokenizer = transformer.tokenizer.model_max_length
-    transformer.max_seq_length = read_length(str(encoder.name_or_path), encoder.max_length, limit, tokenizer)
-    with torch.inference_mode():
+    transformer = transformer_module(encoder.folder, f"transformers cannot read the model {encoder.name_or_path}")
+    limit = install_attention(transformer.model, encoder.attention, encoder.features)
+    tokenizer_limit = transformer.tokenizer.model_max_length
+    transformer.max_seq_length = read_length(str(encoder.name_or_path), encoder.max_length, limit, tokenizer_limit)
+    with library("torch", "training").inference_mode():
         hidden = transformer.eval()(transformer.preprocess(["a"]))["token_embeddings"]
+    sentence_transformers = library("sentence_transformers", "training")
+    modules = sentence_transformers.sentence_transformer.modules
     pooling = modules.Pooling(hidden.shape[-1], pooling_mode=encoder.pooling)
     prompts = {"query": encoder.query_prompt, "document": encoder.document_prompt}
-    parts = [transformer, pooling, modules.Normalize()]
-    return library_of.SentenceTransformer(modules=parts, prompts=prompts, similarity_fn_name="cosine", device="cpu")
+    steps = [transformer, pooling, modules.Normalize()]
+    return sentence_transformers.SentenceTransformer(modules=steps, prompts=prompts, similarity_fn_name="cosine", device="cpu")

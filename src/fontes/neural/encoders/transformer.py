@@ -16,7 +16,7 @@ from ...core.values import Doc, text_of
 from ..models.base import token_ids
 from ..models.compute import padded, prepared
 from ..models.hub import NO_CODE, library, quiet, read_json, readable
-from . import architectures as architectures
+from . import architectures
 from .base import PretrainedEncoder, sample_ids
 
 POOLINGS = ("cls", "mean", "max")
@@ -27,9 +27,9 @@ MAX_TOKENS = 2048  # maximum number of tokens read of a text without max_length
 class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transformer_encoder"):
     """An encoder from any encoder model of transformers, with pooled token vectors.
 
-    Nyströmformer runs with Nyström attention, whatever its configuration says; Longformer with global attention on its first
-    token; Reformer with hashes from a fixed seed. With any of them a text has the same vector alone and in a batch, up to
-    rounding.
+    A Nyströmformer runs with Nyström attention, regardless of its configuration; a Longformer with global attention on its
+    first token; a Reformer with hashes from a fixed seed. With each of them a text has the same vector alone and in a batch,
+    up to rounding.
 
     Args:
         pooling: "cls" (the first token), "mean" or "max" over all tokens of the text, special ones included.
@@ -69,8 +69,8 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
 
     def _encode(self, texts: Sequence[str], progress: ProgressCallback) -> NDArray[np.float32]:
         model = self._model
-        # The padding token stands for a text without tokens.
-        ids = [one or [model.padding] for one in token_ids(model.tokenizer, texts, model.length(self.max_length))]
+        ids = token_ids(model.tokenizer, texts, model.length(self.max_length))
+        ids = [text_ids or [model.padding] for text_ids in ids]  # the padding token represents a text without tokens
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
             return model.vectors(model.prepared.module, [ids[i] for i in batch], self.pooling)
@@ -80,7 +80,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
     @property
     def _model(self) -> TransformerModel:
         model = super()._model
-        model.length(self.max_length)  # raises for a length beyond the positions before anything is computed
+        model.length(self.max_length)  # raises for a length beyond the positions, before anything is computed
         return model
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
@@ -88,7 +88,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
         return list(map(len, token_ids(self._model.tokenizer, [self.document_prompt + text_of(doc) for doc in docs])))
 
     def _settings(self) -> dict[str, Any]:
-        """Parameters of the fingerprint: features with FAVOR+ only, and the tokenizer's limit where it applies."""
+        """Parameters of the fingerprint: `features` for FAVOR+ only; whether `max_length` exceeds the tokenizer's limit."""
         settings = super()._settings()
         if self.max_length is None:
             settings["max_length"] = MAX_TOKENS
@@ -99,24 +99,26 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
     def _load(self, folder: Path, device: str) -> TransformerModel:
         return TransformerModel(str(self.name_or_path), folder, self.attention, self.features, self.precision, device)
 
-    def _loaded_with(self) -> tuple[Any, ...]:
+    def _load_parameters(self) -> tuple[Any, ...]:
         return self.attention, self.features
 
 
 class TransformerModel:
     """A model of transformers with its tokenizer, ready to run."""
 
-    def __init__(self, name: str, folder: Path, attention: str, features: int, precision: str, where: str) -> None:
+    def __init__(self, name: str, folder: Path, attention: str, features: int, precision: str, device: str) -> None:
         transformers = library("transformers", "TransformerEncoder")
         module = architectures.load(folder, name)
         with readable(f"transformers finds no tokenizer in the model {name}"), quiet():
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
-        limit = architectures.installed(module, attention, features)
+        limit = architectures.install_attention(module, attention, features)
         self.padding: int = self.tokenizer.pad_token_id or 0
-        self.limit = limit or architectures.ENDLESS
+        self.limit = limit or architectures.NO_LIMIT
         self.name = name
         sample = [ids.tolist() for ids in sample_ids(module.config.vocab_size, min(256, self.limit))]
-        self.prepared = prepared(module, lambda one: self.pooled(one, sample, "mean"), precision=precision, device=where)
+        self.prepared = prepared(
+            module, lambda network: self.pooled(network, sample, "mean"), precision=precision, device=device
+        )
         self.dim = int(self.vectors(self.prepared.module, sample[:1], "mean").shape[1])
 
     def length(self, max_length: int | None) -> int:
@@ -140,9 +142,16 @@ class TransformerModel:
 
 
 def read_length(name: str, max_length: int | None, positions: int | None, tokenizer: int | None) -> int:
-    """Number of tokens read of a text: `max_length`, or MAX_TOKENS within the limits of positions and tokenizer, if any.
+    """Maximum number of tokens read of a text: `max_length`, or for None MAX_TOKENS within the limits of model and tokenizer.
 
-    Raises ParameterError if `max_length` exceeds the positions of the model `name`.
+    Args:
+        name: Name of the model, for errors.
+        max_length: The parameter of the encoder.
+        positions: Number of positions of the model; None: no limit.
+        tokenizer: Maximum number of tokens of the tokenizer; None: no limit.
+
+    Raises:
+        ParameterError: `max_length` exceeds `positions`.
     """
     if max_length is None:
         return min(MAX_TOKENS, positions or MAX_TOKENS, tokenizer or MAX_TOKENS)
@@ -152,6 +161,6 @@ def read_length(name: str, max_length: int | None, positions: int | None, tokeni
 
 
 def tokenizer_limit(folder: Path) -> int:
-    """Number of tokens to which the tokenizer of a model's folder truncates texts."""
+    """Maximum number of tokens of a text, from the tokenizer's configuration in a model's folder; NO_LIMIT without one."""
     limit = read_json(folder / "tokenizer_config.json", {}).get("model_max_length")
-    return int(limit) if isinstance(limit, (int, float)) and limit >= 1 else architectures.ENDLESS
+    return int(limit) if isinstance(limit, (int, float)) and limit >= 1 else architectures.NO_LIMIT

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
 from ...core.progress import ProgressCallback, silent
+from ...core.strings import offsets_of
 from ...core.values import Doc, text_of
-from ..encoders.architectures import ENDLESS
+from ..encoders.architectures import NO_LIMIT
 from ..encoders.transformer import tokenizer_limit
 from ..models.base import Pretrained, token_ids
 from ..models.compute import Prepared, as_objects, in_batches, padded, prepared
@@ -51,13 +52,13 @@ class TokenSettings:
             interaction).
         query_length: Tokens per query, special tokens included; longer queries are truncated.
         document_length: Maximum number of tokens of a document, special tokens included.
-        query_marker: Token inserted after the first one of a query, or with "sentence-transformers" text put before it; "" for
-            none.
-        document_marker: The same of a document.
+        query_marker: Token inserted after the first token of a query, or with "sentence-transformers" text before the query; ""
+            for none.
+        document_marker: The same for a document.
         expand: Whether queries are padded with [MASK] to query_length; each [MASK] gets a vector.
         attend: Whether the other tokens attend to these [MASK] tokens.
         skip: Characters and words whose tokens get no vector in documents.
-        pool: Token vectors of a document that become one, on average.
+        pool: Average number of token vectors of a document that are pooled into one.
     """
 
     form: str
@@ -71,7 +72,7 @@ class TokenSettings:
     pool: float = 1
 
     def with_(self, **changes: Any) -> TokenSettings:
-        """Return a copy with those of `changes` that are not None; raise ParameterError for a value out of range."""
+        """Return a copy with the `changes` that are not None; raise ParameterError for a value out of range."""
         changed = replace(self, **{name: value for name, value in changes.items() if value is not None})
         for name in ("query_length", "document_length"):
             if (length := getattr(changed, name)) < 4:
@@ -88,7 +89,7 @@ class ColBERTCheckpoint:
     Args:
         backbone: Folder of the transformer.
         dense: Folders of the projection layers; empty for HF_ColBERT, whose projection is part of the backbone's weights.
-        settings: Its tokenization.
+        settings: The tokenization.
     """
 
     backbone: Path
@@ -97,7 +98,7 @@ class ColBERTCheckpoint:
 
     @classmethod
     def of(cls, folder: Path) -> ColBERTCheckpoint:
-        """Read the configuration of a folder."""
+        """Read the configuration of a folder; raise InputError if it has no transformer."""
         if (folder / "modules.json").is_file():
             modules = modules_of(folder)
             backbone = next((path for kind, path in modules if kind.endswith("Transformer")), None)
@@ -124,7 +125,7 @@ class ColBERTCheckpoint:
 
 
 def _colbert(folder: Path) -> TokenSettings:
-    # Defaults of ColBERT's settings.py; a checkpoint of version 1 has no metadata.
+    """Settings of a checkpoint of ColBERT; the defaults of its settings.py for version 1, which has no metadata."""
     setting = partial(_setting, read_json(folder / METADATA, {}))
     return TokenSettings(
         "colbert",
@@ -139,6 +140,7 @@ def _colbert(folder: Path) -> TokenSettings:
 
 
 def _pylate(folder: Path) -> TokenSettings:
+    """Settings of a checkpoint of PyLate."""
     setting = partial(_setting, read_json(folder / SENTENCE_CONFIG, {}))
     expand = setting("do_query_expansion", True)
     return TokenSettings(
@@ -159,18 +161,18 @@ def _multi_vector(folder: Path, backbone: Path, modules: Sequence[tuple[str, Pat
     transformer = read_json(backbone / "sentence_bert_config.json", {})
     mask = read_json(next(path for kind, path in modules if kind == MASK) / "config.json", {})
     expansion = transformer.get("query_expansion") or {}
-    unknown = [kind for kind, _ in modules if kind not in (MASK, POOLING, "Transformer", "Dense", "Normalize")]
+    unsupported = [kind for kind, _ in modules if kind not in (MASK, POOLING, "Transformer", "Dense", "Normalize")]
     if expansion and (expansion.get("strategy") != "fixed" or expansion.get("token")):
-        unknown.append(f"query_expansion {expansion}")
+        unsupported.append(f"query_expansion {expansion}")
     if mask.get("keep_only_token_ids") or "query" in (mask.get("skiplist_tasks") or ()):
-        unknown.append(f"{MASK} for queries or for some tokens alone")
+        unsupported.append(f"{MASK} for queries or for some tokens alone")
     pooling = [read_json(path / "config.json", {}) for kind, path in modules if kind == POOLING]
-    if len(pooling) > 1 or any({name: pool_settings.get(name) for name in POOLED} != POOLED for pool_settings in pooling):
-        unknown.append(f"{POOLING} with other settings than {POOLED}")
-    if unknown:
-        raise InputError(f"{folder}: late interaction without {unknown[0]} is supported; encode with sentence-transformers")
-    length = min(transformer.get("max_seq_length") or ENDLESS, tokenizer_limit(backbone))
-    length = min(length, read_json(backbone / "config.json").get("max_position_embeddings") or ENDLESS)
+    if len(pooling) > 1 or any({name: config.get(name) for name in POOLED} != POOLED for config in pooling):
+        unsupported.append(f"{POOLING} with other settings than {POOLED}")
+    if unsupported:
+        raise InputError(f"{folder}: late interaction without {unsupported[0]} is supported; encode with sentence-transformers")
+    length = min(transformer.get("max_seq_length") or NO_LIMIT, tokenizer_limit(backbone))
+    length = min(length, read_json(backbone / "config.json").get("max_position_embeddings") or NO_LIMIT)
     return TokenSettings(
         NATIVE,
         expansion.get("length") or transformer.get("query_length") or length,
@@ -185,6 +187,7 @@ def _multi_vector(folder: Path, backbone: Path, modules: Sequence[tuple[str, Pat
 
 
 def _setting(settings: dict[str, Any], name: str, default: Any) -> Any:
+    """The value of a setting; `default` if it is missing or None."""
     return default if settings.get(name) is None else settings[name]
 
 
@@ -206,7 +209,6 @@ def _dense(folder: Path) -> Any:
     if not (isinstance(activation, type) and issubclass(activation, torch.nn.Module)):
         raise InputError(f"{folder}: its activation function {name} is not in torch.nn")
     layer = torch.nn.Sequential(_linear(weights, folder), activation())
-    layer = torch.nn.Sequential(_linear(weights, folder), activation())
     if not config.get("use_residual"):
         return layer
     skip = torch.nn.Identity()
@@ -225,6 +227,7 @@ def _dense(folder: Path) -> Any:
 
 
 def _linear(weights: dict[str, Any], folder: Path) -> Any:
+    """Linear layer with the tensors `linear.weight` and, if any, `linear.bias`; raises InputError for a wrong shape."""
     torch = library("torch", "a ColBERT model")
     weight, bias = weights["linear.weight"].float(), weights.get("linear.bias")
     if weight.ndim != 2:
@@ -291,7 +294,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
         """Number of tokens of each untruncated document, special tokens included."""
-        return list(map(self._model.whole_length, map(text_of, docs)))
+        return list(map(self._model.untruncated_length, map(text_of, docs)))
 
     @property
     def width(self) -> int:
@@ -301,13 +304,13 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
     def encode_queries(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Token vectors of each query, float32 (tokens, dim), of unit length.
 
-        On a CPU each query is encoded by itself, so that its vectors do not depend on the batch.
+        On a CPU each query is encoded by itself; its vectors do not depend on the batch.
         """
         if not texts:
             return []
         model, settings = self._model, self.settings
         ids = [model.query_ids(text) for text in texts]
-        lengths = [settings.query_length if settings.expand else len(one) for one in ids]
+        lengths = [settings.query_length if settings.expand else len(query_ids) for query_ids in ids]
 
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
             return as_objects(model.queries([ids[i] for i in batch]))
@@ -322,20 +325,18 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
 
         Returns:
             Vectors of unit length, float32 (tokens, dim), one for each token that is not skipped, or for each group of
-            tokens if they are pooled; and bounds, int64 (documents + 1,): document i has the rows bounds[i] to bounds[i + 1].
+            pooled tokens; and bounds, int64 (documents + 1,): document i has the rows bounds[i] to bounds[i + 1].
         """
-        bounds = np.zeros(len(docs) + 1, dtype=np.int64)
         if not docs:
-            return np.zeros((0, self.width), dtype=np.float32), bounds
+            return np.zeros((0, self.width), dtype=np.float32), np.zeros(1, dtype=np.int64)
         model, factor = self._model, self.settings.pool
         ids = [model.document_ids(text_of(doc)) for doc in docs]
 
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
             return as_objects([pooled(vectors, factor) for vectors in model.documents([ids[i] for i in batch])])
 
-        vectors = list(self._in_batches([len(one) for one in ids], work, progress))
-        np.cumsum([len(vector) for vector in vectors], out=bounds[1:])
-        return np.concatenate(vectors), bounds
+        vectors = list(self._in_batches([len(doc_ids) for doc_ids in ids], work, progress))
+        return np.concatenate(vectors), offsets_of(list(map(len, vectors)))
 
     def query_tokens(self, text: str) -> list[str]:
         """Tokens of a query, in the order of its vectors."""
@@ -343,7 +344,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         return [str(token) for token in model.tokenizer.convert_ids_to_tokens(model.filled(model.query_ids(text)))]
 
     def document_tokens(self, doc: Doc) -> list[str]:
-        """Tokens of a document that have vectors, in order; pooled ones are joined by blanks."""
+        """Tokens of a document that have vectors, in order; tokens that are pooled into one vector are joined by blanks."""
         model, factor = self._model, self.settings.pool
         ids = model.document_ids(text_of(doc))
         names = model.tokenizer.convert_ids_to_tokens([token for token in ids if token not in model.skipped])
@@ -368,18 +369,21 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
     def _settings(self) -> dict[str, Any]:
         settings = asdict(self.settings)
         if settings["pool"] == 1:
-            del settings["pool"]  # keeps the fingerprint of vectors that are not pooled
+            del settings["pool"]  # the fingerprint of vectors without pooling does not depend on it
         return {"dim": self.dim, **settings}
 
     def _load(self, folder: Path, device: str) -> ColBERTModel:
         return ColBERTModel(self._checkpoint, self.settings, self.dim, self.precision, device)
 
-    def _loaded_with(self) -> tuple[Any, ...]:
+    def _load_parameters(self) -> tuple[Any, ...]:
         return self.dim, self.settings
 
 
 def colbert_in(part: Part) -> ColBERT:
-    """Return the field `colbert` of a part, a ColBERT or the name of a checkpoint; raise ParameterError for anything else."""
+    """Return the ColBERT in the field `colbert` of a part, where a string is the name of a checkpoint.
+
+    Raises ParameterError for any other value.
+    """
     colbert = part.params()["colbert"]
     if not isinstance(colbert, ColBERT):
         raise ParameterError(f"{part.name}: colbert is a ColBERT, or the name of a checkpoint, not {colbert!r}")
@@ -390,59 +394,59 @@ class ColBERTModel:
     """A loaded checkpoint: tokenizer, transformer and projections."""
 
     def __init__(
-        self, checkpoint: ColBERTCheckpoint, settings: TokenSettings, dim: int | None, precision: str, where: str
+        self, checkpoint: ColBERTCheckpoint, settings: TokenSettings, dim: int | None, precision: str, device: str
     ) -> None:
         self.settings = settings
+        native = settings.form == NATIVE
+        self._query_prompt, self._document_prompt = (settings.query_marker, settings.document_marker) if native else ("", "")
         self.tokenizer = tokenizer_in(checkpoint.backbone, f"{checkpoint.backbone} has no tokenizer that can be loaded")
         network = _network(checkpoint, dim)
         self._check_lengths(network.backbone.config, str(checkpoint.backbone))
         self.width: int = network.width
         self.query_marker = self._marker(settings.query_marker, checkpoint)
         self.document_marker = self._marker(settings.document_marker, checkpoint)
-        # PyLate's choice; ColBERT's code has [MASK] always.
+        # PyLate's choice; ColBERT always uses [MASK].
         fills = (self.tokenizer.mask_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id, 0)
         self.fill: int = next(token for token in fills if token is not None)
         self.skipped = frozenset(self._skipped())
         sample = [self.document_ids(SAMPLE * 8), self.document_ids(SAMPLE)]
         self.prepared: Prepared = prepared(
-            network, lambda module: _flat(module, sample, self.fill), precision=precision, device=where
+            network, lambda module: _concatenated(module, sample, self.fill), precision=precision, device=device
         )
 
     def query_ids(self, text: str) -> list[int]:
         """Token ids of a query before padding."""
-        before = self.settings.query_marker if self.settings.form == NATIVE else ""
-        return self._ids(before + text, self.settings.query_length, self.query_marker)
+        return self._ids(self._query_prompt + text, self.settings.query_length, self.query_marker)
 
     def document_ids(self, text: str) -> list[int]:
         """Token ids of a document, skipped tokens included."""
-        before = self.settings.document_marker if self.settings.form == NATIVE else ""
-        return self._ids(before + text, self.settings.document_length, self.document_marker)
+        return self._ids(self._document_prompt + text, self.settings.document_length, self.document_marker)
 
-    def whole_length(self, text: str) -> int:
+    def untruncated_length(self, text: str) -> int:
         """Number of tokens of an untruncated document."""
-        before = self.settings.document_marker if self.settings.form == NATIVE else ""
-        (ids,) = token_ids(self.tokenizer, [before + text])
+        (ids,) = token_ids(self.tokenizer, [self._document_prompt + text])
         return len(ids) + (self.document_marker is not None)
 
     def filled(self, ids: list[int]) -> list[int]:
-        """Token ids of a query padded with [MASK]: those that get vectors."""
+        """Token ids of a query that get vectors: padded with [MASK] if queries are expanded."""
         return ids + [self.fill] * (self.settings.query_length - len(ids)) if self.settings.expand else ids
 
     def queries(self, ids: list[list[int]]) -> list[NDArray[np.float32]]:
         """Vectors of a batch of queries."""
-        filled = [self.filled(one) for one in ids]
-        # Padding tokens have vectors, but are attended to only where the checkpoint was trained so.
+        filled = [self.filled(query_ids) for query_ids in ids]
+        # Padding tokens have vectors; the other tokens attend to them only if the checkpoint was trained with this setting.
         attended = filled if self.settings.attend else ids
         vectors = _vectors(self.prepared.module, filled, self.fill, list(map(len, attended)))
-        return [vectors[i, : len(one)] for i, one in enumerate(filled)]
+        return [vectors[i, : len(query_ids)] for i, query_ids in enumerate(filled)]
 
     def documents(self, ids: list[list[int]]) -> list[NDArray[np.float32]]:
         """Vectors of a batch of documents."""
         vectors = _vectors(self.prepared.module, ids, self.fill)
-        masks = [np.array([token not in self.skipped for token in one], dtype=bool) for one in ids]
+        masks = [np.array([token not in self.skipped for token in doc_ids], dtype=bool) for doc_ids in ids]
         return [vectors[i, : len(mask)][mask] for i, mask in enumerate(masks)]
 
     def _ids(self, text: str, length: int, marker: int | None) -> list[int]:
+        """Token ids of a text, truncated to `length` with its marker."""
         if marker is not None and self.settings.form == "colbert":
             ids = list(self.tokenizer(f". {text}", truncation=True, max_length=length)["input_ids"])
             ids[1] = marker
@@ -451,10 +455,11 @@ class ColBERTModel:
         return ids if marker is None else [*ids[:1], marker, *ids[1:]]
 
     def _skipped(self) -> list[int]:
+        """Ids of the tokens that get no vector in documents."""
         words = self.settings.skip
         if self.settings.form == NATIVE:
-            known = self.tokenizer.get_vocab()
-            return [known[word] for word in words if word in known]
+            vocabulary = self.tokenizer.get_vocab()
+            return [vocabulary[word] for word in words if word in vocabulary]
         if self.settings.form == "pylate":
             return list(self.tokenizer.convert_tokens_to_ids(list(words))) if words else []
         encoded = (self.tokenizer(word, add_special_tokens=False)["input_ids"] for word in words)
@@ -463,6 +468,7 @@ class ColBERTModel:
         return [token for token in skipped if token != unknown]
 
     def _marker(self, token: str, checkpoint: ColBERTCheckpoint) -> int | None:
+        """Id of a marker that is inserted as a token; None without one."""
         if not token or self.settings.form == NATIVE:
             return None
         marker = self.tokenizer.get_vocab().get(token)
@@ -471,10 +477,11 @@ class ColBERTModel:
         return int(marker)
 
     def _check_lengths(self, config: Any, name: str) -> None:
+        """Raise ParameterError if a length exceeds the model's positions."""
         longest = getattr(config, "max_position_embeddings", None)
-        for what in ("query_length", "document_length"):
-            if longest and getattr(self.settings, what) > longest:
-                raise ParameterError(f"{what} is {getattr(self.settings, what)}, but {name} has {longest} positions")
+        for parameter in ("query_length", "document_length"):
+            if longest and getattr(self.settings, parameter) > longest:
+                raise ParameterError(f"{parameter} is {getattr(self.settings, parameter)}, but {name} has {longest} positions")
 
 
 def _vectors(module: Any, ids: list[list[int]], fill: int, attended: list[int] | None = None) -> NDArray[np.float32]:
@@ -486,13 +493,15 @@ def _vectors(module: Any, ids: list[list[int]], fill: int, attended: list[int] |
         return vectors
 
 
-def _flat(module: Any, ids: list[list[int]], fill: int) -> Any:
+def _concatenated(module: Any, ids: list[list[int]], fill: int) -> Any:
+    """Token vectors of texts without padding, a tensor (tokens, dim)."""
     vectors = _vectors(module, ids, fill)
-    rows = np.concatenate([vectors[i, : len(one)] for i, one in enumerate(ids)])
+    rows = np.concatenate([vectors[i, : len(text_ids)] for i, text_ids in enumerate(ids)])
     return library("torch", "a ColBERT model").from_numpy(rows)
 
 
 def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
+    """Load the transformer and the projections as one module; raise ParameterError for other dimensions than `dim`."""
     torch, transformers = library("torch", "a ColBERT model"), library("transformers", "a ColBERT model")
     # transformers does not know the projection's weights and would report them.
     with readable(f"{checkpoint.backbone} cannot be loaded as a transformer"), without_warnings():
@@ -517,10 +526,11 @@ def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
 
 
 def _orthonormal(hidden: int, dim: int | None) -> Any:
+    """Random linear layer with orthonormal rows, (dim, hidden), from a fixed seed."""
     torch = library("torch", "a ColBERT model")
     if not dim or not 1 <= dim <= hidden:
         raise ParameterError(f"dim must lie between 1 and {hidden}, the size of the model, not {dim!r}")
-    drawn = np.random.default_rng(SEED).standard_normal((hidden, dim))
+    matrix = np.random.default_rng(SEED).standard_normal((hidden, dim))
     layer = torch.nn.Linear(hidden, dim, bias=False)
-    layer.weight.data.copy_(torch.from_numpy(np.linalg.qr(drawn)[0].T.astype(np.float32)))
+    layer.weight.data.copy_(torch.from_numpy(np.linalg.qr(matrix)[0].T.astype(np.float32)))
     return layer

@@ -25,11 +25,11 @@ from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
 from ..dense.dense import in_precision, precision_of
 from .colbert import ColBERT
-from .residual import FITTING, NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
+from .residual import DEFAULT_NBITS, NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (
     KIND,
+    QUERY_BATCH,
     ROWS,
-    TOGETHER,
     TOKENS,
     WIDTHS,
     JoinedTokens,
@@ -67,16 +67,16 @@ def encode_late(
     """Store the documents' token vectors with the index, for `index.late(colbert)`, and measure the recall of its search.
 
     Only documents without token vectors are encoded. They get the centroids and buckets of the earlier documents, which fit
-    less well the more the collection changes; `overwrite` fits them anew. An interrupted encoding resumes. Until the end the
-    whole vectors are on disk, in float16 (float32 for nbits=32).
+    worse as the collection changes; `overwrite` fits them again. An interrupted encoding resumes. Until the end, the whole
+    vectors are on disk in float16 (float32 for nbits=32).
 
     Args:
         index: The index.
-        colbert: The model. A precision of "auto" becomes that of the vectors already stored.
+        colbert: The model. The precision "auto" becomes the precision of the vectors already stored, if any.
         nbits: Bits per dimension of the residuals: 1, 2 or 4; or 16 or 32, which store whole vectors as float16 or float32.
             None: as the stored vectors, or 4.
-        centroids: Number of centroids; default: four times the square root of the number of tokens, as a power of two.
-        topics: Queries to measure recall with; default: the first sentences of 32 documents.
+        centroids: Number of centroids. None: four times the square root of the number of tokens, as a power of two.
+        topics: Queries to measure recall with. None: the first sentences of 32 documents.
         overwrite: Whether stored token vectors are replaced.
         progress: Called as documents are encoded.
         ray: Encode on a cluster: True or an address, as in `index.encode`. Everything else runs here.
@@ -92,75 +92,76 @@ def encode_late(
         check_nbits(nbits)
     if centroids is not None and centroids < 1:
         raise ParameterError(f"centroids must be 1 or more, not {centroids}")
-    reader = index.state
-    check_there(reader.path, reader.leaves)
-    widths = [nbits] if nbits else _widths(reader, colbert.fingerprint) or [FITTING]
+    state = index.state
+    check_there(state.path, state.leaves)
+    widths = [nbits] if nbits else _stored_nbits(state, colbert.fingerprint) or [DEFAULT_NBITS]
     with working(ray=ray), remote_encoder(colbert) as actors:
         for bits in widths:
             with contextlib.ExitStack() as stack:
-                _LateEncoding(reader, colbert, bits, centroids, topics, overwrite).run(stack, progress, actors)
-    reader.vectors.forget(TOKENS)
-    return stored(reader, colbert, widths[0]).info()
+                _LateEncoding(state, colbert, bits, centroids, topics, overwrite).run(stack, progress, actors)
+    state.vectors.forget(TOKENS)
+    return stored(state, colbert, widths[0]).info()
 
 
-def _widths(state: State, fingerprint: str) -> list[int]:
+def _stored_nbits(state: State, fingerprint: str) -> list[int]:
     """Numbers of bits in which some documents have token vectors of a model, most bits first."""
     folders = [leaf.segment.folder for leaf in state.leaves]
     return [bits for bits in WIDTHS if any((folder / TOKENS.name_of(fingerprint, bits)).is_dir() for folder in folders)]
 
 
 class _LateEncoding:
-    """Encoding of an index's token vectors in one number of bits."""
+    """Encoding of an index's token vectors in `nbits` bits."""
 
     def __init__(
         self, index: State, colbert: ColBERT, nbits: int, centroids: int | None, topics: object, overwrite: bool
     ) -> None:
         self._index, self._colbert, self._nbits = index, colbert, nbits
         self._centroids, self._topics, self._overwrite = centroids, topics, overwrite
-        self._name = TOKENS.name_of(colbert.fingerprint, nbits)
-        self._folders = [leaf.segment.folder / self._name for leaf in index.leaves]
+        name = TOKENS.name_of(colbert.fingerprint, nbits)
+        self._folders = [leaf.segment.folder / name for leaf in index.leaves]
 
     def run(self, stack: contextlib.ExitStack, progress: ProgressCallback, actors: RemoteEncoder | None) -> None:
         """Encode segments without vectors, fit missing centroids, compress, and commit."""
         path = self._index.path
         busy = FontesError(f"{path} is being encoded by another process with the same model; wait for it")
         try:
-            drafts = {n: stack.enter_context(drafting(self._folders[n], busy)) for n in self._lacking()}
+            drafts = {n: stack.enter_context(drafting(self._folders[n], busy)) for n in self._unencoded()}
         except OSError as error:
             raise FontesError(f"{path}: token vectors cannot be written: {error.strerror}") from error
-        drafts = {n: drafts[n] for n in self._lacking()}  # another process may just have finished
+        drafts = {n: drafts[n] for n in self._unencoded()}  # another process may just have finished
         if drafts:
-            whole = self._encoded(list(drafts), progress, actors)
+            vectors = self._encode(list(drafts), progress, actors)
             try:
-                self._compress(drafts, whole)
+                self._compress(drafts, vectors)
             except OSError as error:
                 raise FontesError(f"{path}: token vectors cannot be written: {error.strerror or error}") from error
         if self._nbits in NBITS:
             self._remove_whole()
 
-    def _lacking(self) -> list[int]:
+    def _unencoded(self) -> list[int]:
+        """Numbers of the segments to encode: without token vectors, or with `overwrite` all."""
         return [number for number, folder in enumerate(self._folders) if self._overwrite or not folder.is_dir()]
 
-    def _encoded(
+    def _encode(
         self, numbers: Sequence[int], progress: ProgressCallback, actors: RemoteEncoder | None
     ) -> dict[int, Embeddings]:
-        """Whole token vectors of segments; stored ones are reused."""
+        """Compute the whole token vectors of segments; stored float16 vectors are reused."""
         leaves, colbert = self._index.leaves, self._colbert
-        whole: dict[int, Embeddings] = {}
+        vectors: dict[int, Embeddings] = {}
         if self._nbits != 32 and not self._overwrite:
             for number in numbers:
                 with contextlib.suppress(IndexFormatError):
-                    if (vectors := whole_vectors(leaves[number].segment.folder, colbert.fingerprint, 16)) is not None:
-                        whole[number] = vectors
-        lacking = [number in numbers and number not in whole for number in range(len(leaves))]
-        for number, report in in_turn(leaves, lacking, progress):
-            if lacking[number]:
+                    if (segment_vectors := whole_vectors(leaves[number].segment.folder, colbert.fingerprint, 16)) is not None:
+                        vectors[number] = segment_vectors
+        missing = [number in numbers and number not in vectors for number in range(len(leaves))]
+        for number, report in in_turn(leaves, missing, progress):
+            if missing[number]:
                 make = self._encode_job(actors is not None)
-                whole[number] = encode_segment(leaves[number].segment, make, self._overwrite, report, actors)
-        return whole
+                vectors[number] = encode_segment(leaves[number].segment, make, self._overwrite, report, actors)
+        return vectors
 
     def _remove_whole(self) -> None:
-        """Remove whole vectors after compression, also those of a killed process, unless stored vectors need them."""
+        """Remove whole vectors after compression, also of a killed process, unless vectors stored in 16 bits need them."""
         name = TOKENS.name_of(self._colbert.fingerprint, 16)
         for leaf in self._index.leaves:
             segment = leaf.segment.folder
@@ -170,19 +171,21 @@ class _LateEncoding:
                         shutil.rmtree(vectors.folder, ignore_errors=True)
 
     def _encode_job(self, remote: bool) -> Callable[[Segment], VectorEncoding]:
+        """Function that encodes a segment; on a cluster with `remote`."""
         colbert = self._colbert
-        chosen = colbert if self._overwrite else in_precision(colbert, self._precision())
-        chosen = settled(chosen) if remote else chosen
+        model = colbert if self._overwrite else in_precision(colbert, self._precision())
+        if remote:
+            model = settled(model)
         dtype = "float32" if self._nbits == 32 else "float16"
-        job = partial(Job, colbert.fingerprint, repr(colbert), None, colbert.width, dtype, precision=precision_of(chosen))
-        return partial(vector_encoding, job, chosen.encode_documents)
+        job = partial(Job, colbert.fingerprint, repr(colbert), None, colbert.width, dtype, precision=precision_of(model))
+        return partial(vector_encoding, job, model.encode_documents)
 
     def _precision(self) -> object:
-        """Precision of the stored vectors of other documents; None if unknown."""
+        """Precision of the vectors already stored; None if unknown."""
         return next((TokenVectors(folder).meta.get("precision") for folder in self._folders if folder.is_dir()), None)
 
-    def _compress(self, drafts: dict[int, Path], whole: dict[int, Embeddings]) -> None:
-        """Write token vectors to the drafts and commit these one by one."""
+    def _compress(self, drafts: dict[int, Path], vectors: dict[int, Embeddings]) -> None:
+        """Write token vectors to the drafts and commit the drafts one by one."""
         leaves = self._index.leaves
         for draft in drafts.values():
             for leftover in draft.iterdir():  # of a killed process
@@ -194,89 +197,93 @@ class _LateEncoding:
         if existing:
             codec, recall = existing[0].codec, existing[0].meta["recall"]
         else:
-            everything = JoinedEmbeddings([SegmentEmbeddings(leaf, whole[number]) for number, leaf in enumerate(leaves)])
-            count = self._centroids or centroids_for(len(everything))
-            sample = _sample(everything, SAMPLE * count)
+            joined = JoinedEmbeddings([SegmentEmbeddings(leaf, vectors[number]) for number, leaf in enumerate(leaves)])
+            count = self._centroids or centroids_for(len(joined))
+            sample = _sample(joined, SAMPLE * count)
             twin = None if self._overwrite else self._twin(min(count, len(sample)))
-            chosen = kmeans(sample, count) if twin is None else twin.codec.centroids
-            codec = Codec.fitted(chosen, sample, self._nbits if self._nbits in NBITS else 0)
+            centroids = kmeans(sample, count) if twin is None else twin.codec.centroids
+            codec = Codec.fitted(centroids, sample, self._nbits if self._nbits in NBITS else 0)
             recall = {}
         for number, draft in drafts.items():
-            self._write(draft, codec, whole[number], None if twin is None else twin.parts[number], recall)
+            self._write(draft, codec, vectors[number], None if twin is None else twin.parts[number], recall)
         if not existing:
             parts = [TokenVectors(drafts[number]) for number in range(len(leaves))]
-            recall = _recall(self._index, self._colbert, JoinedTokens(leaves, parts), everything, self._topics)
+            recall = _recall(self._index, self._colbert, JoinedTokens(leaves, parts), joined, self._topics)
             for part in parts:
                 seal(part.folder, KIND, {**settings(part.meta), "recall": recall})
         for number, draft in drafts.items():
             commit(draft, self._folders[number])
 
-    def _write(self, draft: Path, codec: Codec, whole: Embeddings, twin: TokenVectors | None, recall: dict[str, Any]) -> None:
-        bounds = np.arange(whole.documents + 1) if whole.single else whole.bounds
+    def _write(self, draft: Path, codec: Codec, vectors: Embeddings, twin: TokenVectors | None, recall: dict[str, Any]) -> None:
+        """Write the token vectors of a segment and their metadata to its draft."""
+        bounds = np.arange(vectors.documents + 1) if vectors.single else vectors.bounds
         codec.save(draft)
         write_array(draft, "bounds", bounds)
-        codes = _write_codes(draft, codec, whole, self._nbits, twin)
+        codes = _write_codes(draft, codec, vectors, self._nbits, twin)
         write_lists(draft, codes, bounds, len(codec.centroids))
         facts = {
             "colbert": repr(self._colbert),
             "fingerprint": self._colbert.fingerprint,
-            "precision": whole.meta.get("precision"),
+            "precision": vectors.meta.get("precision"),
             "nbits": self._nbits,
-            "dim": whole.dim,
-            "documents": whole.documents,
-            "tokens": len(whole),
+            "dim": vectors.dim,
+            "documents": vectors.documents,
+            "tokens": len(vectors),
             "centroids": len(codec.centroids),
         }
         seal(draft, KIND, {**facts, "recall": recall})
 
     def _twin(self, count: int) -> JoinedTokens | None:
         """Vectors of the same model in other bits with as many centroids, whose assignment can be reused."""
-        for bits in reversed(_widths(self._index, self._colbert.fingerprint)):
+        for bits in reversed(_stored_nbits(self._index, self._colbert.fingerprint)):
             with contextlib.suppress(IndexFormatError, ParameterError):
                 if len((vectors := stored(self._index, self._colbert, bits)).codec.centroids) == count:
                     return vectors
         return None
 
 
-def _sample(whole: JoinedEmbeddings, size: int) -> NDArray[np.float32]:
-    """Vectors drawn with a fixed seed, in order; a unit vector if there are none."""
-    if not len(whole):
-        return np.eye(1, whole.dim, dtype=np.float32)
-    rows = np.sort(np.random.default_rng(SEED).permutation(len(whole))[:size])
-    return whole.decoded(rows)
+def _sample(vectors: JoinedEmbeddings, size: int) -> NDArray[np.float32]:
+    """At most `size` vectors drawn with a fixed seed, float32 (size, dim), in order; a unit vector if there are none."""
+    if not len(vectors):
+        return np.eye(1, vectors.dim, dtype=np.float32)
+    rows = np.sort(np.random.default_rng(SEED).permutation(len(vectors))[:size])
+    return vectors.decoded(rows)
 
 
-def _write_codes(draft: Path, codec: Codec, whole: Embeddings, nbits: int, twin: TokenVectors | None) -> NDArray[np.int32]:
-    codes = np.empty(len(whole), dtype=np.int32) if twin is None else twin.codes
+def _write_codes(draft: Path, codec: Codec, vectors: Embeddings, nbits: int, twin: TokenVectors | None) -> NDArray[np.int32]:
+    """Write the centroid of each vector, and its residual with 1, 2 or 4 bits; return the centroids."""
+    codes = np.empty(len(vectors), dtype=np.int32) if twin is None else twin.codes
     residuals = ByteWriter(draft, "residuals") if nbits in NBITS else None
-    for first in range(0, len(whole), ROWS):
-        rows = slice(first, first + ROWS)
-        vectors = whole.decoded(rows)
+    for start in range(0, len(vectors), ROWS):
+        rows = slice(start, start + ROWS)
+        block = vectors.decoded(rows)
         if twin is None:
-            codes[rows] = nearest(codec.centroids, vectors)
+            codes[rows] = nearest(codec.centroids, block)
         if residuals is not None:
-            residuals.write(codec.compress(vectors, codes[rows]).reshape(-1))
+            residuals.write(codec.compress(block, codes[rows]).reshape(-1))
     if residuals is not None:
         residuals.close()
     write_array(draft, "codes", codes)
     return codes
 
 
-def _recall(index: State, colbert: ColBERT, vectors: JoinedTokens, whole: JoinedEmbeddings, topics: object) -> dict[str, Any]:
-    """Recall against the exhaustive search at each depth below the size of the collection."""
+def _recall(
+    index: State, colbert: ColBERT, stored_vectors: JoinedTokens, vectors: JoinedEmbeddings, topics: object
+) -> dict[str, Any]:
+    """Recall of `stored_vectors` against exhaustive search of whole `vectors`, at each depth below the collection's size."""
     texts = [topic.text for topic in Topics.of(topics).values()] if topics is not None else _first_sentences(index)
-    depths = [k for k in DEPTHS if k < vectors.documents]
+    depths = [k for k in DEPTHS if k < stored_vectors.documents]
     if not texts or not depths:
         return {}
     queries = colbert.encode_queries(texts)
-    docs, ranks, matches = np.arange(vectors.documents), index.ids.rank, dict.fromkeys(depths, 0)
-    for first in range(0, len(queries), TOGETHER):
-        part = queries[first : first + TOGETHER]
-        for query, scores in zip(part, scores_of(WholeVectors(whole), part, docs), strict=True):
+    docs, ranks, matches = np.arange(stored_vectors.documents), index.ids.rank, dict.fromkeys(depths, 0)
+    for start in range(0, len(queries), QUERY_BATCH):
+        part = queries[start : start + QUERY_BATCH]
+        for query, scores in zip(part, scores_of(WholeVectors(vectors), part, docs), strict=True):
             expected = best(docs, scores, ranks, depths[-1])
             for k in depths:
-                near = vectors.candidates(query, *search_settings(k))
-                hits = near[best(near, vectors.scores(query, near), ranks, k)]
+                candidates = stored_vectors.candidates(query, *search_settings(k))
+                hits = candidates[best(candidates, stored_vectors.scores(query, candidates), ranks, k)]
                 matches[k] += len(np.intersect1d(hits, expected[:k]))
     shares = {str(k): round(matches[k] / (k * len(queries)), 4) for k in depths}
     source = "topics" if topics is not None else "first sentences"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ...core.errors import ParameterError
 from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Run
 from ...core.stage import Stage
+from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics
 from ...core.work import work
 from ...index.columns import filter_of, left_out
@@ -22,7 +22,7 @@ from ..models.base import check_fields
 from .colbert import ColBERT, colbert_in
 from .encode import encode_late
 from .maxsim import best_tokens
-from .store import TOGETHER, JoinedTokens, best, scores_of, search_settings, stored
+from .store import QUERY_BATCH, JoinedTokens, best, scores_of, search_settings, stored
 
 if TYPE_CHECKING:
     from ...index import Index
@@ -90,21 +90,22 @@ class Late(Stage[Topics, Run], name="late"):
     def ranked(self, topics: Topics, queries: Sequence[NDArray[np.float32]], progress: ProgressCallback = silent) -> Run:
         """Return the best documents of each topic; `queries` has the token vectors of each topic with text."""
         store = self._stored()
-        numbers = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
-        rankings, start = [(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(topics), time.perf_counter()
-        for first in range(0, len(numbers), TOGETHER):
-            part = slice(first, first + TOGETHER)
-            for i, ranking in zip(numbers[part], self._rankings(store, queries[part]), strict=True):
+        searched = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
+        rankings, started = [(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(topics), time.perf_counter()
+        for start in range(0, len(searched), QUERY_BATCH):
+            part = slice(start, start + QUERY_BATCH)
+            for i, ranking in zip(searched[part], self._rankings(store, queries[part]), strict=True):
                 rankings[i] = ranking
-            done = len(numbers[: part.stop])
-            progress(Progress("searching", done, len(numbers), time.perf_counter() - start, "topics"))
-        bounds = np.array([0, *accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
+            done = len(searched[: part.stop])
+            progress(Progress("searching", done, len(searched), time.perf_counter() - started, "topics"))
+        bounds = offsets_of([len(docs) for docs, _ in rankings])
         docs = np.concatenate([np.zeros(0, np.int32), *(docs.astype(np.int32) for docs, _ in rankings)])
         scores = np.concatenate([np.zeros(0, np.float32), *(scores for _, scores in rankings)])
         provenance = {**self.index.provenance, **self._facts(store)}
         return Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=provenance)
 
     def _facts(self, store: JoinedTokens) -> dict[str, Any]:
+        """Provenance of a run: model, bits, and the measured recall of an approximate search."""
         recall = store.meta["recall"] if self.algorithm == "centroids" else None
         return {"colbert": store.meta["fingerprint"], "nbits": store.nbits, "recall": recall}
 
@@ -117,7 +118,7 @@ class Late(Stage[Topics, Run], name="late"):
             encode_late(self.index, self._colbert, nbits=self.nbits, progress=progress)
 
     def cut(self, k: int) -> Stage[Topics, Run] | None:
-        """Cut to `k`; an approximate search can only be cut that visits as many lists."""
+        """Cut to `k`, if exhaustive or if an approximate search to `k` has the same settings; else None."""
         same = self.algorithm == "exhaustive" or k >= self.k or self._search_settings(k) == self._search_settings(self.k)
         return super().cut(k) if same else None
 
@@ -126,11 +127,11 @@ class Late(Stage[Topics, Run], name="late"):
         return super()._is_cut and self.with_(k=DEPTH).cut(self.k) == self
 
     def key(self) -> str | None:
-        """Identity of the stage and its model with all parameters, since some change queries only."""
+        """Text of the stage and its model with all parameters, also those that change queries only."""
         return f"{self!r} {self.index.fingerprint} {self._stored().meta['digest']}"
 
     def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
-        """Score the documents of a run by their stored token vectors; NaN for a topic without text."""
+        """Score the documents of a run by their stored token vectors, float32 (rows,); NaN for a topic without text."""
         store, docs = self._stored(), self.index.ordinals_in(run, self._label).astype(np.int64)
         scores, start = np.full(run.rows, np.nan, dtype=np.float32), time.perf_counter()
         for number, topic in enumerate(run.topics.values()):
@@ -147,7 +148,7 @@ class Late(Stage[Topics, Run], name="late"):
         return dict(self._stored().meta["recall"])
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
-        """Explain a document's score token by token of the query; the parts add up to the score."""
+        """Explain a document's score by the tokens of the query; the parts add up to the score."""
         self.check()
         text = query.text if isinstance(query, Topic) else query
         ordinal = self.index.ordinal(doc_id)
@@ -162,20 +163,22 @@ class Late(Stage[Topics, Run], name="late"):
     def _rankings(
         self, store: JoinedTokens, queries: Sequence[NDArray[np.float32]]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-        ranks, passed = self.index.ids.rank, filter_of(self.index, self.where)
-        allowed = None if passed is None else passed.mask
+        """Best documents of each query, by their ordinals, and their scores."""
+        ranks, passing = self.index.ids.rank, filter_of(self.index, self.where)
+        allowed = None if passing is None else passing.mask
         store.check_queries(queries)
         with work(threads=self.threads):
             if self.algorithm == "exhaustive":
                 docs = np.arange(store.documents) if allowed is None else np.flatnonzero(allowed)
                 scored = [(docs, scores) for scores in scores_of(store, queries, docs)]
             else:
-                near = [store.candidates(query, *self._search_settings(self.k), allowed) for query in queries]
-                scored = [(docs, store.scores(query, docs)) for query, docs in zip(queries, near, strict=True)]
-        best_documents = [best(docs, scores, ranks, self.k) for docs, scores in scored]
-        return [(docs[place], scores[place]) for (docs, scores), place in zip(scored, best_documents, strict=True)]
+                candidates = [store.candidates(query, *self._search_settings(self.k), allowed) for query in queries]
+                scored = [(docs, store.scores(query, docs)) for query, docs in zip(queries, candidates, strict=True)]
+        orders = [best(docs, scores, ranks, self.k) for docs, scores in scored]
+        return [(docs[order], scores[order]) for (docs, scores), order in zip(scored, orders, strict=True)]
 
     def _search_settings(self, k: int) -> tuple[int, float, int]:
+        """(nprobe, threshold, candidates) for the best k documents: this stage's parameters, or the defaults."""
         nprobe, threshold, candidates = search_settings(k)
         return (
             nprobe if self.nprobe is None else self.nprobe,
@@ -185,7 +188,7 @@ class Late(Stage[Topics, Run], name="late"):
 
     def check(self) -> None:
         check_fields(self)
-        filter_of(self.index, self.where)  # raises for a wrong condition
+        filter_of(self.index, self.where)  # raises for an invalid condition
         self._colbert  # noqa: B018  # raises for anything but a ColBERT
         super().check()
 
@@ -196,11 +199,11 @@ def explained(colbert: ColBERT, text: str, doc: Doc, vectors: NDArray[np.float32
     `vectors` are the document's token vectors, float32 (tokens, dim).
     """
     (query,) = colbert.encode_queries([text])
-    best_of_query, similarities = best_tokens(query, vectors)
-    names, of_document = colbert.query_tokens(text), colbert.document_tokens(doc)
+    best_positions, similarities = best_tokens(query, vectors)
+    query_tokens, doc_tokens = colbert.query_tokens(text), colbert.document_tokens(doc)
     parts = tuple(
-        Explanation(float(value), f"'{name}' is nearest to '{of_document[place]}', token {place + 1} of {len(vectors)}")
-        for name, place, value in zip(names, best_of_query.tolist(), similarities, strict=True)
+        Explanation(float(value), f"'{token}' is nearest to '{doc_tokens[position]}', token {position + 1} of {len(vectors)}")
+        for token, position, value in zip(query_tokens, best_positions.tolist(), similarities, strict=True)
     )
     total = float(np.float32(sum(part.value for part in parts)))
     return Explanation(total, "MaxSim: sum over the tokens of the query", parts)

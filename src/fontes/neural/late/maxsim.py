@@ -1,8 +1,8 @@
 """MaxSim: the sum, over a query's tokens, of the best similarity of a document's tokens; compiled.
 
-A similarity is a float32 sum over the dimensions in order, each product added with one rounding (fused multiply-add). The sum
-over the query's tokens is a float64 one in order, rounded to float32 once. A score therefore depends on the query and the
-document only, not on the batch, threads or processor.
+A similarity is a float32 sum over the dimensions in order; each product is added with one rounding (fused multiply-add). The
+sum over the query's tokens is taken in order in float64 and rounded to float32 once. A score therefore depends on the query
+and the document only, not on the batch, threads or processor.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ...core.errors import ParameterError
 from ...storage.compiled import compiled
 from ..llvm import cgutils, intrinsic, ir, types
 
-LANES = 16  # queries are padded to a multiple of it: 16 float32 fill a vector register
-ROWS = 6  # rows of a document multiplied at a time: 6 times 16 sums fit into any processor's registers
+LANES = 16  # queries are padded to a multiple of 16 tokens: 16 float32 fill a vector register
+ROWS = 6  # rows of a document multiplied at a time: 6 times 16 sums fit into the registers of any processor
 
 
 def maxsim(query: NDArray[np.float32], vectors: NDArray[np.float32], bounds: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-    """Score of each document for a query (Khattab and Zaharia, SIGIR 2020, equation 3). Releases the GIL.
+    """Score each document for a query (Khattab and Zaharia, SIGIR 2020, equation 3). Releases the GIL.
 
     Args:
         query: float32 (tokens, dim).
@@ -38,11 +38,11 @@ def maxsim(query: NDArray[np.float32], vectors: NDArray[np.float32], bounds: NDA
 
 
 def best_tokens(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Place of the document's best token for each token of the query (the first of equals), and their similarity."""
+    """Index of the document's best token for each token of the query (the first of equals), and their similarity."""
     columns, vectors = padded(query), _checked(query, vectors)
-    tokens_of_best, best = np.zeros(columns.shape[1], dtype=np.int64), np.empty(columns.shape[1], dtype=np.float32)
-    _best_tokens(columns, vectors, tokens_of_best, best)
-    return tokens_of_best[: len(query)], best[: len(query)]
+    tokens, best = np.zeros(columns.shape[1], dtype=np.int64), np.empty(columns.shape[1], dtype=np.float32)
+    _best_tokens(columns, vectors, tokens, best)
+    return tokens[: len(query)], best[: len(query)]
 
 
 def interaction(
@@ -51,32 +51,36 @@ def interaction(
     codes: NDArray[np.integer[Any]],
     bounds: NDArray[np.int64],
     docs: NDArray[np.int64],
-    least: float,
+    threshold: float,
 ) -> NDArray[np.float32]:
     """MaxSim with each document token replaced by its centroid (Santhanam et al., CIKM 2022, "centroid interaction").
 
     Args:
-        similarities: Of all centroids with the query's tokens, (centroids, padded tokens), as `padded` pads.
+        similarities: Similarities of all centroids with the query's tokens, float32 (centroids, padded tokens); see `padded`.
         tokens: Number of tokens of the query.
         codes: Centroid of each token of all documents.
         bounds: Document d has codes[bounds[d]:bounds[d+1]].
         docs: Documents to score.
-        least: Tokens whose centroid is less similar than this to every token of the query are skipped.
+        threshold: Tokens whose centroid is less similar to every token of the query are skipped.
+
+    Returns:
+        float32 (docs,).
     """
-    near = similarities[:, :tokens].max(axis=1) >= least
+    similar = similarities[:, :tokens].max(axis=1) >= threshold
     scores = np.empty(len(docs), dtype=np.float32)
-    _interaction(similarities, tokens, near, codes, bounds, docs, scores)
+    _interaction(similarities, tokens, similar, codes, bounds, docs, scores)
     return scores
 
 
 def padded(query: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Vectors of a query as columns, (dim, tokens), padded with columns of zeros to a multiple of 16."""
+    """Vectors of a query as columns, float32 (dim, tokens), padded with columns of zeros to a multiple of 16."""
     columns = np.zeros((query.shape[1], -(-len(query) // LANES) * LANES), dtype=np.float32)
     columns[:, : len(query)] = query.T
     return columns
 
 
 def _checked(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Contiguous document vectors; raises ParameterError unless they have the query's dimensions."""
     if query.shape[1] != vectors.shape[1]:
         raise ParameterError(f"the query's vectors have {query.shape[1]} dimensions, the documents' have {vectors.shape[1]}")
     return np.ascontiguousarray(vectors, dtype=np.float32)
@@ -103,7 +107,7 @@ def _maxsim(query: Any, tokens: int, vectors: Any, bounds: Any, scores: Any) -> 
 
 
 @compiled()
-def _best_tokens(query: Any, vectors: Any, tokens_of_best: Any, best: Any) -> None:
+def _best_tokens(query: Any, vectors: Any, tokens: Any, best: Any) -> None:
     width = query.shape[1]
     sums = np.empty((ROWS, width), dtype=np.float32)
     best[:] = -np.inf
@@ -113,13 +117,14 @@ def _best_tokens(query: Any, vectors: Any, tokens_of_best: Any, best: Any) -> No
         for r in range(min(ROWS, len(vectors) - t)):
             for c in range(width):
                 if sums[r, c] > best[c]:
-                    best[c], tokens_of_best[c] = sums[r, c], t + r
+                    best[c], tokens[c] = sums[r, c], t + r
 
 
 def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, last: Any, sums: Any) -> Any:
-    """Similarities of 16 tokens of the query from `column` on with ROWS rows from `first` on (past `last`, row `last`).
+    """Write the similarities of the LANES query tokens from `column` on with the ROWS rows from `first` on to `sums`.
 
-    Numba's own loops would load and store the sums at each dimension; here they stay in registers.
+    Rows after `last` are read as row `last`. The sums stay in registers; a loop in Numba would load and store them at each
+    dimension.
     """
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -132,8 +137,8 @@ def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, la
         def number(n: int) -> Any:
             return ir.Constant(first.type, n)
 
-        def at(pointer: Any, place: Any) -> Any:
-            return builder.bitcast(builder.gep(pointer, [place]), lanes.as_pointer())
+        def lanes_at(pointer: Any, offset: Any) -> Any:
+            return builder.bitcast(builder.gep(pointer, [offset]), lanes.as_pointer())
 
         rows, totals = [], []
         for r in range(ROWS):
@@ -142,14 +147,15 @@ def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, la
             rows.append(builder.gep(v, [builder.mul(row, size)]))
             totals.append(cgutils.alloca_once_value(builder, ir.Constant(lanes, [0.0] * LANES)))
         with cgutils.for_range(builder, dim) as loop:
-            tokens = builder.load(at(q, builder.add(builder.mul(loop.index, width), column)), align=4)
+            tokens = builder.load(lanes_at(q, builder.add(builder.mul(loop.index, width), column)), align=4)
             for row, total in zip(rows, totals, strict=True):
                 value = builder.load(builder.gep(row, [loop.index]))
-                alone = builder.insert_element(ir.Constant(lanes, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
-                same = builder.shuffle_vector(alone, alone, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
-                builder.store(builder.call(fused, [same, tokens, builder.load(total)]), total)
+                first_lane = builder.insert_element(ir.Constant(lanes, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+                zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+                all_lanes = builder.shuffle_vector(first_lane, first_lane, zeros)
+                builder.store(builder.call(fused, [all_lanes, tokens, builder.load(total)]), total)
         for r, total in enumerate(totals):
-            builder.store(builder.load(total), at(s, builder.add(builder.mul(number(r), width), column)), align=4)
+            builder.store(builder.load(total), lanes_at(s, builder.add(builder.mul(number(r), width), column)), align=4)
         return target.get_dummy_value()
 
     return types.void(query, types.intp, vectors, types.intp, types.intp, sums), generate
@@ -159,13 +165,13 @@ _multiply: Any = intrinsic(_columns)
 
 
 @compiled()
-def _interaction(similarities: Any, tokens: int, near: Any, codes: Any, bounds: Any, docs: Any, scores: Any) -> None:
+def _interaction(similarities: Any, tokens: int, similar: Any, codes: Any, bounds: Any, docs: Any, scores: Any) -> None:
     width = similarities.shape[1]
     best = np.empty(width, dtype=np.float32)
     for i in range(len(docs)):
-        best[:] = -1  # the least similarity of unit vectors
+        best[:] = -1  # the minimum similarity of unit vectors
         for t in range(bounds[docs[i]], bounds[docs[i] + 1]):
-            if near[codes[t]]:
+            if similar[codes[t]]:
                 row = similarities[codes[t]]
                 for c in range(width):
                     best[c] = max(best[c], row[c])

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 
 def token_groups(vectors: NDArray[np.float32], factor: float) -> list[list[int]]:
-    """Return the rows that become one vector, in the order of their first rows.
+    """Group the rows of a document; each group becomes one vector. Groups are in the order of their first rows.
 
-    The first row, usually [CLS], stays alone; the n others become n // factor groups, at least one, by Ward's method on the
-    cosine distance, as in HierarchicalTokenPooling of sentence-transformers.
+    The first row, usually [CLS], is a group by itself; the other n rows become n // factor groups, at least one, by Ward's
+    method on the cosine distance, as in HierarchicalTokenPooling of sentence-transformers.
 
     Args:
         vectors: Token vectors of a document, (tokens, dim), of unit length.
@@ -23,8 +23,8 @@ def token_groups(vectors: NDArray[np.float32], factor: float) -> list[list[int]]
         from scipy.cluster.hierarchy import linkage
         from scipy.spatial.distance import squareform
 
-        others = vectors[1:]
-        distances = squareform(np.clip(1 - others @ others.T, 0, 2), checks=False)
+        following = vectors[1:]
+        distances = squareform(np.clip(1 - following @ following.T, 0, 2), checks=False)
         for first, second in linkage(distances, method="ward")[:merges, :2].astype(int).tolist():
             groups.append(sorted(groups[first] + groups[second]))
             groups[first] = groups[second] = []
@@ -32,7 +32,7 @@ def token_groups(vectors: NDArray[np.float32], factor: float) -> list[list[int]]
 
 
 def pooled(vectors: NDArray[np.float32], factor: float) -> NDArray[np.float32]:
-    """Return the mean of each group of rows, scaled to unit length, float32 (groups, dim)."""
+    """Return the mean of each group of rows, scaled to unit length, float32 (groups, dim); see `token_groups`."""
     if factor == 1 or len(vectors) <= 2:
         return vectors
     groups = token_groups(vectors, factor)

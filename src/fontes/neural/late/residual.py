@@ -15,12 +15,12 @@ from ...storage.arrays import Arrays, write_array
 from ...storage.compiled import compiled
 
 NBITS = (1, 2, 4)
-FITTING = 4  # default bits: of the best 10 by whole vectors one in fifty is lost
-WHOLE = (16, 32)  # bits of uncompressed vectors
+DEFAULT_NBITS = 4  # loses one in fifty of the best 10 documents by whole vectors
+WHOLE_NBITS = (16, 32)  # bits of uncompressed vectors
 ITERATIONS = 4  # of k-means, as in ColBERTv2
 ROUNDS = 200  # maximum rounds of fitting buckets
 SAMPLE = 64  # vectors per centroid in k-means
-HELD_OUT = 0.05  # share of the sample for fitting buckets, as in ColBERTv2
+HELD_OUT = 0.05  # share of the sample that is used to fit buckets, as in ColBERTv2
 ROWS = 1 << 13  # vectors processed at a time
 SIMILARITIES = 1 << 25  # similarities with centroids in memory at a time
 SEED = 20220710
@@ -33,7 +33,7 @@ class Codec:
     A vector takes 4 bytes for its centroid and dim · nbits / 8 for its residual.
 
     Args:
-        centroids: Of unit length, float32 (centroids, dim).
+        centroids: Vectors of unit length, float32 (centroids, dim).
         cutoffs: Boundaries between the buckets of a residual, float32 (2^nbits - 1,).
         weights: Value of each bucket, float32 (2^nbits,).
     """
@@ -54,7 +54,7 @@ class Codec:
 
     @classmethod
     def fitted(cls, centroids: NDArray[np.float32], sample: NDArray[np.float32], nbits: int) -> Codec:
-        """Fit buckets of least squared error to the residuals of a held-out part of the sample; none for nbits 0."""
+        """Fit buckets of least squared error to the residuals of a held-out part of the sample; nbits=0: no buckets."""
         order = np.random.default_rng(SEED).permutation(len(sample))
         held_out = sample[order[: max(1, min(50_000, int(HELD_OUT * len(sample))))]]
         residuals = held_out - centroids[nearest(centroids, held_out)]
@@ -65,9 +65,9 @@ class Codec:
         """Pack the residuals of vectors: uint8 (vectors, dim · nbits / 8), the first dimension in the lowest bits."""
         per_byte, width = 8 // self.nbits, self.width
         buckets = np.zeros((len(vectors), width * per_byte), dtype=np.uint8)
-        for first in range(0, len(vectors), ROWS):
-            rows = slice(first, first + ROWS)
-            # As torch.bucketize: a value on a boundary belongs to the bucket below it.
+        for start in range(0, len(vectors), ROWS):
+            rows = slice(start, start + ROWS)
+            # As in torch.bucketize, a value on a boundary belongs to the bucket below it.
             residuals = vectors[rows] - self.centroids[codes[rows]]
             buckets[rows, : vectors.shape[1]] = np.searchsorted(self.cutoffs, residuals, side="left")
         shifted = buckets.reshape(len(vectors), width, per_byte) << (np.arange(per_byte, dtype=np.uint8) * self.nbits)
@@ -87,19 +87,19 @@ class Codec:
     @classmethod
     def load(cls, arrays: Arrays, count: int, dim: int, nbits: int) -> Codec:
         """Load `count` centroids of `dim` dimensions, and their buckets; raise IndexFormatError for damaged files."""
-        options = 1 << nbits
+        buckets = 1 << nbits
         return cls(
             arrays.array("centroids", "<f4", count, dim),
-            arrays.array("cutoffs", "<f4", options - 1),
-            arrays.array("weights", "<f4", options),
+            arrays.array("cutoffs", "<f4", buckets - 1),
+            arrays.array("weights", "<f4", buckets),
         )
 
 
 def fit_buckets(values: NDArray[np.floating[Any]], count: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Boundaries between `count` buckets, and the value of each, with the least squared error of `values`.
+    """Boundaries between `count` buckets, and the value of each bucket, with the least squared error of `values`.
 
-    Lloyd's algorithm (IEEE Transactions on Information Theory, 1982), starting from buckets of equal size, which ColBERTv2
-    uses: their four bits lose three times as much.
+    Lloyd's algorithm (IEEE Transactions on Information Theory, 1982), starting from buckets of equal size. ColBERTv2 uses
+    these, with which four bits lose three times as much.
     """
     values = np.sort(values, axis=None).astype(np.float64)
     sums = np.concatenate([[0], np.cumsum(values)])
@@ -115,8 +115,8 @@ def fit_buckets(values: NDArray[np.floating[Any]], count: int) -> tuple[NDArray[
 
 
 def check_nbits(nbits: int) -> None:
-    """Raise ParameterError for anything but 1, 2, 4 (compressed), 16 and 32 (whole)."""
-    if nbits not in (*NBITS, *WHOLE):
+    """Raise ParameterError unless `nbits` is 1, 2, 4 (compressed), 16 or 32 (whole)."""
+    if nbits not in (*NBITS, *WHOLE_NBITS):
         raise ParameterError(f"nbits is 1, 2 or 4 for residuals, 16 or 32 for whole vectors, not {nbits!r}")
 
 
@@ -130,8 +130,8 @@ def kmeans(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
 
     A centroid that loses all its vectors stays in place.
     """
-    drawn = np.random.default_rng(SEED).choice(len(vectors), min(count, len(vectors)), replace=False)
-    centroids = vectors[np.sort(drawn)].copy()
+    rows = np.random.default_rng(SEED).choice(len(vectors), min(count, len(vectors)), replace=False)
+    centroids = vectors[np.sort(rows)].copy()
     for _ in range(ITERATIONS):
         sums = np.zeros_like(centroids)
         codes = nearest(centroids, vectors)
@@ -142,12 +142,12 @@ def kmeans(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
 
 
 def nearest(centroids: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Number of the centroid with the greatest dot product for each vector."""
+    """Index of the centroid with the greatest dot product for each vector, int32."""
     codes = np.empty(len(vectors), dtype=np.int32)
     transposed = np.ascontiguousarray(centroids.T)
     step = max(1, min(ROWS, SIMILARITIES // len(centroids)))
-    for first in range(0, len(vectors), step):
-        codes[first : first + step] = np.argmax(vectors[first : first + step] @ transposed, axis=1)
+    for start in range(0, len(vectors), step):
+        codes[start : start + step] = np.argmax(vectors[start : start + step] @ transposed, axis=1)
     return codes
 
 
@@ -161,7 +161,7 @@ def _add_rows(sums: Any, codes: Any, vectors: Any) -> None:
 @compiled()
 def _decompress(centroids: Any, weights: Any, nbits: int, codes: Any, packed: Any, vectors: Any) -> None:
     per_byte, mask = 8 // nbits, (1 << nbits) - 1
-    values = np.empty((per_byte, 256), dtype=np.float32)  # value of each dimension in a byte, by byte
+    values = np.empty((per_byte, 256), dtype=np.float32)  # value of each dimension of a byte, by the byte
     for byte in range(256):
         for r in range(per_byte):
             values[r, byte] = weights[(byte >> (r * nbits)) & mask]
@@ -169,25 +169,25 @@ def _decompress(centroids: Any, weights: Any, nbits: int, codes: Any, packed: An
         _add_halves(centroids, values[0], values[1], codes, packed, vectors)
     else:
         for i in range(len(codes)):
-            centroid, bytes_of, vector = centroids[codes[i]], packed[i], vectors[i]
+            centroid, packed_bytes, vector = centroids[codes[i]], packed[i], vectors[i]
             for r in range(per_byte):
-                of_byte = values[r]
+                byte_values = values[r]
                 for w in range((len(vector) - r + per_byte - 1) // per_byte):
-                    vector[per_byte * w + r] = centroid[per_byte * w + r] + of_byte[bytes_of[w]]
+                    vector[per_byte * w + r] = centroid[per_byte * w + r] + byte_values[packed_bytes[w]]
     _to_unit(vectors)
 
 
 @compiled()
 def _add_halves(centroids: Any, low: Any, high: Any, codes: Any, packed: Any, vectors: Any) -> None:
-    """Centroid plus residual for two dimensions per byte: three times as fast as the general loop."""
+    """Write centroids plus residuals of two dimensions per byte: three times as fast as the general loop."""
     dim = vectors.shape[1]
     for i in range(len(codes)):
-        centroid, bytes_of, vector = centroids[codes[i]], packed[i], vectors[i]
+        centroid, packed_bytes, vector = centroids[codes[i]], packed[i], vectors[i]
         for w in range(dim // 2):
-            vector[2 * w] = centroid[2 * w] + low[bytes_of[w]]
-            vector[2 * w + 1] = centroid[2 * w + 1] + high[bytes_of[w]]
+            vector[2 * w] = centroid[2 * w] + low[packed_bytes[w]]
+            vector[2 * w + 1] = centroid[2 * w + 1] + high[packed_bytes[w]]
         if dim % 2:
-            vector[dim - 1] = centroid[dim - 1] + low[bytes_of[dim // 2]]
+            vector[dim - 1] = centroid[dim - 1] + low[packed_bytes[dim // 2]]
 
 
 @compiled(error_model="numpy")  # without a check at each division
@@ -195,7 +195,7 @@ def _to_unit(vectors: Any) -> None:
     dim = vectors.shape[1]
     for i in range(len(vectors)):
         vector = vectors[i]
-        a = b = c = d = np.float32(0)  # four independent sums, since each addition waits for the one before
+        a = b = c = d = np.float32(0)  # four independent sums, since each addition waits for the previous one
         for j in range(0, dim - dim % 4, 4):
             a += vector[j] * vector[j]
             b += vector[j + 1] * vector[j + 1]

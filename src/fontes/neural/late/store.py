@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
+from ...core.strings import offsets_of
 from ...core.threads import in_threads
 from ...core.work import thread_count
 from ...index.component import components
@@ -23,17 +24,17 @@ from ...storage.artifact import Artifact, ArtifactKind, FileTable, read_meta, se
 from ...storage.hashes import hash_json
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
-from .residual import FITTING, NBITS, WHOLE, Codec
+from .residual import DEFAULT_NBITS, NBITS, WHOLE_NBITS, Codec
 
 if TYPE_CHECKING:
     from ...index import Index
     from ...index.segment import Segment
     from ...index.state import State
 
-SCORED = 1 << 12  # document tokens scored at a time by a thread
+SCORED_TOKENS = 1 << 12  # document tokens scored at a time by a thread
 ROWS = 1 << 16  # vectors compressed or copied at a time
-LOOKED_UP = 1 << 16  # document tokens that are worth a thread in centroid interaction
-TOGETHER = 16  # queries searched exhaustively at a time
+LOOKUP_TOKENS = 1 << 16  # document tokens that are worth a thread in centroid interaction
+QUERY_BATCH = 16  # queries searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes encode --late --overwrite)"
 WIDTHS = (32, 16, 4, 2, 1)  # bits per dimension, the most exact first
 FACTS = ("colbert", "fingerprint", "precision", "nbits", "dim", "centroids", "recall")
@@ -41,19 +42,20 @@ KIND = ArtifactKind("fontes-late", 1, "token vectors", REMEDY)
 
 
 class TokenVectors:
-    """Token vectors of a segment's documents by one ColBERT: compressed, or whole beside their centroids.
-
-    Raises IndexFormatError if a file is missing or damaged.
+    """Token vectors of a segment's documents by one ColBERT: compressed, or whole with centroids.
 
     Attributes:
-        folder: Their folder.
-        meta: Their metadata: model, fingerprint, nbits, counts, and the measured recall.
+        folder: The folder.
+        meta: Metadata: model, fingerprint, nbits, counts, and the measured recall.
         nbits: Bits per dimension.
         documents: Number of documents.
-        codec: Its centroids and buckets.
+        codec: Centroids and buckets.
         bounds: int64: document i has the tokens bounds[i]:bounds[i + 1].
         codes: int32: the centroid of each token.
         residuals: uint8, a row for each token; None for whole vectors.
+
+    Raises:
+        IndexFormatError: A file is missing or damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -62,7 +64,7 @@ class TokenVectors:
         self.meta = artifact.meta
         self.nbits = artifact.fact("nbits", int)
         self.documents = artifact.fact("documents", int)
-        if self.nbits not in (*NBITS, *WHOLE):
+        if self.nbits not in (*NBITS, *WHOLE_NBITS):
             raise artifact.damaged(f"{folder} has {self.nbits} bits per dimension, which is not supported")
         arrays, tokens, centroids = artifact.arrays, artifact.fact("tokens", int), artifact.fact("centroids", int)
         fingerprint, _ = artifact.fact("fingerprint", str), artifact.fact("recall", dict)
@@ -75,7 +77,7 @@ class TokenVectors:
         self._list_bounds = arrays.bounds("lists.bounds", len(self._lists), centroids, "<i8")
         self._whole = None if self.nbits in NBITS else whole_vectors(folder.parent, fingerprint, self.nbits)
         self.residuals: NDArray[np.uint8] | None = None
-        if self._whole is None and self.nbits in WHOLE:
+        if self._whole is None and self.nbits in WHOLE_NBITS:
             raise IndexFormatError(f"{folder.parent}: the whole token vectors are missing; {REMEDY}")
         if self._whole is None:
             packed = arrays.array("residuals", "|u1", tokens * self.codec.width)
@@ -87,7 +89,7 @@ class TokenVectors:
         return len(self.codes)
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Stored token vectors of these documents, concatenated, and the start of each document's."""
+        """Concatenated token vectors of these documents, float32 (tokens, dim), and their bounds, int64 (docs + 1,)."""
         rows, bounds = rows_of(self.bounds, docs)
         if self._whole is not None:
             return self._whole.decoded(rows), bounds
@@ -95,7 +97,7 @@ class TokenVectors:
         return self.codec.decompress(self.codes[rows], self.residuals[rows]), bounds
 
     def documents_with(self, centroids: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Whether each document has a token in one of these centroids."""
+        """Whether each document has a token in one of these centroids, bool (documents,)."""
         present = np.zeros(self.documents, dtype=bool)
         for centroid in centroids.tolist():
             present[self._lists[self._list_bounds[centroid] : self._list_bounds[centroid + 1]]] = True
@@ -107,31 +109,29 @@ class TokenVectors:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all files, those of whole vectors included."""
+        """Bytes of all files, whole vectors included."""
         return self._artifact.bytes + (0 if self._whole is None else int(self._whole.info()["bytes"]))
 
     def check_fits(self, documents: int, other: TokenVectors) -> None:
-        """Raise IndexFormatError unless they have this number of documents and the settings of another segment's."""
+        """Raise IndexFormatError unless the vectors have this number of documents and the settings of `other`."""
         if self.documents != documents:
             raise self._artifact.damaged(f"{self.folder} is of {self.documents:,} documents, not {documents:,}")
         if (self.nbits, self.codec.centroids.shape) != (other.nbits, other.codec.centroids.shape):
             raise self._artifact.damaged(f"{self.folder} does not fit {other.folder}")
 
     def check_dim(self, dim: int) -> None:
-        """Raise IndexFormatError unless they have as many dimensions as the model's vectors."""
+        """Raise IndexFormatError unless the vectors have `dim` dimensions, as the model's vectors."""
         if (stored_dim := self.codec.centroids.shape[1]) != dim:
             raise self._artifact.damaged(f"{self.folder} has vectors of {stored_dim} dimensions, those of its model have {dim}")
 
     @property
     def fit(self) -> list[str]:
-        """Digests of centroids and buckets, which differ between fits."""
+        """Digests of centroids and buckets, which identify a fit."""
         return fit_of(self._artifact.files)
 
 
 class JoinedTokens:
     """Token vectors of the live documents of several segments by one ColBERT, in the same number of bits.
-
-    Raises IndexFormatError if the parts belong to other documents or differ in kind.
 
     Args:
         leaves: The segments.
@@ -143,6 +143,9 @@ class JoinedTokens:
         nbits: Bits per dimension.
         bounds: int64: document i has bounds[i + 1] - bounds[i] tokens.
         meta: Model, fingerprint, nbits, counts, the measured recall, and a digest of the vectors and live documents.
+
+    Raises:
+        IndexFormatError: A part belongs to other documents, or parts differ in bits, dimensions or number of centroids.
     """
 
     def __init__(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], facts: dict[str, Any] | None = None) -> None:
@@ -150,9 +153,8 @@ class JoinedTokens:
         for leaf, part in zip(leaves, parts, strict=True):
             part.check_fits(leaf.segment.documents, parts[0])
         counts = [np.diff(part.bounds)[leaf.live] for leaf, part in zip(leaves, parts, strict=True)]
-        self.bounds = np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64)
-        nothing = {"dim": 0, "centroids": 0, "recall": {}, **(facts or {})}
-        meta = parts[0].meta if parts else nothing
+        self.bounds = offsets_of(np.concatenate([np.zeros(0, np.int64), *counts]))
+        meta = parts[0].meta if parts else {"dim": 0, "centroids": 0, "recall": {}, **(facts or {})}
         self.meta: dict[str, Any] = {name: meta.get(name) for name in FACTS}
         self.meta |= {"documents": self.documents, "tokens": len(self), "digest": self._digest()}
         self.nbits: int = self.meta["nbits"]
@@ -171,8 +173,8 @@ class JoinedTokens:
         return self.parts[0].codec
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Stored token vectors of these documents, concatenated, and the start of each document's."""
-        bounds = np.concatenate([[0], np.cumsum(self.bounds[docs + 1] - self.bounds[docs])]).astype(np.int64)
+        """Concatenated token vectors of these documents, float32 (tokens, dim), and their bounds, int64 (docs + 1,)."""
+        bounds = offsets_of(self.bounds[docs + 1] - self.bounds[docs])
         vectors = np.empty((0, self.meta["dim"]), dtype=np.float32)
         for number, rows, leaf_docs in located(self._leaves, docs):
             part_vectors, _ = self.parts[number].vectors(leaf_docs)
@@ -191,12 +193,24 @@ class JoinedTokens:
         count: int,
         allowed: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.int64]:
-        """Documents that are worth an exact score (PLAID; Santhanam et al., CIKM 2022).
+        """Select documents for exact scoring (PLAID; Santhanam et al., CIKM 2022).
 
-        Those with a token in one of the `nprobe` centroids nearest to a token of the query; of these the best `count` by
-        centroid interaction over the centroids at least as similar as `threshold` to the query; of these the best quarter by
-        centroid interaction over all. A collection no larger than this quarter is returned whole. With `allowed`, more
-        centroids are probed until there are enough allowed documents.
+        1. Documents with a token in one of the `nprobe` centroids nearest to a token of the query;
+        2. of these the best `count` by centroid interaction over centroids at least as similar as `threshold` to the query;
+        3. of these the best `count` / 4 by centroid interaction over all centroids.
+
+        A collection of at most `count` / 4 documents is returned whole. With `allowed`, more centroids are probed until there
+        are enough allowed documents.
+
+        Args:
+            query: Token vectors of the query, float32 (tokens, dim).
+            nprobe: Centroids probed for each token of the query.
+            threshold: Minimum similarity of a centroid to a token of the query, in step 2.
+            count: Number of documents after step 2.
+            allowed: bool (documents,): the documents that pass a filter; None: all.
+
+        Returns:
+            Ordinals of documents, ascending.
         """
         self.check_queries([query])
         total = self.documents if allowed is None else int(np.count_nonzero(allowed))
@@ -210,46 +224,49 @@ class JoinedTokens:
             if allowed is None or nprobe == len(similarities) or len(docs) >= count // 4:
                 break
             nprobe = min(2 * nprobe, len(similarities))
-        for least, most in ((threshold, count), (-np.inf, count // 4)):
-            if len(docs) > most:
-                scores = self._interaction(similarities, tokens, docs, least)
-                docs = np.sort(docs[np.argsort(-scores, kind="stable")[:most]])
+        for min_similarity, max_docs in ((threshold, count), (-np.inf, count // 4)):
+            if len(docs) > max_docs:
+                scores = self._interaction(similarities, tokens, docs, min_similarity)
+                docs = np.sort(docs[np.argsort(-scores, kind="stable")[:max_docs]])
         return docs
 
     def check_queries(self, queries: Sequence[NDArray[np.float32]]) -> None:
-        """Raise IndexFormatError unless they have as many dimensions as the vectors of queries."""
+        """Raise IndexFormatError unless the stored vectors have as many dimensions as the vectors of queries."""
         for query in queries:
-            for part in self.parts[:1]:  # the others are of the same kind
+            for part in self.parts[:1]:  # all parts have the same dimensions
                 part.check_dim(query.shape[1])
 
     def _with_centroids(self, centroids: NDArray[np.intp], allowed: NDArray[np.bool_] | None) -> NDArray[np.int64]:
         """Documents with a token in one of these centroids, ascending."""
         present = np.zeros(self.documents, dtype=bool)
         for leaf, part in zip(self._leaves, self.parts, strict=True):
-            part_documents = part.documents_with(centroids)
-            present[leaf.first : leaf.first + leaf.documents] = (
-                part_documents if leaf.dead is None else part_documents[leaf.live]
-            )
+            of_part = part.documents_with(centroids)
+            present[leaf.first : leaf.first + leaf.documents] = of_part if leaf.dead is None else of_part[leaf.live]
         return np.flatnonzero(present if allowed is None else present & allowed)
 
     def _interaction(
-        self, similarities: NDArray[np.float32], tokens: int, docs: NDArray[np.int64], least: float
+        self, similarities: NDArray[np.float32], tokens: int, docs: NDArray[np.int64], threshold: float
     ) -> NDArray[np.float32]:
+        """Scores of documents by `interaction`, float32 (docs,), computed in threads."""
         scores = np.empty(len(docs), dtype=np.float32)
         for number, rows, leaf_docs in located(self._leaves, docs):
-            part, near = self.parts[number], np.empty(len(leaf_docs), dtype=np.float32)
-            tokens_of = part.bounds[leaf_docs + 1] - part.bounds[leaf_docs]
+            part, part_scores = self.parts[number], np.empty(len(leaf_docs), dtype=np.float32)
+            doc_tokens = part.bounds[leaf_docs + 1] - part.bounds[leaf_docs]
 
-            def look_up(first: int, last: int, part: TokenVectors = part, leaf_docs: Any = leaf_docs, near: Any = near) -> None:
-                near[first:last] = interaction(similarities, tokens, part.codes, part.bounds, leaf_docs[first:last], least)
+            def look_up(
+                first: int, last: int, part: TokenVectors = part, leaf_docs: Any = leaf_docs, part_scores: Any = part_scores
+            ) -> None:
+                part_scores[first:last] = interaction(
+                    similarities, tokens, part.codes, part.bounds, leaf_docs[first:last], threshold
+                )
 
-            edges = edges_of(tokens_of, max(LOOKED_UP, int(tokens_of.sum()) // thread_count() + 1))
+            edges = edges_of(doc_tokens, max(LOOKUP_TOKENS, int(doc_tokens.sum()) // thread_count() + 1))
             in_threads(look_up, edges[:-1], edges[1:])
-            scores[rows] = near
+            scores[rows] = part_scores
         return scores
 
     def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64]) -> NDArray[np.float32]:
-        """MaxSim of the query with each of these documents."""
+        """MaxSim of the query with each of these documents, float32 (docs,)."""
         self.check_queries([query])
         (scores,) = scores_of(self, [query], docs)
         return np.asarray(scores)
@@ -271,9 +288,9 @@ def fit_of(files: FileTable) -> list[str]:
 
 
 def search_settings(k: int) -> tuple[int, float, int]:
-    """(nprobe, threshold, candidates) for the best k documents: PLAID's choice for the next larger k.
+    """(nprobe, threshold, candidates) for the best k documents: PLAID's settings for the next larger k.
 
-    With PLAID's own choice a twentieth of the best 10 and a tenth of the best 100 would be missed.
+    PLAID's settings for k would miss a twentieth of the best 10 and a tenth of the best 100 documents.
     """
     if k <= 10:
         return 2, 0.45, 1024
@@ -281,30 +298,32 @@ def search_settings(k: int) -> tuple[int, float, int]:
 
 
 def scores_of(store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[np.int64]) -> NDArray[np.float32]:
-    """MaxSim of each query with each document, (queries, documents); `store` has `bounds` and `vectors(docs)`."""
+    """MaxSim of each query with each document, float32 (queries, docs); `store` has `bounds` and `vectors(docs)`."""
     scores = np.empty((len(queries), len(docs)), dtype=np.float32)
-    edges = edges_of(store.bounds[docs + 1] - store.bounds[docs], SCORED)
+    edges = edges_of(store.bounds[docs + 1] - store.bounds[docs], SCORED_TOKENS)
 
-    def part(first: int, last: int) -> None:
+    def score(first: int, last: int) -> None:
         vectors, bounds = store.vectors(docs[first:last])
         for row, query in zip(scores, queries, strict=True):
             row[first:last] = maxsim(query, vectors, bounds)
 
-    in_threads(part, edges[:-1], edges[1:])
+    in_threads(score, edges[:-1], edges[1:])
     return scores
 
 
 def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np.uint32], k: int) -> NDArray[np.intp]:
-    """Indices in `docs` of the best k in the order of runs, without documents that have no token."""
+    """Indices in `docs` of the best k documents in the order of runs; documents without tokens are omitted."""
     rows = np.flatnonzero(scores > -np.inf)
     return rows[np.argsort(order_keys(scores[rows], ranks[docs[rows]]))[::-1][:k]]
 
 
 def stored(index: Index | State, colbert: ColBERT, nbits: int | None = None) -> JoinedTokens:
-    """Token vectors that `encode_late` stored, of several the ones with most bits.
+    """Return the token vectors that `encode_late` stored, in `nbits` bits or for None in the most bits.
 
-    Raises ParameterError if there are none of this model or some documents have none, IndexFormatError if they are damaged,
-    and FontesError if another process has removed a segment meanwhile.
+    Raises:
+        ParameterError: Some documents have no token vectors of this model.
+        IndexFormatError: The vectors are damaged.
+        FontesError: Another process has removed a segment meanwhile.
     """
     return index.state.vectors.of(TOKENS, colbert, nbits)
 
@@ -312,9 +331,9 @@ def stored(index: Index | State, colbert: ColBERT, nbits: int | None = None) -> 
 class WholeVectors:
     """Whole token vectors in the form that `scores_of` reads."""
 
-    def __init__(self, whole: JoinedEmbeddings) -> None:
-        self._whole = whole
-        self.bounds = np.arange(whole.documents + 1) if whole.single else whole.bounds
+    def __init__(self, embeddings: JoinedEmbeddings) -> None:
+        self._whole = embeddings
+        self.bounds = np.arange(embeddings.documents + 1) if embeddings.single else embeddings.bounds
 
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         rows, bounds = rows_of(self.bounds, docs)
@@ -322,7 +341,7 @@ class WholeVectors:
 
 
 def whole_vectors(segment: Path, fingerprint: str, nbits: int) -> Embeddings | None:
-    """Uncompressed token vectors of a model in 16 or 32 bits, None if missing; IndexFormatError if damaged."""
+    """Read the uncompressed token vectors of a model in 16 or 32 bits; None if missing, IndexFormatError if damaged."""
     folder = VECTORS.folders(segment).get(VECTORS.name_of(fingerprint, "float32" if nbits == 32 else "float16"))
     return None if folder is None else Embeddings(folder)
 
@@ -355,11 +374,11 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
                 "fit them again with encode_late(index, colbert, overwrite=True), or fontes encode --late --overwrite"
             )
         if not parts:
-            facts = {"colbert": facts["encoder"], "fingerprint": facts["fingerprint"], "nbits": facts["form"] or FITTING}
+            facts = {"colbert": facts["encoder"], "fingerprint": facts["fingerprint"], "nbits": facts["form"] or DEFAULT_NBITS}
         return JoinedTokens(leaves, parts, facts)
 
     def write_merged(self, leaves: Sequence[Leaf], parts: Sequence[TokenVectors], segment: Path) -> None:
-        """Write the result of compressing the live documents with the same codec."""
+        """Write the token vectors of the live documents, which all parts compress with the same codec."""
         joined, first = self.join(leaves, parts, {}), parts[0]
         rows = [rows_of(part.bounds, leaf.live)[0] for leaf, part in zip(leaves, parts, strict=True)]
         folder = segment / first.folder.name
@@ -386,18 +405,18 @@ TOKENS: TokenVectorsComponent = components["late"]  # type: ignore[assignment]
 
 
 def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64], centroids: int) -> None:
-    """Write the documents with a token in each centroid, ascending."""
+    """Write the inverted lists: for each centroid the documents with a token in it, ascending."""
     documents = len(bounds) - 1
     docs = np.repeat(np.arange(documents, dtype=np.int64), np.diff(bounds))
-    pairs = np.unique(codes.astype(np.int64) * max(1, documents) + docs)
-    list_bounds = np.searchsorted(pairs, np.arange(centroids + 1, dtype=np.int64) * max(1, documents))
-    write_array(draft, "lists", (pairs % max(1, documents)).astype(np.int32))
+    keys = np.unique(codes.astype(np.int64) * max(1, documents) + docs)
+    list_bounds = np.searchsorted(keys, np.arange(centroids + 1, dtype=np.int64) * max(1, documents))
+    write_array(draft, "lists", (keys % max(1, documents)).astype(np.int32))
     write_array(draft, "lists.bounds", list_bounds.astype(np.int64))
 
 
-def edges_of(tokens: NDArray[np.integer[Any]], most: int) -> list[int]:
-    """Edges that divide documents, by their numbers of tokens, into parts of about `most` tokens."""
+def edges_of(tokens: NDArray[np.integer[Any]], size: int) -> list[int]:
+    """Edges that divide documents, by their numbers of tokens, into parts of about `size` tokens."""
     ends = np.cumsum(tokens)
-    inner = np.searchsorted(ends, np.arange(most, ends[-1] if len(ends) else 0, most))
+    inner = np.searchsorted(ends, np.arange(size, ends[-1] if len(ends) else 0, size))
     edges: list[int] = np.unique([0, *inner, len(tokens)]).tolist()
     return edges

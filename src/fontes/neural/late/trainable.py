@@ -7,11 +7,11 @@ from typing import Any
 
 from ...core.errors import ParameterError
 from ..models.compute import set_dropout
-from ..models.hub import NO_CODE, library, readable, without_warnings
+from ..models.hub import library, transformer_module, without_warnings
 from .colbert import NATIVE, ColBERT, ColBERTCheckpoint
 
-UNUSED = ("[unused0]", "[unused1]")  # ColBERT's markers of queries and documents
-ADDED = ("[Q] ", "[D] ")  # PyLate's, for vocabularies without these
+COLBERT_MARKERS = ("[unused0]", "[unused1]")  # of queries and documents
+PYLATE_MARKERS = ("[Q] ", "[D] ")  # for vocabularies without ColBERT's markers
 
 
 def trainable(colbert: ColBERT, *, markers: bool = True, dropout: float | None = None, seed: int = 0) -> Any:
@@ -21,26 +21,20 @@ def trainable(colbert: ColBERT, *, markers: bool = True, dropout: float | None =
 
     Args:
         colbert: The model.
-        markers: Whether a model without markers of queries and documents gets them, whose vectors training must learn.
-        dropout: Dropout of all layers; None: the model's.
+        markers: Whether to add markers of queries and documents to a model without them; training must learn their vectors.
+        dropout: Dropout of all layers; None: the model's dropout.
         seed: Seed of the embeddings of new markers.
 
     Raises:
         InputError: The model is missing or cannot be read.
-        ParameterError: Its vectors do not have `dim` dimensions, or it has fewer positions than a length.
+        ParameterError: The vectors do not have `dim` dimensions, or a length exceeds the model's positions.
     """
     colbert.check()
-    torch, library_of = library("torch", "training"), library("sentence_transformers", "training")
-    parts, late = library_of.sentence_transformer.modules, library_of.multi_vector_encoder.modules
     settings, checkpoint = colbert.settings, ColBERTCheckpoint.of(colbert.folder)
     _ = colbert.width  # raises for wrong dimensions and lengths
-    with readable(f"{colbert.name_or_path} cannot be loaded as a transformer"), without_warnings():
-        transformer = parts.Transformer(
-            str(checkpoint.backbone),
-            model_kwargs={**NO_CODE, "dtype": torch.float32},
-            processor_kwargs=dict(NO_CODE),
-            config_kwargs=dict(NO_CODE),
-        )
+    with without_warnings():
+        problem = f"{colbert.name_or_path} cannot be loaded as a transformer"
+        transformer = transformer_module(checkpoint.backbone, problem)
     transformer.document_length = settings.document_length
     transformer.max_seq_length = max(settings.document_length, settings.query_length)
     if settings.expand:
@@ -49,20 +43,23 @@ def trainable(colbert: ColBERT, *, markers: bool = True, dropout: float | None =
         transformer.query_length = settings.query_length
     prompts = (settings.query_marker, settings.document_marker)
     if prompts == ("", "") and markers:
-        known = transformer.tokenizer.get_vocab()
-        prompts = UNUSED if all(marker in known for marker in UNUSED) else ADDED
+        vocabulary = transformer.tokenizer.get_vocab()
+        prompts = COLBERT_MARKERS if all(marker in vocabulary for marker in COLBERT_MARKERS) else PYLATE_MARKERS
     if settings.form != NATIVE:
         library("transformers", "training").set_seed(seed)
         _register(transformer, [prompt for prompt in prompts if prompt])
+    sentence_transformers = library("sentence_transformers", "training")
+    base_modules = sentence_transformers.sentence_transformer.modules
+    late_modules = sentence_transformers.multi_vector_encoder.modules
     modules = [
         transformer,
-        *_projections(colbert, checkpoint, transformer.get_embedding_dimension(), parts.Dense),
-        late.MultiVectorMask(skiplist_words=list(settings.skip)),
-        parts.Normalize(module_input_name="token_embeddings"),
-        *([late.HierarchicalTokenPooling(settings.pool)] if settings.pool > 1 else []),
+        *_projections(colbert, checkpoint, transformer.get_embedding_dimension(), base_modules.Dense),
+        late_modules.MultiVectorMask(skiplist_words=list(settings.skip)),
+        base_modules.Normalize(module_input_name="token_embeddings"),
+        *([late_modules.HierarchicalTokenPooling(settings.pool)] if settings.pool > 1 else []),
     ]
     with without_warnings():
-        model = library_of.MultiVectorEncoder(
+        model = sentence_transformers.MultiVectorEncoder(
             modules=modules,
             prompts=dict(zip(("query", "document"), prompts, strict=True)),
             similarity_fn_name="maxsim",
@@ -82,10 +79,12 @@ def fill_of(model: Any) -> int | None:
 
 
 def _register(transformer: Any, markers: Sequence[str]) -> None:
-    """Make each marker a token of its own, with a new row of the word embedding where the vocabulary lacks it."""
-    tokens = library("tokenizers", "training")
+    """Make each marker a token, with a new row of the word embedding if the vocabulary lacks it."""
+    tokenizers = library("tokenizers", "training")
     tokenizer, network = transformer.tokenizer, transformer.model
-    tokenizer.add_tokens([tokens.AddedToken(marker, normalized=False, special=True) for marker in markers], special_tokens=True)
+    tokenizer.add_tokens(
+        [tokenizers.AddedToken(marker, normalized=False, special=True) for marker in markers], special_tokens=True
+    )
     for marker in markers:
         if list(tokenizer.tokenize(marker)) != [marker]:
             raise ParameterError(f"the tokenizer divides the marker '{marker}': give markers=False (--no-markers)")

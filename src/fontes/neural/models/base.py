@@ -23,14 +23,14 @@ from .compute import PRECISIONS, Prepared, batch_tokens, in_batches
 from .hub import device, fingerprint, loaded, located
 
 NAMELESS = {"leading": True}
-"""Metadata of a `name_or_path` with a default, so that texts omit its name: `mono_t5("owner/model")`."""
+"""Metadata of a `name_or_path` with a default, so that the text of a part omits its name: `mono_t5("owner/model")`."""
 
 
 class Loaded(Protocol):
-    """A loaded model with its tokenizer and whatever else it needs to run."""
+    """A loaded model with its tokenizer, ready to run."""
 
     prepared: Prepared
-    """Its network on its device in its precision: the result of `compute.prepared`."""
+    """The network on its device in its precision, as returned by `compute.prepared`."""
 
 
 M = TypeVar("M", bound=Loaded)
@@ -42,7 +42,7 @@ class Pretrained(Part, Generic[M]):
 
     Parts with the same settings share one model. Unused models are kept up to `hub.KEPT` bytes.
 
-    A subclass is a frozen dataclass with fields for its own parameters. It sets `kind`, loads the model of a folder in `_load`,
+    A subclass is a frozen dataclass whose fields are its parameters. It sets `kind`, loads the model of a folder in `_load`,
     and runs `_model` over its texts with `_in_batches`:
 
         class T5:
@@ -58,9 +58,9 @@ class Pretrained(Part, Generic[M]):
             def _load(self, folder: Path, device: str) -> T5:
                 return T5(folder, self.precision, device)
 
-    The base has the model's folder, `fingerprint`, `key`, `chosen_precision`, batches, and `check`, which reads a field's
-    metadata: `{"least": 1}` for a whole number from 1 up, `{"choices": ("a", "b")}` for one of some words; None is allowed
-    where it is the default. A subclass with more checks calls `super().check()`. The fields below, except the first, are
+    The base has the model's folder, `fingerprint`, `key`, `chosen_precision`, batches, and `check`, which reads the metadata of
+    the fields: `{"least": 1}` for a whole number from 1 up, `{"choices": ("a", "b")}` for one of several words; None is
+    allowed if it is the default. A subclass with more checks calls `super().check()`. The fields below, except the first, are
     passed by keyword.
 
     Args:
@@ -71,13 +71,13 @@ class Pretrained(Part, Generic[M]):
     """
 
     kind: ClassVar[str] = "model"
-    """Name of the model in errors: "sentence encoder", "cross-encoder", …"""
+    """Noun for the model in errors: "sentence encoder", "cross-encoder", …"""
     owner: ClassVar[str] = ""
     """Default owner of a name on the hub: "sentence-transformers" for `all-MiniLM-L6-v2`."""
     task: ClassVar[str] = "encoding"
-    """Task of a `Progress` of its batches."""
+    """Task in the `Progress` of batches."""
     unit: ClassVar[str] = "documents"
-    """Unit of a `Progress` of its batches."""
+    """Unit in the `Progress` of batches."""
     cpu_tokens: ClassVar[int | None] = None
     """Tokens of a batch on a CPU without `batch_size`; None: the default of encoders."""
     cuda_tokens: ClassVar[int | None] = None
@@ -92,18 +92,19 @@ class Pretrained(Part, Generic[M]):
     def _load(self, folder: Path, device: str) -> M:
         """Load the model of a folder, ready to run on a device in `self.precision`."""
 
-    def _place(self, folder: Path, content: str) -> str:
-        """Device of the model of a folder, whose fingerprint is `content`."""
+    def _device_of(self, folder: Path, fingerprint: str) -> str:
+        """Device for the model of a folder with this fingerprint."""
         return device(self.device)
 
-    def _loaded_with(self) -> tuple[Any, ...]:
-        """Values, besides folder, precision and device, on which the loaded model depends."""
+    def _load_parameters(self) -> tuple[Any, ...]:
+        """Parameters, besides folder, precision and device, on which the loaded model depends."""
         return ()
 
     def _settings(self) -> dict[str, Any]:
         """Parameters that are part of the fingerprint; by default all that change results."""
         excluded = ("name_or_path", "precision", "index")
-        return {one.name: getattr(self, one.name) for one in fields(type(self)) if one.repr and one.name not in excluded}
+        shown = [parameter.name for parameter in fields(type(self)) if parameter.repr]
+        return {name: getattr(self, name) for name in shown if name not in excluded}
 
     @property
     def folder(self) -> Path:
@@ -117,7 +118,7 @@ class Pretrained(Part, Generic[M]):
         return hexadecimal(type(self).__name__, fingerprint(self.folder), self._settings())
 
     def key(self) -> str | None:
-        """Class, fingerprint, and all parameters that change results, except the model's path."""
+        """Text of the class, the fingerprint, and all parameters that change results, except the model's path."""
         shown = {name: value for name, value in self.shown().items() if name != "name_or_path"}
         return f"{type(self).__module__}.{type(self).__qualname__}({self.fingerprint}, {shown})"
 
@@ -141,32 +142,32 @@ class Pretrained(Part, Generic[M]):
         """The model, shared by all parts with the same settings."""
         self.check()
         folder = self.folder
-        content = fingerprint(folder)
-        where = self._place(folder, content)
-        key = (type(self), folder, content, self._loaded_with(), self.precision, where)
-        model = vars(self)["_loaded_model"] = loaded(key, lambda: self._load(folder, where))
+        digest = fingerprint(folder)
+        target = self._device_of(folder, digest)
+        key = (type(self), folder, digest, self._load_parameters(), self.precision, target)
+        model = vars(self)["_loaded_model"] = loaded(key, lambda: self._load(folder, target))
         return model
 
     def _in_batches(
         self, lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]], progress: ProgressCallback = silent
     ) -> NDArray[Any]:
         """Results of `work` on batches of items of similar length, in the order of the items; see `compute.in_batches`."""
-        where = self._model.prepared.device
+        target = self._model.prepared.device
         tokens = self.batch_size and self.batch_size * max(lengths, default=1)
-        tokens = batch_tokens(tokens or (self.cpu_tokens if where == "cpu" else self.cuda_tokens), where)
+        tokens = batch_tokens(tokens or (self.cpu_tokens if target == "cpu" else self.cuda_tokens), target)
         return in_batches(lengths, tokens, work, progress, task=self.task, unit=self.unit)
 
 
 def check_fields(part: Part) -> None:
     """Raise ParameterError for a parameter that violates its field's metadata; see `Pretrained`."""
-    for one in fields(type(part)):
-        value = getattr(part, one.name)
-        if value is None and one.default is None:
+    for parameter in fields(type(part)):
+        value = getattr(part, parameter.name)
+        if value is None and parameter.default is None:
             continue
-        if "least" in one.metadata:
-            check_whole(one.name, value, one.metadata["least"])
-        if (choices := one.metadata.get("choices")) and value not in choices:
-            raise ParameterError(f"{one.name} is one of {', '.join(choices)}, not {value!r}")
+        if "least" in parameter.metadata:
+            check_whole(parameter.name, value, parameter.metadata["least"])
+        if (choices := parameter.metadata.get("choices")) and value not in choices:
+            raise ParameterError(f"{parameter.name} is one of {', '.join(choices)}, not {value!r}")
 
 
 def hexadecimal(*values: object) -> str:

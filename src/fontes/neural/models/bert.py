@@ -18,12 +18,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .hub import library, read_json
-from .tokens import Tokens, tokens
+from .tokens import Tokens, load_tokens
 
-PREFIXES = ("bert.", "roberta.")  # of weights saved with a head
-POSITIONS = {"bert": False, "roberta": True, "xlm-roberta": True}  # whether positions start after that of padding
-# Only these values of a configuration are implemented; a missing setting has its value.
-PLAIN = {
+T = TypeVar("T")
+logger = logging.getLogger("fontes.neural")
+
+WEIGHTS = "model.safetensors"
+OTHER_SETTINGS = ("fontes.json", "adapter_config.json")  # files of models that run differently
+PREFIXES = ("bert.", "roberta.")  # of the names of weights that were saved with a head
+BEHIND_PADDING = {"bert": False, "roberta": True, "xlm-roberta": True}  # whether positions start after the one of padding
+# Only these values of a configuration are implemented; they are the defaults of missing settings.
+IMPLEMENTED = {
     "hidden_act": "gelu",
     "position_embedding_type": "absolute",
     "is_decoder": False,
@@ -31,8 +36,8 @@ PLAIN = {
     "quantization_config": None,
     "auto_map": None,
 }
-OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-# Names of our weights, and of transformers'.
+OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+# Names of weights in `Bert`, with the names that transformers gives them.
 EMBEDDINGS = {"words": "word_embeddings", "positions": "position_embeddings", "types": "token_type_embeddings"}
 LAYER = {
     "attended": "attention.output.dense",
@@ -40,6 +45,11 @@ LAYER = {
     "up": "intermediate.dense",
     "down": "output.dense",
     "second_norm": "output.LayerNorm",
+}
+# By task: the model's output, and its name in `sentence_bert_config.json`.
+TASK_OUTPUTS = {
+    "feature-extraction": ("last_hidden_state", "token_embeddings"),
+    "sequence-classification": ("logits", "scores"),
 }
 
 
@@ -61,7 +71,9 @@ class Shape:
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Shape | None:
         """Read the sizes from a configuration; None if it needs more than this network implements."""
-        if config.get("model_type") not in POSITIONS or any(config.get(name, plain) != plain for name, plain in PLAIN.items()):
+        if config.get("model_type") not in BEHIND_PADDING:
+            return None
+        if any(config.get(name, value) != value for name, value in IMPLEMENTED.items()):
             return None
         try:
             return cls(**{name: config[name] for name in cls.__dataclass_fields__ if config.get(name) is not None})
@@ -75,26 +87,26 @@ class Shape:
 
     @property
     def first_position(self) -> int:
-        """Number of a text's first position."""
-        return self.pad_token_id + 1 if POSITIONS[self.model_type] else 0
+        """Index of a text's first position."""
+        return self.pad_token_id + 1 if BEHIND_PADDING[self.model_type] else 0
 
 
-class Unset:
-    """A module without initialization of its weights, which are read from a file; initializing loads torch's compiler."""
+class Uninitialized:
+    """A module whose weights are read from a file; initializing them would load torch's compiler."""
 
     def reset_parameters(self) -> None:
         pass
 
 
-class Embedding(Unset, nn.Embedding):
-    """Vectors by number."""
+class Embedding(Uninitialized, nn.Embedding):
+    """Vectors by token id, position or type."""
 
 
-class Norm(Unset, nn.LayerNorm):
+class Norm(Uninitialized, nn.LayerNorm):
     """Layer normalization."""
 
 
-class Linear(Unset, nn.Linear):
+class Linear(Uninitialized, nn.Linear):
     """A linear layer followed by GELU or the sum with a residual.
 
     In bfloat16 on a CPU its weights are packed once into the processor's blocks (oneDNN) and the following operation is fused;
@@ -104,8 +116,8 @@ class Linear(Unset, nn.Linear):
     _packed: Tensor | None = None
 
     def forward(self, inputs: Tensor, gelu: bool = False, residual: Tensor | None = None) -> Tensor:
-        """Outputs, (rows, width), of inputs (rows, input width), with GELU or a residual of the outputs' shape."""
-        if inputs.dtype == torch.bfloat16 and not inputs.is_cuda and (packed := self._blocks()) is not None:
+        """Outputs, (rows, width), for inputs (rows, input width); with GELU, or plus a residual (rows, width)."""
+        if inputs.dtype == torch.bfloat16 and not inputs.is_cuda and (packed := self._packed_weight()) is not None:
             linear: Any = torch.ops.mkldnn._linear_pointwise
             if residual is not None:
                 summed: Tensor = linear.binary(inputs, residual, packed, self.bias, "add")
@@ -117,7 +129,7 @@ class Linear(Unset, nn.Linear):
             outputs = functional.gelu(outputs)
         return outputs if residual is None else outputs + residual
 
-    def _blocks(self) -> Tensor | None:
+    def _packed_weight(self) -> Tensor | None:
         """The packed weights; None if torch cannot pack them."""
         if self._packed is None and not torch.is_grad_enabled() and self.weight.device.type == "cpu":
             with suppress(AttributeError, RuntimeError):  # a torch without oneDNN
@@ -125,7 +137,7 @@ class Linear(Unset, nn.Linear):
         return self._packed
 
     def _apply(self, *arguments: Any, **settings: Any) -> Any:
-        self._packed = None  # the weights change their dtype or device
+        self._packed = None  # the weights may change their dtype or device
         return super()._apply(*arguments, **settings)  # type: ignore[no-untyped-call]
 
 
@@ -142,7 +154,7 @@ class Layer(nn.Module):
         self.second_norm = Norm(width, shape.layer_norm_eps)
 
     def forward(self, hidden: Tensor, texts: int, mask: Tensor | None) -> Tensor:
-        """Next hidden states, (texts × positions, width)."""
+        """Hidden states after the layer, (texts × positions, width)."""
         rows, width = hidden.shape
         parts = self.qkv(hidden).view(texts, rows // texts, 3, self.heads, width // self.heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
@@ -174,14 +186,14 @@ class Bert(nn.Module):
         """
         texts, length = ids.shape
         positions = torch.arange(length, device=ids.device).expand(texts, length)
-        if POSITIONS[self.shape.model_type]:  # a padding token within a text has no position
-            counted = ids != self.shape.pad_token_id
-            positions = counted.cumsum(1) * counted + self.shape.pad_token_id
+        if BEHIND_PADDING[self.shape.model_type]:  # a padding token within a text takes no position
+            not_padding = ids != self.shape.pad_token_id
+            positions = not_padding.cumsum(1) * not_padding + self.shape.pad_token_id
         embedded = self.words(ids) + self.types(torch.zeros_like(ids) if types is None else types) + self.positions(positions)
         hidden: Tensor = self.norm(embedded).view(texts * length, -1)
-        attending = None if bool(mask.all()) else mask.bool()[:, None, None, :]
+        attention_mask = None if bool(mask.all()) else mask.bool()[:, None, None, :]
         for layer in self.layers:
-            hidden = layer(hidden, texts, attending)
+            hidden = layer(hidden, texts, attention_mask)
         return hidden.view(texts, length, -1)
 
 
@@ -202,69 +214,68 @@ class ClassifierNetwork(nn.Module):
 
 def encoder(file: Path, shape: Shape) -> Bert:
     """Load the network from a file of safetensors, in float32; KeyError or RuntimeError if its weights do not fit."""
-    network: Bert = _loaded(lambda: Bert(shape), _body(_stored(file), shape))
+    network: Bert = _build(lambda: Bert(shape), _encoder_weights(_read_tensors(file), shape))
     return network
 
 
 def classifier(file: Path, shape: Shape, labels: int) -> ClassifierNetwork:
     """Load the network with the head of a model for sequence classification; see `encoder`."""
-    stored = _stored(file)
-    names = ("classifier.dense", "classifier.out_proj") if POSITIONS[shape.model_type] else ("pooler.dense", "classifier")
-    body = {f"bert.{name}": tensor for name, tensor in _body(stored, shape).items()}
+    stored = _read_tensors(file)
+    names = ("classifier.dense", "classifier.out_proj") if BEHIND_PADDING[shape.model_type] else ("pooler.dense", "classifier")
+    body = {f"bert.{name}": tensor for name, tensor in _encoder_weights(stored, shape).items()}
     head = {
         f"{layer}.{part}": stored[f"{name}.{part}"]
         for layer, name in zip(("dense", "out"), names, strict=True)
         for part in ("weight", "bias")
     }
-    network: ClassifierNetwork = _loaded(lambda: ClassifierNetwork(shape, labels), {**body, **head})
+    network: ClassifierNetwork = _build(lambda: ClassifierNetwork(shape, labels), {**body, **head})
     return network
 
 
-def _loaded(make: Callable[[], nn.Module], weights: dict[str, Tensor]) -> Any:
-    """Build a network around these weights, without copying them."""
+def _build(make: Callable[[], nn.Module], weights: dict[str, Tensor]) -> Any:
+    """Build a network with these weights, without copying them."""
     with torch.device("meta"):
         network = make()
     network.load_state_dict(weights, assign=True)
     return network.eval().requires_grad_(False)
 
 
-def _stored(file: Path) -> dict[str, Tensor]:
-    """Tensors of a file in float32, their names without prefixes and in the current form."""
+def _read_tensors(file: Path) -> dict[str, Tensor]:
+    """Tensors of a file in float32, by their current names without prefixes."""
     tensors: dict[str, Tensor] = {}
     for name, tensor in load_file(file).items():
         for prefix in PREFIXES:
             name = name.removeprefix(prefix)
-        for old, new in OLDER.items():
+        for old, new in OLD_NAMES.items():
             name = name.replace(old, new)
         tensors[name] = tensor.float()
     return tensors
 
 
-def _body(stored: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
-    """Rename transformers' weights to the names of `Bert`."""
+def _encoder_weights(stored: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
+    """Rename weights of transformers to the names in `Bert`, and join queries, keys and values."""
     weights = {f"{target}.weight": stored[f"embeddings.{name}.weight"] for target, name in EMBEDDINGS.items()}
     weights |= {f"norm.{part}": stored[f"embeddings.LayerNorm.{part}"] for part in ("weight", "bias")}
     for number in range(shape.num_hidden_layers):
-        before = f"encoder.layer.{number}."
+        prefix = f"encoder.layer.{number}."
         for part in ("weight", "bias"):
-            weights |= {f"layers.{number}.{target}.{part}": stored[f"{before}{name}.{part}"] for target, name in LAYER.items()}
-            three = [stored[f"{before}attention.self.{name}.{part}"] for name in ("query", "key", "value")]
-            weights[f"layers.{number}.qkv.{part}"] = torch.cat(three)
+            weights |= {f"layers.{number}.{target}.{part}": stored[f"{prefix}{name}.{part}"] for target, name in LAYER.items()}
+            projections = [stored[f"{prefix}attention.self.{name}.{part}"] for name in ("query", "key", "value")]
+            weights[f"layers.{number}.qkv.{part}"] = torch.cat(projections)
     return weights
-
-
-T = TypeVar("T")
-logger = logging.getLogger("fontes.neural")
-
-WEIGHTS = "model.safetensors"
-BESIDE = ("fontes.json", "adapter_config.json")  # files of models that run differently
-# Output and its name in `sentence_bert_config.json` by task.
-SETTINGS = {"feature-extraction": ("last_hidden_state", "token_embeddings"), "sequence-classification": ("logits", "scores")}
 
 
 @dataclass(frozen=True)
 class Plain:
-    """A supported transformer: sizes, file of weights, tokenizer, maximum number of tokens of a text, and configuration."""
+    """A supported transformer whose weights are not loaded yet.
+
+    Args:
+        shape: Its sizes.
+        weights: File of its weights.
+        tokens: Its tokenizer.
+        length: Maximum number of tokens of a text.
+        config: Its configuration.
+    """
 
     shape: Shape
     weights: Path
@@ -274,30 +285,33 @@ class Plain:
 
 
 def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
-    """Read the transformer of a folder without its weights; None if its files need what is not implemented here.
+    """Read the transformer of a folder without its weights; None if it needs features that are not implemented here.
 
     Args:
-        folder: Folder of the transformer, which may be a module's.
-        task: A key of SETTINGS.
-        length: Maximum number of tokens of a text; None: the model's.
+        folder: Folder of the transformer, which may be the folder of a module.
+        task: A key of TASK_OUTPUTS.
+        length: Maximum number of tokens of a text; None: the model's limit.
     """
-    if not (folder / WEIGHTS).is_file() or any((folder / name).exists() for name in BESIDE):
+    if not (folder / WEIGHTS).is_file() or any((folder / name).exists() for name in OTHER_SETTINGS):
         return None
     config = read_json(folder / "config.json")
     shape = Shape.of(config)
     settings: dict[str, Any] = read_json(folder / "sentence_bert_config.json", {})
-    if shape is None or not _understood(settings, task):
+    if shape is None or not _are_defaults(settings, task):
         return None
-    tokenizer = tokens(folder, shape, length or settings.get("max_seq_length"))
-    if tokenizer is None or tokenizer[1] > shape.longest:
+    loaded = load_tokens(folder, shape, length or settings.get("max_seq_length"))
+    if loaded is None:
+        return None
+    tokens, max_tokens = loaded
+    if max_tokens > shape.longest:
         return None
     if settings.get("do_lower_case"):
-        tokenizer[0].lower()
-    return Plain(shape, folder / WEIGHTS, *tokenizer, config)
+        tokens.lower()
+    return Plain(shape, folder / WEIGHTS, tokens, max_tokens, config)
 
 
-def if_plain(read: Callable[[], T | None], folder: Path) -> T | None:
-    """Return `read()`; None if it fails, since sentence-transformers then reports the problem itself."""
+def try_plain(read: Callable[[], T | None], folder: Path) -> T | None:
+    """Return `read()`; None if it fails, since sentence-transformers then reports the problem."""
     library("torch", "running a model")
     try:
         return read()
@@ -306,13 +320,14 @@ def if_plain(read: Callable[[], T | None], folder: Path) -> T | None:
         return None
 
 
-def _understood(settings: Mapping[str, Any], task: str) -> bool:
-    """Whether settings of sentence-transformers' Transformer equal its defaults."""
-    output, name = SETTINGS[task]
-    usual = {
-        **{name: settings.get(name) for name in ("max_seq_length", "do_lower_case")},
+def _are_defaults(settings: Mapping[str, Any], task: str) -> bool:
+    """Whether the settings of a Transformer of sentence-transformers are defaults, except the length and lowercasing."""
+    output, name = TASK_OUTPUTS[task]
+    defaults = {
+        "max_seq_length": settings.get("max_seq_length"),
+        "do_lower_case": settings.get("do_lower_case"),
         "transformer_task": task,
         "modality_config": {"text": {"method": "forward", "method_output_name": output}},
         "module_output_name": name,
     }
-    return all(key in usual and value == usual[key] for key, value in settings.items())
+    return all(setting in defaults and value == defaults[setting] for setting, value in settings.items())

@@ -24,11 +24,11 @@ from .hub import library
 logger = logging.getLogger("fontes.neural")
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
-TOKENS = {"cpu": 2048, "cuda": 65536}  # tokens of a batch, padding included; on a CPU per thread
+BATCH_TOKENS = {"cpu": 2048, "cuda": 65536}  # tokens of a batch, padding included; on a CPU per thread
 AGREEMENT = 0.999  # minimum cosine with float32 of a faster precision
 GAIN = 1.1  # minimum speedup of a faster precision
-ROUNDS = 3  # timings of each precision; the least counts
-ENOUGH = 3.0  # seconds of timing after which no further round begins
+ROUNDS = 3  # timings of each precision; the shortest counts
+MAX_SECONDS = 3.0  # of timing; after it no further round begins
 
 _NOTES = Notes("precision.json")  # choices on this machine
 
@@ -40,7 +40,7 @@ class ComputePrecision:
     Args:
         name: "float32", "bfloat16" or "float16".
         seconds: Time of the sample in each precision; empty if the precision was set.
-        agreement: Least cosine between its outputs and those of float32.
+        agreement: Least cosine between the outputs in this precision and in float32.
     """
 
     name: str
@@ -50,8 +50,8 @@ class ComputePrecision:
     def __str__(self) -> str:
         if not self.seconds:
             return self.name
-        others = ", ".join(f"{name} {1000 * seconds:.0f} ms" for name, seconds in self.seconds.items())
-        return f"{self.name} (calibration: {others}; least cosine with float32 {self.agreement:.5f})"
+        times = ", ".join(f"{name} {1000 * seconds:.0f} ms" for name, seconds in self.seconds.items())
+        return f"{self.name} (calibration: {times}; least cosine with float32 {self.agreement:.5f})"
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ def prepared(
 
     Args:
         module: A torch.nn.Module with float32 weights; changed in place.
-        outputs: Function that runs a small, typical sample through a module and returns a tensor with one row or score per
-            item; called within torch.inference_mode.
+        outputs: Function that runs a small, typical sample through the module that it is passed, and returns a tensor with one
+            row or score per item; called within torch.inference_mode.
         precision: "float32", "bfloat16", "float16", or "auto": the fastest on the sample that keeps a cosine of 0.999 with
             float32, item by item for rows and over all items for scores. bfloat16 is tried on CPUs that support it
             (AVX512-BF16, AMX), both 16-bit precisions on a GPU.
         device: Device to run on.
-        cache: Whether the choice is kept in `precision.json` of the user's caches, by processor, torch's version, threads,
+        cache: Whether to store the choice in `precision.json` of the user's caches, by processor, torch's version, threads,
             device and shape of the model.
 
     Raises:
@@ -88,7 +88,7 @@ def prepared(
     module.eval()
     with torch.inference_mode(False):
         module.to(device)
-        chosen = _choice(module, outputs, device, cache) if precision == "auto" else ComputePrecision(precision, {})
+        chosen = _choose(module, outputs, device, cache) if precision == "auto" else ComputePrecision(precision, {})
         module.to(getattr(torch, chosen.name))
     logger.info("%s runs on %s in %s", type(module).__name__, device, chosen)
     return Prepared(module, chosen, device)
@@ -109,10 +109,11 @@ def in_batches(
 
     Args:
         lengths: Number of tokens of each item.
-        tokens: Tokens of a batch, padding included: items times the longest of them. A longer item is a batch by itself.
-        work: Function from the numbers of a batch's items, longest first, to an array with one row or value for each (dtype
+        tokens: Tokens of a batch, padding included: the number of items times the length of the longest. A longer item is a
+            batch by itself.
+        work: Function from the indices of a batch's items, longest first, to an array with one row or value for each (dtype
             object for results of different shapes).
-        progress: Called after each batch; its `part` is that of all tokens.
+        progress: Called after each batch; its `part` is the share of all tokens that are processed.
         task: Name of the work, for the progress.
         unit: Name of the items, for the progress.
 
@@ -122,25 +123,25 @@ def in_batches(
     """
     if tokens < 1:
         raise ParameterError(f"a batch has at least one token, not {tokens}")
-    size = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
-    order = np.argsort(-size, kind="stable")
-    all_tokens, done, done_tokens, start = int(size.sum()), 0, 0, time.perf_counter()
+    sizes = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
+    order = np.argsort(-sizes, kind="stable")
+    all_tokens, done, done_tokens, start = int(sizes.sum()), 0, 0, time.perf_counter()
     results: NDArray[Any] | None = None
     while done < len(order):
-        count = max(1, tokens // int(size[order[done]]))
+        count = max(1, tokens // int(sizes[order[done]]))
         batch = order[done : done + count]
         try:
-            of_batch = work(batch)
+            batch_results = work(batch)
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-            tokens = _less(batch, size, error)
+            tokens = _halved_tokens(batch, sizes, error)
             continue
         if results is None:
-            results = np.empty((len(order), *of_batch.shape[1:]), of_batch.dtype)
-        results[batch] = of_batch
+            results = np.empty((len(order), *batch_results.shape[1:]), batch_results.dtype)
+        results[batch] = batch_results
         done += len(batch)
-        done_tokens += int(size[batch].sum())
+        done_tokens += int(sizes[batch].sum())
         progress(Progress(task, done, len(order), time.perf_counter() - start, unit, part=done_tokens / all_tokens))
     return work(order) if results is None else results
 
@@ -171,10 +172,12 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def batch_tokens(tokens: int | None, device: str) -> int:
-    """Tokens of a batch: `tokens`, or for None a number that is fast for encoders on the device."""
+    """Return `tokens`, or for None a number of tokens per batch that is fast for encoders on the device."""
     if tokens is not None:
         return tokens
-    return TOKENS["cuda"] if device != "cpu" else TOKENS["cpu"] * int(library("torch", "running a model").get_num_threads())
+    if device != "cpu":
+        return BATCH_TOKENS["cuda"]
+    return BATCH_TOKENS["cpu"] * int(library("torch", "running a model").get_num_threads())
 
 
 def padded(
@@ -191,15 +194,15 @@ def padded(
         ids: The token ids of each text.
         padding: The token id of padding.
         device: Device of the tensors.
-        length: Length to pad to; None: the greatest.
-        attended: Number of tokens of each text whose mask is 1; None: all but padding.
+        length: Length to pad to; None: the length of the longest text.
+        attended: Number of leading tokens of each text whose mask is 1; None: all but padding.
     """
     torch = library("torch", "running a model")
     tokens = np.full((len(ids), max(map(len, ids)) if length is None else length), padding, np.int64)
     mask = np.zeros_like(tokens)
-    for row, one in enumerate(ids):
-        tokens[row, : len(one)] = one
-        mask[row, : len(one) if attended is None else attended[row]] = 1
+    for row, text_ids in enumerate(ids):
+        tokens[row, : len(text_ids)] = text_ids
+        mask[row, : len(text_ids) if attended is None else attended[row]] = 1
     return torch.from_numpy(tokens).to(device), torch.from_numpy(mask).to(device)
 
 
@@ -213,9 +216,9 @@ def candidates(device: str) -> list[str]:
     return ["bfloat16"] if processor_features() & {"avx512_bf16", "amx_bf16", "bf16"} else []
 
 
-def _less(batch: NDArray[np.intp], size: NDArray[np.int64], error: BaseException) -> int:
-    """Half the tokens of a batch that did not fit into memory."""
-    longest = int(size[batch[0]])
+def _halved_tokens(batch: NDArray[np.intp], sizes: NDArray[np.int64], error: BaseException) -> int:
+    """Half the tokens of a batch that did not fit into memory; raises FontesError for a batch of one item."""
+    longest = int(sizes[batch[0]])
     if len(batch) == 1:
         raise FontesError(
             f"one text of {longest} tokens does not fit into memory: set a smaller max_length, or use a device with more memory"
@@ -228,43 +231,44 @@ def _less(batch: NDArray[np.intp], size: NDArray[np.int64], error: BaseException
     return half * longest
 
 
-def _choice(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool) -> ComputePrecision:
-    tried = candidates(device)
-    if not tried:
+def _choose(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool) -> ComputePrecision:
+    """Read the stored choice of a precision, or calibrate."""
+    names = candidates(device)
+    if not names:
         return ComputePrecision("float32", {})
-    key = _key(module, device)
-    if cache and (kept := _kept(key)) is not None:
-        return kept
-    chosen = _calibrated(module, outputs, tried, device)
+    key = _choice_key(module, device)
+    if cache and (stored := _stored_choice(key)) is not None:
+        return stored
+    chosen = _calibrate(module, outputs, names)
     if cache:
         _NOTES.note(key, asdict(chosen))
     return chosen
 
 
-def _calibrated(module: Any, outputs: Callable[[Any], Any], tried: list[str], device: str) -> ComputePrecision:
-    """Choose the fastest precision that agrees with float32."""
+def _calibrate(module: Any, outputs: Callable[[Any], Any], names: list[str]) -> ComputePrecision:
+    """Choose the fastest of float32 and the precisions `names` that agree with float32."""
     torch = library("torch", "running a model")
-    modules = {"float32": module, **{name: copy.deepcopy(module).to(getattr(torch, name)) for name in tried}}
-    results = {name: _timed(outputs, one, device)[0] for name, one in modules.items()}  # also warms up
+    modules = {"float32": module, **{name: copy.deepcopy(module).to(getattr(torch, name)) for name in names}}
+    results = {name: _timed(outputs, model)[0] for name, model in modules.items()}  # also warms up
     agreements = {name: agreement(results["float32"], result) for name, result in results.items()}
     agreeing = [name for name in modules if name == "float32" or agreements[name] >= AGREEMENT]
-    best, seconds = quickest(agreeing, lambda name: _timed(outputs, modules[name], device)[1])
+    best, seconds = quickest(agreeing, lambda name: _timed(outputs, modules[name])[1])
     return ComputePrecision(best, seconds, agreements[best])
 
 
 def quickest(names: Sequence[str], timed: Callable[[str], float]) -> tuple[str, dict[str, float]]:
-    """The fastest of some precisions, and the seconds of each; float32 unless another gains enough.
+    """Return the fastest precision, and the seconds of each; float32 unless another is GAIN times as fast.
 
-    Rounds alternate between precisions, so that other work on the machine affects all of them.
+    Each round times all precisions, so that other work on the machine affects all of them.
 
     Args:
         names: The precisions, "float32" among them.
-        timed: Function that does the work in a precision and returns its seconds.
+        timed: Function that does the work in a precision and returns the seconds that it took.
     """
     seconds = dict.fromkeys(names, float("inf"))
     start = time.perf_counter()
     for turn in range(ROUNDS):
-        if turn and time.perf_counter() - start > ENOUGH:
+        if turn and time.perf_counter() - start > MAX_SECONDS:
             break
         for name in names:
             seconds[name] = min(seconds[name], timed(name))
@@ -272,7 +276,8 @@ def quickest(names: Sequence[str], timed: Callable[[str], float]) -> tuple[str, 
     return best if seconds[best] * GAIN <= seconds["float32"] else "float32", seconds
 
 
-def _timed(outputs: Callable[[Any], Any], module: Any, device: str) -> tuple[NDArray[np.float64], float]:
+def _timed(outputs: Callable[[Any], Any], module: Any) -> tuple[NDArray[np.float64], float]:
+    """Outputs of a module, and the seconds that they took."""
     torch = library("torch", "running a model")
     start = time.perf_counter()
     with torch.inference_mode():
@@ -292,7 +297,8 @@ def agreement(expected: NDArray[np.float64], other: NDArray[np.float64]) -> floa
     return float(np.min(np.sum(expected * other, axis=1) / np.maximum(norms, 1e-30)))
 
 
-def _key(module: Any, device: str) -> str:
+def _choice_key(module: Any, device: str) -> str:
+    """Digest of everything on which the choice of a precision depends."""
     torch = library("torch", "running a model")
     shapes = [*(type(part).__name__ for part in module.modules()), *(f"{tuple(p.shape)}" for p in module.parameters())]
     processor = torch.cuda.get_device_name(device) if device.startswith("cuda") else _processor()
@@ -300,15 +306,17 @@ def _key(module: Any, device: str) -> str:
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _kept(key: str) -> ComputePrecision | None:
+def _stored_choice(key: str) -> ComputePrecision | None:
+    """The stored choice of a precision; None if there is none, or a damaged one."""
     try:
-        kept = ComputePrecision(**_NOTES.get(key))
-        numbers = [kept.agreement, *kept.seconds.values()]
+        stored = ComputePrecision(**_NOTES.get(key))
+        numbers = [stored.agreement, *stored.seconds.values()]
     except (KeyError, TypeError, AttributeError):
         return None
-    return kept if kept.name in PRECISIONS[1:] and all(isinstance(number, Real) for number in numbers) else None
+    return stored if stored.name in PRECISIONS[1:] and all(isinstance(number, Real) for number in numbers) else None
 
 
 def _processor() -> str:
-    known = cpuinfo("model name") or platform.processor() or platform.machine()
-    return f"{known} {' '.join(sorted(processor_features() & {'avx2', 'avx512f', 'avx512_bf16', 'amx_bf16', 'bf16'}))}"
+    """Model of the processor, and its instructions that affect the speed of a precision."""
+    model = cpuinfo("model name") or platform.processor() or platform.machine()
+    return f"{model} {' '.join(sorted(processor_features() & {'avx2', 'avx512f', 'avx512_bf16', 'amx_bf16', 'bf16'}))}"

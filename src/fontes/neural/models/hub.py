@@ -25,10 +25,10 @@ from ...storage.caches import Notes
 
 T = TypeVar("T")
 
-PATIENCE = 3.0  # seconds to wait for the hub's answer
+HUB_TIMEOUT = 3.0  # seconds to wait for the hub's answer
 PACKAGES = {"sentence_transformers": "sentence-transformers", "faiss": "faiss-cpu", "sklearn": "scikit-learn"}
 WEIGHTS = (".safetensors", ".bin")
-SETTINGS = (".json", ".txt", ".model", ".spm", ".vocab", ".bpe", ".codes", ".py")  # configurations, vocabularies, own code
+SETTINGS = (".json", ".txt", ".model", ".spm", ".vocab", ".bpe", ".codes", ".py")  # configurations, vocabularies, code
 # Other formats of the same weights and traces of training, which do not change what a model computes.
 IGNORED_FOLDERS = ("onnx", "openvino", "eval", "runs", ".cache", ".git")
 IGNORED_FILES = [
@@ -39,7 +39,7 @@ IGNORED_FILES = [
     "training.json",
     "data_config.json",
 ]
-UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.mlmodel", "*.gguf", "coreml/*"]
+NOT_DOWNLOADED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.mlmodel", "*.gguf", "coreml/*"]
 
 # Models are read from their folders without running Python files in them.
 NO_CODE: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
@@ -47,15 +47,15 @@ NO_CODE: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
 LARGE = 1 << 20  # bytes of a file whose digest is stored
 
 _NOTES = Notes("models.json")  # sizes, times and digests of model files
-KEPT = 2 << 30  # bytes of unused models kept in memory; the last one is kept whatever its size
-MIN_BYTES = 1 << 24  # bytes that each model counts at least, a tokenizer too
+KEPT = 2 << 30  # bytes of unused models kept in memory; the last one is kept regardless of its size
+MIN_BYTES = 1 << 24  # minimum bytes counted for a model or a tokenizer
 _recent: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()  # models used last, with their sizes
 _in_use: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 _lock = threading.RLock()
 
 
 def library(name: str, purpose: str, extra: str = "neural") -> Any:
-    """Import the module `name`; raise MissingExtraError, naming `purpose` and the extra, where it is not installed."""
+    """Import the module `name`; raise MissingExtraError, which names `purpose` and the extra, if it is not installed."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -69,66 +69,66 @@ def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: st
     """Return the local folder of a model, which is downloaded if needed.
 
     A name is looked up in the hub's cache first, without network access. A missing model is downloaded, unless HF_HUB_OFFLINE
-    is set or the hub does not answer within three seconds (or HF_HUB_ETAG_TIMEOUT).
+    is set or the hub does not answer within three seconds (HF_HUB_ETAG_TIMEOUT, if set).
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub.
         kind: Noun for errors: "model", "sentence encoder", "cross-encoder", …
-        owner: Default owner of a name without one: with "sentence-transformers", `all-MiniLM-L6-v2` is found too.
+        owner: Default owner of a name without an owner: "sentence-transformers" for `all-MiniLM-L6-v2`.
 
     Raises:
         InputError: The folder is missing or not a model; the name is not cached and the hub cannot be reached; or the hub
             refuses access.
     """
-    place = os.fspath(name_or_path)
-    folder = Path(place).expanduser()
-    if place and folder.is_dir():
+    model = os.fspath(name_or_path)
+    folder = Path(model).expanduser()
+    if model and folder.is_dir():
         if not _is_model(folder):
-            raise InputError(f"the folder {place} holds no {kind}: it has no config.json with weights (*.safetensors, *.bin)")
+            raise InputError(f"the folder {model} holds no {kind}: it has no config.json with weights (*.safetensors, *.bin)")
         return folder.resolve()
-    if not place or folder.is_absolute() or place.startswith((".", "~")) or place.count("/") > 1 or folder.exists():
-        raise InputError(f"there is no {kind} at '{place}': give the folder of a model, or its name on the hub (owner/name)")
-    if (cached := at_hand(place, owner)) is not None:
+    if not model or folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1 or folder.exists():
+        raise InputError(f"there is no {kind} at '{model}': give the folder of a model, or its name on the hub (owner/name)")
+    if (cached := at_hand(model, owner)) is not None:
         return cached
-    name = _names(place, owner)[-1]
-    hub = library("huggingface_hub", f"the {kind} {place}")
-    if hub.constants.HF_HUB_OFFLINE or _switched_on("HF_HUB_OFFLINE"):
-        raise InputError(_absent(kind, name, "HF_HUB_OFFLINE is set", "unset HF_HUB_OFFLINE to download it here"))
+    name = _candidate_names(model, owner)[-1]
+    hub = library("huggingface_hub", f"the {kind} {model}")
+    if hub.constants.HF_HUB_OFFLINE or _is_set("HF_HUB_OFFLINE"):
+        raise InputError(_not_here(kind, name, "HF_HUB_OFFLINE is set", "unset HF_HUB_OFFLINE to download it here"))
     return _downloaded(name, kind)
 
 
 def at_hand(name_or_path: str | os.PathLike[str], owner: str = "") -> Path | None:
-    """Return the local folder of a model as `located`, without a download; None if it is not on this machine."""
-    place = os.fspath(name_or_path)
-    folder = Path(place).expanduser()
+    """Return the local folder of a model as `located` does, but without a download; None if it is not on this machine."""
+    model = os.fspath(name_or_path)
+    folder = Path(model).expanduser()
     if folder.is_dir():
         return folder.resolve() if _is_model(folder) else None
-    return next((cached for name in _names(place, owner) if (cached := _cached(name)) is not None), None)
+    return next((cached for name in _candidate_names(model, owner) if (cached := _cached(name)) is not None), None)
 
 
 def fingerprint(folder: str | os.PathLike[str]) -> str:
     """Digest of a model's weights, configurations and vocabularies: 32 hexadecimal digits (BLAKE2b).
 
-    `*.bin` weights are ignored beside `*.safetensors`, which are loaded instead. Files unchanged in path, size and times are
-    read once per process, large ones once per machine: their digests are stored in the user's caches.
+    `*.bin` weights are ignored beside `*.safetensors`, which are loaded instead. A file of unchanged path, size and times is
+    read once per process, a large one once per machine, since its digest is stored in the user's caches.
     """
     root = Path(folder).absolute()
     digest = hashlib.blake2b(digest_size=16)
     for name, path in sorted((path.relative_to(root).as_posix(), path) for path in model_files(root)):
         status = path.stat()
         times = status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-        digest.update(f"{name}\0{status.st_size}\0{_content(path, status.st_size, times)}\n".encode())
+        digest.update(f"{name}\0{status.st_size}\0{_file_digest(path, status.st_size, times)}\n".encode())
     return digest.hexdigest()
 
 
 def device(name: str | None = None) -> str:
-    """Device of models: `name`, or for None "cuda" with a GPU, else "cpu"; raises ParameterError for an unknown device."""
+    """Return `name`, or for None "cuda" with a GPU and else "cpu"; raise ParameterError for an unknown device."""
     torch = library("torch", "running a model")
     if name is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        known = torch.device(name)
-        kind, index = known.type, known.index or 0
+        parsed = torch.device(name)
+        kind, index = parsed.type, parsed.index or 0
     except (RuntimeError, TypeError):
         raise ParameterError(f"device is 'cpu', 'cuda', 'cuda:0', …, 'mps' or None, not {name!r}") from None
     cuda, mps = kind == "cuda" and index < torch.cuda.device_count(), kind == "mps" and torch.backends.mps.is_available()
@@ -140,7 +140,7 @@ def device(name: str | None = None) -> str:
 def loaded(key: Hashable, load: Callable[[], T]) -> T:
     """Return the result of `load` for `key`, cached while it is in use.
 
-    Unused results are kept up to `KEPT` bytes, the most recent first. Concurrent callers wait for one load.
+    Unused results are kept up to `KEPT` bytes, the most recent ones first. Concurrent callers wait for one load.
     """
     with _lock:
         result: T
@@ -148,8 +148,8 @@ def loaded(key: Hashable, load: Callable[[], T]) -> T:
             result, _ = _recent[key]
             _recent.move_to_end(key)
             return result
-        known = _in_use.get(key)
-        result = load() if known is None else known
+        shared = _in_use.get(key)
+        result = load() if shared is None else shared
         _recent[key] = result, _size(result)
         while sum(size for _, size in _recent.values()) > KEPT and len(_recent) > 1:
             _recent.popitem(last=False)
@@ -174,7 +174,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Silence reports of transformers and sentence-transformers on weights that a model lacks, such as a new head's."""
+    """Silence reports of transformers and sentence-transformers on missing weights, such as the weights of a new head."""
     transformers = library("transformers", "reading a model").utils.logging
     sentences = logging.getLogger("sentence_transformers")
     levels = transformers.get_verbosity(), sentences.level
@@ -189,10 +189,11 @@ def without_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def readable(failed: str) -> Iterator[None]:
-    """Turn the exceptions that libraries raise for a damaged model into an InputError that begins with `failed`.
+def readable(problem: str) -> Iterator[None]:
+    """Turn the exceptions that libraries raise for a damaged model into an InputError that begins with `problem`.
 
-    Put only the call into the library inside. KeyError and AttributeError are programming errors and pass through.
+    The block should contain the call into the library only. KeyError and AttributeError are programming errors and pass
+    through.
     """
     safetensors = library("safetensors", "reading a model")
     # tokenizers has no errors of its own and raises Exception.
@@ -204,26 +205,46 @@ def readable(failed: str) -> Iterator[None]:
     except Exception as error:
         if type(error) is not Exception and not isinstance(error, broken):
             raise
-        raise InputError(f"{failed}: {_first_line(error)}") from error
+        raise InputError(f"{problem}: {_first_line(error)}") from error
 
 
 def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
     """Load an encoder-decoder such as T5, in float32, and its tokenizer; raise InputError if the folder has none."""
     transformers = library("transformers", f"a {kind}")
     library("torch", f"a {kind}")
-    broken = f"{folder} cannot be loaded as a {kind}"
-    with readable(broken):
+    problem = f"{folder} cannot be loaded as a {kind}"
+    with readable(problem):
         config = transformers.AutoConfig.from_pretrained(folder, **NO_CODE)
     if not getattr(config, "is_encoder_decoder", False):
         raise InputError(f"{folder} is no {kind}: its architecture is {(config.architectures or ['unknown'])[0]}")
-    with readable(broken), quiet():
+    with readable(problem), quiet():
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **NO_CODE)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **NO_CODE)
     return model.float(), tokenizer
 
 
+def transformer_module(folder: Path, problem: str, **settings: Any) -> Any:
+    """Load the Transformer module of sentence-transformers from a folder, in float32 for training.
+
+    Raises an InputError that begins with `problem` if the module cannot be loaded.
+    """
+    torch = library("torch", "training")
+    modules = library("sentence_transformers", "training").sentence_transformer.modules
+    with readable(problem), quiet():
+        return modules.Transformer(
+            str(folder),
+            model_kwargs={**NO_CODE, "dtype": torch.float32},
+            processor_kwargs=dict(NO_CODE),
+            config_kwargs=dict(NO_CODE),
+            **settings,
+        )
+
+
 def read_json(path: Path, default: Any = None) -> Any:
-    """Read a JSON file of settings; return `default`, if not None, where it is missing. Raises InputError."""
+    """Read a JSON file of settings; for a missing file return `default`, unless it is None.
+
+    Raises InputError if the file is damaged, or missing without a default.
+    """
     if default is not None and not path.is_file():
         return default
     try:
@@ -245,69 +266,76 @@ def inside(folder: Path, path: str) -> Path:
     return folder / path
 
 
-def tokenizer_in(folder: Path, failed: str) -> Any:
-    """Load the tokenizer of a folder with transformers; raise InputError, which begins with `failed`."""
+def tokenizer_in(folder: Path, problem: str) -> Any:
+    """Load the tokenizer of a folder with transformers; raise an InputError that begins with `problem` if this fails."""
     transformers = library("transformers", "reading a model")
-    with readable(failed), quiet():
+    with readable(problem), quiet():
         return transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
 
 
-def tensors(folder: Path, needed: Sequence[str], purpose: str, others: Sequence[str] = ()) -> dict[str, Any]:
+def tensors(folder: Path, needed: Sequence[str], purpose: str, optional: Sequence[str] = ()) -> dict[str, Any]:
     """Read tensors from a folder's weights: *.safetensors, else pytorch_model*.bin.
 
     Args:
         folder: The folder.
-        needed: Names of required tensors; one that is missing raises InputError.
-        purpose: Their description in the error.
-        others: Names of optional tensors.
+        needed: Names of required tensors.
+        purpose: Description of the required tensors in errors.
+        optional: Names of optional tensors.
+
+    Raises:
+        InputError: A required tensor is missing.
     """
     torch, safetensors = library("torch", purpose), library("safetensors", purpose)
     by_name: dict[str, Any] = {}
     for path in sorted(folder.glob("*.safetensors")):
         with safetensors.safe_open(path, framework="pt", device="cpu") as file:
-            by_name |= {name: file.get_tensor(name) for name in (*needed, *others) if name in file.keys()}  # noqa: SIM118
+            by_name |= {name: file.get_tensor(name) for name in (*needed, *optional) if name in file.keys()}  # noqa: SIM118
     if not by_name:
         for path in sorted(folder.glob("pytorch_model*.bin")):
             stored = torch.load(path, map_location="cpu", weights_only=True)
-            by_name |= {name: stored[name] for name in (*needed, *others) if name in stored}
+            by_name |= {name: stored[name] for name in (*needed, *optional) if name in stored}
     if absent := [name for name in needed if name not in by_name]:
         raise InputError(f"{folder}: its weights have no {', '.join(absent)}, {purpose}")
     return by_name
 
 
-def _switched_on(variable: str) -> bool:
-    # The hub's library reads its variables once, on import.
+def _is_set(variable: str) -> bool:
+    # huggingface_hub reads its variables once, on import.
     return os.environ.get(variable, "").upper() in ("1", "ON", "YES", "TRUE")
 
 
 def _size(model: Any) -> int:
+    """Bytes of a model's weights, at least MIN_BYTES."""
     prepared = getattr(model, "prepared", None)
-    return MIN_BYTES if prepared is None else max(MIN_BYTES, sum(one.nbytes for one in prepared.module.state_dict().values()))
+    if prepared is None:
+        return MIN_BYTES
+    size: int = sum(tensor.nbytes for tensor in prepared.module.state_dict().values())
+    return max(MIN_BYTES, size)
 
 
 def _is_model(folder: Path) -> bool:
-    # A model of sentence-transformers may keep its weights in the folder of a module (0_Transformer, 0_StaticEmbedding).
+    # A model of sentence-transformers may have its weights in the folder of a module (0_Transformer, 0_StaticEmbedding).
     settings = any((folder / name).is_file() for name in ("config.json", "modules.json"))
     return settings and any(path.suffix in WEIGHTS for path in model_files(folder))
 
 
 def model_files(folder: Path) -> list[Path]:
-    """Files that make up the model."""
-    parts: list[Path] = []
-    for place, folders, names in os.walk(folder):
+    """List the files that make up a model: weights, configurations and vocabularies."""
+    files: list[Path] = []
+    for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in IGNORED_FOLDERS and not name.startswith("checkpoint-")]
-        paths = [Path(place, name) for name in names if name not in IGNORED_FILES and name.endswith((*WEIGHTS, *SETTINGS))]
-        parts += [path for path in paths if path.suffix and path.is_file()]
-    safe = {path.parent for path in parts if path.suffix == ".safetensors"}
-    return [path for path in parts if path.suffix != ".bin" or path.parent not in safe]
+        paths = [Path(parent, name) for name in names if name not in IGNORED_FILES and name.endswith((*WEIGHTS, *SETTINGS))]
+        files += [path for path in paths if path.suffix and path.is_file()]
+    with_safetensors = {path.parent for path in files if path.suffix == ".safetensors"}
+    return [path for path in files if path.suffix != ".bin" or path.parent not in with_safetensors]
 
 
 @lru_cache(maxsize=4096)
-def _content(path: Path, size: int, times: tuple[int, ...]) -> str:
+def _file_digest(path: Path, size: int, times: tuple[int, ...]) -> str:
     """Digest of a file; size and times are part of the cache key."""
-    noted = _NOTES.get(str(path)) if size >= LARGE else None
-    if isinstance(noted, list) and noted[:-1] == [size, *times] and isinstance(noted[-1], str):
-        return noted[-1]
+    note = _NOTES.get(str(path)) if size >= LARGE else None
+    if isinstance(note, list) and note[:-1] == [size, *times] and isinstance(note[-1], str):
+        return note[-1]
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     if size >= LARGE:
@@ -315,13 +343,13 @@ def _content(path: Path, size: int, times: tuple[int, ...]) -> str:
     return digest
 
 
-def _names(place: str, owner: str) -> list[str]:
+def _candidate_names(name: str, owner: str) -> list[str]:
     """Candidate names of a model on the hub."""
-    return [place] if "/" in place or not owner else [place, f"{owner}/{place}"]
+    return [name] if "/" in name or not owner else [name, f"{owner}/{name}"]
 
 
 def _cached(name: str) -> Path | None:
-    """Folder of a complete copy of this model in the hub's cache; None if there is none."""
+    """Folder of a complete copy of the model in the hub's cache; None without one."""
     hub = library("huggingface_hub", f"the model {name}")
     try:
         folder = Path(hub.snapshot_download(name, local_files_only=True))
@@ -331,45 +359,46 @@ def _cached(name: str) -> Path | None:
 
 
 def _downloaded(name: str, kind: str) -> Path:
+    """Download a model from the hub; return its folder. Raises InputError if this fails."""
     hub = library("huggingface_hub", f"the {kind} {name}")
-    seconds = float(os.environ.get("HF_HUB_ETAG_TIMEOUT") or PATIENCE)
+    seconds = float(os.environ.get("HF_HUB_ETAG_TIMEOUT") or HUB_TIMEOUT)
     try:
-        files = _listed(name, seconds)
+        files = _list_files(name, seconds)
         # Skip *.bin weights, which duplicate *.safetensors.
-        twice = ["*.bin"] if any(file.endswith(".safetensors") for file in files) else []
-        return Path(hub.snapshot_download(name, ignore_patterns=[*UNUSED, *twice], etag_timeout=seconds))
+        duplicates = ["*.bin"] if any(file.endswith(".safetensors") for file in files) else []
+        return Path(hub.snapshot_download(name, ignore_patterns=[*NOT_DOWNLOADED, *duplicates], etag_timeout=seconds))
     except hub.errors.GatedRepoError:
-        place = f"{hub.constants.ENDPOINT}/{name}"
-        raise InputError(f"the {kind} {name} is gated: request access at {place}, then `hf auth login`") from None
+        address = f"{hub.constants.ENDPOINT}/{name}"
+        raise InputError(f"the {kind} {name} is gated: request access at {address}, then `hf auth login`") from None
     except (hub.errors.RepositoryNotFoundError, hub.errors.HFValidationError):
-        where = f"neither a folder nor a name on {hub.constants.ENDPOINT} (if it is private, `hf auth login`)"
-        raise InputError(f"there is no {kind} {name}: {where}") from None
+        reason = f"neither a folder nor a name on {hub.constants.ENDPOINT} (if it is private, `hf auth login`)"
+        raise InputError(f"there is no {kind} {name}: {reason}") from None
     except _UnreachableError as error:
         host = urlsplit(hub.constants.ENDPOINT).hostname
-        raise InputError(_absent(kind, name, f"{host} cannot be reached ({error})", "try again with a network")) from error
+        raise InputError(_not_here(kind, name, f"{host} cannot be reached ({error})", "try again with a network")) from error
     except (hub.errors.HfHubHTTPError, hub.errors.LocalEntryNotFoundError, OSError) as error:
-        raise InputError(_absent(kind, name, f"its download failed ({_first_line(error)})", "try again")) from error
+        raise InputError(_not_here(kind, name, f"its download failed ({_first_line(error)})", "try again")) from error
 
 
-def _listed(name: str, seconds: float) -> list[str]:
-    """List a model's files on the hub, in a thread, since looking up a host may take many seconds."""
+def _list_files(name: str, seconds: float) -> list[str]:
+    """List a model's files on the hub; in a thread, since looking up the host may take many seconds."""
     hub = library("huggingface_hub", f"the model {name}")
     answers: queue.Queue[Any] = queue.Queue()
 
-    def ask() -> None:
+    def request() -> None:
         try:
             answers.put([file.rfilename for file in hub.HfApi().model_info(name, timeout=seconds).siblings or ()])
         except Exception as error:
             answers.put(error)
 
-    threading.Thread(target=ask, daemon=True).start()
+    threading.Thread(target=request, daemon=True).start()
     try:
         answer = answers.get(timeout=seconds)
     except queue.Empty:
         raise _UnreachableError(f"no answer in {seconds:g} s; HF_HUB_ETAG_TIMEOUT sets how long to wait") from None
     if isinstance(answer, (hub.errors.HfHubHTTPError, hub.errors.HFValidationError)):
         raise answer
-    if isinstance(answer, Exception):  # its class depends on the version of the hub's library
+    if isinstance(answer, Exception):  # its class depends on the version of huggingface_hub
         raise _UnreachableError(_first_line(answer)) from answer
     names: list[str] = answer
     return names
@@ -383,7 +412,8 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def _absent(kind: str, name: str, reason: str, alternative: str) -> str:
+def _not_here(kind: str, name: str, reason: str, alternative: str) -> str:
+    """Message of the error for a model that is not on this machine."""
     return (
         f"the {kind} {name} is not on this machine and {reason}: run `hf download {name}` on a machine with network access and "
         f"copy its folder or the hub's cache (HF_HOME) here, give the folder of a model instead of its name, or {alternative}"

@@ -12,7 +12,7 @@ from .hub import at_hand, library, located, model_files, read_json
 
 LICENSE = re.compile(r"^license:\s*(.+)$", re.MULTILINE)
 MODEL = re.compile(r"[\w.-]+/[\w.-]+")  # owner/name in the text of a pipeline
-CARD = 100_000  # characters of a model card searched for its licence
+CARD_LENGTH = 100_000  # characters of a model card that are searched for its licence
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class LocalModel:
 
     Args:
         name: Its name on the hub, or its folder.
-        architecture: The class in config.json, or else the first module of modules.json, and its last module; "" without both.
+        architecture: The class in config.json, or the first module of modules.json, and the last module; "" without both files.
         size: Bytes of its weights and settings.
         licence: From its model card; "" if not stated.
         folder: Its folder.
@@ -40,7 +40,7 @@ class DefaultModel:
 
     Args:
         user: Name of the stage or recipe.
-        parameter: The parameter.
+        parameter: The parameter that names the model.
         model: Its name on the hub.
         folder: Its folder; None if it is not on this machine.
     """
@@ -52,14 +52,14 @@ class DefaultModel:
 
 
 def cached_models() -> list[LocalModel]:
-    """Return the models in the hub's cache, by name."""
+    """Return the models in the hub's cache, in the order of their names."""
     hub = library("huggingface_hub", "listing models")
     try:
         cache = hub.scan_cache_dir()
     except hub.CacheNotFound:
         return []
     names = sorted(repo.repo_id for repo in cache.repos if repo.repo_type == "model")
-    return [described(name, folder) for name in names if (folder := at_hand(name)) is not None]
+    return [describe(name, folder) for name in names if (folder := at_hand(name)) is not None]
 
 
 def model_in(name_or_path: str) -> LocalModel:
@@ -67,16 +67,16 @@ def model_in(name_or_path: str) -> LocalModel:
     folder = located(name_or_path) if Path(name_or_path).expanduser().exists() else at_hand(name_or_path)
     if folder is None:
         raise InputError(f"the model {name_or_path} is not on this machine: it is neither a folder nor in the hub's cache")
-    return described(name_or_path, folder)
+    return describe(name_or_path, folder)
 
 
-def described(name: str, folder: Path) -> LocalModel:
+def describe(name: str, folder: Path) -> LocalModel:
     """Describe the model of a folder."""
     architectures = read_json(folder / "config.json", {}).get("architectures") or []
     modules = read_json(folder / "modules.json", [])
     kinds = [module["type"].rpartition(".")[2] for module in modules]
     card = folder / "README.md"
-    text = card.read_text(encoding="utf-8", errors="replace")[:CARD] if card.is_file() else ""
+    text = card.read_text(encoding="utf-8", errors="replace")[:CARD_LENGTH] if card.is_file() else ""
     front = text.partition("---\n")[2].partition("\n---")[0] if text.startswith("---") else ""
     match = LICENSE.search(front)
     kind = " + ".join(dict.fromkeys([*(architectures or kinds)[:1], *kinds[-1:]]))

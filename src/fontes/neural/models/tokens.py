@@ -24,24 +24,29 @@ if TYPE_CHECKING:
 
 FILE = "tokenizer.json"
 STATIC = "static embeddings"
-# Classes of transformers that use the file unchanged, and those that build a tokenizer of their own from its vocabulary.
-AS_WRITTEN = ("PreTrainedTokenizerFast", "TokenizersBackend")
+FILE_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")  # classes of transformers that use the file unchanged
+# Classes of transformers that build a tokenizer from the vocabulary of the file.
 BERT = ("BertTokenizer", "BertTokenizerFast")
 XLM_ROBERTA = ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast")
-OWN = {"bert": BERT[0], "xlm-roberta": XLM_ROBERTA[0]}  # default class by type of model
-METASPACE = {
+DEFAULT_CLASSES = {"bert": BERT[0], "xlm-roberta": XLM_ROBERTA[0]}  # by type of model
+METASPACE = {  # pre-tokenizer of XLM-RoBERTa
     "type": "Sequence",
     "pretokenizers": [
         {"type": "WhitespaceSplit"},
         {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
     ],
 }
-SPECIAL = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token", "bos_token", "eos_token")
+SPECIAL_TOKENS = ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token", "bos_token", "eos_token")
 
 
 @dataclass(frozen=True)
 class TokenIds:
-    """Token ids of a text or pair of texts, and for each 0 or 1, the text it belongs to; None if the model has no types."""
+    """Token ids of a text or a pair of texts.
+
+    Args:
+        ids: The token ids.
+        types: For each token 0 or 1, the text of the pair that it belongs to; None for a model without token types.
+    """
 
     ids: list[int]
     types: list[int] | None
@@ -51,7 +56,7 @@ class Tokens:
     """A tokenizer that always truncates to one length, so that threads may share it.
 
     Args:
-        backend: A Tokenizer of the library tokenizers, which is changed.
+        backend: A Tokenizer of the library tokenizers; changed in place.
         length: Maximum number of tokens of a text or pair, special tokens included.
         typed: Whether the model has token types.
     """
@@ -62,7 +67,7 @@ class Tokens:
         self._backend, self._typed = backend, typed
 
     def lower(self) -> None:
-        """Lowercase texts from now on, unless the tokenizer does so already."""
+        """Lowercase the following texts, unless the tokenizer already does."""
         normalizers, normalizer = library("tokenizers", "reading a model").normalizers, self._backend.normalizer
         if normalizer is None or "Lowercase" not in json.dumps(_state(normalizer)):
             steps = [normalizers.Lowercase(), *([] if normalizer is None else [normalizer])]
@@ -92,7 +97,8 @@ class StaticTokenizer:
     Args:
         folder: Its folder.
         length: Maximum number of tokens of a text.
-        model2vec: Whether unknown tokens are left out, and long texts first cut to `length` tokens of the median length.
+        model2vec: Whether to leave out unknown tokens, and to truncate long texts first to the characters of `length` tokens of
+            median length.
     """
 
     def __init__(self, folder: Path, length: int, model2vec: bool) -> None:
@@ -111,88 +117,91 @@ class StaticTokenizer:
             self._characters = length * int(np.median(list(map(len, vocabulary))))
             try:
                 self._unknown = vocabulary.get(self._backend.model.unk_token)
-            except AttributeError:  # Unigram's model, which does not tell
+            except AttributeError:  # Unigram, which does not have it
                 self._unknown = read_json(file)["model"].get("unk_id")
 
     def ids(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Token ids of texts, one after the other, and their bounds, (texts + 1,)."""
-        encoded = self._encoded([text[: self._characters] for text in texts])
-        counts = np.array([min(len(one), self._length) for one in encoded], np.int64)
-        ids = np.fromiter(chain.from_iterable(one.ids[: self._length] for one in encoded), np.int64, int(counts.sum()))
+        """Concatenated token ids of texts, int64, and their bounds, int64 (texts + 1,)."""
+        encodings = self._encodings([text[: self._characters] for text in texts])
+        counts = np.array([min(len(encoding), self._length) for encoding in encodings], np.int64)
+        concatenated = chain.from_iterable(encoding.ids[: self._length] for encoding in encodings)
+        ids = np.fromiter(concatenated, np.int64, int(counts.sum()))
         bounds = offsets_of(counts)
         if self._unknown is None:
             return ids, bounds
-        known = ids != self._unknown
-        return ids[known], offsets_of(known)[bounds]
+        in_vocabulary = ids != self._unknown
+        return ids[in_vocabulary], offsets_of(in_vocabulary)[bounds]
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Number of tokens of each text, untruncated."""
-        return list(map(len, self._encoded(texts)))
+        return list(map(len, self._encodings(texts)))
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Start and end of each token of an untruncated text, in characters."""
-        return [(a, b) for a, b in self._backend.encode(encodable(text), add_special_tokens=False).offsets if b > a]
+        encoding = self._backend.encode(encodable(text), add_special_tokens=False)
+        return [(start, end) for start, end in encoding.offsets if end > start]
 
-    def _encoded(self, texts: Sequence[str]) -> list[Any]:
-        encoded: list[Any] = self._backend.encode_batch_fast(list(map(encodable, texts)), add_special_tokens=False)
-        return encoded
+    def _encodings(self, texts: Sequence[str]) -> list[Any]:
+        encodings: list[Any] = self._backend.encode_batch_fast(list(map(encodable, texts)), add_special_tokens=False)
+        return encodings
 
 
-def tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Tokens, int] | None:
-    """Load the tokenizer of a folder, and its length; None if it is not supported here.
+def load_tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Tokens, int] | None:
+    """Load the tokenizer of a folder; return it with its maximum number of tokens, or None if it is not supported here.
 
     Args:
         folder: Folder of a model.
         shape: Sizes of the model.
-        length: Maximum number of tokens; None: the tokenizer's setting, or the number of positions.
+        length: Maximum number of tokens; None: the setting of the tokenizer, or the number of positions.
     """
     settings: dict[str, Any] = read_json(folder / "tokenizer_config.json", {})
-    known: dict[str, Any] = {**read_json(folder / "special_tokens_map.json", {}), **settings}
+    all_settings: dict[str, Any] = {**read_json(folder / "special_tokens_map.json", {}), **settings}
     if settings.get("padding_side", "right") != "right" or settings.get("truncation_side", "right") != "right":
         return None
-    most = shape.max_position_embeddings
-    length = length or min(int(settings.get("model_max_length") or most), most)
-    kind = settings.get("tokenizer_class") or OWN.get(shape.model_type, "")
+    positions = shape.max_position_embeddings
+    length = length or min(int(settings.get("model_max_length") or positions), positions)
+    kind = settings.get("tokenizer_class") or DEFAULT_CLASSES.get(shape.model_type, "")
     if (folder / FILE).is_file() and not settings.get("auto_map"):
         backend = library("tokenizers", "reading a model").Tokenizer.from_file(str(folder / FILE))
         backend.no_padding()
-        if _is_unchanged(backend, kind, known):
+        if _is_unchanged(backend, kind, all_settings):
             inputs = settings.get("model_input_names", ("token_type_ids",) if kind in BERT else ())
             return Tokens(backend, length, "token_type_ids" in inputs), length
     transformers = library("transformers", "reading a model")
     with quiet():
-        theirs = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
-    if not theirs.is_fast:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
+    if not tokenizer.is_fast:
         return None
-    return Tokens(theirs.backend_tokenizer, length, "token_type_ids" in theirs.model_input_names), length
+    return Tokens(tokenizer.backend_tokenizer, length, "token_type_ids" in tokenizer.model_input_names), length
 
 
 def batch(encoded: Sequence[TokenIds], padding: int, device: Any) -> tuple[Any, Any, Any]:
-    """Inputs of a network: ids, a mask of 1 and 0, and types or None, int64 (texts, positions)."""
-    ids, mask = padded([one.ids for one in encoded], padding, device)
-    types = [one.types for one in encoded if one.types is not None]
+    """Inputs of a network: ids, a mask of 1 and 0, and types (None without them), int64 (texts, positions)."""
+    ids, mask = padded([text.ids for text in encoded], padding, device)
+    types = [text.types for text in encoded if text.types is not None]
     return ids, mask, padded(types, 0, device)[0] if len(types) == len(encoded) else None
 
 
 def _is_unchanged(backend: Any, kind: str, settings: Mapping[str, Any]) -> bool:
-    """Whether the class `kind` of transformers would build this very tokenizer from its file and settings."""
-    named = [settings.get(name) for name in SPECIAL]
-    named += [token.get("content") for token in settings.get("added_tokens_decoder", {}).values()]
-    contents = {token["content"] if isinstance(token, dict) else token for token in named if token}
+    """Whether the class `kind` of transformers builds exactly this tokenizer from its file and settings."""
+    configured = [settings.get(name) for name in SPECIAL_TOKENS]
+    configured += [token.get("content") for token in settings.get("added_tokens_decoder", {}).values()]
+    contents = {token["content"] if isinstance(token, dict) else token for token in configured if token}
     added = {token.content for token in backend.get_added_tokens_decoder().values()}
     if not contents <= added or settings.get("additional_special_tokens") or settings.get("extra_special_tokens"):
         return False
-    if kind in AS_WRITTEN:
+    if kind in FILE_CLASSES:
         return True
-    normalizer, words, pair = _state(backend.normalizer), _state(backend.pre_tokenizer), backend.encode("", "")
+    normalizer, pre_tokenizer = _state(backend.normalizer), _state(backend.pre_tokenizer)
+    empty_pair = backend.encode("", "")
 
     def special(name: str, default: str) -> int | None:
-        number: int | None = backend.token_to_id(settings.get(name, default))
-        return number
+        token_id: int | None = backend.token_to_id(settings.get(name, default))
+        return token_id
 
     if kind in BERT:
         first, last, model = special("cls_token", "[CLS]"), special("sep_token", "[SEP]"), backend.model
-        bert = {
+        bert_normalizer = {
             "type": "BertNormalizer",
             "clean_text": True,
             "handle_chinese_chars": settings.get("tokenize_chinese_chars", True),
@@ -200,20 +209,28 @@ def _is_unchanged(backend: Any, kind: str, settings: Mapping[str, Any]) -> bool:
             "lowercase": settings.get("do_lower_case", True),
         }
         pieces = model.unk_token, model.continuing_subword_prefix, model.max_input_chars_per_word
-        usual = pieces == (settings.get("unk_token", "[UNK]"), "##", 100) and words == {"type": "BertPreTokenizer"}
-        return bool(usual and normalizer == bert and (pair.ids, pair.type_ids) == ([first, last, last], [0, 0, 1]))
+        return bool(
+            pieces == (settings.get("unk_token", "[UNK]"), "##", 100)
+            and pre_tokenizer == {"type": "BertPreTokenizer"}
+            and normalizer == bert_normalizer
+            and (empty_pair.ids, empty_pair.type_ids) == ([first, last, last], [0, 0, 1])
+        )
     if kind in XLM_ROBERTA:
         first, last = special("bos_token", "<s>"), special("eos_token", "</s>")
-        usual = words == METASPACE and (normalizer or {"type": "Precompiled"})["type"] == "Precompiled"
-        return bool(usual and pair.ids == [first, last, last, last])
+        return bool(
+            pre_tokenizer == METASPACE
+            and (normalizer or {"type": "Precompiled"})["type"] == "Precompiled"
+            and empty_pair.ids == [first, last, last, last]
+        )
     return False
 
 
 def _state(part: Any) -> Any:
+    """Settings of a component of a tokenizer of the library tokenizers; None without the component."""
     return None if part is None else json.loads(part.__getstate__())
 
 
-FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
 
 
 class Tokenizer:
@@ -235,7 +252,7 @@ class Tokenizer:
     def counts(self, texts: Sequence[str]) -> list[int]:
         """Number of tokens of each text, without special tokens."""
         clean = list(map(encodable, texts))
-        return [len(one.ids) for one in self._backend.encode_batch_fast(clean, add_special_tokens=False)]
+        return [len(encoding.ids) for encoding in self._backend.encode_batch_fast(clean, add_special_tokens=False)]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Start and end of each token of a text, in characters."""
@@ -255,26 +272,27 @@ def tokenizer_of(name_or_path: str | Path) -> Tokenizer:
         MissingExtraError: A library of the extra `neural` is missing.
     """
     transformers = library("transformers", "a tokenizer")
-    folder = _folder(name_or_path)
-    files = [folder / name for name in FILES if (folder / name).is_file()]
+    folder = _tokenizer_folder(name_or_path)
+    files = [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
     stamps = tuple((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)
 
     def load() -> Tokenizer:
         with readable(f"transformers finds no tokenizer in the model {name_or_path}"), quiet():
             tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
         if not tokenizer.is_fast:
-            problem = "does not report the positions of tokens; use another model's"
-            raise ParameterError(f"the tokenizer of {name_or_path} {problem}")
+            raise ParameterError(
+                f"the tokenizer of {name_or_path} does not report the positions of tokens; use another model's"
+            )
         return Tokenizer(tokenizer.backend_tokenizer)
 
     return loaded(("tokenizer", folder, stamps), load)
 
 
-def _folder(name_or_path: str | Path) -> Path:
-    """Folder of the tokenizer; for a sentence-transformers model it may be that of the first module."""
-    place = Path(name_or_path).expanduser()
-    folder = place.resolve() if any((place / name).is_file() for name in FILES) else located(name_or_path, "tokenizer")
-    if any((folder / name).is_file() for name in FILES):
+def _tokenizer_folder(name_or_path: str | Path) -> Path:
+    """Folder of a model's tokenizer, which in a model of sentence-transformers may be the folder of the first module."""
+    path = Path(name_or_path).expanduser()
+    folder = path.resolve() if any((path / name).is_file() for name in TOKENIZER_FILES) else located(name_or_path, "tokenizer")
+    if any((folder / name).is_file() for name in TOKENIZER_FILES):
         return folder
     modules = read_json(folder / "modules.json", [])
     return folder / str(modules[0]["path"]) if modules else folder

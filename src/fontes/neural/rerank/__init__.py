@@ -1,4 +1,4 @@
-"""Rerankers: a model reads each topic with each of its documents."""
+"""Rerankers: a model scores each topic with each of its documents."""
 
 from ...passages.reranker import Reranker
 from .crossencoder import CrossEncoder

@@ -28,8 +28,8 @@ M = TypeVar("M", bound=Loaded)
 class PretrainedReranker(Pretrained[M], Reranker):
     """Base of rerankers with a model over pairs of texts.
 
-    The model has `inputs(pairs)`, the tokenized pairs; `lengths(inputs)`, their numbers of tokens; and `logits(module,
-    inputs)`, a float32 tensor with the score of each pair of a batch.
+    The model has the methods `inputs(pairs)`, which returns the tokenized pairs; `lengths(inputs)`, their numbers of tokens;
+    and `logits(module, inputs)`, a float32 tensor with the score of each pair of a batch.
     """
 
     task = "reranking"
@@ -49,6 +49,7 @@ class PretrainedReranker(Pretrained[M], Reranker):
         return self._in_batches(model.lengths(inputs), work, progress)
 
     def _inputs(self, model: Any, pairs: Sequence[tuple[str, str]]) -> Sequence[Any]:
+        """The tokenized pairs; a subclass may pass its parameters to the model."""
         return model.inputs(pairs)  # type: ignore[no-any-return]
 
 
@@ -58,7 +59,7 @@ def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
         return (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
 
 
-FORMS = ("logit", "sigmoid")
+SCORES = ("logit", "sigmoid")
 SAMPLE_QUERIES = (
     "what is a geyser",
     "the effect of vitamin D on bones",
@@ -73,12 +74,12 @@ SAMPLE_DOCUMENTS = (
 )
 SAMPLE = [(query, document * 2) for query in SAMPLE_QUERIES for document in SAMPLE_DOCUMENTS]
 PACKAGE = "sentence_transformers"
-# Settings of a model that `PlainCrossEncoder` supports, besides versions; its activation is ignored.
-SETTINGS = {"__version__", "activation_fn", "prompts", "default_prompt_name", "model_type"}
+# Settings of a model of sentence-transformers with which `PlainCrossEncoder` gives the same scores.
+SUPPORTED_SETTINGS = {"__version__", "activation_fn", "prompts", "default_prompt_name", "model_type"}
 
 
 class Start(str):
-    """Name of a model to train from, which may lack a layer for scores."""
+    """Name of a model to train from, which may have no layer for scores."""
 
     __slots__ = ()
 
@@ -106,7 +107,7 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
     owner = "cross-encoder"
 
     max_length: int | None = field(default=None, metadata={"least": 1})
-    score: str = field(default="logit", metadata={"choices": FORMS})
+    score: str = field(default="logit", metadata={"choices": SCORES})
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         logits = super().scores(pairs, progress)
@@ -119,34 +120,36 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
 
     def _load(self, folder: Path, device: str) -> PlainCrossEncoder | CrossEncoderModel:
         _check_architecture(folder)
-        quick = PlainCrossEncoder.of(folder, self.max_length, self.precision, device)
-        return quick or CrossEncoderModel(folder, self.max_length, self.precision, device)
+        plain = PlainCrossEncoder.of(folder, self.max_length, self.precision, device)
+        return plain or CrossEncoderModel(folder, self.max_length, self.precision, device)
 
-    def _loaded_with(self) -> tuple[Any, ...]:
+    def _load_parameters(self) -> tuple[Any, ...]:
         return (self.max_length,)
 
 
 class PlainCrossEncoder:
-    """A cross-encoder based on BERT, run from its files, with the same scores as by sentence-transformers."""
+    """A cross-encoder based on BERT or RoBERTa, run from its files, with the same scores as in sentence-transformers."""
 
-    def __init__(self, parts: Plain, network: Any, precision: str, where: str) -> None:
+    def __init__(self, parts: Plain, network: Any, precision: str, device: str) -> None:
         self._tokens, self._padding = parts.tokens, parts.shape.pad_token_id
         sample = self.inputs(SAMPLE)
-        self.prepared: Prepared = prepared(network, lambda one: self.logits(one, sample), precision=precision, device=where)
+        self.prepared: Prepared = prepared(
+            network, lambda module: self.logits(module, sample), precision=precision, device=device
+        )
 
     @classmethod
-    def of(cls, folder: Path, max_length: int | None, precision: str, where: str) -> PlainCrossEncoder | None:
-        """Load the model of a folder; None if its files need what is not implemented here."""
-        from ..models.bert import if_plain
+    def of(cls, folder: Path, max_length: int | None, precision: str, device: str) -> PlainCrossEncoder | None:
+        """Load the model of a folder; None if it needs features that are not implemented here."""
+        from ..models.bert import try_plain
 
-        parts = if_plain(lambda: _parts(folder, max_length), folder)
-        return None if parts is None else cls(*parts, precision, where)
+        parts = try_plain(lambda: _parts(folder, max_length), folder)
+        return None if parts is None else cls(*parts, precision, device)
 
     def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[TokenIds]:
         return self._tokens.encoded(pairs)
 
     def lengths(self, inputs: Sequence[TokenIds]) -> list[int]:
-        return [len(one.ids) for one in inputs]
+        return [len(pair.ids) for pair in inputs]
 
     def logits(self, module: Any, inputs: Sequence[TokenIds]) -> Any:
         ids, mask, types = batch(inputs, self._padding, next(module.parameters()).device)
@@ -158,10 +161,12 @@ class PlainCrossEncoder:
 class CrossEncoderModel:
     """A cross-encoder run by the code of sentence-transformers; supports more models than `PlainCrossEncoder`."""
 
-    def __init__(self, folder: Path, max_length: int | None, precision: str, where: str) -> None:
-        model = _read(folder, max_length)
+    def __init__(self, folder: Path, max_length: int | None, precision: str, device: str) -> None:
+        model = _load_model(folder, max_length)
         self.tokenizer = model.tokenizer
-        self.prepared: Prepared = prepared(model, lambda one: self.logits(one, SAMPLE), precision=precision, device=where)
+        self.prepared: Prepared = prepared(
+            model, lambda module: self.logits(module, SAMPLE), precision=precision, device=device
+        )
 
     def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         return list(pairs)
@@ -185,24 +190,25 @@ def logits_of(model: Any, pairs: list[tuple[str, str]]) -> Any:
 
 
 def _parts(folder: Path, max_length: int | None) -> tuple[Plain, Any] | None:
+    """Read the transformer and the network of a model from its folder; None if they are not supported."""
     from ..models.bert import classifier, plain
 
     settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
     modules: list[Any] = read_json(folder / "modules.json", [{"path": "", "type": f"{PACKAGE}.models.Transformer"}])
-    alone = len(modules) == 1 and modules[0]["path"] == "" and modules[0]["type"].startswith(f"{PACKAGE}.")
-    usual = settings.keys() <= SETTINGS and not settings.get("default_prompt_name")
-    if not (alone and usual and _architecture(folder).endswith("ForSequenceClassification")):
+    single = len(modules) == 1 and modules[0]["path"] == "" and modules[0]["type"].startswith(f"{PACKAGE}.")
+    supported = settings.keys() <= SUPPORTED_SETTINGS and not settings.get("default_prompt_name")
+    if not (single and supported and _architecture(folder).endswith("ForSequenceClassification")):
         return None
     parts = plain(folder, "sequence-classification", max_length)
     return None if parts is None else (parts, classifier(parts.weights, parts.shape, _labels(parts.config)))
 
 
-def _read(folder: Path, max_length: int | None) -> Any:
+def _load_model(folder: Path, max_length: int | None) -> Any:
     """Load a model in float32; raise ParameterError if `max_length` exceeds its positions."""
     torch = library("torch", "a cross-encoder")
     sentence_transformers = library("sentence_transformers", "a cross-encoder")
     with readable(f"{folder} cannot be loaded as a cross-encoder"), quiet():
-        # Set an activation, since the config may name any function of torch for it.
+        # The activation is set here, since the configuration may name any function of torch.
         model = sentence_transformers.CrossEncoder(
             str(folder), device="cpu", max_length=max_length, activation_fn=torch.nn.Identity(), **NO_CODE
         )
@@ -213,7 +219,7 @@ def _read(folder: Path, max_length: int | None) -> Any:
 
 
 def is_headless(folder: Path) -> bool:
-    """Whether a model has no layer for scores and would get a random one: a plain encoder."""
+    """Whether a model is an encoder without a layer for scores, which would be random."""
     return _architecture(folder).endswith(("Model", "ForMaskedLM", "ForPreTraining"))
 
 

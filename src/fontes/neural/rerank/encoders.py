@@ -53,20 +53,19 @@ class EncoderReranker(Reranker, name="encoder_reranker"):
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         encoder = encoder_in(self)
-        queries = {query: place for place, query in enumerate(dict.fromkeys(query for query, _ in pairs))}
-        texts = {text: place for place, text in enumerate(dict.fromkeys(text for _, text in pairs))}
         if not pairs:
             return np.zeros(0, dtype=np.float32)
-        of_queries = encoder.encode_queries(list(queries))
+        queries = {query: i for i, query in enumerate(dict.fromkeys(query for query, _ in pairs))}
+        texts = {text: i for i, text in enumerate(dict.fromkeys(text for _, text in pairs))}
+        query_vectors = encoder.encode_queries(list(queries))
         vectors, bounds = document_vectors(encoder, [Doc("", text) for text in texts], progress)
-        sizes = np.diff(bounds)
-        # One row per vector of each pair's document.
+        # One row per pair and vector of its document.
         documents = np.array([texts[text] for _, text in pairs])
-        copies = sizes[documents]
-        starts = np.cumsum(copies) - copies
-        rows = np.repeat(bounds[documents] - starts, copies) + np.arange(copies.sum())
-        owners = np.repeat(np.array([queries[query] for query, _ in pairs]), copies)
-        products = np.einsum("ij,ij->i", of_queries[owners], vectors[rows])
+        counts = np.diff(bounds)[documents]
+        starts = np.cumsum(counts) - counts
+        rows = np.repeat(bounds[documents] - starts, counts) + np.arange(counts.sum())
+        query_rows = np.repeat(np.array([queries[query] for query, _ in pairs]), counts)
+        products = np.einsum("ij,ij->i", query_vectors[query_rows], vectors[rows])
         scores: NDArray[np.float32] = np.maximum.reduceat(products, starts).astype(np.float32)
         return scores
 
@@ -74,6 +73,7 @@ class EncoderReranker(Reranker, name="encoder_reranker"):
 DOCUMENTS = 1024  # documents whose token vectors are in memory at a time
 
 Vectors = Callable[[NDArray[np.intp]], tuple[NDArray[np.float32], NDArray[np.int64]]]
+"""Function from indices of documents to their concatenated token vectors and the bounds of each document."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class LateReranker(Reranker, name="late_reranker"):
     """Scores the documents of a run by late interaction: `bm25 % 100 >> LateReranker(colbert)`.
 
     The score is the sum, over the tokens of the topic's text, of the greatest similarity of one of the document's tokens
-    (Khattab and Zaharia, SIGIR 2020). It lies between minus and plus the number of the query's tokens, and depends on other
-    documents and topics only by rounding of texts encoded in batches.
+    (Khattab and Zaharia, SIGIR 2020). Its absolute value is at most the number of the query's tokens. Encoding in batches
+    changes it by rounding only.
 
     Args:
         colbert: The model; a string is a checkpoint of `ColBERT`.
@@ -115,11 +115,11 @@ class LateReranker(Reranker, name="late_reranker"):
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         texts = list(dict.fromkeys(text for _, text in pairs))
-        numbers = {text: i for i, text in enumerate(texts)}
-        docs = np.array([numbers[text] for _, text in pairs], dtype=np.int64)
+        indices = {text: i for i, text in enumerate(texts)}
+        docs = np.array([indices[text] for _, text in pairs], dtype=np.int64)
 
-        def vectors(part: NDArray[np.intp]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-            return self._colbert.encode_documents([Doc("", texts[i]) for i in part.tolist()])
+        def vectors(group: NDArray[np.intp]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+            return self._colbert.encode_documents([Doc("", texts[i]) for i in group.tolist()])
 
         return self._scores([query for query, _ in pairs], docs, vectors, progress)
 
@@ -127,23 +127,23 @@ class LateReranker(Reranker, name="late_reranker"):
         store = self._store(run)
         if store is None or any(not topic.text.strip() for topic in run.topics.values()):
             return super().rescored(run, progress)
-        used, docs = np.unique(run.codes, return_inverse=True)
+        codes, docs = np.unique(run.codes, return_inverse=True)
         index: Any = run.documents
-        ordinals = np.array([index.ordinal(doc_id) for doc_id in run.ids.take(used)], dtype=np.int64)
+        ordinals = np.array([index.ordinal(doc_id) for doc_id in run.ids.take(codes)], dtype=np.int64)
         texts = np.array([topic.text for topic in run.topics.values()], dtype=object)
-        scores = self._scores(texts[run.topic_numbers].tolist(), docs, lambda part: store.vectors(ordinals[part]), progress)
+        scores = self._scores(texts[run.topic_numbers].tolist(), docs, lambda group: store.vectors(ordinals[group]), progress)
         facts = {"fingerprint": self.fingerprint, "pairs": run.rows, "from_cache": 0, "nbits": store.nbits}
         return scores, {**facts, "vectors": store.meta["digest"]}
 
     def explain(self, query: str | Topic, doc_id: str | Doc) -> Explanation:
-        """Explain a document's score token by token of the query; needs the document, as from `index.doc(id)`."""
+        """Explain a document's score by the tokens of the query; needs the document, as from `index.doc(id)`."""
         if not isinstance(doc_id, Doc):
             raise PipelineError("LateReranker explains the score of a document, not of an id: pass index.doc(id)")
         vectors, _ = self._colbert.encode_documents([doc_id])
         return explained(self._colbert, query.text if isinstance(query, Topic) else query, doc_id, vectors)
 
     def _store(self, run: Run) -> JoinedTokens | None:
-        """Stored token vectors of the run's documents, if available and wanted."""
+        """Token vectors stored with the index of the run's documents; None to encode texts, as `nbits` allows."""
         if self.nbits == 0:
             return None
         if not isinstance(run.documents, Index | State):
@@ -160,25 +160,25 @@ class LateReranker(Reranker, name="late_reranker"):
     def _scores(
         self, texts: list[str], docs: NDArray[np.integer[Any]], vectors: Vectors, progress: ProgressCallback
     ) -> NDArray[np.float32]:
-        """Score of each pair of text and document; token vectors of a document are computed or read once."""
+        """Score of each pair of a text and a document of `docs`; the vectors of a document are computed once."""
         unique = list(dict.fromkeys(texts))
         queries = dict(zip(unique, self._colbert.encode_queries(unique), strict=True))
         scores, start, done = np.empty(len(texts), dtype=np.float32), time.perf_counter(), 0
-        for part, pairs in _parts(docs):
-            rows, bounds = vectors(part)
-            for pair, at in zip(pairs.tolist(), np.searchsorted(part, docs[pairs]).tolist(), strict=True):
-                first, last = int(bounds[at]), int(bounds[at + 1])
+        for group, pairs in _groups(docs):
+            rows, bounds = vectors(group)
+            for pair, i in zip(pairs.tolist(), np.searchsorted(group, docs[pairs]).tolist(), strict=True):
+                first, last = int(bounds[i]), int(bounds[i + 1])
                 scores[pair] = maxsim(queries[texts[pair]], rows[first:last], np.array([0, last - first]))[0]
             done += len(pairs)
             progress(Progress("reranking", done, len(texts), time.perf_counter() - start, "pairs"))
         return scores
 
 
-def _parts(docs: NDArray[np.integer[Any]]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Groups of documents in ascending order, and the pairs with them."""
-    used = np.unique(docs)
+def _groups(docs: NDArray[np.integer[Any]]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Groups of DOCUMENTS documents, ascending, and the indices in `docs` of each group."""
+    unique = np.unique(docs)
     order = np.argsort(docs, kind="stable")
-    ends = np.searchsorted(docs[order], used, side="right")
-    for first in range(0, len(used), DOCUMENTS):
-        part = used[first : first + DOCUMENTS]
-        yield part.astype(np.intp), order[ends[first - 1] if first else 0 : ends[first + len(part) - 1]]
+    ends = np.searchsorted(docs[order], unique, side="right")
+    for start in range(0, len(unique), DOCUMENTS):
+        group = unique[start : start + DOCUMENTS]
+        yield group.astype(np.intp), order[ends[start - 1] if start else 0 : ends[start + len(group) - 1]]

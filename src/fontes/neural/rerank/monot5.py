@@ -14,7 +14,7 @@ from ..models.hub import library, seq2seq
 from .crossencoder import SAMPLE_DOCUMENTS, SAMPLE_QUERIES, PretrainedReranker
 
 KIND = "T5 reranker"
-MIN_DOCUMENT_TOKENS = 32  # tokens of the document kept beside a long query
+MIN_DOCUMENT_TOKENS = 32  # tokens of the document that are read after a long query
 
 
 @dataclass(frozen=True)
@@ -50,23 +50,25 @@ class MonoT5(PretrainedReranker["MonoT5Model"], name="mono_t5"):
     def _load(self, folder: Path, device: str) -> MonoT5Model:
         return MonoT5Model(folder, tuple(self.tokens), self.precision, device)
 
-    def _loaded_with(self) -> tuple[Any, ...]:
+    def _load_parameters(self) -> tuple[Any, ...]:
         return tuple(self.tokens)
 
 
 class MonoT5Model:
     """A T5 and its tokenizer."""
 
-    def __init__(self, folder: Path, words: tuple[str, ...], precision: str, where: str) -> None:
+    def __init__(self, folder: Path, words: tuple[str, ...], precision: str, device: str) -> None:
         model, self.tokenizer = seq2seq(folder, KIND)
         self.words = [self._token(word, folder) for word in words]
         self.start = model.config.decoder_start_token_id
         self.pad = int(self.tokenizer.pad_token_id or 0)
         sample = self.inputs([(query, document * 2) for query in SAMPLE_QUERIES for document in SAMPLE_DOCUMENTS], 512)
-        self.prepared: Prepared = prepared(model, lambda one: self.logits(one, sample), precision=precision, device=where)
+        self.prepared: Prepared = prepared(
+            model, lambda module: self.logits(module, sample), precision=precision, device=device
+        )
 
     def inputs(self, pairs: Sequence[tuple[str, str]], max_length: int) -> list[list[int]]:
-        """Token ids of "Query: … Document: … Relevant:", with the document truncated."""
+        """Token ids of "Query: … Document: … Relevant:" for each pair, with the document truncated to fit `max_length`."""
         heads = {query: self._ids([f"Query: {query.strip()} Document:"])[0] for query in dict.fromkeys(q for q, _ in pairs)}
         (tail,) = self._ids(["Relevant:"])
         end = [] if self.tokenizer.eos_token_id is None else [self.tokenizer.eos_token_id]
@@ -74,8 +76,8 @@ class MonoT5Model:
         documents = dict(zip(texts, self._ids(texts), strict=True))
         inputs = []
         for query, document in pairs:
-            space = max(MIN_DOCUMENT_TOKENS, max_length - len(heads[query]) - len(tail) - len(end))
-            inputs.append([*heads[query], *documents[document][:space], *tail, *end])
+            document_tokens = max(MIN_DOCUMENT_TOKENS, max_length - len(heads[query]) - len(tail) - len(end))
+            inputs.append([*heads[query], *documents[document][:document_tokens], *tail, *end])
         return inputs
 
     def lengths(self, inputs: list[list[int]]) -> list[int]:
@@ -94,7 +96,7 @@ class MonoT5Model:
         return token_ids(self.tokenizer, texts, special=False)
 
     def _token(self, word: str, folder: Path) -> int:
-        """Token id of a word at the start of a text, as ▁true; raises InputError for several tokens."""
+        """Token id of a word at the start of a text, such as ▁true; raises InputError unless it is one known token."""
         (ids,) = self._ids([word])
         if len(ids) != 1 or ids[0] == self.tokenizer.unk_token_id:
             raise InputError(

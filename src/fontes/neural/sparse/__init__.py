@@ -1,4 +1,4 @@
-"""Learned sparse retrieval: models weigh the terms of texts, and lexical search runs over the weights."""
+"""Learned sparse retrieval: models weight the terms of texts, and lexical search runs over the weights."""
 
 from .splade import SparseEncoder, Splade, SpladeRetriever
 

@@ -1,4 +1,4 @@
-"""Learned sparse models: checkpoints of SparseEncoder and masked language models, and the network that weighs tokens.
+"""Learned sparse models: checkpoints of SparseEncoder and masked language models, and the network that weights tokens.
 
 A model without modules.json is pooled as SPLADE v2, by the greatest log(1 + relu(logit)), as in sentence-transformers.
 """
@@ -14,50 +14,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from ..encoders.architectures import ENDLESS, position_limit
+from ..encoders.architectures import NO_LIMIT, position_limit
 from ..encoders.base import sample_ids
 from ..encoders.sentence import DOCUMENT, QUERY
 from ..models.base import token_ids
 from ..models.compute import padded, prepared
 from ..models.hub import NO_CODE, inside, library, modules_of, read_json, readable, tensors, tokenizer_in, without_warnings
 
-USE = "a SPLADE model"  # purpose of libraries in errors
-LOGITS = 1 << 23  # logits of a masked language model in memory at a time, if its head is a layer of its own
-CLOSE = 1e-3  # tolerance between logits computed in two ways
+PURPOSE = "a SPLADE model"  # in errors about missing libraries
+MAX_LOGITS = 1 << 23  # logits of a masked language model in memory at a time, if its head is a separate layer
+TOLERANCE = 1e-3  # between logits computed in two ways
 WEIGHT = np.dtype([("term", "<i4"), ("weight", "<f4")])
-"""Number of a token in the model's vocabulary, and its weight."""
+"""Token id in the model's vocabulary, and the token's weight."""
 
 
 class SpladeModel:
     """A loaded checkpoint.
 
     Attributes:
-        vocabulary: The tokens by number.
+        vocabulary: The tokens by id.
         limit: Number of the model's positions.
         length: Default maximum number of tokens of a text.
     """
 
-    def __init__(self, name: str, checkpoint: SpladeCheckpoint, precision: str, where: str) -> None:
+    def __init__(self, name: str, checkpoint: SpladeCheckpoint, precision: str, device: str) -> None:
         self.checkpoint = checkpoint
         module, self.tokenizer = _masked_lm(checkpoint.transformer, name)
         self.vocabulary = _vocabulary(self.tokenizer, int(module.config.vocab_size))
-        self.limit = position_limit(module.base_model) or ENDLESS
-        self.length = int(min(checkpoint.max_length or ENDLESS, self.tokenizer.model_max_length, self.limit))
+        self.limit = position_limit(module.base_model) or NO_LIMIT
+        self.length = int(min(checkpoint.max_length or NO_LIMIT, self.tokenizer.model_max_length, self.limit))
         self.padding: int = self.tokenizer.pad_token_id or 0
         self.static = None if checkpoint.static is None else Static(checkpoint.static, name)
         network = _network(module, checkpoint.pooling, checkpoint.logarithms)
         sample = [ids.tolist() for ids in sample_ids(len(self.vocabulary), min(128, self.length), 2)]
-        self.prepared = prepared(network, lambda one: self._pooled(one, sample), precision=precision, device=where)
+        self.prepared = prepared(network, lambda model: self._pooled(model, sample), precision=precision, device=device)
 
     def ids(self, texts: Sequence[str], length: int) -> list[list[int]]:
         return token_ids(self.tokenizer, texts, length)
 
     def weights(self, ids: list[list[int]], terms: int | None) -> list[NDArray[Any]]:
-        """Tokens of each text with weights above 0, dtype WEIGHT, by ascending number; at most `terms` per text."""
-        torch = library("torch", USE)
+        """Tokens of each text with weights above 0, dtype WEIGHT, by ascending id; at most `terms` per text."""
+        torch = library("torch", PURPOSE)
         with torch.inference_mode():
             pooled = self._pooled(self.prepared.module, ids).cpu().numpy()
-        return [_row(row, terms) for row in pooled]
+        return [_nonzero(row, terms) for row in pooled]
 
     def _pooled(self, network: Any, ids: list[list[int]]) -> Any:
         tokens, mask = padded(ids, self.padding, next(network.parameters()).device)
@@ -65,45 +65,45 @@ class SpladeModel:
 
 
 class Static:
-    """Query weights by token without a transformer (static embedding of sentence-transformers)."""
+    """Weights of the tokens of queries without a transformer (a static embedding of sentence-transformers)."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._tokenizer = _tokenizer(folder, name)
         weight = tensors(folder, ("weight",), "the weights of queries")["weight"]
         self._weights: NDArray[np.float32] = weight.float().numpy()
-        self._length = int(min(self._tokenizer.model_max_length, ENDLESS))
+        self._length = int(min(self._tokenizer.model_max_length, NO_LIMIT))
 
     def weights(self, text: str, terms: int | None) -> NDArray[Any]:
-        """Tokens of the text with weights above 0, dtype WEIGHT, by ascending number; at most `terms`."""
+        """Tokens of the text with weights above 0, dtype WEIGHT, by ascending id; at most `terms`."""
         (ids,) = token_ids(self._tokenizer, [text], self._length, special=False)
         row = np.zeros_like(self._weights)
         row[ids] = self._weights[ids]
-        return _row(row, terms)
+        return _nonzero(row, terms)
 
 
-def _row(row: NDArray[np.float32], terms: int | None) -> NDArray[Any]:
-    """The weights above 0 of a row, or the greatest `terms` of them; ties prefer lower numbers."""
-    numbers = np.flatnonzero(row > 0)
-    if terms is not None and len(numbers) > terms:
-        numbers = np.sort(numbers[np.argsort(-row[numbers], kind="stable")[:terms]])
-    weights = np.empty(len(numbers), WEIGHT)
-    weights["term"], weights["weight"] = numbers, row[numbers]
+def _nonzero(row: NDArray[np.float32], terms: int | None) -> NDArray[Any]:
+    """The weights above 0 of a row, dtype WEIGHT, or the greatest `terms` of them; ties prefer lower token ids."""
+    ids = np.flatnonzero(row > 0)
+    if terms is not None and len(ids) > terms:
+        ids = np.sort(ids[np.argsort(-row[ids], kind="stable")[:terms]])
+    weights = np.empty(len(ids), WEIGHT)
+    weights["term"], weights["weight"] = ids, row[ids]
     return weights
 
 
 def _masked_lm(folder: Path, name: str) -> tuple[Any, Any]:
     """Load a masked language model, in float32, and its tokenizer."""
-    transformers = library("transformers", USE)
-    library("torch", USE)
-    headless = f"{name} is not a masked language model, whose head SPLADE needs: "
+    transformers = library("transformers", PURPOSE)
+    library("torch", PURPOSE)
+    problem = f"{name} is not a masked language model, whose head SPLADE needs: "
     with readable(f"transformers cannot read the model {name}"):
         config = transformers.AutoConfig.from_pretrained(str(folder), **NO_CODE)
     if type(config) not in transformers.MODEL_FOR_MASKED_LM_MAPPING:
-        raise InputError(f"{headless}its architecture is {(config.architectures or [config.model_type])[0]}")
+        raise InputError(f"{problem}its architecture is {(config.architectures or [config.model_type])[0]}")
     with readable(f"transformers cannot read the model {name}"), without_warnings():
         module, report = transformers.AutoModelForMaskedLM.from_pretrained(str(folder), output_loading_info=True, **NO_CODE)
     if absent := sorted(report["missing_keys"]):
-        raise InputError(f"{headless}its weights have no {', '.join(absent[:3])}{', …' if len(absent) > 3 else ''}")
+        raise InputError(f"{problem}its weights have no {', '.join(absent[:3])}{', …' if len(absent) > 3 else ''}")
     return module.float().eval(), _tokenizer(folder, name)
 
 
@@ -112,21 +112,21 @@ def _tokenizer(folder: Path, name: str) -> Any:
 
 
 def _vocabulary(tokenizer: Any, size: int) -> list[str]:
-    """The tokens by number; a number without a token, as in padded vocabularies, becomes "[number]"."""
-    tokens = [f"[{number}]" for number in range(size)]
-    for token, number in tokenizer.get_vocab().items():
-        if number < size:
-            tokens[number] = token
+    """The tokens by id; an id without a token, as in padded vocabularies, has the token "[id]"."""
+    tokens = [f"[{token_id}]" for token_id in range(size)]
+    for token, token_id in tokenizer.get_vocab().items():
+        if token_id < size:
+            tokens[token_id] = token
     return tokens
 
 
 def _network(module: Any, pooling: str, logarithms: int) -> Any:
     """Network from token ids and a mask, (texts, length), to weights, float32 (texts, vocabulary).
 
-    The logits of a batch would be many times as large as anything else, so the last layer of the head is detached from the
-    model and its columns are computed in parts. A model without such a layer stays whole.
+    The logits of a batch would take far more memory than all other values. The last layer of the head is therefore detached
+    from the model, and its columns are computed in parts. A model without such a layer runs unchanged.
     """
-    torch = library("torch", USE)
+    torch = library("torch", PURPOSE)
     head = _detached_head(module)
 
     class TermNetwork(torch.nn.Module):  # type: ignore[name-defined,misc]
@@ -138,15 +138,15 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
             hidden = self.body(input_ids=tokens, attention_mask=mask).logits
             attended = mask.bool()
             if pooling == "max":
-                hidden = torch.where(attended[:, :, None], hidden, hidden[:, :1])  # padding repeats the first position
+                hidden = torch.where(attended[:, :, None], hidden, hidden[:, :1])  # replace padding by the first position
             if self.head is None:
                 return _pooled(hidden.permute(2, 0, 1), hidden.new_zeros(1, 1).float(), attended, pooling, logarithms).T
             texts, positions, _ = hidden.shape
             columns = hidden.reshape(texts * positions, -1).T.contiguous()
-            step = max(64, LOGITS // (texts * positions))
+            step = max(64, MAX_LOGITS // (texts * positions))
             parts = []
-            for first in range(0, len(self.head.weight), step):
-                part = slice(first, first + step)
+            for start in range(0, len(self.head.weight), step):
+                part = slice(start, start + step)
                 logits = (self.head.weight[part] @ columns).view(-1, texts, positions)
                 bias = logits.new_zeros(1, 1).float() if self.head.bias is None else self.head.bias[part, None].float()
                 parts.append(_pooled(logits, bias, attended, pooling, logarithms))
@@ -157,25 +157,28 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
 
 def _detached_head(module: Any) -> Any:
     """Detach the last linear layer of a model, which then returns the layer's input; None if it has no such layer."""
-    torch = library("torch", USE)
+    torch = library("torch", PURPOSE)
     head = module.get_output_embeddings()
-    place = next((name for name, inner in module.named_modules() if inner is head), "") if head is not None else ""
-    if not place or not isinstance(head, torch.nn.Linear):
+    path = next((name for name, inner in module.named_modules() if inner is head), "") if head is not None else ""
+    if not path or not isinstance(head, torch.nn.Linear):
         return None
     tokens = torch.arange(8)[None] % module.config.vocab_size
-    parent, name = module.get_submodule(place.rpartition(".")[0]), place.rpartition(".")[2]
+    parent, name = module.get_submodule(path.rpartition(".")[0]), path.rpartition(".")[2]
     with torch.inference_mode():
         expected = module(input_ids=tokens, attention_mask=torch.ones_like(tokens)).logits
         setattr(parent, name, torch.nn.Identity())
         hidden = module(input_ids=tokens, attention_mask=torch.ones_like(tokens)).logits
-        if hidden.shape[-1] == head.in_features and torch.allclose(head(hidden), expected, atol=CLOSE):
+        if hidden.shape[-1] == head.in_features and torch.allclose(head(hidden), expected, atol=TOLERANCE):
             return head
     setattr(parent, name, head)
     return None
 
 
 def _pooled(logits: Any, bias: Any, attended: Any, pooling: str, logarithms: int) -> Any:
-    """Weights, float32 (tokens, texts), of logits (tokens, texts, positions) plus bias; the logarithm follows the maximum."""
+    """Weights, float32 (tokens, texts), from logits (tokens, texts, positions) and a bias (tokens, 1).
+
+    With "max", the logarithms are applied after the maximum, which gives equal weights.
+    """
     weights = logits.amax(dim=2).float() + bias if pooling == "max" else logits.float() + bias[..., None]
     weights = weights.relu_()
     for _ in range(logarithms):
@@ -184,7 +187,7 @@ def _pooled(logits: Any, bias: Any, attended: Any, pooling: str, logarithms: int
 
 
 POOLINGS = ("max", "sum")
-LOGARITHMS = {"relu": 1, "log1p_relu": 2}  # number of times log(1 + x) is applied, by activation
+LOGARITHMS = {"relu": 1, "log1p_relu": 2}  # how many times log(1 + x) is applied, by activation
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,7 @@ class SpladeCheckpoint:
     Args:
         transformer: Folder of the masked language model.
         pooling: "max" or "sum" over the positions.
-        logarithms: Number of times log(1 + x) is applied to relu(logit).
+        logarithms: How many times log(1 + x) is applied to relu(logit).
         max_length: Maximum number of tokens of a text; None if not configured.
         terms: Maximum number of terms of a vector; None for all.
         query_prompt: Text before each query.
@@ -250,7 +253,7 @@ class SpladeCheckpoint:
 
 
 def _routes(folder: Path) -> tuple[list[tuple[str, Path]], Path | None]:
-    """Modules for documents of a router, and the folder of its static weights for queries; InputError without these."""
+    """A router's modules for documents, and the folder of its static weights for queries; InputError without static weights."""
     router = read_json(folder / "router_config.json")
     documents, queries = (
         [(router["types"][module].rpartition(".")[2], inside(folder, module)) for module in router["structure"].get(name, ())]
@@ -264,12 +267,13 @@ def _routes(folder: Path) -> tuple[list[tuple[str, Path]], Path | None]:
 
 
 def _prompt(settings: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The prompt under the first of `names` that exists, or the default one."""
+    """The prompt under the first of `names` that exists, or the default prompt."""
     prompts = settings.get("prompts") or {}
     name = next((name for name in names if name in prompts), settings.get("default_prompt_name"))
     return prompts.get(name) or ""
 
 
 def _max_length(transformer: Path) -> int | None:
+    """Configured maximum number of tokens of a text, if any."""
     length: int | None = read_json(transformer / "sentence_bert_config.json", {}).get("max_seq_length")
     return length

@@ -1,4 +1,4 @@
-"""Learned sparse encoders, and SPLADE: a masked language model weighs the tokens of its vocabulary for a text."""
+"""Learned sparse encoders, and SPLADE: a masked language model weights the tokens of its vocabulary for a text."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ...core.errors import InputError, ParameterError
 from ...core.part import Part
 from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Run
+from ...core.strings import offsets_of
 from ...core.values import Doc, Topic, Topics, text_of
 from ...index.embeddings.weights import TermVectors
 from ...lexical.learned_sparse import LearnedSparseWeighting
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
 class Splade(Pretrained[SpladeModel], name="splade_encoder"):
     """A learned sparse encoder (Formal, Piwowarski and Clinchant, SIGIR 2021; v2: Formal et al., arXiv 2109.10086).
 
-    The weight of a token of the vocabulary is the greatest log(1 + relu(logit)) over the positions of the text, or as the
-    checkpoint says: a sum, or the logarithm twice. The vectors equal those of sentence-transformers' SparseEncoder; a text
-    without words has none. Models whose queries need no transformer (sentence-transformers' router with static weights, such as
-    OpenSearch's) run as well.
+    The weight of a token of the vocabulary is the greatest log(1 + relu(logit)) over the positions of the text; checkpoints may
+    configure a sum, or the logarithm twice. The vectors equal those of sentence-transformers' SparseEncoder; a text without
+    words has no weights. Models whose queries need no transformer (a router of sentence-transformers with static weights, such
+    as OpenSearch's) run too.
 
     Args:
         name_or_path: A SparseEncoder of sentence-transformers or a masked language model: a folder, or a name on the hub.
@@ -62,29 +63,29 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
 
     @property
     def vocabulary(self) -> list[str]:
-        """The tokens by number. Loads the model."""
+        """The tokens by id. Loads the model."""
         return self._model.vocabulary
 
     @property
     def length(self) -> int:
-        """Maximum number of tokens read of a text. Loads the model; raises ParameterError beyond its positions."""
+        """Maximum number of tokens read of a text. Loads the model; ParameterError if `max_length` exceeds its positions."""
         return self._length(self._model)
 
     def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> TermVectors:
-        """Weights of documents (title, a space, text); the batch changes them by rounding only."""
+        """Weights of documents (title, a space, text); the composition of batches changes them by rounding only."""
         model = self._model
-        prompt = model.checkpoint.document_prompt if self.document_prompt is None else self.document_prompt
         terms = self.document_terms or model.checkpoint.terms
-        return self._encode(model, [text_of(doc) for doc in docs], prompt, terms, partial(self._in_batches, progress=progress))
+        run = partial(self._in_batches, progress=progress)
+        return self._encode(model, [text_of(doc) for doc in docs], self._document_prompt(model), terms, run)
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
         """Number of tokens of each untruncated document, special tokens and prompt included."""
         model = self._model
-        prompt = model.checkpoint.document_prompt if self.document_prompt is None else self.document_prompt
+        prompt = self._document_prompt(model)
         return list(map(len, token_ids(model.tokenizer, [prompt + text_of(doc) for doc in docs])))
 
     def encode_queries(self, texts: Sequence[str]) -> TermVectors:
-        """Weights of queries, each encoded by itself on a CPU, so that its weights do not depend on the others."""
+        """Weights of queries; on a CPU each query is encoded by itself, so that its weights do not depend on the others."""
         model = self._model
         prompt = model.checkpoint.query_prompt if self.query_prompt is None else self.query_prompt
         terms = self.query_terms or model.checkpoint.terms
@@ -96,21 +97,27 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
     def _encode(
         self, model: SpladeModel, texts: Sequence[str], prompt: str, terms: int | None, run: Callable[..., NDArray[Any]]
     ) -> TermVectors:
+        """Weights of texts after a prompt, at most `terms` per text; `run` calls a function on batches as `in_batches` does."""
         rows = [np.empty(0, WEIGHT)] * len(texts)
-        numbers = [number for number, text in enumerate(texts) if text.strip()]
-        ids = model.ids([prompt + texts[number] for number in numbers], self._length(model))
+        with_words = [i for i, text in enumerate(texts) if text.strip()]
+        ids = model.ids([prompt + texts[i] for i in with_words], self._length(model))
 
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
             return as_objects(model.weights([ids[i] for i in batch], terms))
 
-        for number, row in zip(numbers, run([len(one) for one in ids], work=work) if ids else [], strict=True):
-            rows[number] = row
+        if ids:
+            for i, row in zip(with_words, run([len(text_ids) for text_ids in ids], work=work), strict=True):
+                rows[i] = row
         return _term_vectors(model, rows)
+
+    def _document_prompt(self, model: SpladeModel) -> str:
+        return model.checkpoint.document_prompt if self.document_prompt is None else self.document_prompt
 
     def _length(self, model: SpladeModel) -> int:
         if self.max_length is not None and self.max_length > model.limit:
-            problem = f"but {self.name_or_path} has positions for {model.limit} tokens only"
-            raise ParameterError(f"max_length is {self.max_length}, {problem}")
+            raise ParameterError(
+                f"max_length is {self.max_length}, but {self.name_or_path} has positions for {model.limit} tokens only"
+            )
         return self.max_length or model.length
 
     def _settings(self) -> dict[str, Any]:
@@ -122,9 +129,8 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
 
 
 def _term_vectors(model: SpladeModel, rows: list[NDArray[Any]]) -> TermVectors:
-    bounds = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum([len(row) for row in rows], out=bounds[1:])
     weights = np.concatenate([np.empty(0, WEIGHT), *rows])
+    bounds = offsets_of(list(map(len, rows)))
     return TermVectors(model.vocabulary, bounds, weights["term"].copy(), weights["weight"].copy())
 
 
@@ -132,12 +138,12 @@ def _term_vectors(model: SpladeModel, rows: list[NDArray[Any]]) -> TermVectors:
 class SparseEncoder(Protocol):
     """Encodes documents and queries as weights of terms, above 0, whose inner product is the score.
 
-    `fingerprint` identifies everything that changes documents' weights, as that of a dense `Encoder`.
+    `fingerprint` identifies everything that changes the weights of documents, as the fingerprint of a dense `Encoder` does.
     """
 
     @property
     def vocabulary(self) -> Sequence[str]:
-        """The terms by number, each once."""
+        """The terms by number; each occurs once."""
         ...
 
     @property
@@ -155,7 +161,7 @@ class SparseEncoder(Protocol):
 
 
 def is_sparse(encoder: object) -> TypeGuard[SparseEncoder]:
-    """Whether an encoder gives weights of terms; does not load its model."""
+    """Whether an encoder computes weights of terms; does not load its model."""
     return getattr_static(encoder, "vocabulary", None) is not None and hasattr(encoder, "encode_documents")
 
 
@@ -163,10 +169,10 @@ def is_sparse(encoder: object) -> TypeGuard[SparseEncoder]:
 class SpladeRetriever(Lexical, name="splade"):
     """Learned sparse retrieval over the weights that `index.encode(splade)` stored: the inner product of query and document.
 
-    A topic is searched by its text, rewritten or not, encoded by itself. Weights beside a text, as from feedback, and
-    structured queries refer to the index's terms and are ignored. A topic of weights alone is searched by these; its terms must
-    be tokens of the model's vocabulary. The search is that of BM25 and gives the same run for the same weights for any batch,
-    k and threads.
+    A topic is searched by its text, rewritten or not, encoded by itself. Weights of a topic with text, as from feedback, and
+    structured queries refer to terms of the index and are ignored. A topic with weights and no text is searched by its weights,
+    whose terms must be tokens of the model's vocabulary. The search is the same as for BM25; the run does not depend on the
+    batch, k or threads.
 
     Args:
         index: The index with the weights.
@@ -181,7 +187,7 @@ class SpladeRetriever(Lexical, name="splade"):
         InputError: When called: a topic has weights of other terms and no text.
     """
 
-    reads_queries = False  # their terms are the index's, not the model's
+    reads_queries = False  # the terms of structured queries are terms of the index, not of the model
 
     index: Index = field(repr=False)
     encoder: SparseEncoder | str = field(metadata={"string": "splade_encoder"})
@@ -191,17 +197,17 @@ class SpladeRetriever(Lexical, name="splade"):
 
     @property
     def weighting(self) -> LearnedSparseWeighting:
-        """The documents' stored weights."""
+        """The weighting by the documents' stored weights."""
         return LearnedSparseWeighting(self.searched.scale)
 
     @property
     def searched(self) -> WeightLists | JoinedWeights:
-        """Stored weights of the documents; raises ParameterError if there are none of this encoder."""
+        """Stored weights of the documents; raises ParameterError without weights of this encoder."""
         return self.index.weights(self._encoder)
 
     def check(self) -> None:
         check_fields(self)
-        self._filter  # noqa: B018  # raises for a wrong condition
+        self._filter  # noqa: B018  # raises for an invalid condition
         self._encoder  # noqa: B018  # raises for anything but a sparse encoder
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
@@ -223,14 +229,14 @@ class SpladeRetriever(Lexical, name="splade"):
             self.index.encode(self._encoder, progress=progress)
 
     def key(self) -> str | None:
-        """Identity of this stage with all parameters of its encoder; None for an encoder from outside Fontes."""
+        """Text of this stage with all parameters of its encoder; None for an encoder from outside Fontes."""
         encoder = self._encoder
         if not isinstance(encoder, Part) or encoder.key() is None:
             return None
         return f"{self!r} {self.index.fingerprint} {self.searched.fingerprint}"
 
     def _encoded(self, topics: Topics) -> Topics:
-        """Topics with weights in place of texts, for actors, which do not load the model."""
+        """Topics with weights in place of texts, for actors, which do not load models."""
         return Topics(
             replace(topic, text="", weights=self._encoder.encode_queries([topic.text])[0]) if topic.text.strip() else topic
             for topic in topics.values()
@@ -247,7 +253,7 @@ class SpladeRetriever(Lexical, name="splade"):
         return "weight in the query's vector"
 
     def _counts(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> list[dict[int, float]]:
-        """Term numbers and weights of each topic; texts are encoded one by one, since batches change weights."""
+        """Term numbers and weights of each topic; texts are encoded one by one, since a batch may change weights."""
         searched, start = self.searched, time.perf_counter()
         bags: list[dict[int, float]] = []
         absent: dict[str, Topic] = {}  # tokens of topics that occur in no document
@@ -259,8 +265,8 @@ class SpladeRetriever(Lexical, name="splade"):
                 absent |= {term: topic for term in weights if searched.term_number(term) < 0}
             bags.append(bag_of(searched, topic, weights))
             progress(Progress("encoding", number, len(topics), time.perf_counter() - start, "topics"))
-        if absent and (strangers := absent.keys() - set(self._encoder.vocabulary)):
-            term = min(strangers)
+        if absent and (unknown := absent.keys() - set(self._encoder.vocabulary)):
+            term = min(unknown)
             raise InputError(
                 f"topic '{absent[term].id}', term '{term}': {self._encoder!r} has no such token; give the topic a text, which "
                 "is encoded, or weights of the model's tokens"
