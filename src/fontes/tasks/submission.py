@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ..core import FontesError, InputError, Run, Topics
-from ..formats.checkthat import row
+from ..formats.checkthat import parse_row
 from ..formats.records import json_rows
 from ..storage.files import reading, write
 
 Row = tuple[int, str, list[str]]  # line, topic, documents
-MAX_PROBLEMS = 10  # sentences in one error
+MAX_FAULTS = 10  # sentences in one error
 
 
 def check_rows(
@@ -37,20 +37,20 @@ def check_rows(
         InputError: A sentence for each of the first faults, with line and remedy.
     """
     problems: list[str] = []
-    known: dict[str, set[str]] = {}
+    documents_of: dict[str, set[str]] = {}
     try:
         for line, topic, listed in rows:
-            if len(problems) >= MAX_PROBLEMS:
+            if len(problems) >= MAX_FAULTS:
                 problems.append(f"{path}: there may be more after line {line}; mend these first")
                 break
-            _check_row(f"{path}, line {line}", topic, listed, known, topics, documents, depth, problems)
+            _check_row(f"{path}, line {line}", topic, listed, documents_of, topics, documents, depth, problems)
     except FontesError as error:  # the reader cannot go on
         problems.append(str(error))
-    missing = [topic for topic in topics if topic not in known]
+    missing = [topic for topic in topics if topic not in documents_of]
     remarks = []
-    if missing and len(problems) < MAX_PROBLEMS:
-        others = f" and of {len(missing) - 1:,} others" if len(missing) > 1 else ""
-        lacking = f"{path}: no line of topic '{missing[0]}'{others}, of {len(topics):,} topics"
+    if missing and len(problems) < MAX_FAULTS:
+        others_text = f" and of {len(missing) - 1:,} others" if len(missing) > 1 else ""
+        lacking = f"{path}: no line of topic '{missing[0]}'{others_text}, of {len(topics):,} topics"
         if all_topics:
             problems.append(f"{lacking}; add a line for each")
         else:
@@ -64,27 +64,27 @@ def _check_row(
     where: str,
     topic: str,
     listed: list[str],
-    known: dict[str, set[str]],
+    documents_of: dict[str, set[str]],
     topics: Topics,
     documents: Container[str] | None,
     depth: int,
     problems: list[str],
 ) -> None:
     if topic not in topics:
-        if topic not in known:
-            known[topic] = set()
+        if topic not in documents_of:
+            documents_of[topic] = set()
             first = next(iter(topics), "")
             problems.append(f"{where}: topic '{topic}' is none of the {len(topics):,} topics, such as '{first}'; take it out")
         return
-    seen = known.setdefault(topic, set())
-    before = len(seen)
+    seen = documents_of.setdefault(topic, set())
+    previous_count = len(seen)
     for doc in listed:
         if doc in seen:
             problems.append(f"{where}: topic '{topic}' lists document '{doc}' twice; keep the first")
         elif documents is not None and doc not in documents:
             problems.append(f"{where}: topic '{topic}': there is no document '{doc}' in the collection; take it out")
         seen.add(doc)
-    if before <= depth < len(seen):
+    if previous_count <= depth < len(seen):
         problems.append(f"{where}: topic '{topic}' has more than {depth:,} documents; keep the first {depth:,}")
 
 
@@ -109,19 +109,19 @@ def table_rows(path: Path, id_column: str) -> Iterator[Row]:
     Raises:
         InputError: The header or a row is malformed, or a topic has two rows.
     """
-    met: set[str] = set()
+    seen: set[str] = set()
     with reading(path) as source:
         for number, text in source.texts():
-            if not met and number == 1:
+            if not seen and number == 1:
                 if text.strip().split("\t") != [id_column, "preds"]:
                     raise InputError.at(path, 1, f"the header is {text.strip()!r}; it must be '{id_column}<tab>preds'")
                 continue
             if "\t" not in text:
                 raise InputError.at(path, number, "no tab between the id and the list; the columns are separated by tabs")
-            topic, listed = row(text, str(path), number)
-            if topic in met:
+            topic, listed = parse_row(text, str(path), number)
+            if topic in seen:
                 raise InputError.at(path, number, f"topic '{topic}' has a line already; keep one")
-            met.add(topic)
+            seen.add(topic)
             yield number, topic, listed
 
 
@@ -168,13 +168,13 @@ def line_rows(path: Path, id_key: str, list_key: str) -> Iterator[Row]:
         InputError: A line is no such object.
     """
     with reading(path) as source:
-        for number, one in json_rows(source):
-            listed = one.get(list_key)
-            if id_key not in one or not isinstance(listed, list):
+        for number, row in json_rows(source):
+            listed = row.get(list_key)
+            if id_key not in row or not isinstance(listed, list):
                 raise InputError.at(
                     path, number, f"no '{id_key}' and list '{list_key}'; a line is {{\"{id_key}\": …, \"{list_key}\": […]}}"
                 )
-            yield number, str(one[id_key]), [str(item[0] if isinstance(item, list) and item else item) for item in listed]
+            yield number, str(row[id_key]), [str(item[0] if isinstance(item, list) and item else item) for item in listed]
 
 
 def as_number(text: str) -> int | str:
