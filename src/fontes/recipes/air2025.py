@@ -178,7 +178,7 @@ class Air2025(LearningRecipe, name="air2025"):
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, Side]:
         if self.draw == "numpy":
             return super().halves(topics, qrels)
-        # As pandas' drop_duplicates: the first post of each text, with its judgments alone.
+        # As pandas' drop_duplicates: the first post of each text, with only its own judgments.
         first = {topic.text: topic.id for topic in reversed(list(topics.values())) if topic.id in qrels}
         ids = [topic.id for topic in topics.values() if first.get(topic.text) == topic.id]
         selection = library("sklearn.model_selection", "recipe air2025 with draw=sklearn", "train")
@@ -186,8 +186,8 @@ class Air2025(LearningRecipe, name="air2025"):
             drawn = selection.train_test_split(ids, test_size=self.test, random_state=self.seed)
         except ValueError:
             raise InputError(f"{len(ids)} judged topics are too few to learn from some and measure with others") from None
-        whole, measured = (side_of(topics, qrels, set(one)) for one in drawn)
-        return whole, measured
+        learned, measured = (side_of(topics, qrels, set(half)) for half in drawn)
+        return learned, measured
 
     def check(self) -> None:
         for name in ("candidates", "negatives", "candidates_1to1"):
@@ -202,10 +202,10 @@ class Air2025(LearningRecipe, name="air2025"):
         return CrossEncoderSettings(held_out=0.0, **{name: getattr(self, name) for name in names})
 
     def _reranker(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:
-        window = {"per_positive": self.negatives, "ranks": (1, self.negatives + 1), "gold_last": True, **MINING}
-        return learning.model("reranker", self.start, candidates, self._settings(), self.reranker, **window)
+        mining = {"per_positive": self.negatives, "ranks": (1, self.negatives + 1), "gold_last": True, **MINING}
+        return learning.model("reranker", self.start, candidates, self._settings(), self.reranker, **mining)
 
     def _reranker_1to1(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:
         start, settings = self.start_1to1 or "", self._settings().with_(**ONE_TO_ONE)
-        window = {**MINING, "per_positive": 1, "ranks": (1, self.candidates)}
-        return learning.model("reranker-1to1", start, candidates, settings, self.reranker_1to1, **window)
+        mining = {**MINING, "per_positive": 1, "ranks": (1, self.candidates)}
+        return learning.model("reranker-1to1", start, candidates, settings, self.reranker_1to1, **mining)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..neural import Encoder
 
 AGGREGATES = ("sum", "min-max", "rrf")
-THIRD = ("keyphrases", "feedback")
+THIRD_QUERIES = ("keyphrases", "feedback")
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,15 +112,15 @@ class Cair2021(Recipe, name="cair2021"):
         else:
             third = lexical >> index.rm3() >> lexical >> index.causal_feedback() >> lexical
         queries = [lexical, third]
-        in_vectors: dict[str, Stage[Topics, Run]] = {}
+        semantic_systems: dict[str, Stage[Topics, Run]] = {}
         if (encoder := self._encoder) is not None:
             search = "flat" if self.trees is None else f"annoy:{self.trees}"
             semantic = index.dense(encoder, algorithm=search, k=self.depth)
             queries.insert(0, semantic)
-            in_vectors = {"title-narrative-semantic": TitleAndNarrative() >> semantic} if narratives else {}
-            in_vectors["title-semantic"] = semantic
+            semantic_systems = {"title-narrative-semantic": TitleAndNarrative() >> semantic} if narratives else {}
+            semantic_systems["title-semantic"] = semantic
 
-        merged = self._merged(queries) % self.depth
+        merged = self._merge(queries) % self.depth
         pipeline = merged
         if self.filter is not None:
             pipeline = pipeline >> CausalFilter(roles=self.filter, topicrank=self._topicrank)
@@ -131,7 +131,7 @@ class Cair2021(Recipe, name="cair2021"):
             **({} if pipeline is merged else {"merged": merged}),
             **({"narrative-bm25": Narrative() >> lexical} if narratives else {}),
             "title-bm25": lexical,
-            **in_vectors,
+            **semantic_systems,
             "keywords-bm25" if narratives else "feedback-bm25": third,
         }
 
@@ -142,7 +142,7 @@ class Cair2021(Recipe, name="cair2021"):
         for name, value, choices in (
             ("aggregate", self.aggregate, AGGREGATES),
             ("filter", self.filter or ROLES[0], ROLES),
-            ("third", self.third, THIRD),
+            ("third", self.third, THIRD_QUERIES),
         ):
             if value not in choices:
                 raise ParameterError(f"recipe cair2021: there is no {name} '{value}'; there are {', '.join(choices)}")
@@ -167,7 +167,7 @@ class Cair2021(Recipe, name="cair2021"):
     def _topicrank(self) -> TopicRank:
         return self.topicrank or TopicRank(tagger=self.spacy)
 
-    def _merged(self, queries: list[Stage[Topics, Run]]) -> Stage[Topics, Run]:
+    def _merge(self, queries: list[Stage[Topics, Run]]) -> Stage[Topics, Run]:
         if self.aggregate == "sum":
             return reduce(add, queries)
         if self.aggregate == "min-max":

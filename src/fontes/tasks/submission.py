@@ -24,17 +24,17 @@ def check_rows(
 
     Args:
         path: The file.
-        rows: Line, topic and documents of each row; a topic may have several.
+        rows: Line, topic and documents of each row; a topic may have several rows.
         topics: The topics to submit.
-        documents: Ids of all documents; None: unknown.
-        depth: The greatest number of documents of a topic.
-        all_topics: Whether each topic must have a row; if not, missing ones are a remark.
+        documents: Ids of all documents; None if unknown.
+        depth: Maximum number of documents per topic.
+        all_topics: Whether each topic must have a row; otherwise, missing topics only give a remark.
 
     Returns:
-        Remarks.
+        Remarks on unusual but valid contents.
 
     Raises:
-        InputError: A sentence for each of the first faults, with line and remedy.
+        InputError: There are faults; the message has a sentence for each of the first ten, with line and remedy.
     """
     problems: list[str] = []
     documents_of: dict[str, set[str]] = {}
@@ -44,17 +44,17 @@ def check_rows(
                 problems.append(f"{path}: there may be more after line {line}; mend these first")
                 break
             _check_row(f"{path}, line {line}", topic, listed, documents_of, topics, documents, depth, problems)
-    except FontesError as error:  # the reader cannot go on
+    except FontesError as error:  # the rest of the file cannot be read
         problems.append(str(error))
     missing = [topic for topic in topics if topic not in documents_of]
     remarks = []
     if missing and len(problems) < MAX_FAULTS:
-        others_text = f" and of {len(missing) - 1:,} others" if len(missing) > 1 else ""
-        lacking = f"{path}: no line of topic '{missing[0]}'{others_text}, of {len(topics):,} topics"
+        others = f" and of {len(missing) - 1:,} others" if len(missing) > 1 else ""
+        remark = f"{path}: no line of topic '{missing[0]}'{others}, of {len(topics):,} topics"
         if all_topics:
-            problems.append(f"{lacking}; add a line for each")
+            problems.append(f"{remark}; add a line for each")
         else:
-            remarks.append(lacking)
+            remarks.append(remark)
     if problems:
         raise InputError.of_lines(problems)
     return remarks
@@ -70,6 +70,7 @@ def _check_row(
     depth: int,
     problems: list[str],
 ) -> None:
+    """Append the faults of a row to `problems`, and add its documents to `documents_of`."""
     if topic not in topics:
         if topic not in documents_of:
             documents_of[topic] = set()
@@ -89,14 +90,14 @@ def _check_row(
 
 
 def write_table(run: Run, path: Path, id_column: str, depth: int, ids: Mapping[str, str] | None = None) -> None:
-    """Write a table with the columns of the id and of `preds`, a list of ids, best first.
+    """Write a table with two columns: the topic's id, and `preds`, the list of its documents' ids, best first.
 
     Args:
         run: The run.
         path: The file.
         id_column: Name of the column of the topic's id.
-        depth: Documents of a topic.
-        ids: The id to write for a topic, if another; other topics are left out.
+        depth: Number of documents per topic.
+        ids: The id to write for each topic; topics without one are left out. None: all topics with their own ids.
     """
     names = {topic: topic for topic in run} if ids is None else ids
     lines = (f"{names[topic]}\t{run[topic].ids[:depth]!r}\n" for topic in run if topic in names)
@@ -104,7 +105,7 @@ def write_table(run: Run, path: Path, id_column: str, depth: int, ids: Mapping[s
 
 
 def table_rows(path: Path, id_column: str) -> Iterator[Row]:
-    """Yield the rows of such a table.
+    """Yield the rows of a table in the form that `write_table` writes.
 
     Raises:
         InputError: The header or a row is malformed, or a topic has two rows.
@@ -129,9 +130,10 @@ def run_rows(path: Path) -> Iterator[Row]:
     """Yield the lines of a run in TREC's form.
 
     Raises:
-        InputError: A line has not six columns, a rank or score is no number, or scores do not fall with the ranks.
+        InputError: A line does not have six columns, a rank or score is not a number, ranks do not increase within a topic, or
+            scores increase.
     """
-    last: dict[str, tuple[int, float]] = {}
+    last: dict[str, tuple[int, float]] = {}  # rank and score by topic
     with reading(path) as source:
         for number, text in source.texts():
             columns = text.split()
@@ -142,17 +144,17 @@ def run_rows(path: Path) -> Iterator[Row]:
                 raise InputError.at(path, number, f"{len(columns)} columns where a run has six: {form}")
             topic, _, doc, rank, score, _ = columns
             try:
-                place = int(rank), float(score)
+                current = int(rank), float(score)
             except ValueError:
                 raise InputError.at(path, number, f"rank '{rank}' and score '{score}' must be numbers") from None
-            if math.isnan(place[1]):
+            if math.isnan(current[1]):
                 raise InputError.at(path, number, "the score is NaN, which has no place in a ranking; write a number")
-            if topic in last and (place[0] <= last[topic][0] or place[1] > last[topic][1]):
-                problem = (
-                    f"topic '{topic}': rank {rank} and score {score} after rank {last[topic][0]} and score {last[topic][1]:g}"
-                )
-                raise InputError.at(path, number, f"{problem}; sort by score, the best first, and number the ranks from 1")
-            last[topic] = place
+            if topic in last:
+                last_rank, last_score = last[topic]
+                if current[0] <= last_rank or current[1] > last_score:
+                    problem = f"topic '{topic}': rank {rank} and score {score} after rank {last_rank} and score {last_score:g}"
+                    raise InputError.at(path, number, f"{problem}; sort by score, the best first, and number the ranks from 1")
+            last[topic] = current
             yield number, topic, [doc]
 
 
@@ -165,7 +167,7 @@ def line_rows(path: Path, id_key: str, list_key: str) -> Iterator[Row]:
     """Yield the rows of JSON lines with an id and a list of documents, each an id or a pair of id and score.
 
     Raises:
-        InputError: A line is no such object.
+        InputError: A line is not such an object.
     """
     with reading(path) as source:
         for number, row in json_rows(source):
@@ -178,5 +180,5 @@ def line_rows(path: Path, id_key: str, list_key: str) -> Iterator[Row]:
 
 
 def as_number(text: str) -> int | str:
-    """Return an id as the whole number that organisers wrote, if it is one."""
+    """Return an id as an integer if it is the decimal form of one, else unchanged."""
     return int(text) if text.isdecimal() and str(int(text)) == text else text
