@@ -90,7 +90,7 @@ def _history(row: Mapping[str, Any], where: str) -> tuple[list[str], list[tuple[
     entries = [entry.strip() for entry in entries]
     if name == QUESTIONS:
         return [], [(question, "") for question in entries]
-    titles, rest = entries[:TITLES], entries[TITLES:]
-    if entries and (len(titles) < TITLES or len(rest) % 2):
+    titles, exchanges = entries[:TITLES], entries[TITLES:]
+    if entries and (len(titles) < TITLES or len(exchanges) % 2):
         raise InputError(f"{where}: '{HISTORY}' has {len(entries)} entries, not title, section, question, answer, …")
-    return titles, list(zip(rest[::2], rest[1::2], strict=True))
+    return titles, list(zip(exchanges[::2], exchanges[1::2], strict=True))

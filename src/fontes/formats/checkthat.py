@@ -56,7 +56,7 @@ def _is_id(doc: object) -> bool:
 def parse_row(text: str, name: str, number: int) -> tuple[str, list[str]]:
     """Return the topic and the documents of a line; InputError names file and line."""
     separator = "\t" if "\t" in text else ","
-    post, found, cell = text.strip().partition(separator)
+    post, has_separator, cell = text.strip().partition(separator)
     cell = cell.strip()
     if len(cell) > 1 and cell[0] == cell[-1] == '"':  # a table with commas quotes the list
         cell = cell[1:-1].replace('""', '"')
@@ -64,6 +64,6 @@ def parse_row(text: str, name: str, number: int) -> tuple[str, list[str]]:
         listed = ast.literal_eval(cell)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         listed = None
-    if not found or not isinstance(listed, (list, tuple)) or not all(map(_is_id, listed)):
+    if not has_separator or not isinstance(listed, (list, tuple)) or not all(map(_is_id, listed)):
         raise InputError.at(name, number, "no post and list of documents, such as: 16<tab>['3qvh482o', 'r58aohnu']")
     return post.strip(), [str(doc) for doc in listed]

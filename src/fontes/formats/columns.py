@@ -134,6 +134,7 @@ class _RunRows:
         self.blanks: list[int] = []  # rows before each blank line
 
     def add(self, block: bytes) -> None:
+        """Add the rows of a block of whole lines."""
         tokens = block.split()
         if not tokens:
             self.blanks += [self.count] * block.count(b"\n")
@@ -148,6 +149,7 @@ class _RunRows:
         self.count += rows
 
     def run(self) -> Run:
+        """Return the run; InputError names the line of a repeated document or of an id that is not UTF-8."""
         numbers = np.concatenate([*self.numbers, np.zeros(0, dtype=np.int64)])
         codes = np.concatenate([*self.codes, np.zeros(0, dtype=np.int32)])
         scores = np.concatenate([*self.scores, np.zeros(0, dtype=np.float32)])
@@ -209,10 +211,12 @@ class _RunRows:
         return ids
 
     def _line(self, row: int) -> int:
+        """Return the line number of a row."""
         return row + 1 + bisect.bisect_right(self.blanks, row)
 
 
 def _numbering(keys: Iterable[bytes]) -> dict[bytes, int]:
+    """Return a dict that numbers these keys from 0, and each further key on its first look-up."""
     numbering: defaultdict[bytes, int] = defaultdict()
     numbering.default_factory = numbering.__len__
     for key in keys:
@@ -221,6 +225,7 @@ def _numbering(keys: Iterable[bytes]) -> dict[bytes, int]:
 
 
 def _is_regular(block: bytes, width: int) -> bool:
+    """Whether each line of a block has `width` columns."""
     characters = np.frombuffer(block, dtype=np.uint8)
     space = SPACE[characters]
     starts = np.flatnonzero(~space & np.concatenate([[True], space[:-1]]))

@@ -181,7 +181,10 @@ def _numbered_documents(name: str, first: FirstLine, lines: Iterator[Line], fiel
 
 
 def _row_below_names(first: FirstLine, file: File) -> dict[str, str] | None:
-    """Return the second row keyed by the first, if that looks like column names; else None."""
+    """Return the first row below the first line, by column name, if the first line looks like column names; else None.
+
+    Names are short, distinct, and no values of their columns. Below them is a column of ids, or a column of texts.
+    """
     delimiter, cells = first.delimiter, first.cells
     lines = [line for line in LINE_ENDS.split(file.start, SAMPLE)[1:SAMPLE] if line and not line.isspace()]
     csv.field_size_limit(sys.maxsize)
@@ -194,11 +197,14 @@ def _row_below_names(first: FirstLine, file: File) -> dict[str, str] | None:
     repeated = any(name.casefold() in map(str.casefold, column) for name, column in columns.items() if name)
     if repeated or len({name.casefold() for name in names}) < len(names):
         return None
+    # Ids have digits and no spaces, and the name of their column has no digits.
     ids = [list(filter(None, column)) for name, column in columns.items() if not DIGIT.search(name)]
     has_ids = any(column and all(" " not in cell and DIGIT.search(cell) for cell in column) for column in ids)
     same_ids = _shape(cells[0]) in map(_shape, columns[cells[0]]) and not cells[0].isalpha()
+    # Texts have five words or more on average, and the name of their column has one or two.
     text_column = max(columns, key=lambda name: sum(map(len, columns[name])))
-    has_texts = sum(len(cell.split()) for cell in columns[text_column]) >= 5 * len(rows_below) and len(text_column.split()) <= 2
+    words = sum(len(cell.split()) for cell in columns[text_column])
+    has_texts = words >= 5 * len(rows_below) and len(text_column.split()) <= 2
     return dict(zip(cells, rows_below[0], strict=True)) if has_ids or (has_texts and not same_ids) else None
 
 
@@ -259,7 +265,7 @@ class FirstLine(NamedTuple):
 
 
 def _lines_of(file: File) -> Iterator[Line]:
-    """Yield (number, line with its end), without blank lines; CR ends lines if the first line has one inside."""
+    """Yield (number, line with its end) of lines that are not blank; CR ends lines if the first line has one inside."""
     number = 0
     by_cr: bool | None = False if file.opening else None
     for line in file.decoded():
@@ -278,7 +284,7 @@ def _headless_rows(name: str, first: FirstLine, lines: Iterator[Line]) -> Iterat
 
 
 def _rows_of(name: str, lines: Iterator[Line], delimiter: str) -> Iterator[Row]:
-    """Yield (first line number, cells) of non-blank rows; tolerates bad quoting between tabs within a line."""
+    """Yield (number of the first line, cells) of rows that are not blank; between tabs, bad quoting in a line is tolerated."""
     csv.field_size_limit(sys.maxsize)  # the default of 131,072 characters is too small for many documents
     for number, line in lines:
         cells = line.rstrip("\r\n").split(delimiter)

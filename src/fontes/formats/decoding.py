@@ -73,7 +73,7 @@ def reading_as(reading: ReadingOptions) -> Iterator[None]:
 def reading_of(
     encoding: str | None = None, errors: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
 ) -> ReadingOptions:
-    """Return a call's settings; None takes the default of `reading_as`. ParameterError for unknown values."""
+    """Return reading settings; None stands for the default that `reading_as` set. ParameterError for unknown values."""
     values = {"encoding": encoding, "errors": errors, "fields": fields}
     return replace(_default.get(), **{name: value for name, value in values.items() if value is not None})  # type: ignore[arg-type]
 
@@ -136,7 +136,7 @@ def remark(text: str) -> None:
 
 
 def _codec_name(encoding: str) -> str:
-    """Python's name of an encoding; ParameterError if unknown."""
+    """Return Python's name of an encoding; ParameterError if unknown."""
     try:
         codec = codecs.lookup(encoding)
         if codec.name in NO_CHARSETS or not codec._is_text_encoding:

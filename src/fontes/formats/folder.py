@@ -38,7 +38,7 @@ def beir_file(folder: Path, name: str) -> Path:
 
 
 def qrels_files(folder: Path) -> dict[str, Path]:
-    """Judgment files by split, in alphabetical order."""
+    """Return the judgment files by split, in alphabetical order."""
     files = sorted((folder / QRELS).glob("*.tsv*"))
     return {plain_name(file).removesuffix(".tsv"): file for file in files if plain_name(file).endswith(".tsv")}
 
@@ -133,8 +133,8 @@ def pieces_of(path: str | Path, chosen: Format | None, default: Format) -> list[
         stored = stored_at(address)
         if not stored.is_folder:
             return [CorpusPiece(address, address.partition("?")[0].rpartition("/")[2], size=stored.size or 0)]
-        files = files_below(address)
-        pieces = [CorpusPiece(file, inside, True, size) for inside, file, size in files if _is_visible(inside)]
+        addresses = files_below(address)
+        pieces = [CorpusPiece(file, inside, True, size) for inside, file, size in addresses if _is_visible(inside)]
         corpora = [piece for piece in pieces if piece.inside in (CORPUS, f"{CORPUS}.gz")]
         if corpora and (chosen is None or chosen.name == default.name):
             return corpora[:1]
@@ -185,7 +185,7 @@ def grouped(pieces: Sequence[CorpusPiece], size: int) -> list[list[CorpusPiece]]
 
 
 def _line_end(piece: CorpusPiece, offset: int) -> int:
-    """End of the line containing the byte before `place`; end of file if the line is too long."""
+    """Return the end of the line containing the byte before `offset`; the end of the file if the line is too long."""
     with reading(piece.path, offset - 1) as source:
         line = source.file.readline(MAX_PIECE + 1)
     return offset - 1 + len(line) if line.endswith(b"\n") else piece.size
