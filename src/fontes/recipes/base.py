@@ -219,16 +219,17 @@ class Recipe(Part, ABC):
             collection: Path of a corpus, "sample:NAME" or "irds:NAME", an `Index`, a `Dataset`, or any documents.
             topics: Anything `Topics.of` accepts, or the path of a file; a tuple of paths is merged.
             qrels: Anything `Qrels.of` accepts, or the path of one or more files; None: nothing is measured.
-            output: Output folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, parameters and published
-                figures beside those found; recipe.svg, a plot of the baseline or first system, if matplotlib is installed;
-                experiment.lock, versions, hashes and all numbers; and, for later runs, indexes/, models/ and cache/.
+            output: Output folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, with parameters and with
+                published values beside those of the run; recipe.svg, a plot of the baseline or first system, if matplotlib is
+                installed; experiment.lock, with versions, hashes and all numbers; and, for later runs, indexes/, models/ and
+                cache/.
             split: Split of the collection that `topics` and `qrels` name; several are merged.
-            train: Judgments to learn from: anything `Qrels.of` accepts, the path of a file, or a split of what `topics` or
-                `qrels` name; their topics are found in `topics` or in that split. None: a recipe that learns divides the judged
-                topics as its paper does and measures the test side alone; others learn nothing.
-            dev: Judgments to choose with, likewise; None: part of those to learn from.
+            train: Judgments to learn from: anything `Qrels.of` accepts, the path of a file, or a split of the collection that
+                `topics` or `qrels` name; their topics are taken from `topics` or from that split. None: a recipe that learns
+                divides the judged topics as its paper does, and measures only on the test side; others learn nothing.
+            dev: Judgments to choose with, likewise; None: part of the judgments to learn from.
             runs: Other runs, or their paths, in a list or by name: a run with every measured topic is compared with the
-                systems, any other is measured on the judged topics it has.
+                systems; any other run is measured on its judged topics.
             measures: Measures that replace those of the recipe.
             leaks: Treatment of training topics whose text is also in dev or test, and of dev topics whose text is in test:
                 "error" lists them, "drop" leaves them out and reports their number. If the recipe divides the topics itself,
@@ -256,8 +257,10 @@ class Recipe(Part, ABC):
                 learning = without_leaks(learning, measured, self.as_read, drop=train is None or leaks == "drop")
                 self.check_sides(learning)
                 division = searched, judged, replace(learning, folder=Path(output), progress=progress)
-                recipe, rows = self.for_topics(searched), [row for source in sources[1:] if source for row in source.rows()]
-                others = Others.of(runs, searched, None if sources[1:] == (None, None, None) else Qrels(rows), chosen_measures)
+                recipe = self.for_topics(searched)
+                rows = [row for source in sources[1:] if source for row in source.rows()]
+                judgments = None if sources[1:] == (None, None, None) else Qrels(rows)
+                others = Others.of(runs, searched, judgments, chosen_measures)
         recipe._collect_problems(problems, division)
         recipe._raise_problems(problems, division)
         assert division is not None

@@ -108,7 +108,7 @@ class EvidenceRows(dict[str, System]):
             start = learning.model(parameter, start, candidates % DEPTH, settings, seed=recipe.seed, **MINING)
         self[parameter] = system(start)
 
-    def tune(self, bm25: BM25) -> System:
+    def with_tuned(self, bm25: BM25) -> System:
         """Return BM25 with the k1, b and k3 that are best on the training topics; unchanged if there are none."""
         row, side = "bm25-tuned", self._learning.train
         if not side.qrels:
@@ -318,7 +318,7 @@ class Evidence(Recipe, name="evidence"):
         for name, analyzer in analyzers_of(self.language, self.spacy).items():
             rows.with_analyzer(f"bm25-{name}", analyzer, lambda analyzer: collection.index(analyzer).bm25())
         rows["bm25-formula"] = index.bm25(variant="atire", k1=self.k1, b=self.b, k3=self.k3)
-        bm25 = rows.tune(index.bm25(k1=self.k1, b=self.b))
+        bm25 = rows.with_tuned(index.bm25(k1=self.k1, b=self.b))
 
         # Whole documents: two towers, their first 2,048 tokens or windows.
         for name in ("nystromformer", "longformer", "reformer"):

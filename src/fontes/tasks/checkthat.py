@@ -14,7 +14,7 @@ from ..formats import read_corpus, read_qrels, read_topics
 from ..storage.files import plain_name, reading
 from .base import DEV, Task, TaskData, TaskSide, write_documents
 from .release import ReleasedFiles
-from .submission import check_rows, table_rows, write_table
+from .submission import check_rows, file_name, table_rows, write_table
 
 TABLES = r"\.(tsv|csv|jsonl|json|parquet)(\.gz)?$"
 POSTS = {"plain": "plain_posts() >> bm25()"}
@@ -50,7 +50,7 @@ class CheckThat2025(Task, name="checkthat2025-4b"):
         return TaskData(tuple(sides), next(iter(papers.values()), None))
 
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
-        paths = [folder / ("predictions.tsv" if len(runs) == 1 else f"predictions_{side}.tsv") for side in runs]
+        paths = [folder / file_name("predictions.tsv", side, runs) for side in runs]
         for path, run in zip(paths, runs.values(), strict=True):
             write_table(run, path, "post_id", self.depth)
         return paths
@@ -98,7 +98,7 @@ class CheckThat2026(Task, name="checkthat2026-1"):
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
         paths = []
         for side, run in runs.items():
-            archive = folder / ("predictions.zip" if len(runs) == 1 else f"predictions_{side}.zip")
+            archive = folder / file_name("predictions.zip", side, runs)
             with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
                 for language in self.languages:
                     topic_ids = {topic: topic.removeprefix(f"{language}-") for topic in run if topic.startswith(f"{language}-")}

@@ -12,7 +12,7 @@ from ..formats.records import json_rows
 from ..storage.files import reading
 from .base import Task, TaskData, TaskSide, write_documents
 from .release import ReleasedFiles
-from .submission import as_number, check_rows, line_rows, write_lines
+from .submission import as_number, check_rows, file_name, line_rows, write_lines
 
 LINES = r"\.jsonl(\.gz)?$"
 
@@ -35,7 +35,7 @@ class SciFact(Task, name="scifact"):
         return TaskData(sides, write_documents(_abstracts(corpora[0]), folder) if corpora else None)
 
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
-        paths = [folder / _file_name("abstract_retrieval", side, runs) for side in runs]
+        paths = [folder / file_name("abstract_retrieval.jsonl", side, runs) for side in runs]
         for path, run in zip(paths, runs.values(), strict=True):
             ids = {topic: [as_number(doc) for doc in run[topic].ids[: self.depth]] for topic in run}
             write_lines(({"claim_id": as_number(topic), "doc_ids": doc_ids} for topic, doc_ids in ids.items()), path)
@@ -66,7 +66,7 @@ class Fever(Task, name="fever"):
         return TaskData(sides, write_documents(_pages(pages), folder) if pages else None)
 
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
-        paths = [folder / _file_name("predicted_pages", side, runs) for side in runs]
+        paths = [folder / file_name("predicted_pages.jsonl", side, runs) for side in runs]
         for path, run in zip(paths, runs.values(), strict=True):
             rows = (
                 {
@@ -113,10 +113,6 @@ def _pages(paths: list[Path]) -> Iterator[Doc]:
                 page = str(row.get("id") or "")
                 if page:  # the first line of each file is empty
                     yield Doc(page, str(row.get("text") or ""), page.replace("_", " "))
-
-
-def _file_name(stem: str, side: str, runs: Mapping[str, Run]) -> str:
-    return f"{stem}.jsonl" if len(runs) == 1 else f"{stem}_{side}.jsonl"
 
 
 def _topics_of(path: Path, topics: Mapping[str, Topics]) -> Topics:

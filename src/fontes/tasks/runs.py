@@ -14,7 +14,7 @@ from ..formats import read_qrels, read_topics, write_run
 from ..storage.files import write
 from .base import Task, TaskData, TaskSide
 from .release import ReleasedFiles
-from .submission import check_rows, run_rows
+from .submission import check_rows, file_name, run_rows
 
 SNAPSHOT = re.compile(r"(?<!\d)(20\d\d-(?:0[1-9]|1[0-2])|snapshot-\d+)(?!\d)")
 DOCUMENTS = r"(doc|json|trec|corpus|collection).*\.(jsonl|json|trec|txt)(\.gz)?$"
@@ -27,7 +27,7 @@ class RunTask(Task):
     """A task whose submission is a run in TREC's form for each side."""
 
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
-        paths = [folder / ("run.txt" if len(runs) == 1 else f"run_{side}.txt") for side in runs]
+        paths = [folder / file_name("run.txt", side, runs) for side in runs]
         for path, run in zip(paths, runs.values(), strict=True):
             write_run(run.top(self.depth), path, tag=tag)
         return paths

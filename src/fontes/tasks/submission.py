@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,12 @@ def _check_row(
         seen.add(doc)
     if previous_count <= depth < len(seen):
         problems.append(f"{where}: topic '{topic}' has more than {depth:,} documents; keep the first {depth:,}")
+
+
+def file_name(name: str, side: str, sides: Collection[str]) -> str:
+    """Return the name of a side's file: `name`, such as "run.txt", or "run_SIDE.txt" if there are several sides."""
+    stem, dot, ending = name.partition(".")
+    return name if len(sides) == 1 else f"{stem}_{side}{dot}{ending}"
 
 
 def write_table(run: Run, path: Path, id_column: str, depth: int, ids: Mapping[str, str] | None = None) -> None:
