@@ -5,7 +5,7 @@ this question, oldest first, with the rewrite as `manual` and, for earlier turns
 Wikipedia page and section form the `description`.
 
 Formats: the official release (https://github.com/aagohary/canard), a list of objects whose `History` is title, section,
-question, answer, question, …; JSON lines of such objects; or `HistoryQuestions` with earlier questions alone.
+question, answer, question, …; JSON lines of such objects; or objects with `HistoryQuestions`, only the earlier questions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Claims with evidence, as in FEVER, CTKFacts and SciFact; such a file holds both topics and judgments.
 
 A claim is a topic. Its metadata hold its `label` and, if sentences are named, `evidence`: sets of [document, sentence]. Its
-judgments are its evidence documents; those of one set form a group, as they are evidence only together.
+judgments are its evidence documents; the documents of one set form a group, because they are evidence only together.
 
 Forms, one object a line:
 
@@ -105,7 +105,7 @@ def _is_table(file: File) -> bool:
 
 
 def _claims(file: File, quotes: dict[str, str]) -> Iterator[Claim]:
-    """Yield claims, merging those of several lines; adds the ids of quoted paragraphs to `quotes`."""
+    """Yield claims, merging the lines of each claim; adds the ids of quoted paragraphs to `quotes`."""
     claims: dict[str, Claim] = {}
     lines: dict[str, int] = {}
     for number, row in table_rows(file) if _is_table(file) else json_rows(file):

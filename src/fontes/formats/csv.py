@@ -54,7 +54,7 @@ class Csv(Format, name="csv"):
         header = FirstLine.of(1, file.start.splitlines()[0], self.delimiters, *names).is_header
         if kind == "qrels":
             return 0.6 if header else 0.0
-        if kind == "topics" and file.start.startswith(("{", "[", "<")):  # JSON or XML, whatever its name
+        if kind == "topics" and file.start.startswith(("{", "[", "<")):  # JSON or XML, even if the name ends in .csv
             return 0.0
         return super().sniff(kind, file) or (0.3 if header else 0.0)
 

@@ -152,8 +152,9 @@ class _Decoded(io.RawIOBase):
     def __init__(self, file: io.BufferedReader, name: str, encoding: str, errors: str) -> None:
         self._file, self._name, self._encoding, self._strict = file, name, encoding, errors == ERRORS[0]
         # An undecodable byte becomes a lone surrogate, counted and replaced afterwards.
-        wide = encoding.startswith(("utf-16", "utf-32", "utf_16", "utf_32"))
-        codec_errors = "strict" if self._strict else "replace" if wide else "surrogateescape"
+        is_wide = encoding.startswith(("utf-16", "utf-32", "utf_16", "utf_32"))
+        lenient = "replace" if is_wide else "surrogateescape"
+        codec_errors = "strict" if self._strict else lenient
         self._decoder = codecs.getincrementaldecoder(encoding)(codec_errors)
         self._pending = memoryview(b"")
         self._line, self._changed, self._first, self._last = 1, 0, 0, 0

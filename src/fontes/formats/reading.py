@@ -99,8 +99,8 @@ def read_run(
 
     Args:
         path: The file (.gz is decompressed), or "-" for standard input.
-        topics: The run's topics, any value that `Topics.of` accepts; those missing from the file get an empty ranking, and
-            those found only in the file follow without text.
+        topics: The run's topics, any value that `Topics.of` accepts; topics missing from the file get an empty ranking, and
+            topics found only in the file follow without text.
         format: "trec" (topic, Q0, document, rank, score, tag; rank and line order are ignored), "msmarco" (topic, document,
             rank; scores become 1/rank, to keep the order), or another format's name; by default detected from the first line.
         encoding: Encoding of the file, as in `read_corpus`.

@@ -28,10 +28,10 @@ class Fields:
     """Names, in any case, of a record's id, title and text.
 
     Args:
-        id: Names of the id; the first one present is used.
+        id: Names of the id, of which the first one present in a record is used.
         title: Names of the title, likewise.
         text: Names of the text, likewise.
-        chosen: Parts named by the user; for these, all names present are used, and their values joined.
+        chosen: Parts whose names the user chose; all names present are used, and their values joined.
     """
 
     id: tuple[str, ...] = DOC_ID
@@ -63,20 +63,21 @@ class Fields:
 
     @lru_cache(1000)  # noqa: B019  (records of one file have few sets of keys, and there are millions of records)
     def keys(self, present: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
-        """Keys of a record's "id", "text" and "title"; an empty tuple for none.
+        """Return the keys of a record's "id", "text" and "title"; an empty tuple for none.
 
         Keys chosen by the user for one part are not used for another part.
         """
-        named = {"id": self.id, "text": self.text, "title": self.title}
-        chosen = {
-            part: tuple(dict.fromkeys(key for name in names if (key := find(present, (name,))) is not None))
-            for part, names in named.items()
-            if part in self.chosen
-        }
-        chosen_keys = {key for part_keys in chosen.values() for key in part_keys}
+        names = {"id": self.id, "text": self.text, "title": self.title}
+        keys: dict[str, tuple[Any, ...]] = dict.fromkeys(names, ())
+        for part in self.chosen:
+            matches = (find(present, (name,)) for name in names[part])
+            keys[part] = tuple(dict.fromkeys(key for key in matches if key is not None))
+        chosen_keys = {key for part_keys in keys.values() for key in part_keys}
         free = tuple(key for key in present if key not in chosen_keys)
-        usual = {part: find(free, names) for part, names in named.items() if part not in chosen}
-        return {part: chosen[part] if part in chosen else (usual[part],) if usual[part] is not None else () for part in named}
+        for part in names.keys() - self.chosen:
+            key = find(free, names[part])
+            keys[part] = () if key is None else (key,)
+        return keys
 
 
 DOC_FIELDS = Fields()
@@ -103,7 +104,7 @@ def json_row(line: bytes, name: str, number: int, remedy: str = REMEDY) -> dict[
     """
     try:
         text = line.decode()
-        # Skips the decoder's search for blanks around the value; most lines have none.
+        # `raw_decode` does not search for blanks around the value; most lines have none.
         row, end = DECODER.raw_decode(text) if text[:1] == "{" else (None, 0)
         if not end or text[end:] not in LINE_ENDS:
             row = DECODER.decode(text)
@@ -157,7 +158,7 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
 
 
 def as_cells(doc: Doc) -> Doc:
-    """A document whose metadata are table cells: texts that may stand for numbers or dates."""
+    """Return a document whose metadata are marked as table cells: texts that may represent numbers or dates."""
     return Doc(doc.id, doc.text, doc.title, {name: Cell(cell) for name, cell in doc.metadata.items()}) if doc.metadata else doc
 
 
@@ -269,7 +270,7 @@ def _turn(fields: Mapping[str, str]) -> Turn:
 
 
 def remedy_of(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Mapping[Any, Any], kind: str = "corpus") -> str:
-    """Advice for an error: options that assign the fields, guessed from names and lengths; may be empty.
+    """Return advice for an error: options that assign the fields, guessed from names and lengths; may be empty.
 
     Args:
         name: File name, or "documents".

@@ -55,7 +55,7 @@ def answer_scores(
     references: Mapping[str, Sequence[str]] | None = None,
     rel: int = 1,
 ) -> AnswerScores:
-    """Measure the answers that topics carry.
+    """Measure the answers in the metadata of topics.
 
     * citation precision: the share of the citations whose document is relevant; 1 without citations.
     * citation recall: the share of the sentences, including those left out, that cite a relevant document; without sentences,

@@ -84,7 +84,7 @@ class CitedAnswer(BaseModel):
 
 
 def answer_of(topic: Topic) -> CitedAnswer | None:
-    """Return the answer that a topic carries, such as `run["1"].topic` after `answer`; None without one."""
+    """Return the answer in a topic's metadata, such as that of `run["1"].topic` after `answer`; None without an answer."""
     value = topic.metadata.get(ANSWER)
     try:
         return CitedAnswer(**{key: value[key] for key in CitedAnswer.model_fields}) if isinstance(value, dict) else None

@@ -40,7 +40,7 @@ MAX_REPORTS = 10  # progress reports per second
 
 @dataclass(frozen=True)
 class Model(Part, name="llm"):
-    """A language model: at a service with the OpenAI-compatible protocol, or a decoder that transformers runs on this machine.
+    """A language model, reached at a service with the OpenAI-compatible protocol or run on this machine by transformers.
 
     Every answer is stored in `answers.sqlite` in the user's cache folder, under the SHA-256 of service, model, parameters,
     sample and prompt, and is never requested again. `work(replay=True)` uses only stored answers, and `work(tokens=…)` limits
@@ -52,14 +52,14 @@ class Model(Part, name="llm"):
 
     Args:
         name_or_path: Name of the model at the service; or "local:" and a folder, or a name on the hub.
-        service: Name of the service, in small letters.
+        service: Name of the service, in lower case.
         parameters: Further request parameters, such as {"reasoning_effort": "low"}; None removes one. Not for a local
             model.
         seed: Seed of the samples of a local model.
-        at_once: Requests to the service at a time.
+        at_once: Maximum number of simultaneous requests to the service.
         timeout: Seconds to wait for an answer of the service.
-        retries: Tries after a rate limit or a failure of the server.
-        batch_size: Prompts of the greatest length that a local model reads at once. None: a fast size.
+        retries: Number of further tries after a rate limit or a failure of the server.
+        batch_size: Number of prompts of maximum length in a batch of a local model. None: a fast size.
         precision: Precision of a local model, as in `SentenceEncoder`.
         device: Device of a local model; None takes a GPU if there is one.
     """

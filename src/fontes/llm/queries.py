@@ -243,7 +243,7 @@ class LlmKeywords(LlmTopics, name="llm_keywords"):
 
 @dataclass(frozen=True)
 class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
-    """Searches with a query and with simpler questions into which a model divides it, and fuses the runs.
+    """Searches with a query and with simpler questions that a model derives from it, and fuses the runs.
 
     The runs, one of which is for the query itself, are fused by reciprocal ranks (Cormack et al., SIGIR 2009).
 
@@ -262,16 +262,16 @@ class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         self.check()
-        texts = [topic for topic in topics.values() if topic.text.strip()]
-        requests = [self.request(self._prompt.messages(query=topic.text, count=self.n)) for topic in texts]
-        answers = dict(zip((topic.id for topic in texts), self.llm.ask(requests, progress), strict=True))
+        filled = [topic for topic in topics.values() if topic.text.strip()]
+        requests = [self.request(self._prompt.messages(query=topic.text, count=self.n)) for topic in filled]
+        answers = dict(zip((topic.id for topic in filled), self.llm.ask(requests, progress), strict=True))
         questions = {topic_id: lines_of(answer.said, self.n) for topic_id, answer in answers.items()}
         runs = [self.retriever(topics, progress=progress)]
         for number in range(self.n):
-            asking = (topic for topic in texts if number < len(questions[topic.id]))
-            asked_topics = Topics(Topic(topic.id, questions[topic.id][number], origin=topic) for topic in asking)
-            if asked_topics:
-                runs.append(self.retriever(asked_topics, progress=progress))
+            divided = (topic for topic in filled if number < len(questions[topic.id]))
+            question_topics = Topics(Topic(topic.id, questions[topic.id][number], origin=topic) for topic in divided)
+            if question_topics:
+                runs.append(self.retriever(question_topics, progress=progress))
         fused = fuse(*runs, k=self.k) if len(runs) > 1 else runs[0]
         notes = {
             topic_id: fact_of(self.llm, [answer], repaired=int(not questions[topic_id])) for topic_id, answer in answers.items()

@@ -115,7 +115,7 @@ class Service:
         self._client = openai.OpenAI(
             api_key=self._key or "none", base_url=url, timeout=timeout, max_retries=0, organization="", project=""
         )
-        self._resume = 0.0  # when a service that asked for a pause may be called again
+        self._resume = 0.0  # time at which a service that demanded a pause may be called again, by time.monotonic()
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:

@@ -25,7 +25,7 @@ from .base import AUTHORS_CODE, PUBLISHED, Recipe
 
 @dataclass(frozen=True, repr=False)
 class Cast2021(Recipe, name="cast2021"):
-    """BM25 with rewritten turns, passages of the documents reranked by MonoT5, and the best passage of each document.
+    """Ranks documents by BM25 with rewritten turns, reranks their passages by MonoT5, and takes each document's best passage.
 
     Topics are turns of conversations, rewritten in two ways; each way gives a run of passages and one of documents. Documents
     are retrieved, split into passages, and the passages reranked. Each step is a parameter: a stage or an expression.
