@@ -62,7 +62,7 @@ GOOD = "q1 Q0 a 1 2.0 x\n\nq1 Q0 b 2 1.0 x\n"
 def test_run_errors_name_file_and_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | bytes, problem: str, block: int
 ) -> None:
-    monkeypatch.setattr(columns, "BLOCK", block)
+    monkeypatch.setattr(columns, "BLOCK_SIZE", block)
     path = put(tmp_path, content)
     with pytest.raises(InputError) as caught:
         read_run(path)
@@ -75,7 +75,7 @@ def test_a_run_is_read_the_same_in_blocks_of_any_size(tmp_path: Path, monkeypatc
     )
     whole = read_run(path)
     for block in (1, 10, 333):
-        monkeypatch.setattr(columns, "BLOCK", block)
+        monkeypatch.setattr(columns, "BLOCK_SIZE", block)
         assert read_run(path) == whole
 
 

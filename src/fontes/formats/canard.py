@@ -5,7 +5,7 @@ this question, oldest first, with the rewrite as `manual` and, for earlier turns
 Wikipedia page and section form the `description`.
 
 Formats: the official release (https://github.com/aagohary/canard), a list of objects whose `History` is title, section,
-question, answer, question, …; JSON lines of such objects; or `HistoryQuestions` with earlier questions alone.
+question, answer, question, …; JSON lines of such objects; or objects with `HistoryQuestions`, only the earlier questions.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _history(row: Mapping[str, Any], where: str) -> tuple[list[str], list[tuple[
     entries = [entry.strip() for entry in entries]
     if name == QUESTIONS:
         return [], [(question, "") for question in entries]
-    titles, rest = entries[:TITLES], entries[TITLES:]
-    if entries and (len(titles) < TITLES or len(rest) % 2):
+    titles, exchanges = entries[:TITLES], entries[TITLES:]
+    if entries and (len(titles) < TITLES or len(exchanges) % 2):
         raise InputError(f"{where}: '{HISTORY}' has {len(entries)} entries, not title, section, question, answer, …")
-    return titles, list(zip(rest[::2], rest[1::2], strict=True))
+    return titles, list(zip(exchanges[::2], exchanges[1::2], strict=True))

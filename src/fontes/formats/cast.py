@@ -26,7 +26,7 @@ ANSWER_ID = ("canonical_result_id", "manual_canonical_result_id", "canonical_id"
 AUTOMATIC_ANSWER_ID = ("automatic_canonical_result_id", "automatic_canonical_id")
 TEXTS = (*RAW, *MANUAL, *AUTOMATIC, *ANSWER, *ANSWER_ID, *AUTOMATIC_ANSWER_ID, "passage_id")
 MAX_TURNS = 1_000  # turns of a conversation; each holds all earlier ones
-ELSE = "which a CAsT file needs; as jsonl, topics of any kind are written with their turns"
+CAST_NEEDS = "which a CAsT file needs; as jsonl, topics of any kind are written with their turns"  # end of an error
 
 
 class Cast(Format, name="cast"):
@@ -79,8 +79,8 @@ def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
 def turn_topics(rows: Iterable[tuple[int, dict[str, Any]]], name: str) -> Iterator[Topic]:
     """Yield topics from (line number, turn) rows with the keys `topic`, `turn`, `raw`, `manual`, `automatic`, …
 
-    Turns of 2022 are numbered `<branch>-<place>`. The file does not record where a branch starts, so the conversation so far
-    covers the branch alone; use the tree for all of it.
+    Turns of 2022 are numbered `<branch>-<position>`. The file does not record where a branch starts, so the conversation so far
+    covers only the branch; the tree has all of it.
     """
     paths: dict[tuple[str, str], tuple[Turn, ...]] = {}
     for number, row in rows:
@@ -91,8 +91,8 @@ def turn_topics(rows: Iterable[tuple[int, dict[str, Any]]], name: str) -> Iterat
             if not _is_label(row.get(key, "")):
                 raise InputError(f"{where}: '{key}' is a {type(row[key]).__name__}, not a number or a text")
         branch, dash, _ = str(row["turn"]).partition("-")
-        place = (str(row["topic"]), branch if dash else "")
-        path = paths[place] = (*paths.get(place, ()), _turn(row, row, where))
+        branch_key = (str(row["topic"]), branch if dash else "")
+        path = paths[branch_key] = (*paths.get(branch_key, ()), _turn(row, row, where))
         _check_length(len(path), where)
         topic_id = str(row.get("_id") or f"{row['topic']}_{row['turn']}")
         yield Topic(topic_id, path[-1].text, description=_description(row, where), turns=path)
@@ -109,11 +109,11 @@ def cast_conversations(topics: Iterable[Topic]) -> list[dict[str, Any]]:
     for topic in topics:
         conversation, _, number = topic.id.rpartition("_")
         if not conversation or not number:
-            raise InputError(f"topic '{topic.id}': the id is not <conversation>_<turn>, such as 106_1, {ELSE}")
+            raise InputError(f"topic '{topic.id}': the id is not <conversation>_<turn>, such as 106_1, {CAST_NEEDS}")
         if not (turns := topic.turns or (Turn(topic.text),))[-1].text.strip():
-            raise InputError(f"topic '{topic.id}': the turn is empty, {ELSE}")
+            raise InputError(f"topic '{topic.id}': the turn is empty, {CAST_NEEDS}")
         grouped.setdefault(conversation, []).append(replace(topic, turns=turns))
-    return [written for conversation, group in grouped.items() for written in _branches(conversation, group)]
+    return [row for conversation, group in grouped.items() for row in _branches(conversation, group)]
 
 
 def _are_conversations(value: Any) -> bool:
@@ -141,28 +141,29 @@ def _is_turn(row: Mapping[str, Any]) -> bool:
 
 
 def _branches(number: str, topics: list[Topic]) -> Iterator[dict[str, Any]]:
-    """Yield root-to-leaf paths such that each topic first occurs with its own answer."""
-    known: dict[tuple[Turn, ...], Topic] = {}
-    after: dict[tuple[Turn, ...], list[Topic]] = {}
+    """Yield root-to-leaf paths, in which the first occurrence of each topic has its own answer."""
+    topic_at: dict[tuple[Turn, ...], Topic] = {}
+    followers: dict[tuple[Turn, ...], list[Topic]] = {}
     for topic in topics:
-        known.setdefault(_unanswered(topic.turns), topic)
-        after.setdefault(topic.turns[:-1], []).append(topic)
+        topic_at.setdefault(_unanswered(topic.turns), topic)
+        followers.setdefault(topic.turns[:-1], []).append(topic)
     description = next((topic.description for topic in topics if topic.description), "")
     written: set[str] = set()
     for topic in sorted(topics, key=lambda topic: len(topic.turns)):
         if topic.id in written:
             continue
         path = []
-        for at in range(1, len(topic.turns)):
-            before = known.get(_unanswered(topic.turns[:at]))
-            if before is None:
-                raise InputError(f"topic '{topic.id}': turn {at} of its conversation is not one of the topics, {ELSE}")
-            path.append(_cast_row(before, topic.turns[at - 1]))
+        for position in range(1, len(topic.turns)):
+            earlier = topic_at.get(_unanswered(topic.turns[:position]))
+            if earlier is None:
+                problem = f"turn {position} of its conversation is not one of the topics"
+                raise InputError(f"topic '{topic.id}': {problem}, {CAST_NEEDS}")
+            path.append(_cast_row(earlier, topic.turns[position - 1]))
         following: Topic | None = topic
         while following is not None:
             written.add(following.id)
             path.append(_cast_row(following, following.turns[-1]))
-            following = next((t for t in after.get(following.turns, ()) if t.id not in written), None)
+            following = next((t for t in followers.get(following.turns, ()) if t.id not in written), None)
         yield {"number": _number(number), **({"description": description} if description else {}), "turn": path}
 
 
@@ -182,8 +183,8 @@ def _unanswered(path: tuple[Turn, ...]) -> tuple[Turn, ...]:
     return (*path[:-1], replace(path[-1], answer="", answer_id=""))
 
 
-def _number(written: str) -> int | str:
-    return int(written) if written.isdecimal() and str(int(written)) == written else written
+def _number(text: str) -> int | str:
+    return int(text) if text.isdecimal() and str(int(text)) == text else text
 
 
 def _flat_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, tuple[Turn, ...]]]:
@@ -207,21 +208,21 @@ def _tree_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, t
             continue
         path: list[Turn] = []
         answer = first_answer.get(number, unanswered)
-        at: dict[str, Any] | None = row
+        current: dict[str, Any] | None = row
         for _ in rows:
-            if at is None:
+            if current is None:
                 break
-            if _is_system(at):
-                answer = at
+            if _is_system(current):
+                answer = current
             else:
-                key = (id(at), id(answer))
-                path.append(turns.get(key) or turns.setdefault(key, _turn(at, answer, where)))
+                key = (id(current), id(answer))
+                path.append(turns.get(key) or turns.setdefault(key, _turn(current, answer, where)))
                 answer = unanswered
-            parent = at.get("parent")
+            parent = current.get("parent")
             if parent is not None and str(parent) not in by_number:
-                raise InputError(f"{where}: turn {at['number']} follows turn {parent}, which does not exist")
-            at = None if parent is None else by_number[str(parent)]
-        if at is not None:
+                raise InputError(f"{where}: turn {current['number']} follows turn {parent}, which does not exist")
+            current = None if parent is None else by_number[str(parent)]
+        if current is not None:
             raise InputError(f"{where}: turn {number} follows itself")
         yield number, tuple(reversed(path))
 

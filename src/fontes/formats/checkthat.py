@@ -29,7 +29,7 @@ class CheckThat(Format, name="checkthat"):
         for number, text in file.texts():
             if not rankings and _is_header(text):
                 continue
-            post, listed = row(text, file.name, number)
+            post, listed = parse_row(text, file.name, number)
             if post in rankings:
                 raise InputError.at(file.name, number, f"topic '{post}' occurs twice")
             ranking = rankings[post] = {}
@@ -49,21 +49,21 @@ def _is_header(line: str) -> bool:
 
 
 def _is_id(doc: object) -> bool:
-    """Whether it is a string, or an integer short enough for Python to convert to a string."""
+    """Whether `doc` is a string, or an integer short enough for Python to convert to a string."""
     return isinstance(doc, str) or (type(doc) is int and abs(doc) < MIN_REFUSED)
 
 
-def row(text: str, name: str, number: int) -> tuple[str, list[str]]:
+def parse_row(text: str, name: str, number: int) -> tuple[str, list[str]]:
     """Return the topic and the documents of a line; InputError names file and line."""
     separator = "\t" if "\t" in text else ","
-    post, between, rest = text.strip().partition(separator)
-    rest = rest.strip()
-    if len(rest) > 1 and rest[0] == rest[-1] == '"':  # a table with commas quotes the list
-        rest = rest[1:-1].replace('""', '"')
+    post, has_separator, cell = text.strip().partition(separator)
+    cell = cell.strip()
+    if len(cell) > 1 and cell[0] == cell[-1] == '"':  # a table with commas quotes the list
+        cell = cell[1:-1].replace('""', '"')
     try:
-        listed = ast.literal_eval(rest)
+        listed = ast.literal_eval(cell)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         listed = None
-    if not between or not isinstance(listed, (list, tuple)) or not all(map(_is_id, listed)):
+    if not has_separator or not isinstance(listed, (list, tuple)) or not all(map(_is_id, listed)):
         raise InputError.at(name, number, "no post and list of documents, such as: 16<tab>['3qvh482o', 'r58aohnu']")
     return post.strip(), [str(doc) for doc in listed]

@@ -1,7 +1,7 @@
 """Claims with evidence, as in FEVER, CTKFacts and SciFact; such a file holds both topics and judgments.
 
 A claim is a topic. Its metadata hold its `label` and, if sentences are named, `evidence`: sets of [document, sentence]. Its
-judgments are its evidence documents; those of one set form a group, as they are evidence only together.
+judgments are its evidence documents; the documents of one set form a group, because they are evidence only together.
 
 Forms, one object a line:
 
@@ -11,7 +11,7 @@ Forms, one object a line:
 * SciFact (Wadden et al. 2020): `evidence` maps abstracts to rationales. Each abstract suffices alone, grade 2; other
   `cited_doc_ids` have grade 1. Or a line or table row for each rationale (`evidence_doc_id`, …).
 
-A claim labelled "NOT ENOUGH INFO" has no evidence, whatever its line quotes.
+A claim labelled "NOT ENOUGH INFO" has no evidence, even if its line quotes paragraphs.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from .records import Fields, json_rows
 
 CLAIM, EVIDENCE, CITED, LABEL = "claim", "evidence", "cited_doc_ids", "label"
 DOCUMENT, DOCUMENT_LABEL, SENTENCES = "evidence_doc_id", "evidence_label", "evidence_sentences"
-OWN = {"id", CLAIM, EVIDENCE, CITED, DOCUMENT, DOCUMENT_LABEL, SENTENCES}
+CLAIM_KEYS = {"id", CLAIM, EVIDENCE, CITED, DOCUMENT, DOCUMENT_LABEL, SENTENCES}
 NO_EVIDENCE = re.compile("not[ _]enough[ _]info|nei", re.IGNORECASE)
-WHOLE = re.compile(r"\d{1,18}", re.ASCII)
+WHOLE_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 
 
 @dataclass
@@ -105,7 +105,7 @@ def _is_table(file: File) -> bool:
 
 
 def _claims(file: File, quotes: dict[str, str]) -> Iterator[Claim]:
-    """Yield claims, merging those of several lines; adds the ids of quoted paragraphs to `quotes`."""
+    """Yield claims, merging the lines of each claim; adds the ids of quoted paragraphs to `quotes`."""
     claims: dict[str, Claim] = {}
     lines: dict[str, int] = {}
     for number, row in table_rows(file) if _is_table(file) else json_rows(file):
@@ -129,9 +129,9 @@ def _claim(row: Mapping[str, Any], where: str, quotes: dict[str, str]) -> Claim:
         raise InputError(f"{where}: the claim has no 'id'")
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"{where}: no text under '{CLAIM}'")
-    claim = Claim(string_of(row["id"], "id", where), text, {key: value for key, value in row.items() if key not in OWN})
+    claim = Claim(string_of(row["id"], "id", where), text, {key: value for key, value in row.items() if key not in CLAIM_KEYS})
     if CITED in row:
-        claim.cited, claim.graded = [string_of(cited, "cited id", where) for cited in _listed(row[CITED], CITED, where)], True
+        claim.cited, claim.graded = [string_of(cited, "cited id", where) for cited in _as_list(row[CITED], CITED, where)], True
     if DOCUMENT in row:
         claim.graded = True
         if row[DOCUMENT] not in (None, ""):
@@ -142,7 +142,7 @@ def _claim(row: Mapping[str, Any], where: str, quotes: dict[str, str]) -> Claim:
         claim.graded = True
         _add_rationales(claim, evidence, where)
     elif isinstance(evidence, list):
-        claim.sets = [pieces for one in evidence if (pieces := _pieces(one, where, quotes))]
+        claim.sets = [pieces for row_set in evidence if (pieces := _evidence_set(row_set, where, quotes))]
     elif evidence is not None:
         raise InputError(
             f"{where}: 'evidence' is a {type(evidence).__name__}, neither sets of documents nor documents with rationales"
@@ -154,7 +154,7 @@ def _add_rationales(claim: Claim, evidence: Mapping[str, Any], where: str) -> No
     """Add SciFact's evidence: {document: [{"sentences": [0, 2], "label": "SUPPORT"}]}."""
     labels = []
     for document, rationales in evidence.items():
-        for rationale in _listed(rationales, f"{EVIDENCE} of '{document}'", where):
+        for rationale in _as_list(rationales, f"{EVIDENCE} of '{document}'", where):
             if not isinstance(rationale, dict):
                 problem = f"a rationale of '{document}' is a {type(rationale).__name__}"
                 raise InputError(f"{where}: {problem}, not an object with 'sentences' and 'label'")
@@ -164,10 +164,10 @@ def _add_rationales(claim: Claim, evidence: Mapping[str, Any], where: str) -> No
         claim.metadata[LABEL] = ", ".join(dict.fromkeys(filter(None, labels)))
 
 
-def _pieces(pieces: Any, where: str, quotes: dict[str, str]) -> list[tuple[str, int | None]]:
+def _evidence_set(pieces: Any, where: str, quotes: dict[str, str]) -> list[tuple[str, int | None]]:
     """Return an evidence set of FEVER ([_, _, page, sentence]) or CTKFacts; empty if FEVER's pages are null."""
     documents: list[tuple[str, int | None]] = []
-    for piece in _listed(pieces, "a set of the evidence", where):
+    for piece in _as_list(pieces, "a set of the evidence", where):
         if isinstance(piece, str) and piece.strip():
             quoted = len(piece.split()) > 1
             documents.append((quotes.setdefault(piece, f"e{len(quotes)}") if quoted else piece.strip(), None))
@@ -180,18 +180,18 @@ def _pieces(pieces: Any, where: str, quotes: dict[str, str]) -> list[tuple[str, 
     return documents
 
 
-def _listed(value: Any, what: str, where: str) -> list[Any]:
+def _as_list(value: Any, name: str, where: str) -> list[Any]:
     """Return a list, parsed from a table's "[2 5]" if need be."""
     if isinstance(value, str) and value.startswith("[") and value.endswith("]"):
         value = value[1:-1].replace(",", " ").split()
     if not isinstance(value, list):
-        raise InputError(f"{where}: {what} is a {type(value).__name__}, not a list")
+        raise InputError(f"{where}: {name} is a {type(value).__name__}, not a list")
     return value
 
 
 def _sentences(value: Any, where: str) -> list[int]:
-    numbers = [] if value is None else _listed(value, SENTENCES, where)
+    numbers = [] if value is None else _as_list(value, SENTENCES, where)
     for number in numbers:
-        if not WHOLE.fullmatch(str(number)):
+        if not WHOLE_NUMBER.fullmatch(str(number)):
             raise InputError(f"{where}: the number of a sentence is {number!r}, not a whole number from 0")
     return [int(number) for number in numbers]

@@ -23,7 +23,7 @@ RUN_COLUMNS = {TREC_RUN: (2, 4), MS_MARCO_RUN: (1, 2)}  # indices of document an
 TREC_QRELS, BEIR_QRELS = 4, 3
 QRELS_COLUMNS = {BEIR_QRELS: "topic, document, grade", TREC_QRELS: "topic, group, document, grade"}
 QRELS_HEADER = ("query-id", "query_id", "qid", "topic")
-BLOCK = 1 << 17  # bytes; fits the processor's cache
+BLOCK_SIZE = 1 << 17  # bytes; fits into the processor's cache
 SPACE = np.zeros(256, dtype=bool)
 SPACE[[9, 10, 11, 12, 13, 32]] = True  # white space of bytes.split()
 
@@ -53,15 +53,15 @@ def run_width(file: File) -> int:
     return len(file.head.lstrip().split(b"\n", 1)[0].split())
 
 
-def read_run_columns(source: InputFile, width: int, topics: Topics, before: int = 0) -> Run:
-    """Read a run of 6 or 3 columns, with `topics` first, then those found only in the file.
+def read_run_columns(source: InputFile, width: int, topics: Topics, header_lines: int = 0) -> Run:
+    """Read a run of 6 or 3 columns: `topics` first, then the topics found only in the file.
 
-    `before` lines were read already. Raises InputError for another number of columns, a score that is no number or NaN, or a
-    repeated document.
+    `header_lines` is the number of lines already read. Raises InputError for another number of columns, a score that is NaN or
+    not a number, or a repeated document.
     """
     rows = _RunRows(source.name, width, topics)
-    rows.blanks = [0] * before
-    for block in source.blocks(BLOCK):
+    rows.blanks = [0] * header_lines
+    for block in source.blocks(BLOCK_SIZE):
         rows.add(block)
     return rows.run()
 
@@ -77,12 +77,12 @@ def run_rankings(run: Run) -> Iterator[tuple[str, Ranking]]:
         yield topic_id, ranking
 
 
-def one_word(value: str, what: str) -> str:
+def one_word(value: str, kind: str) -> str:
     """Return `value`; InputError if it is empty, contains white space, or is not Unicode."""
     if value.split() != [value]:
-        raise InputError(f"the {what} id '{value}' has white space in it or is empty; a TREC file cannot hold it")
+        raise InputError(f"the {kind} id '{value}' has white space in it or is empty; a TREC file cannot hold it")
     if SURROGATE.search(value):
-        raise InputError(f"the {what} id '{value}' has half of a surrogate pair in it; a TREC file cannot hold it")
+        raise InputError(f"the {kind} id '{value}' has half of a surrogate pair in it; a TREC file cannot hold it")
     return value
 
 
@@ -98,8 +98,8 @@ class _QrelsRows:
             self.line = number
             cells = self._cells(text)
             if len(cells) != self.width:
-                either = first and len(cells) not in QRELS_COLUMNS
-                columns = " or ".join(QRELS_COLUMNS.values()) if either else QRELS_COLUMNS[self.width]
+                is_unknown = first and len(cells) not in QRELS_COLUMNS
+                columns = " or ".join(QRELS_COLUMNS.values()) if is_unknown else QRELS_COLUMNS[self.width]
                 raise self._error(f"{len(cells)} columns, not {columns}")
             if first and self.width == BEIR_QRELS and cells[0].lower() in QRELS_HEADER and not _parses(grade_of, cells[2]):
                 first = False
@@ -134,26 +134,28 @@ class _RunRows:
         self.blanks: list[int] = []  # rows before each blank line
 
     def add(self, block: bytes) -> None:
+        """Add the rows of a block of whole lines."""
         tokens = block.split()
         if not tokens:
             self.blanks += [self.count] * block.count(b"\n")
             return
         if not _is_regular(block, self.width):
-            self._check(block)
+            self._check_lines(block)
         doc, score = RUN_COLUMNS[self.width]
         rows = len(tokens) // self.width
         self.numbers.append(np.fromiter(map(self.topic_numbers.__getitem__, tokens[:: self.width]), np.int64, rows))
         self.codes.append(np.fromiter(map(self.doc_codes.__getitem__, tokens[doc :: self.width]), np.int32, rows))
-        self.scores.append(self._parsed(tokens[score :: self.width]))
+        self.scores.append(self._parse_scores(tokens[score :: self.width]))
         self.count += rows
 
     def run(self) -> Run:
+        """Return the run; InputError names the line of a repeated document or of an id that is not UTF-8."""
         numbers = np.concatenate([*self.numbers, np.zeros(0, dtype=np.int64)])
         codes = np.concatenate([*self.codes, np.zeros(0, dtype=np.int32)])
         scores = np.concatenate([*self.scores, np.zeros(0, dtype=np.float32)])
-        topic_ids = [t.decode() for t in self._utf8(self.topic_numbers, numbers)]
+        topic_ids = [t.decode() for t in self._checked_ids(self.topic_numbers, numbers)]
         topics = Topics(self.topics[t] if t in self.topics else Topic(t, "") for t in topic_ids)
-        encoded = self._utf8(self.doc_codes, codes)
+        encoded = self._checked_ids(self.doc_codes, codes)
         ids = Strings(*concatenated(encoded))
         del encoded
         self.doc_codes.clear()
@@ -162,16 +164,16 @@ class _RunRows:
         except InputError:
             pairs = numbers * len(ids) + codes
             order = np.argsort(pairs, kind="stable")
-            row = int(order[np.flatnonzero(np.diff(pairs[order]) == 0) + 1].min())  # the first that is listed again
+            row = int(order[np.flatnonzero(np.diff(pairs[order]) == 0) + 1].min())  # the first repetition
             problem = f"topic '{topic_ids[int(numbers[row])]}', document '{ids[int(codes[row])]}': listed a second time"
             raise InputError.at(self.name, self._line(row), problem) from None
 
-    def _parsed(self, tokens: list[bytes]) -> NDArray[np.float32]:
-        """Return scores, or 1/rank; InputError for no number, NaN, or a rank below 1."""
+    def _parse_scores(self, tokens: list[bytes]) -> NDArray[np.float32]:
+        """Return scores, or 1/rank; InputError for NaN, a rank below 1, or anything but a number."""
         parse: Callable[[bytes], float]
-        parse, what, kind = float, "score", "number"
+        parse, column, expected = float, "score", "number"
         if self.width == MS_MARCO_RUN:
-            parse, what, kind = _reciprocal, "rank", "whole number from 1"
+            parse, column, expected = _reciprocal, "rank", "whole number from 1"
         try:
             values = np.fromiter(map(parse, tokens), np.float64, len(tokens))
             wrong = np.flatnonzero(np.isnan(values))[:1].tolist()
@@ -180,25 +182,25 @@ class _RunRows:
         except ValueError:
             wrong = [i for i, token in enumerate(tokens) if b"_" in token or not _parses(parse, token)][:1]
         for i in wrong:
-            shown = tokens[i].decode(errors="replace")
-            raise InputError.at(self.name, self._line(self.count + i), f"the {what} '{shown}' is not a {kind}")
+            text = tokens[i].decode(errors="replace")
+            raise InputError.at(self.name, self._line(self.count + i), f"the {column} '{text}' is not a {expected}")
         with np.errstate(over="ignore"):
             return values.astype(np.float32)
 
-    def _check(self, block: bytes) -> None:
+    def _check_lines(self, block: bytes) -> None:
         rows = self.count
         for line in block.removesuffix(b"\n").split(b"\n"):
             columns = len(line.split())
             if not columns:
                 self.blanks.append(rows)
             elif columns != self.width:
-                either = "6 (TREC) or 3 (MS MARCO)" if columns not in RUN_COLUMNS else str(self.width)
-                right = f"{self.width} as in the lines before" if rows else either
-                raise InputError.at(self.name, self._line(rows), f"{columns} columns, not {right}")
+                possible = "6 (TREC) or 3 (MS MARCO)" if columns not in RUN_COLUMNS else str(self.width)
+                expected = f"{self.width} as in the lines before" if rows else possible
+                raise InputError.at(self.name, self._line(rows), f"{columns} columns, not {expected}")
             else:
                 rows += 1
 
-    def _utf8(self, numbering: dict[bytes, int], column: NDArray[np.integer]) -> list[bytes]:
+    def _checked_ids(self, numbering: dict[bytes, int], column: NDArray[np.integer]) -> list[bytes]:
         """Return ids in the order of their numbers; InputError names the line that is not UTF-8."""
         ids = list(numbering)
         try:
@@ -209,18 +211,21 @@ class _RunRows:
         return ids
 
     def _line(self, row: int) -> int:
+        """Return the line number of a row."""
         return row + 1 + bisect.bisect_right(self.blanks, row)
 
 
-def _numbering(first: Iterable[bytes]) -> dict[bytes, int]:
+def _numbering(keys: Iterable[bytes]) -> dict[bytes, int]:
+    """Return a dict that numbers these keys from 0, and each further key on its first look-up."""
     numbering: defaultdict[bytes, int] = defaultdict()
     numbering.default_factory = numbering.__len__
-    for key in first:
+    for key in keys:
         numbering[key]
     return numbering
 
 
 def _is_regular(block: bytes, width: int) -> bool:
+    """Whether each line of a block has `width` columns."""
     characters = np.frombuffer(block, dtype=np.uint8)
     space = SPACE[characters]
     starts = np.flatnonzero(~space & np.concatenate([[True], space[:-1]]))
@@ -258,9 +263,9 @@ class Beir(Format, name="beir"):
         yield b"query-id\tcorpus-id\tscore\n"
         for topic_id, grades in qrels.items():
             for doc_id, grade in grades.items():
-                for what, name in (("topic", topic_id), ("document", doc_id)):
-                    if len(name.splitlines()) != 1 or "\t" in name or name != name.strip():
-                        raise InputError(f"{what} id '{name}': columns cannot hold tabs, line ends or surrounding spaces")
+                for kind, value in (("topic", topic_id), ("document", doc_id)):
+                    if len(value.splitlines()) != 1 or "\t" in value or value != value.strip():
+                        raise InputError(f"{kind} id '{value}': columns cannot hold tabs, line ends or surrounding spaces")
                 yield f"{topic_id}\t{doc_id}\t{grade}\n".encode()
 
 

@@ -17,7 +17,7 @@ from .decoding import ReadingOptions, reading_of
 from .folder import CorpusPiece, cut, grouped, pieces_of
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
 from .packed import Packing, packed_columns
-from .records import USUAL, Fields, doc_from
+from .records import DOC_FIELDS, Fields, doc_from
 from .sheets import cell_value
 
 Portion: TypeAlias = list[Doc] | Packing
@@ -52,9 +52,9 @@ class Corpus(DocumentRows):
         self.pieces = pieces
         self.size = sum(piece.size for piece, _ in pieces)
         self.fields = fields
-        self._done = 0
+        self._bytes_read = 0
         self._file: File | None = None
-        self._spent = False
+        self._was_read = False
         self._streams: dict[CorpusPiece, tuple[ExitStack, File]] = {}  # pipes opened for format detection
 
     @classmethod
@@ -89,11 +89,11 @@ class Corpus(DocumentRows):
     def cut(self, size: int) -> list[Corpus]:
         """Split into independently readable parts of about `size` bytes; InputError if a file cannot be read.
 
-        JSON lines and tables without a header are cut at line ends; files of other formats, and compressed ones, stay whole.
+        JSON lines and tables without a header are cut at line ends; compressed files and files of other formats stay whole.
         """
-        whole = [(one, form) for piece, form in self.pieces for one in cut(piece, form, self.fields, size)]
-        form_of = dict(whole)
-        groups = grouped([piece for piece, _ in whole], size)
+        parts = [(part, form) for piece, form in self.pieces for part in cut(piece, form, self.fields, size)]
+        form_of = dict(parts)
+        groups = grouped([part for part, _ in parts], size)
         return [Corpus(group[0].name, [(piece, form_of[piece]) for piece in group], self.fields, True) for group in groups]
 
     def absolute(self) -> Corpus:
@@ -114,11 +114,11 @@ class Corpus(DocumentRows):
     @property
     def position(self) -> int:
         """Bytes read by the latest iteration, as stored (compressed bytes for gzip)."""
-        return self._done + (self._file.position if self._file else 0)
+        return self._bytes_read + (self._file.position if self._file else 0)
 
     def __iter__(self) -> Iterator[Doc]:
         """Yield documents; InputError names file and line, or says that there are no documents."""
-        documents = self._through(lambda file, form: form.read_corpus(file, self.fields))
+        documents = self._read_pieces(lambda file, form: form.read_corpus(file, self.fields))
         first = next(documents, None)
         if first is None:
             raise self.empty()
@@ -131,7 +131,7 @@ class Corpus(DocumentRows):
         Raises InputError as iteration does, or from the work, except that an empty corpus is allowed.
         """
 
-        def portions(file: File, form: Format) -> Iterator[Portion]:
+        def portions_of(file: File, form: Format) -> Iterator[Portion]:
             packings = form.pack_corpus(file, self.fields, size)
             if packings is not None:
                 yield from packings
@@ -140,19 +140,19 @@ class Corpus(DocumentRows):
             while portion := list(islice(docs, count)):
                 yield portion
 
-        yield from self._through(portions)
+        yield from self._read_pieces(portions_of)
 
     def empty(self) -> InputError:
         """Return the error for a corpus without documents."""
         return InputError(f"{self.path}: holds no documents")
 
-    def _through(self, read: Callable[[File, Format], Iterator[Item]]) -> Iterator[Item]:
+    def _read_pieces(self, read: Callable[[File, Format], Iterator[Item]]) -> Iterator[Item]:
         stream = next((piece for piece, _ in self.pieces if piece.is_stream), None)
-        if self._spent and stream is not None:
+        if self._was_read and stream is not None:
             name = "standard input" if str(stream.path) == STANDARD else stream.name
             raise InputError(f"{name} can be read only once; write it to a file to read it again")
-        self._spent = True
-        self._done = 0
+        self._was_read = True
+        self._bytes_read = 0
         for piece, form in self.pieces:
             stack, file = self._streams.pop(piece, (ExitStack(), None))
             with stack:
@@ -160,7 +160,7 @@ class Corpus(DocumentRows):
                 self._file = file
                 yield from read(file, form)
             self._file = None
-            self._done += piece.size
+            self._bytes_read += piece.size
 
     def __repr__(self) -> str:
         return f"Corpus({str(self.path)!r}, format={self.format!r})"
@@ -180,17 +180,18 @@ class IterableCorpus(DocumentRows):
 
     def __iter__(self) -> Iterator[Doc]:
         """Yield documents; InputError gives the number of a bad item, counted from 1."""
-        return self._docs(self._items(), 0)
+        return self._docs(self._items(), 1)
 
     def portions(self, size: int, count: int) -> Iterator[Portion]:
         """Yield documents in batches of `count`, as lists or deferred packing work; `size` is ignored."""
-        items, before = iter(self._items()), 0
+        items, first = iter(self._items()), 1
         while portion := list(islice(items, count)):
-            yield _pairs(portion) or list(self._docs(portion, before))
-            before += len(portion)
+            yield _pack_pairs(portion) or list(self._docs(portion, first))
+            first += len(portion)
 
-    def _docs(self, items: Iterable[Any], before: int) -> Iterator[Doc]:
-        for number, item in enumerate(items, before + 1):
+    def _docs(self, items: Iterable[Any], first: int) -> Iterator[Doc]:
+        """Convert items, the first of which has the number `first` in messages."""
+        for number, item in enumerate(items, first):
             match item:
                 case Doc():
                     if not isinstance(item.id, str):
@@ -199,9 +200,9 @@ class IterableCorpus(DocumentRows):
                 case Mapping():
                     yield doc_from(dict(item), self._fields, "documents", number, "item")
                 case (doc_id, text):
-                    yield doc_from({"id": doc_id, "text": text}, USUAL, "documents", number, "item")
+                    yield doc_from({"id": doc_id, "text": text}, DOC_FIELDS, "documents", number, "item")
                 case (doc_id, title, text):
-                    yield doc_from({"id": doc_id, "title": title, "text": text}, USUAL, "documents", number, "item")
+                    yield doc_from({"id": doc_id, "title": title, "text": text}, DOC_FIELDS, "documents", number, "item")
                 case _:
                     kind = type(item).__name__
                     raise InputError(f"documents, item {number}: a {kind}; give Doc, a dict, (id, text) or (id, title, text)")
@@ -255,12 +256,12 @@ def read_corpus(
         fields: Keys, columns or tags that hold the "id", "title" and "text", if named otherwise; several are joined by
             newlines: `{"id": "pmid", "text": ["abstract", "body"]}`. Columns without a header go by number:
             `{"id": "1", "text": "3"}`.
-        encoding: Of a file: its encoding, such as "cp1252"; by default UTF-8, or detected, with an `InputWarning`.
+        encoding: Of a file: its encoding, such as "cp1252"; by default UTF-8, or else detected, with an `InputWarning`.
         errors: Of a file, treatment of undecodable bytes: "strict" stops, "replace" puts U+FFFD and warns with the number of
             changed lines.
 
     Returns:
-        Documents that can be iterated repeatedly if `source` can; those of files report how much they have read.
+        Documents, which can be iterated repeatedly if `source` can; a corpus of files reports how much of them was read.
 
     Raises:
         InputError: A source cannot be read, here or while iterating.
@@ -272,10 +273,11 @@ def read_corpus(
         return join_corpora([Corpus.at(path, chosen, Fields.of(fields), reading_of(encoding, errors)) for path in paths])
     if format is not None:
         raise ParameterError(f"format='{format}' is of a file, not of a {type(source).__name__}")
-    if isinstance(source, (Corpus, IterableCorpus)) and fields:
+    if not isinstance(source, (Corpus, IterableCorpus)):
+        return IterableCorpus(cast(Iterable[Any], source), Fields.of(fields))
+    if fields:
         raise ParameterError(f"fields are chosen where documents are read first, not of a {type(source).__name__}")
-    known = isinstance(source, (Corpus, IterableCorpus))
-    return cast(IterableCorpus, source) if known else IterableCorpus(cast(Iterable[Any], source), Fields.of(fields))
+    return source
 
 
 def join_corpora(corpora: Sequence[Iterable[Doc]]) -> Corpus:
@@ -286,9 +288,9 @@ def join_corpora(corpora: Sequence[Iterable[Doc]]) -> Corpus:
     if len(parts) == 1:
         return parts[0]
     pieces = [piece for corpus in parts for piece in corpus.pieces]
-    whole = Corpus(f"{parts[0].path} … {parts[-1].path}", pieces, parts[0].fields)
-    whole._streams = {piece: stream for corpus in parts for piece, stream in corpus._streams.items()}
-    return whole
+    joined = Corpus(f"{parts[0].path} … {parts[-1].path}", pieces, parts[0].fields)
+    joined._streams = {piece: stream for corpus in parts for piece, stream in corpus._streams.items()}
+    return joined
 
 
 def with_prefix(documents: Iterable[Doc], prefix: str) -> Iterable[Doc]:
@@ -302,8 +304,9 @@ def with_prefix(documents: Iterable[Doc], prefix: str) -> Iterable[Doc]:
 def with_prefixes(parts: Sequence[str], prefixes: Sequence[str], read: Callable[[list[str]], Iterable[Doc]]) -> Iterable[Doc]:
     """Read the parts of a collection as one, with prefixes before their ids.
 
-    `prefixes` are none, one for all parts, or one for each, in order; `read` reads the documents of some parts. Raises
-    ParameterError if their number differs, or if several are given for parts that are not files or folders.
+    `prefixes` has no element, one for all parts, or one for each part, in order; `read` reads the documents of the parts that
+    it is given. Raises ParameterError for any other number of prefixes, or for several prefixes if a part is neither a file
+    nor a folder.
     """
     if not prefixes:
         return read(list(parts))
@@ -349,7 +352,7 @@ def _paths(source: Iterable[Any]) -> list[str | Path]:
     return list(source) if is_list else []
 
 
-def _pairs(items: list[Any]) -> Packing | None:
+def _pack_pairs(items: list[Any]) -> Packing | None:
     """Return packing work if all items are pairs of strings, else None."""
     if set(map(type, items)) != {tuple} or set(map(len, items)) != {2}:
         return None

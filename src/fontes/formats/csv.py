@@ -14,16 +14,16 @@ from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, JUDGED, TOPIC_ID, TOPIC_TE
 from ..core.table import Table
 from ..storage.files import check_length
 from .format import File, Format
-from .records import USUAL, Fields, as_cells, check_chosen, doc_from, remedy_of
+from .records import DOC_FIELDS, Fields, as_cells, check_chosen, doc_from, located_in, remedy_of
 
 MS_MARCO = {2: ("id", "text"), 3: ("id", "title", "text"), 4: ("id", "url", "title", "text")}  # columns without a header
-DOCUMENTS = (DOC_ID, DOC_TITLE + DOC_TEXT)  # column names of documents: ids, and others
-ASKED = (TOPIC_ID + JUDGED, TOPIC_TEXT)  # column names of topics and judgments
+DOC_COLUMNS = (DOC_ID, DOC_TITLE + DOC_TEXT)  # column names of documents: of ids, and of other parts
+TOPIC_COLUMNS = (TOPIC_ID + JUDGED, TOPIC_TEXT)  # column names of topics and judgments: of ids, and of texts
 NAME = re.compile(r"(?=.{1,40}$)(?:[^\W\d_][\w.:/()%#-]*|#|№)(?: [\w.:/()%#&-]+){0,3}(?<![!?,;])|(?=.{1,40}$)_\w+")
 DIGIT = re.compile(r"\d")
 NUMBER = re.compile(r"[1-9]\d{0,3}")
 SHAPES = re.compile(r"[^\W\d_]+"), re.compile(r"\d+")
-ENDS = re.compile(r"[\r\n]+")
+LINE_ENDS = re.compile(r"[\r\n]+")
 SAMPLE = 50  # lines read to detect a header
 CR = re.compile(r"(?<=\r)(?!\n)")
 QUOTING = "a cell with quotation marks or line ends stands in quotation marks, and inside them each is written twice"
@@ -50,54 +50,52 @@ class Csv(Format, name="csv"):
     def sniff(self, kind: str, file: File) -> float:
         if file.folder or not file.start:  # files in a folder are text documents
             return 0.0
-        names = DOCUMENTS if kind == "corpus" else ASKED
-        header = First.of(1, file.start.splitlines()[0], self.delimiters, *names).is_header
+        names = DOC_COLUMNS if kind == "corpus" else TOPIC_COLUMNS
+        header = FirstLine.of(1, file.start.splitlines()[0], self.delimiters, *names).is_header
         if kind == "qrels":
             return 0.6 if header else 0.0
-        if kind == "topics" and file.start.startswith(("{", "[", "<")):  # JSON or XML, whatever its name
+        if kind == "topics" and file.start.startswith(("{", "[", "<")):  # JSON or XML, even if the name ends in .csv
             return 0.0
         return super().sniff(kind, file) or (0.3 if header else 0.0)
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
-        first, lines = self._opened(file, fields.id, fields.title + fields.text)
-        return _under_header(file.name, first, lines, fields)
+        first, lines = self._open(file, fields.id, fields.title + fields.text)
+        return _headed_documents(file.name, first, lines, fields)
 
     def read_topics(self, file: File) -> Iterator[Topic]:
-        first, lines = self._opened(file, *ASKED)
+        first, lines = self._open(file, *TOPIC_COLUMNS)
         fields = Fields.of_topics(file.reading.fields)
-        if _by_number(first, fields):
-            return (Topic(doc.id.strip(), doc.text.strip()) for doc in _numbered(file.name, first, lines, fields))
+        if _is_by_number(first, fields):
+            return (Topic(doc.id.strip(), doc.text.strip()) for doc in _numbered_documents(file.name, first, lines, fields))
         if first.is_header or fields.chosen:
-            return (Topic(*parts) for parts in _table(file.name, first, lines, fields).topics())
-        if (row := _under_names(first, file)) is not None:
-            raise _unclear(file.name, first, row, "topics")
+            return (Topic(*parts) for parts in _topic_table(file.name, first, lines, fields).topics())
+        if (row := _row_below_names(first, file)) is not None:
+            raise _unknown_columns(file.name, first, row, "topics")
         if len(first.cells) > 2:
             header = first.delimiter.join(("qid", "query", "doc_id"))
             problem = f"{len(first.cells)} columns and no header that names them"
             remedy = f"add one, such as {header!r}, or leave the id and the text alone"
             raise InputError.at(file.name, first.number, f"{problem}; {remedy}")
-        return _pairs(file.name, first, lines)
+        return _topic_pairs(file.name, first, lines)
 
     def read_qrels(self, file: File) -> Qrels:
-        first, lines = self._opened(file, *ASKED)
+        first, lines = self._open(file, *TOPIC_COLUMNS)
         if not first.is_header:
             raise InputError.at(file.name, first.number, "no header that names a topic and a document, such as qid and doc_id")
         chosen = Fields.of_topics(file.reading.fields)
-        header, rows = _below(file.name, _rows_of(file.name, lines, first.delimiter))
+        header, rows = _split_header(file.name, _rows_of(file.name, lines, first.delimiter))
         table = Table(file.name, header, rows, topic_id=(*chosen.id, *TOPIC_ID))
-        try:
+        with located_in(table):
             return Qrels(table.judgments())
-        except InputError as error:
-            raise error if str(error).startswith(file.name) else InputError(f"{table.where}: {error}") from None
 
-    def _opened(self, file: File, ids: Collection[str], others: Collection[str]) -> tuple[First, Iterator[Line]]:
+    def _open(self, file: File, ids: Collection[str], others: Collection[str]) -> tuple[FirstLine, Iterator[Line]]:
         """Return the properties of the first line, and all lines to read."""
         lines = _lines_of(file)
         if file.opening:
-            return First.of(1, file.opening.decode(errors="replace"), self.delimiters, ids, others), lines
+            return FirstLine.of(1, file.opening.decode(errors="replace"), self.delimiters, ids, others), lines
         file.head  # noqa: B018  (inspected later, and readable only before the rest)
         number, line = next(lines, (1, ""))
-        return First.of(number, line, self.delimiters, ids, others), chain([(number, line)] if line else [], lines)
+        return FirstLine.of(number, line, self.delimiters, ids, others), chain([(number, line)] if line else [], lines)
 
 
 class Tsv(Csv, name="tsv"):
@@ -111,48 +109,49 @@ class Tsv(Csv, name="tsv"):
     delimiters = "\t"
 
     def sniff(self, kind: str, file: File) -> float:
-        sure = super().sniff(kind, file)
+        confidence = super().sniff(kind, file)
         possible = kind != "qrels" and not file.folder and "\t" in file.start
-        return sure or (0.2 if possible else 0.0)
+        return confidence or (0.2 if possible else 0.0)
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
-        first, lines = self._opened(file, fields.id, fields.title + fields.text)
+        first, lines = self._open(file, fields.id, fields.title + fields.text)
         if fields.chosen or first.is_header:
-            return _under_header(file.name, first, lines, fields)
-        if not file.opening and (row := _under_names(first, file)) is not None:
-            raise _unclear(file.name, first, row, "corpus")
-        return _ms_marco(file.name, first, lines)
+            return _headed_documents(file.name, first, lines, fields)
+        if not file.opening and (row := _row_below_names(first, file)) is not None:
+            raise _unknown_columns(file.name, first, row, "corpus")
+        return _ms_marco_documents(file.name, first, lines)
 
     def is_of_lines(self, file: File, fields: Fields) -> bool:
-        known = (fields.id, fields.title + fields.text)
+        names = (fields.id, fields.title + fields.text)
         by_cr = b"\r" in file.head.partition(b"\n")[0].rstrip(b"\r")
         leading = file.leading.decode(errors="replace")
-        first = First.of(1, leading, self.delimiters, *known)
-        return not (fields.chosen or by_cr or first.is_header or _under_names(first, file))
+        first = FirstLine.of(1, leading, self.delimiters, *names)
+        return not (fields.chosen or by_cr or first.is_header or _row_below_names(first, file))
 
 
 def table_rows(file: File) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield (line number, cells by column name) of a comma-separated table with a header; InputError if malformed."""
-    header, rows = _below(file.name, _rows_of(file.name, _lines_of(file), ","))
+    header, rows = _split_header(file.name, _rows_of(file.name, _lines_of(file), ","))
     for number, cells in rows:
         yield number, dict(zip(header, cells, strict=True))
 
 
-def _under_header(name: str, first: First, lines: Iterator[Line], fields: Fields) -> Iterator[Doc]:
+def _headed_documents(name: str, first: FirstLine, lines: Iterator[Line], fields: Fields) -> Iterator[Doc]:
     """Yield documents of a table with a header, or with columns chosen by number."""
-    by_number = _by_number(first, fields)
-    return _numbered(name, first, lines, fields) if by_number else _documents(name, first, lines, fields)
+    if _is_by_number(first, fields):
+        return _numbered_documents(name, first, lines, fields)
+    return _named_documents(name, first, lines, fields)
 
 
-def _documents(name: str, first: First, lines: Iterator[Line], fields: Fields) -> Iterator[Doc]:
-    header, rows = _below(name, _rows_of(name, lines, first.delimiter))
+def _named_documents(name: str, first: FirstLine, lines: Iterator[Line], fields: Fields) -> Iterator[Doc]:
+    header, rows = _split_header(name, _rows_of(name, lines, first.delimiter))
     check_chosen(name, first.number, header, fields)
     for number, cells in rows:
         row = {column: cell for column, cell in zip(header, cells, strict=True) if column}
         yield as_cells(doc_from(row, fields, name, number))
 
 
-def _ms_marco(name: str, first: First, lines: Iterator[Line]) -> Iterator[Doc]:
+def _ms_marco_documents(name: str, first: FirstLine, lines: Iterator[Line]) -> Iterator[Doc]:
     width = len(first.cells)
     columns = MS_MARCO.get(width, ())
     for number, line in lines:
@@ -162,47 +161,51 @@ def _ms_marco(name: str, first: First, lines: Iterator[Line]) -> Iterator[Doc]:
         cells = line.rstrip("\r\n").split("\t")
         if len(cells) != width:
             raise InputError.at(name, number, f"{len(cells)} columns where the first line has {width}")
-        doc = doc_from(dict(zip(columns, cells, strict=True)), USUAL, name, number)
+        doc = doc_from(dict(zip(columns, cells, strict=True)), DOC_FIELDS, name, number)
         yield as_cells(doc) if width == max(MS_MARCO) else doc
 
 
-def _by_number(first: First, fields: Fields) -> bool:
+def _is_by_number(first: FirstLine, fields: Fields) -> bool:
     """Whether columns are chosen by number, for a table without a header."""
     names = [name for part in fields.chosen for name in getattr(fields, part)]
     return bool(names) and not first.is_header and all(NUMBER.fullmatch(name) and name not in first.cells for name in names)
 
 
-def _numbered(name: str, first: First, lines: Iterator[Line], fields: Fields) -> Iterator[Doc]:
+def _numbered_documents(name: str, first: FirstLine, lines: Iterator[Line], fields: Fields) -> Iterator[Doc]:
     """Yield documents by column numbers; other columns are dropped."""
     chosen = [column for part in sorted(fields.chosen) for column in getattr(fields, part)]
-    tabs = first.delimiter == "\t"
-    rows = ((n, line.rstrip("\r\n").split("\t")) for n, line in lines) if tabs else _rows_of(name, lines, first.delimiter)
-    for number, cells in rows:
+    for number, cells in _headless_rows(name, first, lines):
         if (missing := next((column for column in chosen if int(column) > len(cells)), None)) is not None:
             raise InputError.at(name, number, f"there is no column {missing}; the line has {len(cells)}")
         yield doc_from({column: cells[int(column) - 1] for column in chosen}, fields, name, number)
 
 
-def _under_names(first: First, file: File) -> dict[str, str] | None:
-    """Return the second row keyed by the first, if that looks like column names; else None."""
+def _row_below_names(first: FirstLine, file: File) -> dict[str, str] | None:
+    """Return the first row below the first line, by column name, if the first line looks like column names; else None.
+
+    Names are short, distinct, and no values of their columns. Below them is a column of ids, or a column of texts.
+    """
     delimiter, cells = first.delimiter, first.cells
-    lines = [line for line in ENDS.split(file.start, SAMPLE)[1:SAMPLE] if line and not line.isspace()]
+    lines = [line for line in LINE_ENDS.split(file.start, SAMPLE)[1:SAMPLE] if line and not line.isspace()]
     csv.field_size_limit(sys.maxsize)
     rows = [line.split("\t") for line in lines] if delimiter == "\t" else csv.reader(lines, delimiter=delimiter)
-    below = [[cell.strip(' \t"') for cell in row] for row in rows if len(row) == len(cells)]
+    rows_below = [[cell.strip(' \t"') for cell in row] for row in rows if len(row) == len(cells)]
     names = [cell for cell in cells if cell]
-    if len(names) < 2 or not below or not all(NAME.fullmatch(name) for name in names):
+    if len(names) < 2 or not rows_below or not all(NAME.fullmatch(name) for name in names):
         return None
-    columns = dict(zip(cells, zip(*below, strict=True), strict=True))
+    columns = dict(zip(cells, zip(*rows_below, strict=True), strict=True))
     repeated = any(name.casefold() in map(str.casefold, column) for name, column in columns.items() if name)
     if repeated or len({name.casefold() for name in names}) < len(names):
         return None
+    # Ids have digits and no spaces, and the name of their column has no digits.
     ids = [list(filter(None, column)) for name, column in columns.items() if not DIGIT.search(name)]
-    differ = any(column and all(" " not in cell and DIGIT.search(cell) for cell in column) for column in ids)
+    has_ids = any(column and all(" " not in cell and DIGIT.search(cell) for cell in column) for column in ids)
     same_ids = _shape(cells[0]) in map(_shape, columns[cells[0]]) and not cells[0].isalpha()
-    words = max(columns, key=lambda name: sum(map(len, columns[name])))
-    longer = sum(len(cell.split()) for cell in columns[words]) >= 5 * len(below) and len(words.split()) <= 2
-    return dict(zip(cells, below[0], strict=True)) if differ or (longer and not same_ids) else None
+    # Texts have five words or more on average, and the name of their column has one or two.
+    text_column = max(columns, key=lambda name: sum(map(len, columns[name])))
+    words = sum(len(cell.split()) for cell in columns[text_column])
+    has_texts = words >= 5 * len(rows_below) and len(text_column.split()) <= 2
+    return dict(zip(cells, rows_below[0], strict=True)) if has_ids or (has_texts and not same_ids) else None
 
 
 def _shape(cell: str) -> str:
@@ -210,31 +213,29 @@ def _shape(cell: str) -> str:
     return SHAPES[1].sub("0", SHAPES[0].sub("a", cell))
 
 
-def _unclear(name: str, first: First, row: dict[str, str], kind: str) -> InputError:
+def _unknown_columns(name: str, first: FirstLine, row: dict[str, str], kind: str) -> InputError:
     columns = ", ".join(f"'{cell}'" for cell in first.cells)
     problem = f"{columns} look like names of columns, and not enough of them are known to tell the id and the text"
-    number = {"corpus": "a document", "topics": "a topic"}[kind]
+    item = {"corpus": "a document", "topics": "a topic"}[kind]
     remedy = remedy_of(name, f"line {first.number}", {"id": (), "title": (), "text": ()}, row, kind)
-    return InputError.at(name, first.number, f"{problem}{remedy}; if the line is {number}, choose by number: --id 1 --text 2")
+    return InputError.at(name, first.number, f"{problem}{remedy}; if the line is {item}, choose by number: --id 1 --text 2")
 
 
-def _pairs(name: str, first: First, lines: Iterator[Line]) -> Iterator[Topic]:
-    tabs = first.delimiter == "\t"
-    rows = ((n, line.rstrip("\r\n").split("\t")) for n, line in lines) if tabs else _rows_of(name, lines, first.delimiter)
-    for number, cells in rows:
+def _topic_pairs(name: str, first: FirstLine, lines: Iterator[Line]) -> Iterator[Topic]:
+    for number, cells in _headless_rows(name, first, lines):
         if len(cells) != 2 or not cells[0].strip():
-            between = "a tab" if tabs else f"'{first.delimiter}'"
+            between = "a tab" if first.delimiter == "\t" else f"'{first.delimiter}'"
             raise InputError.at(name, number, f"not an id and a text with {between} between them")
         yield Topic(cells[0].strip(), cells[1].strip())
 
 
-def _table(name: str, first: First, lines: Iterator[Line], fields: Fields) -> Table:
-    header, rows = _below(name, _rows_of(name, lines, first.delimiter))
+def _topic_table(name: str, first: FirstLine, lines: Iterator[Line], fields: Fields) -> Table:
+    header, rows = _split_header(name, _rows_of(name, lines, first.delimiter))
     check_chosen(name, first.number, header, fields)
     return Table(name, header, rows, topic_id=fields.id, topic_text=fields.text)
 
 
-class First(NamedTuple):
+class FirstLine(NamedTuple):
     """Properties of a table's first line.
 
     Attributes:
@@ -250,21 +251,21 @@ class First(NamedTuple):
     is_header: bool
 
     @classmethod
-    def of(cls, number: int, line: str, delimiters: str, ids: Collection[str], others: Collection[str]) -> First:
-        """Detect the header and the delimiter, which is the one with most names that are known among `ids` and `others`.
+    def of(cls, number: int, line: str, delimiters: str, ids: Collection[str], others: Collection[str]) -> FirstLine:
+        """Detect the header and the delimiter: the one that yields most of the names in `ids` and `others`.
 
-        A header names an id, or has two other known names. Likelier delimiters come first.
+        A header names an id, or has two of the other names. `delimiters` are in order of preference.
         """
-        known = {plain(name) for name in (*ids, *others)}
-        split = {d: [cell.strip(' \t\r\n"') for cell in line.split(d)] for d in delimiters}
-        count = {d: sum(plain(cell) in known for cell in cells) for d, cells in split.items()}
-        best = max(delimiters, key=lambda d: (count[d], len(split[d])))
-        named = any(plain(cell) in map(plain, ids) or plain(cell).endswith("_id") for cell in split[best])
-        return cls(number, best, split[best], len(split[best]) > 1 and (named or count[best] > 1))
+        names = {plain(name) for name in (*ids, *others)}
+        cells_by = {d: [cell.strip(' \t\r\n"') for cell in line.split(d)] for d in delimiters}
+        matches = {d: sum(plain(cell) in names for cell in cells) for d, cells in cells_by.items()}
+        best = max(delimiters, key=lambda d: (matches[d], len(cells_by[d])))
+        has_id = any(plain(cell) in map(plain, ids) or plain(cell).endswith("_id") for cell in cells_by[best])
+        return cls(number, best, cells_by[best], len(cells_by[best]) > 1 and (has_id or matches[best] > 1))
 
 
 def _lines_of(file: File) -> Iterator[Line]:
-    """Yield (number, line with its end), without blank lines; CR ends lines if the first line has one inside."""
+    """Yield (number, line with its end) of lines that are not blank; CR ends lines if the first line has one inside."""
     number = 0
     by_cr: bool | None = False if file.opening else None
     for line in file.decoded():
@@ -275,8 +276,15 @@ def _lines_of(file: File) -> Iterator[Line]:
                 yield number, piece
 
 
+def _headless_rows(name: str, first: FirstLine, lines: Iterator[Line]) -> Iterator[Row]:
+    """Yield (line number, cells) of a table without a header; between tabs, quotation marks have no special meaning."""
+    if first.delimiter == "\t":
+        return ((number, line.rstrip("\r\n").split("\t")) for number, line in lines)
+    return _rows_of(name, lines, first.delimiter)
+
+
 def _rows_of(name: str, lines: Iterator[Line], delimiter: str) -> Iterator[Row]:
-    """Yield (first line number, cells) of non-blank rows; tolerates bad quoting between tabs within a line."""
+    """Yield (number of the first line, cells) of rows that are not blank; between tabs, bad quoting in a line is tolerated."""
     csv.field_size_limit(sys.maxsize)  # the default of 131,072 characters is too small for many documents
     for number, line in lines:
         cells = line.rstrip("\r\n").split(delimiter)
@@ -300,13 +308,13 @@ def _bounded(name: str, number: int, lines: Iterator[Line]) -> Iterator[str]:
         yield line
 
 
-def _below(name: str, rows: Iterator[Row]) -> tuple[list[str], Iterator[Row]]:
+def _split_header(name: str, rows: Iterator[Row]) -> tuple[list[str], Iterator[Row]]:
     """Return the column names from the first row, and the rows below it; InputError if malformed."""
     number, first = next(rows, (1, []))
     header = [cell.strip() for cell in first]
-    twice = next((cell for i, cell in enumerate(header) if cell and cell in header[:i]), None)
-    if twice is not None:
-        raise InputError.at(name, number, f"the header names a column twice: '{twice}' in {', '.join(header)}")
+    repeated = next((cell for i, cell in enumerate(header) if cell and cell in header[:i]), None)
+    if repeated is not None:
+        raise InputError.at(name, number, f"the header names a column twice: '{repeated}' in {', '.join(header)}")
 
     def checked() -> Iterator[Row]:
         for number, cells in rows:

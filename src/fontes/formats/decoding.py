@@ -27,7 +27,7 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-DECLARED = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']""")
+XML_ENCODING = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"'>]*)""")
 NO_CHARSETS = ("idna", "punycode")  # Python encodings that decode in quadratic time
 UNUSUAL = {0x83, 0x88, 0x8D, 0x8F, 0x90, 0x98, 0x9D, 0xA0, 0xAC, 0xAD, 0xAF, 0xD7, 0xF7, 0xFE, 0xFF}
 PROSE = frozenset(range(0x82, 0x100)) - UNUSUAL  # non-ASCII bytes usual in cp1252 texts
@@ -52,7 +52,7 @@ class ReadingOptions:
 
     def __post_init__(self) -> None:
         if self.encoding is not None:
-            _known(self.encoding)
+            _codec_name(self.encoding)
         if self.errors not in ERRORS:
             raise ParameterError(f"errors must be {' or '.join(ERRORS)}, not {self.errors!r}")
 
@@ -73,7 +73,7 @@ def reading_as(reading: ReadingOptions) -> Iterator[None]:
 def reading_of(
     encoding: str | None = None, errors: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
 ) -> ReadingOptions:
-    """Return a call's settings; None takes the default of `reading_as`. ParameterError for unknown values."""
+    """Return reading settings; None stands for the default that `reading_as` set. ParameterError for unknown values."""
     values = {"encoding": encoding, "errors": errors, "fields": fields}
     return replace(_default.get(), **{name: value for name, value in values.items() if value is not None})  # type: ignore[arg-type]
 
@@ -96,14 +96,14 @@ def as_utf8(file: IO[bytes], name: str, reading: ReadingOptions) -> tuple[IO[byt
     file = cast(io.BufferedReader, file if hasattr(file, "peek") else io.BufferedReader(cast(io.RawIOBase, file), BUFFER))
     start = file.peek(BUFFER)
     encoding = reading.encoding
-    if start.startswith(BINARY) or (encoding is None and DECLARED.match(start)):
+    if start.startswith(BINARY) or (encoding is None and XML_ENCODING.match(start)):
         return file, UTF8
     if encoding is None:
         encoding = detected(start)
         if encoding not in (UTF8, *(by_mark for _, by_mark in MARKS)):
             remark(f"{name}: not UTF-8, so it is read as {encoding}; --encoding (in Python: encoding=) names another")
     else:
-        encoding = _known(encoding)
+        encoding = _codec_name(encoding)
     if encoding == UTF8 and reading.errors == ERRORS[0]:
         return file, UTF8
     raw = cast(io.RawIOBase, _Decoded(file, name, encoding, reading.errors))
@@ -123,8 +123,8 @@ def detected(start: bytes) -> str:
         codecs.getincrementaldecoder(UTF8)().decode(start)
     except UnicodeDecodeError:
         high = [byte for byte in start if byte >= 0x80]
-        sound = len(start.decode(errors="ignore")) - (len(start) - len(high))  # letters that are UTF-8
-        pieces = len(PIECE.findall(start)) + sound
+        valid = len(start.decode(errors="ignore")) - (len(start) - len(high))  # letters that are UTF-8
+        pieces = len(PIECE.findall(start)) + valid
         if len(high) > 1 and PROSE.issuperset(high) and 4 * pieces <= len(high) and not CONTROL.search(start):
             return CP1252
     return UTF8
@@ -135,25 +135,28 @@ def remark(text: str) -> None:
     warnings.warn(InputWarning(text), stacklevel=2)
 
 
-def _known(encoding: str) -> str:
-    """Python's name of an encoding; ParameterError if unknown."""
+def _codec_name(encoding: str) -> str:
+    """Return Python's name of an encoding; ParameterError if unknown."""
     try:
-        known = codecs.lookup(encoding)
-        if known.name in NO_CHARSETS or not known._is_text_encoding:
+        codec = codecs.lookup(encoding)
+        if codec.name in NO_CHARSETS or not codec._is_text_encoding:
             raise LookupError
     except (LookupError, ValueError):
         raise ParameterError(f"there is no encoding '{encoding}'; there are utf-8, utf-16, cp1252, cp1250, …") from None
-    return known.name
+    return codec.name
 
 
 class _Decoded(io.RawIOBase):
+    """A file in another encoding, read as UTF-8."""
+
     def __init__(self, file: io.BufferedReader, name: str, encoding: str, errors: str) -> None:
         self._file, self._name, self._encoding, self._strict = file, name, encoding, errors == ERRORS[0]
         # An undecodable byte becomes a lone surrogate, counted and replaced afterwards.
-        wide = encoding.startswith(("utf-16", "utf-32", "utf_16", "utf_32"))
-        how = "strict" if self._strict else "replace" if wide else "surrogateescape"
-        self._decoder = codecs.getincrementaldecoder(encoding)(how)
-        self._ready = memoryview(b"")
+        is_wide = encoding.startswith(("utf-16", "utf-32", "utf_16", "utf_32"))
+        lenient = "replace" if is_wide else "surrogateescape"
+        codec_errors = "strict" if self._strict else lenient
+        self._decoder = codecs.getincrementaldecoder(encoding)(codec_errors)
+        self._pending = memoryview(b"")
         self._line, self._changed, self._first, self._last = 1, 0, 0, 0
         self._ended = False
 
@@ -161,22 +164,22 @@ class _Decoded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        while not self._ready and not self._ended:
-            self._ready = memoryview(self._more())
-        size = min(len(buffer), len(self._ready))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
+        while not self._pending and not self._ended:
+            self._pending = memoryview(self._decode_next())
+        size = min(len(buffer), len(self._pending))
+        buffer[:size] = self._pending[:size]
+        self._pending = self._pending[size:]
         return size
 
-    def _more(self) -> bytes:
-        chunk = self._file.read1(BUFFER)  # does not wait for more, so that lines of a pipe are answered one by one
+    def _decode_next(self) -> bytes:
+        chunk = self._file.read1(BUFFER)  # returns what is available, so that each line of a pipe is answered at once
         self._ended = not chunk
         try:
             text = self._decoder.decode(chunk, self._ended)
         except UnicodeDecodeError as error:
-            whole = error.object
-            line = self._line + whole[: error.start].decode(self._encoding, "replace").count("\n")
-            byte = " ".join(f"{one:02x}" for one in whole[error.start : error.start + 1])
+            encoded = error.object
+            line = self._line + encoded[: error.start].decode(self._encoding, "replace").count("\n")
+            byte = encoded[error.start : error.start + 1].hex()
             problem = f"the byte {byte} is not {self._encoding}; {REMEDY}"
             raise InputError.at(self._name, line, problem) from None
         except UnicodeError as error:  # such as UTF-16 without a byte order mark
@@ -191,11 +194,11 @@ class _Decoded(io.RawIOBase):
 
     def _replaced(self, text: str) -> str:
         """Replace surrogates by U+FFFD, and count the affected lines."""
-        wrong = ESCAPED if self._decoder.errors == "surrogateescape" else re.compile("\ufffd")
-        line, at = self._line, 0
-        for match in wrong.finditer(text):
-            line += text.count("\n", at, match.start())
-            at = match.start()
+        pattern = ESCAPED if self._decoder.errors == "surrogateescape" else re.compile("\ufffd")
+        line, offset = self._line, 0
+        for match in pattern.finditer(text):
+            line += text.count("\n", offset, match.start())
+            offset = match.start()
             if line != self._last:
                 self._first, self._last, self._changed = self._first or line, line, self._changed + 1
-        return wrong.sub("\ufffd", text)
+        return pattern.sub("\ufffd", text)

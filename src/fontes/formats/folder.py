@@ -16,7 +16,7 @@ from .format import File, Format
 from .records import Fields
 
 CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
-FORM = f"a folder in BEIR's form has {CORPUS}, {QUERIES} and {QRELS}/SPLIT.tsv"
+BEIR_LAYOUT = f"a folder in BEIR's form has {CORPUS}, {QUERIES} and {QRELS}/SPLIT.tsv"
 
 
 def is_beir(folder: Path) -> bool:
@@ -33,12 +33,12 @@ def beir_file(folder: Path, name: str) -> Path:
     """Return the file or its .gz version; InputError if neither exists."""
     path = present(folder, name)
     if path is None:
-        raise InputError(f"{folder}: no {name} or {name}.gz; {FORM}")
+        raise InputError(f"{folder}: no {name} or {name}.gz; {BEIR_LAYOUT}")
     return path
 
 
 def qrels_files(folder: Path) -> dict[str, Path]:
-    """Judgment files by split, in alphabetical order."""
+    """Return the judgment files by split, in alphabetical order."""
     files = sorted((folder / QRELS).glob("*.tsv*"))
     return {plain_name(file).removesuffix(".tsv"): file for file in files if plain_name(file).endswith(".tsv")}
 
@@ -51,7 +51,7 @@ def split_of(name: object, splits: Collection[str], split: str | None) -> str:
         ParameterError: The split does not exist, or there are several and none was chosen.
     """
     if not splits:
-        raise InputError(f"{name}: the collection has no judgments; {FORM}")
+        raise InputError(f"{name}: the collection has no judgments; {BEIR_LAYOUT}")
     if split is None and len(splits) == 1:
         return next(iter(splits))
     if split is None:
@@ -100,8 +100,8 @@ class CorpusPiece:
 
     def absolute(self) -> CorpusPiece:
         """Return the piece with an absolute path."""
-        is_here = address_of(self.path) is None and str(self.path) != STANDARD
-        return replace(self, path=Path(self.path).absolute()) if is_here else self
+        is_local = address_of(self.path) is None and str(self.path) != STANDARD
+        return replace(self, path=Path(self.path).absolute()) if is_local else self
 
     @property
     def name(self) -> str:
@@ -120,11 +120,11 @@ class CorpusPiece:
         return [*file, self.inside, self.start, self.end]
 
 
-def pieces_of(path: str | Path, chosen: Format | None, first: Format) -> list[CorpusPiece]:
+def pieces_of(path: str | Path, chosen: Format | None, default: Format) -> list[CorpusPiece]:
     """Return the document files of a file or folder, local or at an address, or of "-", in order.
 
-    `chosen` is the format, if named, and `first` the format to look for first in a folder. Raises InputError if the path does
-    not exist, or the folder has no files.
+    `chosen` is the format, if named; `default` is the format looked for in a folder if none is named. Raises InputError if the
+    path does not exist, or the folder has no files.
     """
     address = address_of(path)
     if str(path) == STANDARD:
@@ -133,21 +133,22 @@ def pieces_of(path: str | Path, chosen: Format | None, first: Format) -> list[Co
         stored = stored_at(address)
         if not stored.is_folder:
             return [CorpusPiece(address, address.partition("?")[0].rpartition("/")[2], size=stored.size or 0)]
-        pieces = [CorpusPiece(one, inside, True, size) for inside, one, size in files_below(address) if _shown(inside)]
+        addresses = files_below(address)
+        pieces = [CorpusPiece(file, inside, True, size) for inside, file, size in addresses if _is_visible(inside)]
         corpora = [piece for piece in pieces if piece.inside in (CORPUS, f"{CORPUS}.gz")]
-        if corpora and (chosen is None or chosen.name == first.name):
+        if corpora and (chosen is None or chosen.name == default.name):
             return corpora[:1]
-        return _fitting(address, pieces, chosen, first)
+        return _matching(address, pieces, chosen, default)
     if not as_path(path).is_dir():
         if not Path(path).exists():
             raise InputError(f"{path}: there is no such file or folder")
-        return [_file(Path(path), Path(path).parent, path)]
+        return [_piece_of(Path(path), Path(path).parent, path)]
     folder = Path(path)
-    if (chosen is None or chosen.name == first.name) and is_beir(folder):
-        return [_file(beir_file(folder, CORPUS), folder)]
+    if (chosen is None or chosen.name == default.name) and is_beir(folder):
+        return [_piece_of(beir_file(folder, CORPUS), folder)]
     files = sorted((file for file in folder.rglob("*") if file.is_file()), key=lambda file: file.relative_to(folder).as_posix())
-    pieces = [_file(file, folder) for file in files if _shown(file.relative_to(folder).as_posix())]
-    return _fitting(folder, pieces, chosen, first)
+    pieces = [_piece_of(file, folder) for file in files if _is_visible(file.relative_to(folder).as_posix())]
+    return _matching(folder, pieces, chosen, default)
 
 
 def cut(piece: CorpusPiece, format: Format, fields: Fields, size: int) -> list[CorpusPiece]:
@@ -183,26 +184,26 @@ def grouped(pieces: Sequence[CorpusPiece], size: int) -> list[list[CorpusPiece]]
     return groups
 
 
-def _line_end(piece: CorpusPiece, place: int) -> int:
-    """End of the line containing the byte before `place`; end of file if the line is too long."""
-    with reading(piece.path, place - 1) as source:
+def _line_end(piece: CorpusPiece, offset: int) -> int:
+    """Return the end of the line containing the byte before `offset`; the end of the file if the line is too long."""
+    with reading(piece.path, offset - 1) as source:
         line = source.file.readline(MAX_PIECE + 1)
-    return place - 1 + len(line) if line.endswith(b"\n") else piece.size
+    return offset - 1 + len(line) if line.endswith(b"\n") else piece.size
 
 
-def _file(file: Path, folder: Path, path: str | Path | None = None) -> CorpusPiece:
+def _piece_of(file: Path, folder: Path, path: str | Path | None = None) -> CorpusPiece:
     return CorpusPiece(path or file, file.relative_to(folder).as_posix(), path is None, file.stat().st_size)
 
 
-def _shown(inside: str) -> bool:
+def _is_visible(inside: str) -> bool:
     return not any(part.startswith(".") for part in inside.split("/"))
 
 
-def _fitting(folder: str | Path, pieces: list[CorpusPiece], chosen: Format | None, first: Format) -> list[CorpusPiece]:
-    """Return the files with the format's endings, or all if there are none."""
-    fitting = [piece for piece in pieces if plain_name(piece.inside).endswith((chosen or first).endings)]
-    if not fitting and chosen and chosen.name == first.name:
-        raise InputError(f"{folder}: the folder holds no {first.name} files")
+def _matching(folder: str | Path, pieces: list[CorpusPiece], chosen: Format | None, default: Format) -> list[CorpusPiece]:
+    """Return the files with the format's endings, or all files if none has them."""
+    matching = [piece for piece in pieces if plain_name(piece.inside).endswith((chosen or default).endings)]
+    if not matching and chosen and chosen.name == default.name:
+        raise InputError(f"{folder}: the folder holds no {default.name} files")
     if not pieces:
         raise InputError(f"{folder}: the folder holds no files")
-    return fitting or pieces
+    return matching or pieces

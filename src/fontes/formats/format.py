@@ -20,8 +20,8 @@ from .packed import Packing
 from .records import Fields
 
 PICKLE = re.compile(rb"\x80[\x02-\x05]")
-HEAD = 2000  # bytes read to detect a format
-BLANK = 1 << 20  # most bytes of leading blank lines to read
+HEAD_SIZE = 2000  # minimum number of bytes read to detect a format
+MAX_BLANK = 1 << 20  # maximum number of bytes of leading blank lines
 
 
 class FileKind(NamedTuple):
@@ -44,8 +44,8 @@ class Format:
     """Base class of file formats: detection, reading and writing.
 
     Subclassing with a name registers the format: `class Jsonl(Format, name="jsonl")`. A format reads and writes the kinds of
-    files (corpus, topics, qrels, run) for which it defines methods; those of this class only document the interface. Another
-    package adds a format by the entry point group `fontes.formats`, naming the module of the subclass.
+    files (corpus, topics, qrels, run) for which it defines methods; the methods of this class only document the interface.
+    Another package adds a format by the entry point group `fontes.formats`, naming the module of the subclass.
 
     Attributes:
         name: Format name.
@@ -65,10 +65,10 @@ class Format:
             formats.add(name, cls)
 
     def sniff(self, kind: str, file: File) -> float:
-        """Confidence, from 0 (it is not) to 1, that a file is of this format.
+        """Confidence that a file is of this format, from 0 (certainly not) to 1.
 
-        Built-in formats return 0.9 for a name with their ending, 0.95 for content unique to them, else less. Called for
-        kinds that the format reads. Ties go to the first in alphabetical order.
+        Built-in formats return 0.9 for a name with their ending, 0.95 for content unique to them, and less otherwise. Called
+        only for kinds that the format reads. Ties go to the first format in alphabetical order.
 
         Args:
             kind: Kind of file: "corpus", "topics", "qrels" or "run".
@@ -108,7 +108,7 @@ class Format:
         raise NotImplementedError
 
     def read_run(self, file: File, topics: Topics) -> Run:
-        """Return the run of a file, with `topics` first, then those found only in the file, without text."""
+        """Return the run of a file: `topics` first, then the topics found only in the file, without text."""
         raise NotImplementedError
 
     def write_corpus(self, docs: Iterable[Doc]) -> Iterable[bytes]:
@@ -168,15 +168,16 @@ class File(InputFile):
     @cached_property
     def head(self) -> bytes:
         """First lines: at least two that are not blank and 2,000 bytes, if the file has them."""
-        lines, filled, size = bytearray(), 0, 0
+        lines, filled_lines, filled_size = bytearray(), 0, 0
         for line in self.stored_lines():
             lines += line
-            size += len(line) if (words := not line.isspace()) else 0
-            filled += words
-            if len(lines) >= HEAD and (filled > 1 or len(lines) - size > BLANK):
+            if not line.isspace():
+                filled_lines += 1
+                filled_size += len(line)
+            if len(lines) >= HEAD_SIZE and (filled_lines > 1 or len(lines) - filled_size > MAX_BLANK):
                 break
         head = bytes(lines)
-        self.file = io.BufferedReader(_Resumed(head, self.file), BUFFER)
+        self.file = io.BufferedReader(_WithHead(head, self.file), BUFFER)
         return head.removeprefix(BOM)
 
     @cached_property
@@ -212,12 +213,12 @@ class File(InputFile):
     @cached_property
     def first(self) -> Any:
         """The JSON value in the first line that is not blank, or None."""
-        return _json(self.start.split("\n", 1)[0])
+        return _json_or_none(self.start.split("\n", 1)[0])
 
     @cached_property
     def value(self) -> Any:
-        """The whole file as a JSON value if it begins as an object or list, else None."""
-        return _json(self.whole) if self.start.startswith(("{", "[")) else None
+        """The whole file as a JSON value if it begins like an object or a list, else None."""
+        return _json_or_none(self.whole) if self.start.startswith(("{", "[")) else None
 
 
 # Filled when subclasses of Format are defined, in this package or another.
@@ -226,59 +227,61 @@ formats: Registry[type[Format]] = Registry("fontes.formats", "format")
 
 def formats_for(verb: str, kind: str) -> dict[str, Format]:
     """Formats that can "read" or "write" a kind, by name: the default for writing first, then alphabetical."""
-    able = {name: form() for name, form in formats.items() if form.can(verb, kind)}
-    return {name: able[name] for name in sorted(able, key=lambda name: (name != KINDS[kind].first, name))}
+    supported = {name: form() for name, form in formats.items() if form.can(verb, kind)}
+    return {name: supported[name] for name in sorted(supported, key=lambda name: (name != KINDS[kind].first, name))}
 
 
 def format_named(name: str, verb: str, kind: str) -> Format:
     """Return the format of this name; ParameterError if it cannot "read" or "write" this kind."""
-    able = formats_for(verb, kind)
-    if name not in able:
-        what = f"{KINDS[kind].noun} format '{name}'{' to write' if verb == 'write' else ''}"
-        raise ParameterError(f"there is no {what}; there are {', '.join(able)}")
-    return able[name]
+    supported = formats_for(verb, kind)
+    if name not in supported:
+        missing = f"{KINDS[kind].noun} format '{name}'{' to write' if verb == 'write' else ''}"
+        raise ParameterError(f"there is no {missing}; there are {', '.join(supported)}")
+    return supported[name]
 
 
 def sniffed(kind: str, file: File) -> Format:
     """Return the format with the highest confidence; InputError if none fits, or the file is empty."""
-    able = formats_for("read", kind)
+    supported = formats_for("read", kind)
     _refuse_pickle(file)
-    sure = {name: able[name].sniff(kind, file) for name in sorted(able)}
-    best = max(sure, key=sure.__getitem__)
-    if sure[best] > 0:
-        return able[best]
+    confidences = {name: supported[name].sniff(kind, file) for name in sorted(supported)}
+    best = max(confidences, key=confidences.__getitem__)
+    if confidences[best] > 0:
+        return supported[best]
     if not file.start:
         raise InputError(f"{file.name}: holds no {KINDS[kind].holds}")
-    raise InputError(f"{file.name}: the format is not clear from the file; give format= one of {', '.join(able)}")
+    raise InputError(f"{file.name}: the format is not clear from the file; give format= one of {', '.join(supported)}")
 
 
 def _refuse_pickle(file: File) -> None:
     if not file.plain.endswith((".pkl", ".pickle")) and not PICKLE.match(file.head):
         return
     target = f"{file.plain.partition('.')[0]}.jsonl"
-    line = f"import pandas; pandas.read_pickle({file.name!r}).to_json({target!r}, orient='records', lines=True)"
-    why = "a pickle, which Fontes does not open: that runs whatever code is in it"
-    raise InputError(f'{file.name}: {why}; if you trust it, make JSON lines of it: python -c "{line}"')
+    command = f"import pandas; pandas.read_pickle({file.name!r}).to_json({target!r}, orient='records', lines=True)"
+    problem = "a pickle, which Fontes does not open: that runs whatever code is in it"
+    raise InputError(f'{file.name}: {problem}; if you trust it, make JSON lines of it: python -c "{command}"')
 
 
-class _Resumed(io.RawIOBase):
-    def __init__(self, head: bytes, rest: Any) -> None:
+class _WithHead(io.RawIOBase):
+    """A file whose first bytes, `head`, were already read."""
+
+    def __init__(self, head: bytes, file: Any) -> None:
         self._head = memoryview(head)
-        self._rest = rest
+        self._file = file
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         if not self._head:
-            return int(self._rest.readinto1(buffer))
+            return int(self._file.readinto1(buffer))
         size = min(len(buffer), len(self._head))
         buffer[:size] = self._head[:size]
         self._head = self._head[size:]
         return size
 
 
-def _json(text: str) -> Any:
+def _json_or_none(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

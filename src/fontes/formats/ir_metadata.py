@@ -21,7 +21,7 @@ def header_of(metadata: Mapping[str, Any]) -> bytes:
     """Return the header with these metadata: mappings, lists, texts, numbers, truth values and None.
 
     Raises:
-        ParameterError: It has another value; the message gives its place.
+        ParameterError: A value has another type; the message gives its keys.
     """
     if not isinstance(metadata, Mapping):
         raise ParameterError(f"metadata are a mapping, such as {{'actor': {{'name': …}}}}, not {type(metadata).__name__}")
@@ -36,7 +36,7 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
         path: The run (.gz is decompressed), or its address.
 
     Raises:
-        InputError: The file cannot be read, or its header is no YAML, or no mapping.
+        InputError: The file cannot be read, or its header is not YAML, or not a mapping.
         MissingExtraError: The run has a header, and PyYAML is not installed.
     """
     with reading(path) as source:
@@ -60,7 +60,7 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
 
 
 def skip_header(source: InputFile) -> list[str]:
-    """Read on to the first row of a run, and return the lines of its header; empty if it has none.
+    """Read up to the first row of a run, and return the lines of its header; empty if it has none.
 
     Raises:
         InputError: The header has no end, or is longer than 1 MiB.
@@ -79,24 +79,24 @@ def skip_header(source: InputFile) -> list[str]:
     return lines
 
 
-def _yaml(value: Mapping[str, Any], place: str) -> Iterator[str]:
+def _yaml(value: Mapping[str, Any], where: str) -> Iterator[str]:
     for key, item in value.items():
         name = str(key) if PLAIN.fullmatch(str(key)) else json.dumps(str(key))
-        yield from _entry(f"{name}:", item, f"{place}, {key}")
+        yield from _entry(f"{name}:", item, f"{where}, {key}")
 
 
-def _entry(start: str, value: Any, place: str) -> Iterator[str]:
+def _entry(prefix: str, value: Any, where: str) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
-        yield start
-        yield from (f"  {line}" for line in _yaml(value, place))
+        yield prefix
+        yield from (f"  {line}" for line in _yaml(value, where))
     elif isinstance(value, (list, tuple)) and value:
-        yield start
+        yield prefix
         for number, item in enumerate(value, 1):
-            yield from (f"  {line}" for line in _entry("-", item, f"{place}, {number}"))
+            yield from (f"  {line}" for line in _entry("-", item, f"{where}, {number}"))
     elif value is None or isinstance(value, (str, int, float, Mapping, list, tuple)):
         if isinstance(value, float) and not math.isfinite(value):
-            raise ParameterError(f"{place}: {value} is no number that a header holds")
+            raise ParameterError(f"{where}: {value} is no number that a header holds")
         escaped = isinstance(value, str) and not value.isprintable()
-        yield f"{start} {json.dumps(value, ensure_ascii=escaped)}"
+        yield f"{prefix} {json.dumps(value, ensure_ascii=escaped)}"
     else:
-        raise ParameterError(f"{place}: a header holds texts, numbers, lists and mappings, not {type(value).__name__}")
+        raise ParameterError(f"{where}: a header holds texts, numbers, lists and mappings, not {type(value).__name__}")

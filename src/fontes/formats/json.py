@@ -18,16 +18,16 @@ BLANKS = " \t\r\n"
 class Json(Format, name="json"):
     """Documents or topics in one JSON value: a list of objects with the fields of "jsonl"; topics also as an object {id: text}.
 
-    A list of documents is read object by object, whatever its length.
+    A list of documents of any length is read object by object.
     """
 
     named_fields = True
 
     def sniff(self, kind: str, file: File) -> float:
         if kind == "corpus":
-            ours = not file.folder or file.plain.endswith(".json")
-            is_one = file.plain.endswith(".json") and file.start.startswith("{") and file.first is None  # multi-line
-            return 0.95 if ours and (file.start.startswith("[") or is_one) else 0.0
+            eligible = not file.folder or file.plain.endswith(".json")
+            is_object = file.plain.endswith(".json") and file.start.startswith("{") and file.first is None  # multi-line
+            return 0.95 if eligible and (file.start.startswith("[") or is_object) else 0.0
         return 0.5 if file.start.startswith(("{", "[")) else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
@@ -57,66 +57,66 @@ def json_items(source: InputFile) -> Iterator[Any]:
         kind = "an object over several lines" if text.next() == "{" else "something else"
         remedy = f"of an object that has such a list, jq -c '.NAME[]' {source.name} makes JSON lines"
         raise text.error(f"{kind} where a JSON list of objects, or an object a line, belongs; {remedy}")
-    text.at += 1
+    text.offset += 1
     while text.next() != "]":
         yield text.value()
         if text.next() not in (",", "]"):
             raise text.error("broken JSON (Expecting ',' delimiter)")
         if text.next() == ",":
-            text.at += 1
+            text.offset += 1
             if text.next() == "]":
                 raise text.error("broken JSON (Illegal trailing comma before end of array)")
-    text.at += 1
+    text.offset += 1
     if text.next():
         raise text.error("broken JSON (Extra data)")
 
 
 class _TextBuffer:
-    """A file's text, buffered as far as one value needs; `at` is the read position."""
+    """A file's text, buffered as far as one value needs; `offset` is the position of the next character to read."""
 
     def __init__(self, source: InputFile) -> None:
         self._source = source
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        self._text, self.at, self._line, self._ended = "", 0, 1, False
+        self._text, self.offset, self._line, self._ended = "", 0, 1, False
 
     def next(self) -> str:
         """Next character that is not blank; "" at the end."""
         while True:
-            while self.at < len(self._text) and self._text[self.at] in BLANKS:
-                self.at += 1
-            if self.at < len(self._text) or not self._more():
-                return self._text[self.at : self.at + 1]
+            while self.offset < len(self._text) and self._text[self.offset] in BLANKS:
+                self.offset += 1
+            if self.offset < len(self._text) or not self._read_more():
+                return self._text[self.offset : self.offset + 1]
 
     def value(self) -> Any:
         while True:
             try:
-                value, end = DECODER.raw_decode(self._text, self.at)
+                value, end = DECODER.raw_decode(self._text, self.offset)
             except json.JSONDecodeError as error:
-                place = error.pos - self.at
-                if self._more(len(self._text) - self.at):
+                distance = error.pos - self.offset  # reading more moves the offset
+                if self._read_more(len(self._text) - self.offset):
                     continue
-                self.at += place
+                self.offset += distance
                 raise self.error(f"broken JSON ({error.msg})") from None
             except ValueError:  # Python's limit on digits
                 raise self.error(f"broken JSON ({LONG_NUMBER})") from None
             except RecursionError:
                 raise self.error("broken JSON (nested too deeply)") from None
-            length = end - self.at
-            if end < len(self._text) or not self._more():  # a number may continue in the next chunk
-                self.at += length
+            length = end - self.offset
+            if end < len(self._text) or not self._read_more():  # a number may continue in the next chunk
+                self.offset += length
                 return value
 
     def error(self, problem: str) -> InputError:
-        return InputError.at(self._source.name, self._line + self._text.count("\n", 0, self.at), problem)
+        return InputError.at(self._source.name, self._line + self._text.count("\n", 0, self.offset), problem)
 
-    def _more(self, least: int = 0) -> bool:
-        """Read at least `least` more bytes, dropping the text before `at`; return whether there were any."""
+    def _read_more(self, min_size: int = 0) -> bool:
+        """Drop the text before `offset`, and read at least `min_size` more bytes; return whether there were any."""
         if self._ended:
             return False
-        self._line += self._text.count("\n", 0, self.at)
-        self._text, self.at = self._text[self.at :], 0
+        self._line += self._text.count("\n", 0, self.offset)
+        self._text, self.offset = self._text[self.offset :], 0
         check_length(len(self._text), self._source.name, "item that begins here", self._line)
-        chunk = self._source.file.read(max(BUFFER, least))
+        chunk = self._source.file.read(max(BUFFER, min_size))
         self._ended = not chunk
         try:
             self._text += self._decoder.decode(chunk, self._ended)

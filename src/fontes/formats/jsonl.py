@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core import Doc, InputError, Topic, Topics, Turn
 from .format import File, Format
-from .packed import Packed, Packing, join_packed, packed
+from .packed import LineBlock, Packed, Packing, join_packed, packed
 from .records import Fields, doc_from, json_line, json_row, json_rows, topic_from
 
 
@@ -40,7 +40,7 @@ class Jsonl(Format, name="jsonl"):
     def pack_corpus(self, file: File, fields: Fields, size: int) -> Iterator[Packing]:
         number = 1
         for block in file.blocks(size):
-            yield Packing(partial(_packed, block, fields, file.name, number), len(block))
+            yield Packing(partial(_pack_lines, block, fields, file.name, number), len(block))
             number += block.count(b"\n")
 
     def is_of_lines(self, file: File, fields: Fields) -> bool:
@@ -58,45 +58,43 @@ class Jsonl(Format, name="jsonl"):
         return (json_line(_topic_row(topic)) for topic in topics.values())
 
 
-def _packed(block: bytes, fields: Fields, name: str, number: int) -> Packed:
-    """Pack a block of lines; Python decodes those the compiled reader rejects, in runs of doubling length."""
-    from .packed import LineBlock
-
+def _pack_lines(block: bytes, fields: Fields, name: str, number: int) -> Packed:
+    """Pack a block of lines; Python decodes the lines that the compiled reader rejects, in runs of doubling length."""
     parts: list[Packed] = []
-    lines, start, run = None, 0, 1
+    reader, start, run_length = None, 0, 1
     while start >= 0:
         docs = []
-        for _ in range(run):
+        for _ in range(run_length):
             end = block.find(b"\n", start) + 1 or len(block)
             line, start = block[start:end], end
             if line and (row := json_row(line, name, number)) is not None:
                 keys = tuple(row)
                 docs.append(doc_from(row, fields, name, number))
-                lines = lines or LineBlock(block, _plain_keys(keys, fields))
+                reader = reader or LineBlock(block, _plain_keys(keys, fields))
             number += 1
         parts.append(packed(docs))
-        run *= 2
+        run_length *= 2
         if start >= len(block):
             break
-        if lines is not None:
-            before = start
-            part, start = lines.read(start)
-            number += block.count(b"\n", before, start) if start >= 0 else 0
+        if reader is not None:
+            previous = start
+            part, start = reader.read(start)
+            number += block.count(b"\n", previous, start) if start >= 0 else 0
             parts.append(part)
     return join_packed(parts)
 
 
 def _plain_keys(present: tuple[str, ...], fields: Fields) -> tuple[bytes, bytes, bytes]:
-    """JSON keys of the id, title and text that the compiled reader accepts."""
+    """Return the JSON keys of the id, title and text for the compiled reader; all empty if a part has several keys."""
     keys = fields.keys(present)
     if not keys["title"]:
-        more = fields.keys((*present, "title"))
-        keys = more if (more["id"], more["text"]) == (keys["id"], keys["text"]) else keys
+        with_title = fields.keys((*present, "title"))
+        keys = with_title if (with_title["id"], with_title["text"]) == (keys["id"], keys["text"]) else keys
     names = [[json.dumps(name).encode() for name in keys[part]] for part in ("id", "title", "text")]
     if any(len(part_keys) > 1 for part_keys in names):
         return b"", b"", b""
-    one, title, text = (part_keys[0] if part_keys else b"" for part_keys in names)
-    return one, title, text
+    doc_id, title, text = (part_keys[0] if part_keys else b"" for part_keys in names)
+    return doc_id, title, text
 
 
 def _doc_line(doc: Doc) -> bytes:

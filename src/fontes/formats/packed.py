@@ -66,7 +66,7 @@ def packed_columns(
     metadata: Sequence[bytes] = (),
     values: Sequence[Mapping[str, Any]] = (),
 ) -> Packed:
-    """Pack documents given as columns, with metadata as JSON and as `values`; each column but ids and texts may be empty."""
+    """Pack documents given as columns, with metadata as JSON and as `values`; all columns except ids and texts may be empty."""
     sizes = np.zeros((len(ids), 3), dtype=np.uint32)
     parts: list[Sequence[bytes]] = [_encoded(titles) if any(titles) else (), _encoded(texts), metadata]
     for column, part in enumerate(parts):
@@ -110,108 +110,108 @@ QUOTE, BACKSLASH, COLON, COMMA, OPEN, CLOSE, NEWLINE = (ord(c) for c in '"\\:,{}
 PLAIN = np.array([32 <= byte < 128 and byte not in (QUOTE, BACKSLASH) for byte in range(256)])  # inside a string
 ESCAPES = np.zeros(256, dtype=np.uint8)  # characters by the letter after a backslash; 0 for none
 ESCAPES[list(b'"/\\bfnrt')] = list(b'"/\\\b\f\n\r\t')
-EMPTY = b'"metadata"'  # allowed with an empty object
+METADATA_KEY = b'"metadata"'  # allowed only with an empty object
 
 
 class LineBlock:
-    """Documents of a block of whole lines; `keys` are the JSON keys of the id, title and text, empty for none."""
+    """A block of whole lines, one JSON object each; `keys` are the JSON keys of the id, title and text, empty for none."""
 
     def __init__(self, block: bytes, keys: tuple[bytes, bytes, bytes]) -> None:
         self.block = block
         self._bytes = np.frombuffer(block, dtype=np.uint8)
-        self._keys = np.frombuffer(b"".join((*keys, EMPTY)), dtype=np.uint8)
-        self._key_bounds = np.cumsum([0, *map(len, (*keys, EMPTY))])
+        self._keys = np.frombuffer(b"".join((*keys, METADATA_KEY)), dtype=np.uint8)
+        self._key_bounds = np.cumsum([0, *map(len, (*keys, METADATA_KEY))])
 
     def read(self, start: int) -> tuple[Packed, int]:
-        """Return the documents from `start` to the first line left to Python, and that line's offset (-1: none)."""
+        """Return the documents from `start` to the first line that Python must decode, and that line's offset (-1: none)."""
         lines = self.block.count(b"\n", start) + 1
         ids, text = np.empty(len(self.block) - start, np.uint8), np.empty(len(self.block) - start, np.uint8)
         offsets, sizes = np.zeros(lines + 1, dtype=np.int64), np.zeros((lines, 3), dtype=np.uint32)
-        count, used, end = _read(self._bytes, start, self._keys, self._key_bounds, ids, offsets, text, sizes)
+        count, used, end = _read_block(self._bytes, start, self._keys, self._key_bounds, ids, offsets, text, sizes)
         return Packed(Strings(ids[: offsets[count]].copy(), offsets[: count + 1]), text[:used], sizes[:count]), end
 
 
 @kernel()
-def _read(block: Any, start: int, keys: Any, key_bounds: Any, ids: Any, offsets: Any, text: Any, sizes: Any) -> Any:
+def _read_block(block: Any, start: int, keys: Any, key_bounds: Any, ids: Any, offsets: Any, text: Any, sizes: Any) -> Any:
     """Fill ids, offsets, text and sizes; return the number of documents, the bytes of text, and the end offset."""
     count, used = 0, 0
     spans = np.zeros((4, 3), dtype=np.int64)  # id, title, text and metadata: start, end, has escapes
     while start < len(block):
-        at = _skipped(block, start, len(block))
+        at = _skip_blanks(block, start, len(block))
         if at < len(block) and block[at] != NEWLINE:
-            at = _spans(block, at, len(block), keys, key_bounds, spans)
+            at = _read_spans(block, at, len(block), keys, key_bounds, spans)
             if at < 0:
                 return count, used, start
         else:
             start = at + 1
             continue
-        offsets[count + 1] = _copied(block, spans[0], ids, offsets[count])
+        offsets[count + 1] = _copy_string(block, spans[0], ids, offsets[count])
         for part in range(1, 3):
-            after = _copied(block, spans[part], text, used)
-            sizes[count, part - 1] = after - used
-            used = after
+            filled = _copy_string(block, spans[part], text, used)
+            sizes[count, part - 1] = filled - used
+            used = filled
         count += 1
         start = at + 1
     return count, used, -1
 
 
 @inner()
-def _spans(block: Any, at: int, end: int, keys: Any, key_bounds: Any, spans: Any) -> int:
-    """Fill the value spans of a line and return its end; -1 if it is not plain or lacks id or text."""
+def _read_spans(block: Any, at: int, end: int, keys: Any, key_bounds: Any, spans: Any) -> int:
+    """Fill the value spans of a line and return its end; -1 if the line is not plain or lacks an id or a text."""
     spans[:, 0] = -1
     if block[at] != OPEN:
         return -1
-    at = _skipped(block, at + 1, end)
+    at = _skip_blanks(block, at + 1, end)
     while True:
-        part = _key(block, at, end, keys, key_bounds)
+        part = _key_index(block, at, end, keys, key_bounds)
         if part < 0 or spans[part, 0] >= 0:
             return -1
-        at = _skipped(block, at + key_bounds[part + 1] - key_bounds[part], end)
+        at = _skip_blanks(block, at + key_bounds[part + 1] - key_bounds[part], end)
         if at >= end or block[at] != COLON:
             return -1
-        at = _skipped(block, at + 1, end)
+        at = _skip_blanks(block, at + 1, end)
         if part == 3:
             if at >= end or block[at] != OPEN:
                 return -1
-            at = _skipped(block, at + 1, end)
+            at = _skip_blanks(block, at + 1, end)
             if at >= end or block[at] != CLOSE:
                 return -1
             spans[part, 0] = at
         else:
             if at >= end or block[at] != QUOTE:
                 return -1
-            close, escapes = _string(block, at + 1, end)
+            close, escapes = _string_end(block, at + 1, end)
             if close < 0:
                 return -1
             spans[part, 0], spans[part, 1], spans[part, 2] = at + 1, close, escapes
             at = close
-        at = _skipped(block, at + 1, end)
+        at = _skip_blanks(block, at + 1, end)
         if at >= end or (block[at] != COMMA and block[at] != CLOSE):
             return -1
         if block[at] == CLOSE:
             break
-        at = _skipped(block, at + 1, end)
-    at = _skipped(block, at + 1, end)
+        at = _skip_blanks(block, at + 1, end)
+    at = _skip_blanks(block, at + 1, end)
     if (at < end and block[at] != NEWLINE) or spans[0, 0] < 0 or spans[2, 0] < 0 or spans[0, 2]:
         return -1
     if spans[1, 0] < 0:
         spans[1] = 0
-    for place in range(spans[0, 0], spans[0, 1]):
-        if 0x21 <= block[place] < 0x7F:
+    for i in range(spans[0, 0], spans[0, 1]):
+        if 0x21 <= block[i] < 0x7F:
             return at
     return -1  # perhaps an empty id
 
 
 @inner(inline="always")
-def _skipped(block: Any, at: int, end: int) -> int:
+def _skip_blanks(block: Any, at: int, end: int) -> int:
     while at < end and (block[at] == 32 or block[at] == 9 or block[at] == 13):
         at += 1
     return at
 
 
 @inner()
-def _key(block: Any, at: int, end: int, keys: Any, key_bounds: Any) -> int:
-    """Index of the key at `at`; -1 for none."""
+def _key_index(block: Any, at: int, end: int, keys: Any, key_bounds: Any) -> int:
+    """Return the index of the key at `at`; -1 for none."""
     for part in range(len(key_bounds) - 1):
         size = key_bounds[part + 1] - key_bounds[part]
         if 0 < size <= end - at:
@@ -226,7 +226,7 @@ def _key(block: Any, at: int, end: int, keys: Any, key_bounds: Any) -> int:
 
 
 @inner()
-def _string(block: Any, at: int, end: int) -> tuple[int, bool]:
+def _string_end(block: Any, at: int, end: int) -> tuple[int, bool]:
     """Return the end of a string (-1 if it is not plain), and whether it has escapes."""
     escapes = False
     while at < end:
@@ -238,14 +238,14 @@ def _string(block: Any, at: int, end: int) -> tuple[int, bool]:
             return at, escapes
         if byte == BACKSLASH:
             escapes = True
-            size = _escape(block, at, end)[1]
+            size = _decode_escape(block, at, end)[1]
             if size == 0:
                 return -1, escapes
             at += size
         elif byte < 32:
             return -1, escapes
         else:
-            size = _letter(block, at, end)
+            size = _character_size(block, at, end)
             if size == 0:
                 return -1, escapes
             at += size
@@ -253,38 +253,38 @@ def _string(block: Any, at: int, end: int) -> tuple[int, bool]:
 
 
 @inner()
-def _letter(block: Any, at: int, end: int) -> int:
-    """Bytes of the non-ASCII character at `at`; 0 if it is not UTF-8."""
+def _character_size(block: Any, at: int, end: int) -> int:
+    """Return the length in bytes of the non-ASCII character at `at`; 0 if it is not UTF-8."""
     byte = block[at]
     size = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
     if byte < 0xC2 or byte > 0xF4 or at + size > end:
         return 0
-    for place in range(at + 1, at + size):
-        if block[place] & 0xC0 != 0x80:
+    for i in range(at + 1, at + size):
+        if block[i] & 0xC0 != 0x80:
             return 0
-    after = block[at + 1]
-    if (byte == 0xE0 and after < 0xA0) or (byte == 0xED and after > 0x9F):
+    second = block[at + 1]
+    if (byte == 0xE0 and second < 0xA0) or (byte == 0xED and second > 0x9F):
         return 0
-    if (byte == 0xF0 and after < 0x90) or (byte == 0xF4 and after > 0x8F):
+    if (byte == 0xF0 and second < 0x90) or (byte == 0xF4 and second > 0x8F):
         return 0
     return size
 
 
 @inner()
-def _escape(block: Any, at: int, end: int) -> Any:
-    """Return the code point of the escape at `at` and its bytes; 0 bytes if left to Python."""
+def _decode_escape(block: Any, at: int, end: int) -> Any:
+    """Return the code point of the escape at `at` and its length in bytes; length 0 if Python must decode it."""
     if at + 1 >= end:
         return 0, 0
     kind = block[at + 1]
     if kind != 117:
         return np.int64(ESCAPES[kind]), 2 if ESCAPES[kind] else 0
-    code = _hex(block, at + 2, end)
+    code = _decode_hex(block, at + 2, end)
     if code < 0:
         return 0, 0
     if 0xD800 <= code < 0xE000:
         if code >= 0xDC00 or at + 7 >= end or block[at + 6] != BACKSLASH or block[at + 7] != 117:
             return 0, 0
-        low = _hex(block, at + 8, end)
+        low = _decode_hex(block, at + 8, end)
         if low < 0xDC00 or low >= 0xE000:
             return 0, 0
         return 0x10000 + ((code - 0xD800) << 10 | (low - 0xDC00)), 12
@@ -292,12 +292,12 @@ def _escape(block: Any, at: int, end: int) -> Any:
 
 
 @inner()
-def _hex(block: Any, at: int, end: int) -> Any:
+def _decode_hex(block: Any, at: int, end: int) -> Any:
     if at + 4 > end:
         return -1
     code = np.int64(0)
-    for place in range(at, at + 4):
-        byte = np.int64(block[place])
+    for i in range(at, at + 4):
+        byte = np.int64(block[i])
         if 48 <= byte <= 57:
             code = code << 4 | (byte - 48)
         elif 97 <= byte | 32 <= 102:
@@ -308,31 +308,32 @@ def _hex(block: Any, at: int, end: int) -> Any:
 
 
 @inner()
-def _copied(block: Any, span: Any, to: Any, filled: Any) -> Any:
-    """Copy a string with its escapes resolved; return the end."""
+def _copy_string(block: Any, span: Any, target: Any, filled: Any) -> Any:
+    """Copy a string with its escapes resolved; return the end of the copy in `target`."""
     at, end = span[0], span[1]
     if span[2] == 0:
-        for place in range(end - at):
-            to[filled + place] = block[at + place]
+        for i in range(end - at):
+            target[filled + i] = block[at + i]
         return filled + end - at
     while at < end:
         if block[at] != BACKSLASH:
-            to[filled] = block[at]
+            target[filled] = block[at]
             at, filled = at + 1, filled + 1
             continue
-        code, size = _escape(block, at, end)
+        code, size = _decode_escape(block, at, end)
         at += size
         if code < 0x80:
-            to[filled] = code
+            target[filled] = code
             filled += 1
         elif code < 0x800:
-            to[filled], to[filled + 1] = 0xC0 | code >> 6, 0x80 | code & 0x3F
+            target[filled], target[filled + 1] = 0xC0 | code >> 6, 0x80 | code & 0x3F
             filled += 2
         elif code < 0x10000:
-            to[filled], to[filled + 1], to[filled + 2] = 0xE0 | code >> 12, 0x80 | code >> 6 & 0x3F, 0x80 | code & 0x3F
+            target[filled], target[filled + 1] = 0xE0 | code >> 12, 0x80 | code >> 6 & 0x3F
+            target[filled + 2] = 0x80 | code & 0x3F
             filled += 3
         else:
-            to[filled], to[filled + 1] = 0xF0 | code >> 18, 0x80 | code >> 12 & 0x3F
-            to[filled + 2], to[filled + 3] = 0x80 | code >> 6 & 0x3F, 0x80 | code & 0x3F
+            target[filled], target[filled + 1] = 0xF0 | code >> 18, 0x80 | code >> 12 & 0x3F
+            target[filled + 2], target[filled + 3] = 0x80 | code >> 6 & 0x3F, 0x80 | code & 0x3F
             filled += 4
     return filled

@@ -13,7 +13,7 @@ from ..core.strings import SURROGATE
 from ..storage.files import STANDARD, as_path, reading, write as write_bytes
 from .corpus import read_corpus
 from .decoding import ReadingOptions, reading_of
-from .folder import FORM, QUERIES, beir_file, qrels_files, split_of
+from .folder import BEIR_LAYOUT, QUERIES, beir_file, qrels_files, split_of
 from .format import KINDS, File, Format, format_named, sniffed
 from .ir_metadata import header_of
 
@@ -45,12 +45,12 @@ def read_topics(
     if _is_folder(path, split):
         topics = read_topics(beir_file(Path(path), QUERIES), format, None, fields, encoding, errors)
         return topics if split is None else topics.judged(read_qrels(path, None, split, encoding, errors))
-    with _opened("topics", path, format, reading_of(encoding, errors, fields)) as (chosen, file):
+    with _open_file("topics", path, format, reading_of(encoding, errors, fields)) as (form, file):
         try:
-            topics = Topics(chosen.read_topics(file))
+            topics = Topics(form.read_topics(file))
         except InputError as error:
             raise error if str(error).startswith(file.name) else InputError(f"{file.name}: {error}") from None
-    _check_filled("topics", topics, path)
+    _check_not_empty("topics", topics, path)
     for topic_id in topics:
         if SURROGATE.search(topic_id):
             raise InputError(f"{path}: the topic id '{topic_id}' has half of a surrogate pair in it, which no file can hold")
@@ -82,9 +82,9 @@ def read_qrels(
     if _is_folder(path, split):
         files = qrels_files(Path(path))
         return read_qrels(files[split_of(path, files, split)], format, None, encoding, errors)
-    with _opened("qrels", path, format, reading_of(encoding, errors)) as (chosen, file):
-        qrels = chosen.read_qrels(file)
-    _check_filled("qrels", qrels, path)
+    with _open_file("qrels", path, format, reading_of(encoding, errors)) as (form, file):
+        qrels = form.read_qrels(file)
+    _check_not_empty("qrels", qrels, path)
     return qrels
 
 
@@ -99,8 +99,8 @@ def read_run(
 
     Args:
         path: The file (.gz is decompressed), or "-" for standard input.
-        topics: The run's topics, any value that `Topics.of` accepts; those missing from the file get an empty ranking, and
-            those found only in the file follow without text.
+        topics: The run's topics, any value that `Topics.of` accepts; topics missing from the file get an empty ranking, and
+            topics found only in the file follow without text.
         format: "trec" (topic, Q0, document, rank, score, tag; rank and line order are ignored), "msmarco" (topic, document,
             rank; scores become 1/rank, to keep the order), or another format's name; by default detected from the first line.
         encoding: Encoding of the file, as in `read_corpus`.
@@ -110,8 +110,8 @@ def read_run(
         InputError: A line has a wrong number of columns, a score that is no number or NaN, or a repeated document.
         ParameterError: The format does not exist.
     """
-    with _opened("run", path, format, reading_of(encoding, errors)) as (chosen, file):
-        return chosen.read_run(file, Topics() if topics is None else Topics.of(topics))
+    with _open_file("run", path, format, reading_of(encoding, errors)) as (form, file):
+        return form.read_run(file, Topics() if topics is None else Topics.of(topics))
 
 
 def write_corpus(docs: Iterable[Any], path: str | Path, format: str = KINDS["corpus"].first) -> None:
@@ -183,21 +183,21 @@ def write_run(
         InputError: An id contains white space, or writing fails.
         ParameterError: The tag is not one word, the format cannot be written, or has no place for metadata.
     """
-    chosen = format_named(format, "write", "run")
+    form = format_named(format, "write", "run")
     if tag.split() != [tag] or SURROGATE.search(tag):
         raise ParameterError(f"the tag '{tag}' must be one word")
-    if metadata is not None and chosen.name != KINDS["run"].first:
-        raise ParameterError(f"metadata= is a header of the format '{KINDS['run'].first}', not of '{chosen.name}'")
+    if metadata is not None and form.name != KINDS["run"].first:
+        raise ParameterError(f"metadata= is a header of the format '{KINDS['run'].first}', not of '{form.name}'")
     header = [] if metadata is None else [header_of(metadata)]
-    write_bytes(path, chain(header, chosen.write_run(Run.of(run), tag)))
+    write_bytes(path, chain(header, form.write_run(Run.of(run), tag)))
 
 
 def write(kind: str, value: Any, path: str | Path, format: str | None = None, tag: str = "fontes") -> None:
-    """Write a corpus, topics, qrels or a run, by default in the first format of the kind.
+    """Write a corpus, topics, qrels or a run, by default in the default format of the kind.
 
     Raises:
         InputError: As for the function of the kind, such as `write_corpus`.
-        ParameterError: As there, or the kind does not exist.
+        ParameterError: As for that function, or the kind does not exist.
     """
     if kind not in KINDS:
         raise ParameterError(f"there is no kind of file '{kind}'; there are {', '.join(KINDS)}")
@@ -217,19 +217,20 @@ def _is_folder(path: str | Path, split: str | None) -> bool:
     """Whether the path is a folder; ParameterError for the split of a file."""
     folder = str(path) != STANDARD and as_path(path).is_dir()
     if split is not None and not folder:
-        raise ParameterError(f"{path}: there is no split '{split}' in a file; {FORM}")
+        raise ParameterError(f"{path}: there is no split '{split}' in a file; {BEIR_LAYOUT}")
     return folder
 
 
 @contextmanager
-def _opened(kind: str, path: str | Path, name: str | None, how: ReadingOptions) -> Iterator[tuple[Format, File]]:
-    named = None if name is None else format_named(name, "read", kind)
+def _open_file(kind: str, path: str | Path, name: str | None, options: ReadingOptions) -> Iterator[tuple[Format, File]]:
+    """Open a file, and yield its format, which is detected if `name` is None."""
+    form = None if name is None else format_named(name, "read", kind)
     with reading(path) as source:
-        file = File(source, str(path), reading=how)
-        yield named or sniffed(kind, file), file
+        file = File(source, str(path), reading=options)
+        yield form or sniffed(kind, file), file
 
 
-def _check_filled(kind: str, values: Topics | Qrels, path: str | Path) -> None:
+def _check_not_empty(kind: str, values: Topics | Qrels, path: str | Path) -> None:
     if not values:
         raise InputError(f"{path}: holds no {KINDS[kind].holds}")
 

@@ -7,6 +7,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Real
@@ -17,7 +18,7 @@ from ..core import Doc, InputError, ParameterError, Topic, Turn
 from ..core.checks import real, string_of
 from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, listed, plain
 from ..core.query import Group
-from ..core.table import Cell
+from ..core.table import Cell, Table
 from ..storage.files import InputFile, decode
 from .decoding import REMEDY
 
@@ -27,10 +28,10 @@ class Fields:
     """Names, in any case, of a record's id, title and text.
 
     Args:
-        id: Names of the id; the first one present is used.
+        id: Names of the id, of which the first one present in a record is used.
         title: Names of the title, likewise.
         text: Names of the text, likewise.
-        chosen: Parts named by the user; for these, all names present are used, and their values joined.
+        chosen: Parts whose names the user chose; all names present are used, and their values joined.
     """
 
     id: tuple[str, ...] = DOC_ID
@@ -62,33 +63,34 @@ class Fields:
 
     @lru_cache(1000)  # noqa: B019  (records of one file have few sets of keys, and there are millions of records)
     def keys(self, present: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
-        """Keys of a record's "id", "text" and "title"; an empty tuple for none.
+        """Return the keys of a record's "id", "text" and "title"; an empty tuple for none.
 
-        Parts not chosen by the user do not take keys that were.
+        Keys chosen by the user for one part are not used for another part.
         """
-        named = {"id": self.id, "text": self.text, "title": self.title}
-        chosen = {
-            part: tuple(dict.fromkeys(key for name in names if (key := find(present, (name,))) is not None))
-            for part, names in named.items()
-            if part in self.chosen
-        }
-        chosen_keys = {key for part_keys in chosen.values() for key in part_keys}
+        names = {"id": self.id, "text": self.text, "title": self.title}
+        keys: dict[str, tuple[Any, ...]] = dict.fromkeys(names, ())
+        for part in self.chosen:
+            matches = (find(present, (name,)) for name in names[part])
+            keys[part] = tuple(dict.fromkeys(key for key in matches if key is not None))
+        chosen_keys = {key for part_keys in keys.values() for key in part_keys}
         free = tuple(key for key in present if key not in chosen_keys)
-        usual = {part: find(free, names) for part, names in named.items() if part not in chosen}
-        return {part: chosen[part] if part in chosen else (usual[part],) if usual[part] is not None else () for part in named}
+        for part in names.keys() - self.chosen:
+            key = find(free, names[part])
+            keys[part] = () if key is None else (key,)
+        return keys
 
 
-USUAL = Fields()
-TOPICS = Fields.of_topics({})
+DOC_FIELDS = Fields()
+TOPIC_FIELDS = Fields.of_topics({})
 TITLES = ("title", "headline", "heading")
 TEXTS = ("text", "abstract", "content", "body", "summary", "description", "passage", "paragraph", "sentence")
 DECODER = json.JSONDecoder()
-ENDS = ("\n", "\r\n", "")  # line ends
+LINE_ENDS = ("\n", "\r\n", "")  # line ends
 LONG_NUMBER = "a number of thousands of digits"
 
 
 def json_rows(source: InputFile) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object), without blank lines; InputError for anything but a JSON object."""
+    """Yield (line number, object) of each line that is not blank; InputError for anything but a JSON object."""
     for number, line in enumerate(source.lines(), 1):
         row = json_row(line, source.name, number, source.remedy)
         if row is not None:
@@ -102,9 +104,9 @@ def json_row(line: bytes, name: str, number: int, remedy: str = REMEDY) -> dict[
     """
     try:
         text = line.decode()
-        # Skips the decoder's search for blanks around the value; most lines have none.
+        # `raw_decode` does not search for blanks around the value; most lines have none.
         row, end = DECODER.raw_decode(text) if text[:1] == "{" else (None, 0)
-        if not end or text[end:] not in ENDS:
+        if not end or text[end:] not in LINE_ENDS:
             row = DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         if not line.strip():
@@ -139,12 +141,12 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
             return Doc(doc_id, text, title, row)
     keys = fields.keys(tuple(row))
     if not keys["id"] or not keys["text"]:
-        raise _missing(fields, keys, row, name, f"{unit} {number}")
+        raise _missing_part(fields, keys, row, name, f"{unit} {number}")
     parts: list[str] = []
     for part, part_keys in keys.items():
         values = [row[key] for key in part_keys]
         value = values[0] if len(values) == 1 else "\n".join(str(v) for v in values if v not in (None, ""))
-        parts.append(value if type(value) is str else _string(value, part, f"{name}, {unit} {number}"))
+        parts.append(value if type(value) is str else _string_of_part(value, part, f"{name}, {unit} {number}"))
     for key in {key for part_keys in keys.values() for key in part_keys}:
         del row[key]
     doc_id, text, title = parts
@@ -156,18 +158,29 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
 
 
 def as_cells(doc: Doc) -> Doc:
-    """A document whose metadata are table cells: texts that may stand for numbers or dates."""
+    """Return a document whose metadata are marked as table cells: texts that may represent numbers or dates."""
     return Doc(doc.id, doc.text, doc.title, {name: Cell(cell) for name, cell in doc.metadata.items()}) if doc.metadata else doc
 
 
 def check_chosen(name: str, number: int, header: Sequence[str], fields: Fields) -> None:
     """Raise InputError if the header, in line `number`, lacks columns that the user chose."""
-    for column in (one for part in sorted(fields.chosen) for one in getattr(fields, part)):
-        if find(header, (column,)) is None:
-            raise InputError.at(name, number, f"there is no column '{column}'; the columns are {', '.join(map(str, header))}")
+    for part in sorted(fields.chosen):
+        for column in getattr(fields, part):
+            if find(header, (column,)) is None:
+                columns = ", ".join(map(str, header))
+                raise InputError.at(name, number, f"there is no column '{column}'; the columns are {columns}")
 
 
-def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPICS) -> Topic:
+@contextmanager
+def located_in(table: Table) -> Iterator[None]:
+    """Prefix InputErrors of the block with the table's current row, unless they begin with the table's name."""
+    try:
+        yield
+    except InputError as error:
+        raise error if str(error).startswith(table.name) else InputError(f"{table.where}: {error}") from None
+
+
+def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPIC_FIELDS) -> Topic:
     """Make a topic from a record.
 
     Raises InputError if the id or text is missing, or turns or weights are malformed; the message begins with `where`, such as
@@ -186,7 +199,7 @@ def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPICS) -> T
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{where}: 'turns' or 'weights' cannot be read ({error})") from None
     try:
-        # A table's column of that name, or the text itself, is a string.
+        # In a table, "query" may be a text column; only a dict is a structured query.
         query = Group.from_dict(row["query"]) if isinstance(row.get("query"), dict) else None
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
@@ -207,8 +220,8 @@ def json_parsed(text: str, name: str) -> Any:
     except json.JSONDecodeError as error:
         raise InputError.at(name, error.lineno, f"broken JSON ({error.msg})") from None
     except ValueError:  # Python's limit on digits
-        place = digits.start() if (digits := re.search("[0-9]{4301}", text)) else 0
-        raise InputError.at(name, text.count("\n", 0, place) + 1, f"broken JSON ({LONG_NUMBER})") from None
+        offset = digits.start() if (digits := re.search("[0-9]{4301}", text)) else 0
+        raise InputError.at(name, text.count("\n", 0, offset) + 1, f"broken JSON ({LONG_NUMBER})") from None
     except RecursionError:
         raise InputError(f"{name}: broken JSON (nested too deeply)") from None
 
@@ -221,7 +234,7 @@ def json_line(row: Any, indent: int | None = None) -> bytes:
         return json.dumps(row, indent=indent).encode() + b"\n"
 
 
-def _string(value: Any, part: str, where: str) -> str:
+def _string_of_part(value: Any, part: str, where: str) -> str:
     if isinstance(value, str):
         return str(value)
     if part != "id" and value is None:
@@ -232,7 +245,9 @@ def _string(value: Any, part: str, where: str) -> str:
     raise InputError(f"{where}: the {part} is {kind.get(type(value), type(value).__name__)}, not a string")
 
 
-def _missing(fields: Fields, keys: Mapping[str, tuple[Any, ...]], row: Mapping[Any, Any], name: str, where: str) -> InputError:
+def _missing_part(
+    fields: Fields, keys: Mapping[str, tuple[Any, ...]], row: Mapping[Any, Any], name: str, where: str
+) -> InputError:
     part = "id" if not keys["id"] else "text"
     present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
     problem = f"{name}, {where}: no {part} (a field {listed(getattr(fields, part))}); found {present}"
@@ -255,7 +270,7 @@ def _turn(fields: Mapping[str, str]) -> Turn:
 
 
 def remedy_of(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Mapping[Any, Any], kind: str = "corpus") -> str:
-    """Advice for an error: options that assign the fields, guessed from names and lengths; may be empty.
+    """Return advice for an error: options that assign the fields, guessed from names and lengths; may be empty.
 
     Args:
         name: File name, or "documents".
@@ -265,13 +280,12 @@ def remedy_of(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Map
         kind: "corpus" or "topics".
     """
     chosen = {part: list(part_keys) for part, part_keys in keys.items()}
-    left = [
-        key for key in row if not any(key in part_keys for part_keys in chosen.values()) and isinstance(row[key], (str, int))
-    ]
-    for part, guess in (("title", _title), ("id", _id), ("text", _text)):
-        if not chosen[part] and (guessed := guess(left, row)) is not None:
+    chosen_keys = [key for part_keys in chosen.values() for key in part_keys]
+    candidates = [key for key in row if key not in chosen_keys and isinstance(row[key], (str, int))]
+    for part, guess in (("title", _guess_title), ("id", _guess_id), ("text", _guess_text)):
+        if not chosen[part] and (guessed := guess(candidates, row)) is not None:
             chosen[part] = [guessed]
-            left.remove(guessed)
+            candidates.remove(guessed)
     if not chosen["id"] or not chosen["text"]:
         return ""
     parts = {part: chosen[part] for part in ("id", "title", "text") if chosen[part] and (part, kind) != ("title", "topics")}
@@ -287,16 +301,17 @@ def remedy_of(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Map
     return f"; say which is which, such as: {line} (in Python: read_corpus(…, fields={fields}))"
 
 
-def _title(left: Sequence[Any], row: Mapping[Any, Any]) -> Any:
-    return next((key for key in left if plain(key).endswith(TITLES)), None)
+def _guess_title(candidates: Sequence[Any], row: Mapping[Any, Any]) -> Any:
+    return next((key for key in candidates if plain(key).endswith(TITLES)), None)
 
 
-def _id(left: Sequence[Any], row: Mapping[Any, Any]) -> Any:
+def _guess_id(candidates: Sequence[Any], row: Mapping[Any, Any]) -> Any:
     """Return a field whose name ends like an id, else the first."""
-    return next((key for key in left if plain(key).endswith(("id", "no", "key", "number"))), left[0] if left else None)
+    named = next((key for key in candidates if plain(key).endswith(("id", "no", "key", "number"))), None)
+    return next(iter(candidates), None) if named is None else named
 
 
-def _text(left: Sequence[Any], row: Mapping[Any, Any]) -> Any:
+def _guess_text(candidates: Sequence[Any], row: Mapping[Any, Any]) -> Any:
     """Return a field with a usual text name, else the one with the longest text."""
-    called = next((key for key in left if any(word in plain(key) for word in TEXTS)), None)
-    return max(left, key=lambda key: len(str(row[key])), default=None) if called is None else called
+    named = next((key for key in candidates if any(word in plain(key) for word in TEXTS)), None)
+    return max(candidates, key=lambda key: len(str(row[key])), default=None) if named is None else named

@@ -16,7 +16,7 @@ from ..core.checks import is_missing
 from ..core.table import Table
 from ..storage.files import MAX_PIECE
 from .format import File, Format
-from .records import Fields, check_chosen, doc_from
+from .records import Fields, check_chosen, doc_from, located_in
 
 ROWS = 1000  # rows of a Parquet file in memory at once
 SHARED = 16 * MAX_PIECE  # bytes of a workbook's shared texts, all in memory
@@ -56,24 +56,22 @@ class Sheet(Format):
     def read_qrels(self, file: File) -> Qrels:
         with self._table(file) as (header, rows):
             table = Table(file.name, header, rows, "row")
-            try:
+            with located_in(table):
                 return Qrels(table.judgments())
-            except InputError as error:
-                raise error if str(error).startswith(file.name) else InputError(f"{table.where}: {error}") from None
 
     @contextmanager
     def _table(self, file: File) -> Iterator[tuple[list[str], Iterator[Row]]]:
-        """Return column names and (row number, cells); in Parquet, row 1 is the first below the names."""
+        """Yield the column names and an iterator of (row number, cells); in Parquet, row 1 is the first row of cells."""
         with file.seekable() as stored:
-            header, rows = self._opened(stored, file.name)
-            twice = next((name for number, name in enumerate(header) if name and name in header[:number]), None)
-            if twice is not None:
-                raise InputError(f"{file.name}: a column is named twice: '{twice}' in {', '.join(header)}")
+            header, rows = self._open(stored, file.name)
+            repeated = next((name for number, name in enumerate(header) if name and name in header[:number]), None)
+            if repeated is not None:
+                raise InputError(f"{file.name}: a column is named twice: '{repeated}' in {', '.join(header)}")
             yield header, rows
 
     @abstractmethod
-    def _opened(self, stored: IO[bytes], name: str) -> tuple[list[str], Iterator[Row]]:
-        """The names of the columns, and the rows below them."""
+    def _open(self, stored: IO[bytes], name: str) -> tuple[list[str], Iterator[Row]]:
+        """Return the column names and the rows below them."""
 
 
 class Xlsx(Sheet, name="xlsx"):
@@ -86,14 +84,14 @@ class Xlsx(Sheet, name="xlsx"):
         parts = any(name in file.head for name in (b"xl/", b"docProps/", b"[Content_Types].xml"))
         return super().is_ours(file) and (file.plain.endswith(self.endings) or (parts and b"word/" not in file.head))
 
-    def _opened(self, stored: IO[bytes], name: str) -> tuple[list[str], Iterator[Row]]:
+    def _open(self, stored: IO[bytes], name: str) -> tuple[list[str], Iterator[Row]]:
         try:
             import openpyxl
         except ImportError as error:
             raise MissingExtraError.of("openpyxl", "xlsx", f"{name}: reading an Excel workbook") from error
-        with _sound(name, "workbook"):
-            with zipfile.ZipFile(stored) as packed:
-                sizes = {member.filename: member.file_size for member in packed.infolist()}
+        with _reading(name, "workbook"):
+            with zipfile.ZipFile(stored) as archive:
+                sizes = {member.filename: member.file_size for member in archive.infolist()}
             if sizes.get("xl/sharedStrings.xml", 0) > SHARED:
                 raise InputError(f"{name}: the workbook has more than {SHARED:,} bytes of text; save the sheet as CSV")
             sheets = openpyxl.load_workbook(stored, read_only=True, data_only=True).worksheets
@@ -111,12 +109,12 @@ class Parquet(Sheet, name="parquet"):
     endings = (".parquet", ".pq")
     magic = b"PAR1"
 
-    def _opened(self, stored: IO[bytes], name: str) -> tuple[list[str], Iterator[Row]]:
+    def _open(self, stored: IO[bytes], name: str) -> tuple[list[str], Iterator[Row]]:
         try:
             import pyarrow.parquet
         except ImportError as error:
             raise MissingExtraError.of("pyarrow", "parquet", f"{name}: reading Parquet") from error
-        with _sound(name, "Parquet file"):
+        with _reading(name, "Parquet file"):
             table = pyarrow.parquet.ParquetFile(stored)
             header = list(table.schema_arrow.names)
 
@@ -132,10 +130,8 @@ class Parquet(Sheet, name="parquet"):
     def read_run(self, file: File, topics: Topics) -> Run:
         with self._table(file) as (header, rows):
             table = Table(file.name, header, rows, "row")
-            try:
+            with located_in(table):
                 return Run.of(table.results(), topics)
-            except InputError as error:
-                raise error if str(error).startswith(file.name) else InputError(f"{table.where}: {error}") from None
 
     def write_run(self, run: Run, tag: str) -> Iterator[bytes]:
         try:
@@ -150,7 +146,7 @@ class Parquet(Sheet, name="parquet"):
 def _rows(name: str, kind: str, rows: Iterator[Row], width: int) -> Iterator[Row]:
     """Yield non-blank rows with JSON values, one per column."""
     while True:
-        with _sound(name, kind):
+        with _reading(name, kind):
             row = next(rows, None)
         if row is None:
             return
@@ -160,7 +156,7 @@ def _rows(name: str, kind: str, rows: Iterator[Row], width: int) -> Iterator[Row
 
 
 @contextmanager
-def _sound(name: str, kind: str) -> Iterator[None]:
+def _reading(name: str, kind: str) -> Iterator[None]:
     """Convert a library's errors on a damaged file to InputError."""
     try:
         yield

@@ -29,27 +29,27 @@ LABEL = re.compile(r"\s*(?:Number|Topic|Description|Narrative)\s*:", re.IGNORECA
 def sgml_docs(source: InputFile, fields: Fields) -> Iterator[Doc]:
     """Yield the documents of a TREC SGML file; InputError for a <DOC> without DOCNO or end.
 
-    The title is the first of TITLE, HEADLINE, HL, HEAD, TTL, TI, DOCTITLE; the text all of TEXT, LP, LEADPARA, ABSTRACT. If a
-    document has none, as web pages do, it is all but its id, header, title, scripts and styles. Tags inside are removed and
-    character references resolved.
+    The title is the first of TITLE, HEADLINE, HL, HEAD, TTL, TI, DOCTITLE; the text is all of TEXT, LP, LEADPARA, ABSTRACT. If
+    a document has none of these, like a web page, the text is everything except the id, header, title, scripts and styles.
+    Tags inside are removed, and character references resolved.
     """
     pending: list[str] = []  # pieces of a document, joined once
     start = size = 0
     for number, line in enumerate(source.decoded(), 1):
-        at = 0
+        offset = 0
         while True:
             if not pending:
-                if not (opens := OPENS.search(line, at)):
+                if not (opens := OPENS.search(line, offset)):
                     break
-                start, size, at = number, 0, opens.start()
-            closes = CLOSES.search(line, at)
-            pending.append(line[at : closes.start() if closes else len(line)])
+                start, size, offset = number, 0, opens.start()
+            closes = CLOSES.search(line, offset)
+            pending.append(line[offset : closes.start() if closes else len(line)])
             size += len(pending[-1])
             check_length(size, source.name, "<DOC> that begins here", start)
             if not closes:
                 break
             yield _doc("".join(pending), fields, source.name, start)
-            pending, at = [], closes.end()
+            pending, offset = [], closes.end()
     if pending:
         raise InputError.at(source.name, start, "the <DOC> that begins here has no </DOC>")
 
@@ -84,27 +84,27 @@ def _doc(block: str, fields: Fields, name: str, line: int) -> Doc:
     if not opening:
         raise InputError.at(name, line, "the <DOC> that begins here has no > after its name")
     block = block[opening.end() :]
-    doc_id = next((spaced(_plain(value)) for value in _inside(block, id_tags)), "")
+    doc_id = next((spaced(_without_markup(value)) for value in _contents(block, id_tags)), "")
     if not doc_id:
         raise InputError.at(name, line, f"the <DOC> that begins here has no <{id_tags[0]}>")
-    titles = list(_inside(block, title_tags))
-    title = "\n".join(spaced(_plain(t)) for t in (titles if "title" in fields.chosen else titles[:1]))
-    texts = list(_inside(block, text_tags))
+    titles = list(_contents(block, title_tags))
+    title = "\n".join(spaced(_without_markup(t)) for t in (titles if "title" in fields.chosen else titles[:1]))
+    texts = list(_contents(block, text_tags))
     if not texts and "text" not in fields.chosen:
         texts = [_without(block, (*OTHER_TAGS, *title_tags))]
-    return Doc(doc_id, "\n".join(filter(None, map(_lines, map(_plain, texts)))), title)
+    return Doc(doc_id, "\n".join(filter(None, map(_spaced_lines, map(_without_markup, texts)))), title)
 
 
-def _inside(block: str, tags: Iterable[str]) -> Iterator[str]:
+def _contents(block: str, tags: Iterable[str]) -> Iterator[str]:
     return (block[opening.end() : closing.start()] for opening, closing in _elements(block, tags))
 
 
 def _without(block: str, tags: Iterable[str]) -> str:
-    pieces, at = [], 0
+    pieces, offset = [], 0
     for opening, closing in _elements(block, tags):
-        pieces.append(block[at : opening.start()])
-        at = closing.end()
-    return " ".join([*pieces, block[at:]])
+        pieces.append(block[offset : opening.start()])
+        offset = closing.end()
+    return " ".join([*pieces, block[offset:]])
 
 
 def _elements(block: str, tags: Iterable[str]) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
@@ -127,7 +127,7 @@ def _topic_part(block: str, tag: str) -> str:
     return spaced(resolved(match[1])) if match else ""
 
 
-def _plain(text: str) -> str:
+def _without_markup(text: str) -> str:
     end = text.rfind("-->") + 3 if "-->" in text else 0  # an unclosed comment is text; do not search for its end
     return resolved(TAG.sub(" ", COMMENT.sub(" ", text[:end]) + text[end:]))
 
@@ -137,7 +137,7 @@ def resolved(text: str) -> str:
     return html.unescape(CODE_POINT.sub(lambda digits: f"&#{digits[1].lstrip('0')[:8] or 0};", text))
 
 
-def _lines(text: str) -> str:
+def _spaced_lines(text: str) -> str:
     return "\n".join(filter(None, map(spaced, text.splitlines())))
 
 
@@ -163,7 +163,7 @@ class Trec(Format, name="trec"):
                 return 0.4 if (opening.startswith("<doc>") if file.folder else "<doc>" in opening) else 0.0
             case "topics":
                 return 0.4 if "<top>" in opening and "<topics" not in opening and not opening.startswith("<?xml") else 0.0
-            case "qrels":  # the reader reports unknown columns
+            case "qrels":  # the last resort: its reader reports a wrong number of columns
                 return 0.5 if qrels_width(file) == TREC_QRELS else 0.01
             case _:
                 return 0.5 if run_width(file) == TREC_RUN or file.start.startswith(START) else 0.01

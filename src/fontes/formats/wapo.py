@@ -57,13 +57,13 @@ def _text(blocks: list[dict[str, Any]]) -> str:
 def _metadata(row: dict[str, Any], blocks: list[dict[str, Any]], where: str) -> dict[str, str]:
     url, published = row.get("article_url"), row.get("published_date")
     kickers = (block.get("content") for block in blocks if block.get("type") == "kicker")
-    known = {
+    values = {
         "url": f"{SITE}{url}" if isinstance(url, str) and url.startswith("/") else url,
         "author": row.get("author"),
         "section": next(kickers, None),
         "date": None if published is None else _day(published, where),
     }
-    return {name: value for name, value in known.items() if isinstance(value, str) and value}
+    return {name: value for name, value in values.items() if isinstance(value, str) and value}
 
 
 def _day(published: Any, where: str) -> str:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import codecs
-import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
 from ..core import InputError, Topic
+from .decoding import NO_CHARSETS, XML_ENCODING
 from .format import File, Format
 from .trec import spaced
 
-DECLARED = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"'>]*)""")
 UTF8 = ("utf-8", "utf8")
-NO_CHARSETS = ("idna", "punycode")  # Python encodings that decode in quadratic time
 
 
 class Xml(Format, name="xml"):
@@ -40,10 +38,10 @@ def _topics(text: str, name: str) -> Iterator[Topic]:
         number = _first(attributes, ("number", "id", "qid", "num")) or _first(parts, ("number", "num", "id", "qid"))
         if not number:
             raise InputError(f"{name}, topic {position + 1}: no number (an attribute number or id)")
-        searched = _first(parts, ("query", "title", "question", "summary", "description", "desc"))
+        query = _first(parts, ("query", "title", "question", "summary", "description", "desc"))
         yield Topic(
             number.strip(),
-            searched or spaced(" ".join(element.itertext())),
+            query or spaced(" ".join(element.itertext())),
             _first(parts, ("narrative", "narr")),
             _first(parts, ("description", "desc", "question")),
         )
@@ -51,7 +49,7 @@ def _topics(text: str, name: str) -> Iterator[Topic]:
 
 def _text(file: File) -> str:
     """Decode a file by its declared encoding; InputError if that is wrong or unknown."""
-    declared = DECLARED.match(file.head) if file.encoding == UTF8[0] else None
+    declared = XML_ENCODING.match(file.head) if file.encoding == UTF8[0] else None
     encoding = declared[1].decode(errors="replace").lower() if declared else UTF8[0]
     if encoding in UTF8:
         return file.text()
@@ -67,13 +65,13 @@ def _text(file: File) -> str:
 
 
 def _elements(root: ET.Element) -> Iterator[ET.Element]:
-    ahead = [root]
-    while ahead:
-        element = ahead.pop()
+    stack = [root]
+    while stack:
+        element = stack.pop()
         if element.tag.lower() in ("topic", "top"):
             yield element
         else:
-            ahead += reversed(element)
+            stack += reversed(element)
 
 
 def _first(parts: dict[str, str], names: tuple[str, ...]) -> str:

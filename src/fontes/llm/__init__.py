@@ -1,4 +1,4 @@
-"""Language models as stages: one door that keeps, replays and counts every answer; queries, rerankers and answers."""
+"""Language models as stages: a model whose answers are stored, replayed and counted; queries, rerankers and cited answers."""
 
 from .answer_scores import AnswerScores, answer_scores
 from .answering import Citation, CitedAnswer, CitedSentence, LlmAnswer, answer_of

@@ -23,11 +23,11 @@ class AnswerScores(Mapping[str, float]):
     """Mapping from the name of a measure of answers to its mean over topics, returned by `answer_scores`."""
 
     def __init__(self, values: Mapping[str, Mapping[str, float]]) -> None:
-        """Make scores from values by measure and topic id."""
-        self._values = {measure: dict(of_topics) for measure, of_topics in values.items()}
+        """Create scores from values by measure and topic id."""
+        self._values = {measure: dict(topic_values) for measure, topic_values in values.items()}
 
     def per_topic(self, measure: str) -> dict[str, float]:
-        """Value of a measure by topic id; KeyError if there is none."""
+        """Return the values of a measure by topic id; KeyError for an unknown measure."""
         return dict(self._values[measure])
 
     def __getitem__(self, measure: str) -> float:
@@ -55,60 +55,66 @@ def answer_scores(
     references: Mapping[str, Sequence[str]] | None = None,
     rel: int = 1,
 ) -> AnswerScores:
-    """Measure the answers that topics carry.
+    """Measure the answers in the metadata of topics.
 
     * citation precision: the share of the citations whose document is relevant; 1 without citations.
-    * citation recall: the share of the sentences, those left out included, that cite a relevant document; 0 without sentences
-      where the topic has relevant documents, else 1. Both as in TREC RAG, with the judgments in place of a judge of support.
-    * nugget recall: the share of the nuggets that stand in the answer; of a nugget with several wordings one must.
-    * EM, F1: of the answer and the best reference, as for SQuAD (Rajpurkar et al., EMNLP 2016): without case, punctuation and
-      articles, whether they are equal, and the F1 of their words.
+    * citation recall: the share of the sentences, including those left out, that cite a relevant document; without sentences,
+      0 if the topic has relevant documents, else 1. Both are defined as in TREC RAG, with relevance judgments instead of a
+      judge of support.
+    * nugget recall: the share of the nuggets that occur in the answer; one wording of a nugget is enough.
+    * EM, F1: the agreement of the answer and the best reference, as for SQuAD (Rajpurkar et al., EMNLP 2016), ignoring case,
+      punctuation and articles: whether they are equal, and the F1 of their words.
 
     Args:
-        topics: Topics with answers, such as the `topics` of a run after `answer`. Each measure is a mean over those that it has
-            judgments, nuggets or references for.
-        qrels: Judgments, all that `Qrels.of` accepts, or a path; None leaves citations out.
+        topics: Topics with answers, such as the `topics` of a run after `answer`. Each measure is a mean over the topics that
+            have judgments, nuggets or references for it.
+        qrels: Judgments, any value that `Qrels.of` accepts, or a path; None omits the measures of citations.
         nuggets: Nuggets by topic id: texts, or lists of wordings.
-        references: Right answers by topic id.
-        rel: Least grade of a relevant document.
+        references: Correct answers by topic id.
+        rel: Minimum grade of a relevant document.
 
     Raises:
         InputError: A topic has no answer, or nothing is measured.
     """
-    answers = {topic.id: answer_of(topic) for topic in topics.values()}
-    if lacking := [topic_id for topic_id, answer in answers.items() if answer is None]:
-        raise InputError(f"topic '{lacking[0]}' carries no answer; give the topics of a run after answer(…)")
-    known: dict[str, CitedAnswer] = {topic_id: answer for topic_id, answer in answers.items() if answer is not None}
+    nuggets, references = nuggets or {}, references or {}
+    answers: dict[str, CitedAnswer] = {}
+    for topic in topics.values():
+        answer = answer_of(topic)
+        if answer is None:
+            raise InputError(f"topic '{topic.id}' carries no answer; give the topics of a run after answer(…)")
+        answers[topic.id] = answer
+    judgments = {} if qrels is None else Qrels.of(qrels)
     values: dict[str, dict[str, float]] = {}
-    if qrels is not None:
-        judgments = Qrels.of(qrels)
-        for topic_id in (one for one in known if one in judgments):
+    for topic_id, answer in answers.items():
+        if topic_id in judgments:
             relevant = {doc for doc, grade in judgments[topic_id].items() if grade >= rel}
-            precision, recall = _of_citations(known[topic_id], relevant)
+            precision, recall = _citation_scores(answer, relevant)
             values.setdefault(CITATION_P, {})[topic_id] = precision
             values.setdefault(CITATION_R, {})[topic_id] = recall
-    for topic_id in (one for one in known if one in (nuggets or {})):
-        words = f" {normalized(known[topic_id].text)} "
-        wordings = [[nugget] if isinstance(nugget, str) else list(nugget) for nugget in (nuggets or {})[topic_id]]
-        if wordings:
+    for topic_id, answer in answers.items():
+        if nuggets.get(topic_id):
+            words = f" {normalized(answer.text)} "
+            wordings = [[nugget] if isinstance(nugget, str) else list(nugget) for nugget in nuggets[topic_id]]
             share = np.mean([any(f" {normalized(text)} " in words for text in wording) for wording in wordings])
             values.setdefault(NUGGET_R, {})[topic_id] = float(share)
-    for topic_id in (one for one in known if (references or {}).get(one)):
-        texts = [normalized(text) for text in (references or {})[topic_id]]
-        answer_text = normalized(known[topic_id].text)
-        values.setdefault(EM, {})[topic_id] = float(answer_text in texts)
-        values.setdefault(F1, {})[topic_id] = max(_f1(answer_text.split(), text.split()) for text in texts)
+    for topic_id, answer in answers.items():
+        if references.get(topic_id):
+            words = normalized(answer.text)
+            texts = [normalized(text) for text in references[topic_id]]
+            values.setdefault(EM, {})[topic_id] = float(words in texts)
+            values.setdefault(F1, {})[topic_id] = max(_f1(words.split(), text.split()) for text in texts)
     if not values:
         raise InputError("there is nothing to measure answers by: none of the topics has judgments, nuggets or references")
     return AnswerScores(values)
 
 
 def normalized(text: str) -> str:
-    """Return a text as SQuAD's program compares it: lower case, without punctuation, articles and further blanks."""
+    """Return a text as SQuAD's program compares it: lower case, without punctuation, articles and repeated spaces."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
 
 
-def _of_citations(answer: CitedAnswer, relevant: set[str]) -> tuple[float, float]:
+def _citation_scores(answer: CitedAnswer, relevant: set[str]) -> tuple[float, float]:
+    """Return citation precision and citation recall."""
     cited = [[citation.document in relevant for citation in sentence.citations] for sentence in answer.sentences]
     citations, sentences = sum(map(len, cited)), len(cited) + answer.dropped
     precision = sum(map(sum, cited)) / citations if citations else 1.0
@@ -118,5 +124,5 @@ def _of_citations(answer: CitedAnswer, relevant: set[str]) -> tuple[float, float
 def _f1(words: Sequence[str], reference: Sequence[str]) -> float:
     if not words or not reference:
         return float(words == reference)
-    both = (Counter(words) & Counter(reference)).total()
-    return 2 * both / (len(words) + len(reference))
+    common = (Counter(words) & Counter(reference)).total()
+    return 2 * common / (len(words) + len(reference))

@@ -1,12 +1,13 @@
-"""Answers out of documents: every sentence cites some of them, by words that stand there."""
+"""Answers from documents, in which every sentence cites documents with quotes that occur in them."""
 
 from __future__ import annotations
 
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -17,14 +18,15 @@ from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Explanation, Topic, Topics, text_of
 from .answers import Kept, Request
-from .base import FILE, LlmPart, explained, fact, noted
+from .base import FILE, LlmPart, explanation_of, fact_of, with_fact
 from .prompts import plain_passage
 from .rerank import check_text
 
 NOT_FOUND = "not found in this collection"
-SHORTEST = 12  # characters of a quote, so that it says more than "the"
-SIGNS = str.maketrans("‘’‚“”„«»–—‑", "'''" + '"""""' + "---")
-DAMAGE = (ValidationError, ValueError, RecursionError)
+MIN_QUOTE = 12  # minimum number of characters of a quote
+MAX_STARTS = 20  # number of braces at which an answer's JSON is looked for
+PLAIN_SIGNS = str.maketrans("‘’‚“”„«»–—‑", "'''" + '"""""' + "---")
+PARSE_ERRORS = (ValidationError, ValueError, RecursionError)
 
 
 class Citation(BaseModel):
@@ -32,7 +34,7 @@ class Citation(BaseModel):
 
     Attributes:
         document: Id of the document.
-        quote: Words that stand in it.
+        quote: Words that occur in the document.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -46,7 +48,7 @@ class CitedSentence(BaseModel):
 
     Attributes:
         text: The sentence.
-        citations: Its citations, one at least.
+        citations: Its citations, at least one.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -60,8 +62,8 @@ class CitedAnswer(BaseModel):
 
     Attributes:
         sentences: The sentences; none if the documents do not answer the question.
-        dropped: Number of sentences that were left out, as none of their citations stood in a document.
-        dropped_citations: Number of citations that were left out.
+        dropped: Number of sentences that were left out because they had no valid citation.
+        dropped_citations: Number of citations that were left out because their quote did not occur in the document.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -72,7 +74,7 @@ class CitedAnswer(BaseModel):
 
     @property
     def text(self) -> str:
-        """The sentences in a row; "not found in this collection" without any."""
+        """The sentences, joined; "not found in this collection" without sentences."""
         return " ".join(sentence.text for sentence in self.sentences) or NOT_FOUND
 
     @property
@@ -82,7 +84,7 @@ class CitedAnswer(BaseModel):
 
 
 def answer_of(topic: Topic) -> CitedAnswer | None:
-    """Return the answer that a topic carries, such as `run["1"].topic` after `answer`; None without one."""
+    """Return the answer in a topic's metadata, such as that of `run["1"].topic` after `answer`; None without an answer."""
     value = topic.metadata.get(ANSWER)
     try:
         return CitedAnswer(**{key: value[key] for key in CitedAnswer.model_fields}) if isinstance(value, dict) else None
@@ -95,13 +97,13 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
     """Answers the topics of a run from their first documents: `bm25() >> answer("M")`. The ranking stays.
 
     Every sentence cites documents with a quote, after Gao et al. (EMNLP 2023). A citation is kept only if the quoted words
-    stand in the document, whatever their case, blanks and quotation marks; a sentence only if it keeps a citation. An answer
-    without sentences is "not found in this collection". One that cannot be read counts as repaired. `answer_of` gives the
-    answer of a topic of the run.
+    occur in the document, ignoring case, spaces and the style of quotation marks; a sentence is kept only if one of its
+    citations is. An answer without sentences is "not found in this collection". An answer that cannot be parsed counts as
+    repaired. `answer_of` returns the answer of a topic of the run.
 
     Args:
         k: Documents that the model reads.
-        words: Words of a document that it reads.
+        words: Words of each document that the model reads.
     """
 
     places: ClassVar[tuple[str, ...]] = ("passage", "query", "number")
@@ -119,21 +121,21 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
         answers = iter(self.llm.ask(requests, progress))
         return run.with_(
             topics=Topics(
-                self._answered(topic, docs[topic.id], next(answers) if docs[topic.id] else None)
+                self._with_answer(topic, docs[topic.id], next(answers) if docs[topic.id] else None)
                 for topic in run.topics.values()
             )
         )
 
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
-        """Explain the citations of a document: what was sent and answered. The kept answer is used."""
+        """Explain the citations of a document by the request and the stored answer."""
         docs = self._docs(run, list(run.topics).index(topic_id))
         if not docs:
             return Explanation(0.0, "there are no documents to answer from")
         request = self._request(run.topics[topic_id], docs)
-        (kept,) = self.llm.ask([request])
-        answer, _ = cited(kept.said, docs)
+        (stored,) = self.llm.ask([request])
+        answer, _ = cited(stored.said, docs)
         count = sum(citation.document == doc_id for sentence in answer.sentences for citation in sentence.citations)
-        return explained(request, kept, float(count), f"{self!r}: citations of {doc_id} in: {answer.text}")
+        return explanation_of(request, stored, float(count), f"{self!r}: citations of {doc_id} in: {answer.text}")
 
     def _docs(self, run: Run, number: int) -> list[Doc]:
         first, last = int(run.bounds[number]), int(run.bounds[number + 1])
@@ -144,10 +146,10 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
         check_text(topic)
         return self.request(self._prompt.messages([plain_passage(text_of(doc), self.words) for doc in docs], query=topic.text))
 
-    def _answered(self, topic: Topic, docs: Sequence[Doc], kept: Kept | None) -> Topic:
-        answer, repaired = (CitedAnswer(), False) if kept is None else cited(kept.said, docs)
-        note = fact(self.llm, [] if kept is None else [kept], repaired=int(repaired))
-        return noted(topic, note, metadata={ANSWER: {"text": answer.text, **answer.model_dump(mode="json")}})
+    def _with_answer(self, topic: Topic, docs: Sequence[Doc], stored: Kept | None) -> Topic:
+        answer, repaired = (CitedAnswer(), False) if stored is None else cited(stored.said, docs)
+        note = fact_of(self.llm, [] if stored is None else [stored], repaired=int(repaired))
+        return with_fact(topic, note, metadata={ANSWER: {"text": answer.text, **answer.model_dump(mode="json")}})
 
 
 class _RawCitation(BaseModel):
@@ -165,70 +167,65 @@ class _RawAnswer(BaseModel):
 
 
 def cited(text: str, docs: Sequence[Doc]) -> tuple[CitedAnswer, bool]:
-    """Read what a model answered: JSON, as the prompt `answer` asks for it.
+    """Parse and check an answer in JSON, the form for which the prompt `answer` asks.
 
     Args:
-        text: The text.
+        text: The text of the answer.
         docs: The documents of the prompt, whose numbers count from 1.
 
     Returns:
-        The answer, with the citations alone whose words stand in their document, and the sentences alone that keep one; and
-        whether the text could not be read, which is an answer without sentences.
+        The answer, with only the citations whose quote occurs in their document, and only the sentences with such a citation;
+        and whether the text could not be parsed, in which case the answer has no sentences.
     """
-    raw = _raw(text)
+    raw = _parse_answer(text)
     if raw is None:
         return CitedAnswer(), True
-    standing = [(_plain(text_of(doc)), _plain(plain_passage(text_of(doc), len(text_of(doc)) + 1))) for doc in docs]
+    # A quote may come from the document, or from its text in the prompt.
+    doc_texts = [(_normalized(text_of(doc)), _normalized(plain_passage(text_of(doc), len(text_of(doc)) + 1))) for doc in docs]
     sentences, dropped, dropped_citations = [], 0, 0
-    for one in raw.sentences:
-        sentence = _as(_RawSentence, one)
-        kept: dict[Citation, None] = {}
-        for other in sentence.citations if sentence is not None else ():
-            citation = _as(_RawCitation, other)
+    for raw_sentence in raw.sentences:
+        sentence = _validated(_RawSentence, raw_sentence)
+        valid: dict[Citation, None] = {}
+        for raw_citation in sentence.citations if sentence is not None else ():
+            citation = _validated(_RawCitation, raw_citation)
             if (
                 citation is not None
                 and 1 <= citation.document <= len(docs)
-                and _stands(citation.quote, standing[citation.document - 1])
+                and _has_quote(doc_texts[citation.document - 1], citation.quote)
             ):
-                kept[Citation(document=docs[citation.document - 1].id, quote=" ".join(citation.quote.split()))] = None
+                valid[Citation(document=docs[citation.document - 1].id, quote=" ".join(citation.quote.split()))] = None
             else:
                 dropped_citations += 1
         words = "" if sentence is None else " ".join(sentence.text.split())
-        if kept and words:
-            sentences.append(CitedSentence(text=words, citations=tuple(kept)))
+        if valid and words:
+            sentences.append(CitedSentence(text=words, citations=tuple(valid)))
         else:
             dropped += 1
     return CitedAnswer(sentences=tuple(sentences), dropped=dropped, dropped_citations=dropped_citations), False
 
 
-def _raw(text: str) -> _RawAnswer | None:
-    """The first JSON object of a text that is an answer."""
-    for start in _starts(text):
+def _parse_answer(text: str) -> _RawAnswer | None:
+    """Return the first JSON object in a text that is an answer."""
+    for brace in islice(re.finditer(r"\{", text), MAX_STARTS):
         try:
-            value, _ = json.JSONDecoder().raw_decode(text, start)
+            value, _ = json.JSONDecoder().raw_decode(text, brace.start())
             return _RawAnswer.model_validate(value)
-        except DAMAGE:
+        except PARSE_ERRORS:
             continue
     return None
 
 
-def _starts(text: str, most: int = 20) -> Iterator[int]:
-    for number, match in enumerate(re.finditer(r"\{", text)):
-        if number < most:
-            yield match.start()
-
-
-def _as(kind: type[Any], value: Any) -> Any:
+def _validated(kind: type[Any], value: Any) -> Any:
     try:
         return kind.model_validate(value)
-    except DAMAGE:
+    except PARSE_ERRORS:
         return None
 
 
-def _stands(quote: str, texts: Sequence[str]) -> bool:
-    plain = _plain(quote).strip(" .…\"'")
-    return len(plain) >= SHORTEST and any(plain in text for text in texts)
+def _has_quote(texts: Sequence[str], quote: str) -> bool:
+    normalized = _normalized(quote).strip(" .…\"'")
+    return len(normalized) >= MIN_QUOTE and any(normalized in text for text in texts)
 
 
-def _plain(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).translate(SIGNS).casefold().split())
+def _normalized(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).translate(PLAIN_SIGNS).casefold().split())

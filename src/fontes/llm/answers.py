@@ -1,4 +1,4 @@
-"""Kept answers: what language models answered, by the SHA-256 of what they were asked; and packs of answers to share."""
+"""Stored answers of language models, by the SHA-256 of their requests; and packs of answers to share."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ..storage.hashes import hash_json
 from ..storage.keyed import KeyedFile
 from .prompts import Message
 
-LAYOUT = 1
-PACK = 500  # answers that are read or written together
+LAYOUT_VERSION = 1
+PACK_BATCH = 500  # answers of a pack that are stored together
 THOUGHTS = re.compile(r"\s*<think>.*?(</think>|\Z)", re.DOTALL)
 
 
@@ -33,7 +33,7 @@ class Request:
         max_tokens: Maximum number of tokens of the answer.
         temperature: 0 for the most probable answer, above 0 to sample.
         sample: Number of the sample, from 0, which tells samples of one prompt apart.
-        choices: Words between which the model chooses; then the answer has their log-probabilities.
+        choices: Words between which the model chooses; if any, the answer has their log-probabilities.
     """
 
     messages: tuple[Message, ...]
@@ -44,16 +44,16 @@ class Request:
 
 
 class Kept(BaseModel):
-    """An answer as it is kept and shared, with all that its sum is made of.
+    """An answer as it is stored and shared, with everything from which its SHA-256 is computed.
 
     Attributes:
         service: Name of the service, or "local".
-        model: Name of the model, or for "local" the fingerprint of its weights.
+        model: Name of the model; for "local", the fingerprint of its weights.
         parameters: Parameters of the request.
         sample: Number of the sample.
         messages: The prompt: roles and texts.
         text: The answer.
-        finish: Why it ended: "stop", or "length" if it was cut.
+        finish: Why the answer ended: "stop", or "length" if it was cut.
         choices: Log-probabilities of the choices; empty for an answer in words.
         prompt_tokens: Tokens of the prompt; 0 if the service did not say.
         completion_tokens: Tokens of the answer.
@@ -76,7 +76,7 @@ class Kept(BaseModel):
 
     @property
     def sum(self) -> str:
-        """SHA-256 of what was asked, and of whom, under which the answer is kept."""
+        """SHA-256 of the model and the request, under which the answer is stored."""
         return sum_of(self.service, self.model, self.parameters, self.sample, self.messages)
 
     @property
@@ -87,15 +87,15 @@ class Kept(BaseModel):
 
 def sum_of(service: str, model: str, parameters: Mapping[str, Any], sample: int, messages: Sequence[Message]) -> str:
     """Return the SHA-256 of a request to a model."""
-    return hash_json([LAYOUT, service, model, dict(parameters), sample, [list(message) for message in messages]])
+    return hash_json([LAYOUT_VERSION, service, model, dict(parameters), sample, [list(message) for message in messages]])
 
 
 @dataclass(frozen=True)
 class AnswerFile:
-    """The file of kept answers, `answers.sqlite` in the user's cache folder. Answers are never removed.
+    """The file of stored answers. Answers are never removed.
 
     Args:
-        path: Another file.
+        path: Path of the file; by default `answers.sqlite` in the user's cache folder.
     """
 
     name: ClassVar[str] = "answers.sqlite"
@@ -103,14 +103,14 @@ class AnswerFile:
     path: Path = field(default_factory=lambda: cache_folder() / AnswerFile.name)
 
     def read(self, sums: Iterable[str]) -> dict[str, Kept]:
-        """Return the answers under these sums, without missing ones."""
+        """Return the stored answers by SHA-256, without those that are missing."""
         keys = [bytes.fromhex(digest) for digest in dict.fromkeys(sums)]
         if not keys or not self.path.exists():
             return {}
-        return {key.hex(): _unpacked(value) for key, value in self._file.values(keys).items()}
+        return {key.hex(): _decode_answer(value) for key, value in self._file.values(keys).items()}
 
     def write(self, answers: Iterable[Kept]) -> None:
-        """Keep answers; they are on disk when this returns.
+        """Store answers; they are on disk when this returns.
 
         Raises:
             InputError: The file cannot be written.
@@ -121,19 +121,19 @@ class AnswerFile:
 
     def all(self) -> Iterator[Kept]:
         """Yield all answers."""
-        return (_unpacked(value) for _, value in self._file.items())
+        return (_decode_answer(value) for _, value in self._file.items())
 
     @property
     def _file(self) -> KeyedFile:
         return KeyedFile(self.path, noun="answers of language models", needed=True)
 
 
-def _unpacked(value: bytes) -> Kept:
+def _decode_answer(value: bytes) -> Kept:
     return Kept.model_validate_json(zlib.decompress(value))
 
 
 def write_pack(answers: Iterable[Kept], path: str | Path) -> int:
-    """Write answers to a file of JSON lines, compressed for .gz; the same answers give the same bytes. Returns their number.
+    """Write answers to a file of JSON lines, compressed for .gz, and return their number; equal answers give equal bytes.
 
     Raises:
         InputError: The file cannot be written.
@@ -144,23 +144,23 @@ def write_pack(answers: Iterable[Kept], path: str | Path) -> int:
 
 
 def read_pack(path: str | Path, file: AnswerFile) -> tuple[int, int]:
-    """Keep the answers of a pack, except those under whose sums other answers are kept.
+    """Store the answers of a pack, except answers to requests that have a stored answer.
 
     Args:
         path: The pack.
-        file: Where they are kept.
+        file: The file in which they are stored.
 
     Returns:
-        Number of answers in the pack, and of new ones.
+        Number of answers in the pack, and number of new ones.
 
     Raises:
-        InputError: A line is no answer; the answers of the lines before it may be kept by then.
+        InputError: A line is not an answer; answers on earlier lines may already be stored.
     """
     total, new, entries = 0, 0, list[Kept]()
 
     def keep() -> int:
-        known = file.read(entry.sum for entry in entries)
-        fresh = {entry.sum: entry for entry in entries if entry.sum not in known}
+        stored = file.read(entry.sum for entry in entries)
+        fresh = {entry.sum: entry for entry in entries if entry.sum not in stored}
         file.write(fresh.values())
         entries.clear()
         return len(fresh)
@@ -170,15 +170,16 @@ def read_pack(path: str | Path, file: AnswerFile) -> tuple[int, int]:
             try:
                 entries.append(Kept.model_validate_json(line))
             except ValidationError as error:
-                first = error.errors()[0]
-                where = ".".join(map(str, first["loc"]))
-                raise InputError.at(path, number, f"no kept answer ({f'{where}: ' if where else ''}{first['msg']})") from None
+                detail = error.errors()[0]
+                field_path = ".".join(map(str, detail["loc"]))
+                problem = f"{field_path}: {detail['msg']}" if field_path else detail["msg"]
+                raise InputError.at(path, number, f"no kept answer ({problem})") from None
             total += 1
-            if len(entries) >= PACK:
+            if len(entries) >= PACK_BATCH:
                 new += keep()
     return total, new + keep()
 
 
 def now() -> int:
-    """Return the time of an answer."""
+    """Return the current time, in seconds since 1970, for an answer."""
     return int(time.time())

@@ -1,4 +1,4 @@
-"""Base of the parts that ask a language model by a prompt, and what they note of its answers."""
+"""Base class of parts that prompt a language model, and the facts that they record about its answers."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .answers import Kept, Request
 from .model import Model
 from .prompts import Message, Prompt
 
-FILE = {"file": True}  # of a field with the path of a file
+FILE = {"file": True}  # metadata of a field that may be the path of a file
 
 
 @dataclass(frozen=True)
 class LlmPart(Part):
-    """A part that asks a language model by a prompt.
+    """A part that prompts a language model.
 
     Args:
         model: Language model; a string is the name of an `llm`.
-        prompt: A prompt of Fontes, or a file of one's own, FILE.md.
-        max_tokens: Maximum tokens of an answer; more for a model that thinks first.
+        prompt: Name of a prompt of Fontes, or the path of your own file, FILE.md.
+        max_tokens: Maximum tokens of an answer; a model that thinks first needs more.
     """
 
     places: ClassVar[tuple[str, ...]] = ("query",)
-    """Places of the prompt, the first of which it must have."""
+    """Placeholders that the prompt may have; it must have the first."""
     chooses: ClassVar[bool] = False
     """Whether the prompt must name two answers between which the model chooses."""
 
@@ -56,20 +56,20 @@ class LlmPart(Part):
         super().check()
 
     def key(self) -> str | None:
-        key = Part.key(self)  # not that of a reranker, which is its fingerprint
+        key = Part.key(self)  # not `super().key()`, which for a reranker is its fingerprint
         return None if key is None else f"{key} {hash_json([self._prompt.sections, self._prompt.choices])}"
 
     @property
     def _prompt(self) -> Prompt:
         return Prompt.of(self.prompt, *self.places)
 
-    def request(self, messages: Sequence[Message], **more: Any) -> Request:
+    def request(self, messages: Sequence[Message], **settings: Any) -> Request:
         """Return a request with the messages of a prompt."""
-        return Request(tuple(messages), **{"max_tokens": self.max_tokens, **more})
+        return Request(tuple(messages), **{"max_tokens": self.max_tokens, **settings})
 
 
-def fact(model: Model, answers: Sequence[Kept], **counts: int) -> dict[str, Any]:
-    """Return what is noted of answers: the model, counts and sums."""
+def fact_of(model: Model, answers: Sequence[Kept], **counts: int) -> dict[str, Any]:
+    """Return the fact to record about answers: the model, counts, and the answers' SHA-256."""
     return {
         "models": [model.fingerprint],
         "answers": len(answers),
@@ -80,19 +80,20 @@ def fact(model: Model, answers: Sequence[Kept], **counts: int) -> dict[str, Any]
     }
 
 
-def noted(topic: Topic, fact: dict[str, Any], **changes: Any) -> Topic:
-    """Return a topic with changes, and a fact on answers in its metadata."""
-    before = topic.metadata.get(NAME)
-    metadata = {**topic.metadata, **changes.pop("metadata", {}), NAME: [*(before if isinstance(before, list) else []), fact]}
+def with_fact(topic: Topic, fact: dict[str, Any], **changes: Any) -> Topic:
+    """Return a topic with changes, and with a fact about answers added to its metadata."""
+    previous = topic.metadata.get(NAME)
+    facts = [*(previous if isinstance(previous, list) else []), fact]
+    metadata = {**topic.metadata, **changes.pop("metadata", {}), NAME: facts}
     return dataclasses.replace(topic, metadata=metadata, **changes)
 
 
-def facts_of(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return facts on answers as an entry of provenance; empty without any."""
-    return {NAME: whole} if (whole := joined(facts)) else {}
+def provenance_of(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return facts about answers as an entry of a run's provenance; empty without facts."""
+    return {NAME: summary} if (summary := joined(facts)) else {}
 
 
-def explained(request: Request, answer: Kept, value: float, label: str) -> Explanation:
-    """Return an explanation with the messages that were sent, and the answer."""
+def explanation_of(request: Request, answer: Kept, value: float, label: str) -> Explanation:
+    """Return an explanation with the messages sent and the answer."""
     sent = tuple(Explanation(number, f"sent as {role}: {text}") for number, (role, text) in enumerate(request.messages, 1))
     return Explanation(value, label, (*sent, Explanation(len(sent) + 1, f"answered: {answer.text}")))

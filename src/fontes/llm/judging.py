@@ -1,4 +1,4 @@
-"""Relevance judgments by language models, each with its reason."""
+"""Relevance judgments by language models, each with a reason."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .prompts import plain_passage
 
 SCORE = re.compile(r"#*\s*final score(?:\s*\(O\))?\W{0,10}([0-3])(?!\d)", re.IGNORECASE)
 DIGIT = re.compile(r"(?<![\w.])([0-3])(?![\w.]*\d)")
-REASON = 1000  # characters that are kept
+MAX_REASON = 1000  # characters of a reason that are stored
 
 
 class Label(NamedTuple):
     """A judgment of a document.
 
     Attributes:
-        grade: 0 to 3; None if the answer names none.
-        reason: What the model wrote before the grade, on one line.
-        sum: SHA-256 under which its answer is kept.
+        grade: 0 to 3; None if the answer has no grade.
+        reason: The model's text before the grade, on one line.
+        sum: SHA-256 under which the answer is stored.
     """
 
     grade: int | None
@@ -36,14 +36,14 @@ class Label(NamedTuple):
 
 @dataclass(frozen=True)
 class LlmJudge(LlmPart):
-    """Judges documents, from 0 to 3, by UMBRELA's prompt (Upadhyay et al., 2024) or one's own guidelines.
+    """Judges documents, from 0 to 3, by UMBRELA's prompt (Upadhyay et al., 2024) or by your own guidelines.
 
-    An answer that names no grade gives no judgment.
+    An answer without a grade gives no judgment.
 
     Args:
         model: Language model; a string is the name of an `llm`.
-        prompt: "umbrela_reasons", "umbrela" as published, without reasons, or the path of a file with guidelines. It has the
-            places {passage}, {query}, {description} and {narrative}, and asks for a line "##final score: N".
+        prompt: "umbrela_reasons"; "umbrela", as published, without reasons; or the path of a file with guidelines. It has the
+            placeholders {passage}, {query}, {description} and {narrative}, and asks for a line "##final score: N".
         words: Words of a document that the model reads.
     """
 
@@ -91,10 +91,10 @@ class LlmJudge(LlmPart):
 
 
 def label_of(answer: Kept) -> Label:
-    """Return the judgment that an answer gives: the last "final score", or else the only number from 0 to 3 in it."""
+    """Return the judgment in an answer: its last "final score", or else the only number from 0 to 3 that it contains."""
     scores = list(SCORE.finditer(answer.said))
     if scores:
-        return Label(int(scores[-1][1]), " ".join(answer.said[: scores[-1].start()].split())[:REASON], answer.sum)
+        return Label(int(scores[-1][1]), " ".join(answer.said[: scores[-1].start()].split())[:MAX_REASON], answer.sum)
     digits = set(DIGIT.findall(answer.said))
     grade = int(digits.pop()) if len(digits) == 1 else None
-    return Label(grade, " ".join(answer.said.split())[:REASON] if grade is not None else "", answer.sum)
+    return Label(grade, " ".join(answer.said.split())[:MAX_REASON] if grade is not None else "", answer.sum)

@@ -1,4 +1,4 @@
-"""Decoders that transformers runs on this machine: chat templates, sampling with seeds, log-probabilities of words."""
+"""Decoders that transformers runs on this machine: chat templates, seeded sampling, log-probabilities of words."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class CausalModel:
             network = transformers.AutoModelForCausalLM.from_pretrained(str(folder), dtype=dtype, **NO_CODE)
         end = network.generation_config.eos_token_id
         ends = end if isinstance(end, list) else [end]
-        self.ends = [one for one in [*ends, self.tokenizer.eos_token_id] if one is not None]
-        self.padding = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else (self.ends or [0])[0]
+        self.stop_tokens = [token_id for token_id in [*ends, self.tokenizer.eos_token_id] if token_id is not None]
+        self.padding = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else (self.stop_tokens or [0])[0]
         self.positions = getattr(network.config, "max_position_embeddings", None)
         added = (str(token) for token in self.tokenizer.added_tokens_decoder.values())
         self._marks = [mark for mark in dict.fromkeys([*self.tokenizer.all_special_tokens, *added]) if len(mark.strip()) > 1]
@@ -49,28 +49,28 @@ class CausalModel:
         )
 
     def inputs(self, messages: Sequence[Message]) -> list[int]:
-        """Tokens of a prompt in the chat template; marks of the template in texts are broken by spaces."""
-        begun = messages[-1][1] if messages[-1][0] == "assistant" else ""
-        turns = [(role, self._plain(text)) for role, text in (messages[:-1] if begun else messages)]
+        """Return the tokens of a prompt in the chat template; marks of the template in texts are broken by spaces."""
+        prefix = messages[-1][1] if messages[-1][0] == "assistant" else ""
+        turns = [(role, self._break_marks(text)) for role, text in (messages[:-1] if prefix else messages)]
         try:
-            text = self._templated(turns)
-        except Exception as error:  # a template may refuse anything, by an error of its own
+            text = self._apply_template(turns)
+        except Exception as error:  # a template may refuse anything, by any exception
             if turns[0][0] != "system" or len(turns) < 2:
                 raise InputError(f"{self._folder}: its chat template refuses the prompt ({error})") from None
-            (_, instruction), (role, first), *rest = turns  # some know no system
-            text = self._templated([(role, f"{instruction}\n\n{first}"), *rest])
-        (ids,) = token_ids(self.tokenizer, [text + begun], special=False)
+            (_, instruction), (role, first), *rest = turns  # some templates have no system role
+            text = self._apply_template([(role, f"{instruction}\n\n{first}"), *rest])
+        (ids,) = token_ids(self.tokenizer, [text + prefix], special=False)
         return ids
 
-    def generated(self, inputs: list[list[int]], requests: Sequence[Request], seeds: Sequence[int]) -> list[Reply]:
-        """Answers in words, in one batch; a sample depends on its seed and not on the batch."""
+    def generate(self, inputs: list[list[int]], requests: Sequence[Request], seeds: Sequence[int]) -> list[Reply]:
+        """Generate answers, in one batch; a sample depends on its seed and not on the batch."""
         torch, transformers = library("torch", f"a {KIND}"), library("transformers", f"a {KIND}")
         network = self.prepared.module
         ids, mask = self._padded(inputs)
         sampling = [_Sampling(request.temperature, seed) for request, seed in zip(requests, seeds, strict=True)]
         settings = transformers.GenerationConfig(
             max_new_tokens=max(request.max_tokens for request in requests),
-            eos_token_id=self.ends or None,
+            eos_token_id=self.stop_tokens or None,
             pad_token_id=self.padding,
             do_sample=False,
         )
@@ -83,15 +83,15 @@ class CausalModel:
             )[:, ids.shape[1] :].tolist()
         replies = []
         for tokens, prompt_tokens, request in zip(outputs, inputs, requests, strict=True):
-            ended = next((n for n, token in enumerate(tokens) if token in self.ends), len(tokens))
+            ended = next((n for n, token in enumerate(tokens) if token in self.stop_tokens), len(tokens))
             used = min(ended, request.max_tokens)
             text = self.tokenizer.decode(tokens[:used], skip_special_tokens=True)
             finish = "stop" if ended < min(len(tokens), request.max_tokens) else "length"
             replies.append(Reply(text, finish, None, (len(prompt_tokens), min(ended + 1, request.max_tokens, len(tokens)))))
         return replies
 
-    def chosen(self, inputs: list[list[int]], words: tuple[str, ...]) -> list[Reply]:
-        """Log-probabilities of words as the next token, float32, in one batch."""
+    def choose(self, inputs: list[list[int]], words: tuple[str, ...]) -> list[Reply]:
+        """Return the log-probabilities of words as the next token, in float32, in one batch."""
         torch = library("torch", f"a {KIND}")
         first = [token_ids(self.tokenizer, [word], special=False)[0][:1] for word in words]
         numbers = [token for tokens in first for token in tokens]
@@ -105,23 +105,23 @@ class CausalModel:
         ]
 
     def _last_logits(self, network: Any, inputs: list[list[int]]) -> Any:
-        """Logits of the token after each input."""
+        """Return the logits of the token after each input."""
         ids, mask = self._padded(inputs, next(network.parameters()).device)
         positions = (mask.cumsum(1) - 1).clamp(min=0)
-        fewer = {"logits_to_keep": 1} if "logits_to_keep" in signature(network.forward).parameters else {}
-        return network(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False, **fewer).logits[:, -1]
+        options = {"logits_to_keep": 1} if "logits_to_keep" in signature(network.forward).parameters else {}
+        return network(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False, **options).logits[:, -1]
 
     def _padded(self, inputs: list[list[int]], device: Any = None) -> tuple[Any, Any]:
-        """Token ids and mask, padded on the left, where a decoder does not go on from."""
+        """Return token ids and mask, padded on the left, because a decoder continues on the right."""
         reversed_ids, mask = padded([ids[::-1] for ids in inputs], self.padding, device or self.prepared.device)
         return reversed_ids.flip(1), mask.flip(1)
 
-    def _templated(self, turns: Sequence[Message]) -> str:
+    def _apply_template(self, turns: Sequence[Message]) -> str:
         chat = [{"role": role, "content": text} for role, text in turns]
         text: str = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
         return text
 
-    def _plain(self, text: str) -> str:
+    def _break_marks(self, text: str) -> str:
         for mark in self._marks:
             while mark in text:
                 text = text.replace(mark, f"{mark[0]} {mark[1:]}")
@@ -149,46 +149,47 @@ class Decoder(Pretrained[CausalModel]):
         admit: Callable[[Sequence[int], Sequence[int]], None],
         progress: ProgressCallback,
     ) -> None:
-        """Answer requests in batches of like length.
+        """Answer requests in batches of similar length.
 
         Args:
             requests: The requests.
-            seeds: Seed of each, for samples.
+            seeds: Seed of each request, for samples.
             keep: Called with the numbers of a batch's requests and their answers.
-            admit: Called before a batch with the numbers of its requests and the most tokens that each uses.
+            admit: Called before a batch, with the numbers of its requests and the maximum number of tokens of each.
             progress: Called after each batch.
         """
         model = self._model
         inputs = [model.inputs(request.messages) for request in requests]
-        most = [len(ids) + (1 if one.choices else one.max_tokens) for ids, one in zip(inputs, requests, strict=True)]
-        if model.positions and max(most, default=0) > model.positions:
-            longest = int(np.argmax(most))
+        answer_lengths = [1 if request.choices else request.max_tokens for request in requests]
+        lengths = [len(ids) + length for ids, length in zip(inputs, answer_lengths, strict=True)]
+        if model.positions and max(lengths, default=0) > model.positions:
+            longest = int(np.argmax(lengths))
             size = len(inputs[longest])
             raise InputError(
                 f"{self.name_or_path} reads {model.positions:,} tokens; a prompt has {size:,}, and its answer up to "
-                f"{most[longest] - size:,}: take fewer words of documents, fewer documents, or a shorter answer"
+                f"{lengths[longest] - size:,}: take fewer words of documents, fewer documents, or a shorter answer"
             )
 
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
             numbers = batch.tolist()
-            admit(numbers, [most[n] for n in numbers])
+            admit(numbers, [lengths[n] for n in numbers])
             for choices in dict.fromkeys(requests[n].choices for n in numbers):
-                same = [n for n in numbers if requests[n].choices == choices]
-                tokens, chosen = [inputs[n] for n in same], [requests[n] for n in same]
+                group = [n for n in numbers if requests[n].choices == choices]
+                tokens, chosen = [inputs[n] for n in group], [requests[n] for n in group]
                 replies = (
-                    model.chosen(tokens, choices) if choices else model.generated(tokens, chosen, [seeds[n] for n in same])
+                    model.choose(tokens, choices) if choices else model.generate(tokens, chosen, [seeds[n] for n in group])
                 )
-                keep(same, replies)
+                keep(group, replies)
             return np.zeros(len(batch))
 
-        self._in_batches(most, work, progress)
+        self._in_batches(lengths, work, progress)
 
     def _load(self, folder: Path, device: str) -> CausalModel:
         return CausalModel(folder, self.precision, device)
 
 
 class _Sampling:
-    """Noise of one sample: the token of the greatest logit + temperature * Gumbel noise is a draw of the softmax."""
+    """Noise of one sample: the token with the greatest logit + temperature * Gumbel noise is a draw from the softmax."""
 
     def __init__(self, temperature: float, seed: int) -> None:
         self._temperature, self._noise = temperature, np.random.default_rng(seed)
@@ -203,7 +204,7 @@ def _sampler(sampling: Sequence[_Sampling]) -> Callable[[Any, Any], Any]:
     torch = library("torch", f"a {KIND}")
 
     def add(ids: Any, logits: Any) -> Any:
-        noise = np.stack([one(logits.shape[1]) for one in sampling])
+        noise = np.stack([sample(logits.shape[1]) for sample in sampling])
         return logits.float() + torch.from_numpy(noise).to(logits.device)
 
     return add

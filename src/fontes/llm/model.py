@@ -1,4 +1,4 @@
-"""`Model`: the one door to language models, which keeps every answer, replays it, and counts tokens."""
+"""`Model`: access to language models, with stored answers, replays and a count of tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from numbers import Real
@@ -24,7 +24,7 @@ from ..core.work import resources
 from ..neural.models.base import check_fields
 from ..neural.models.compute import PRECISIONS
 from .answers import AnswerFile, Kept, Request, now, sum_of
-from .service import TOP, Reply, Service, UnsettledError, service, variables
+from .service import TOP_LOGPROBS, Reply, Service, UnsettledError, service, variables
 
 if TYPE_CHECKING:
     from .local import Decoder
@@ -33,33 +33,33 @@ logger = logging.getLogger("fontes.llm")
 T = TypeVar("T")
 
 LOCAL = "local:"
-MESSAGE = 16  # tokens that a chat template adds to a message at most, and to a prompt
-LIMITS = ("max_tokens", "max_completion_tokens")  # parameters that limit the answer
-FAST = 10  # progress reports a second, at most
+MESSAGE_TOKENS = 16  # maximum number of tokens that a chat template adds to a message, and to the prompt
+LIMIT_PARAMETERS = ("max_tokens", "max_completion_tokens")  # parameters that limit the length of an answer
+MAX_REPORTS = 10  # progress reports per second
 
 
 @dataclass(frozen=True)
 class Model(Part, name="llm"):
-    """A language model: of a service that speaks the OpenAI-compatible protocol, or a decoder that transformers runs here.
+    """A language model, reached at a service with the OpenAI-compatible protocol or run on this machine by transformers.
 
-    Every answer is kept in `answers.sqlite` of the user's cache folder, under the SHA-256 of service, model, parameters, sample
-    and prompt, and is never asked for again. `work(replay=True)` uses kept answers alone, and `work(tokens=…)` limits the
-    tokens of new ones.
+    Every answer is stored in `answers.sqlite` in the user's cache folder, under the SHA-256 of service, model, parameters,
+    sample and prompt, and is never requested again. `work(replay=True)` uses only stored answers, and `work(tokens=…)` limits
+    the tokens of new ones.
 
-    Address and key of a service come from the environment: of the service "openai" from OPENAI_BASE_URL and OPENAI_API_KEY, of
-    another one from variables that begin with its name in capitals. Known addresses are those of "openai", and of "ollama",
-    "vllm" and "llamacpp" on this machine.
+    Address and key of a service come from the environment: for the service "openai" from OPENAI_BASE_URL and OPENAI_API_KEY,
+    for another service from variables that begin with its name in capitals. Default addresses exist for "openai", and for
+    "ollama", "vllm" and "llamacpp" on this machine.
 
     Args:
         name_or_path: Name of the model at the service; or "local:" and a folder, or a name on the hub.
-        service: Name of the service, in small letters.
+        service: Name of the service, in lower case.
         parameters: Further request parameters, such as {"reasoning_effort": "low"}; None removes one. Not for a local
             model.
         seed: Seed of the samples of a local model.
-        at_once: Requests to the service at a time.
+        at_once: Maximum number of simultaneous requests to the service.
         timeout: Seconds to wait for an answer of the service.
-        retries: Tries after a rate limit or a failure of the server.
-        batch_size: Prompts of the greatest length that a local model reads at once. None: a fast size.
+        retries: Number of further tries after a rate limit or a failure of the server.
+        batch_size: Number of prompts of maximum length in a batch of a local model. None: a fast size.
         precision: Precision of a local model, as in `SentenceEncoder`.
         device: Device of a local model; None takes a GPU if there is one.
     """
@@ -79,12 +79,12 @@ class Model(Part, name="llm"):
 
     @property
     def is_local(self) -> bool:
-        """Whether it runs on this machine."""
+        """Whether the model runs on this machine."""
         return self.name_or_path.startswith(LOCAL)
 
     @property
     def fingerprint(self) -> str:
-        """Sum of the weights of a local model; service and name of another."""
+        """SHA-256 of the weights of a local model; service and name of any other model."""
         return " ".join(self._identity)
 
     def key(self) -> str | None:
@@ -111,15 +111,15 @@ class Model(Part, name="llm"):
             raise MissingExtraError.of("openai", "llm", f"the model {self.name_or_path}")
 
     def ask(self, requests: Sequence[Request], progress: ProgressCallback = silent) -> list[Kept]:
-        """Return the answer to each request: those that are kept, and new ones, each of which is kept as soon as it arrives.
+        """Return the answer to each request, from the file of answers or the model; new answers are stored as they arrive.
 
         Args:
-            requests: The requests; equal ones are asked once.
+            requests: The requests; equal ones are sent once.
             progress: Called with the number of answers, and the tokens used.
 
         Raises:
-            InputError: Answers are missing within `work(replay=True)`, or they cannot be kept.
-            FontesError: The service refuses or fails, or the budget of tokens is used up; what arrived before is kept.
+            InputError: Answers are missing within `work(replay=True)`, or they cannot be stored.
+            FontesError: The service refuses or fails, or the budget of tokens is used up; earlier answers are stored.
         """
         self.check()
         file = resources().answers or AnswerFile()
@@ -134,28 +134,28 @@ class Model(Part, name="llm"):
                 "once without replay, or get the answers: fontes llm import PACK"
             )
         if missing:
-            asking = _Asking(self, file, {digest: by_sum[digest] for digest in missing}, len(by_sum), progress)
-            asking.of_decoder() if self.is_local else asking.of_service()
-            answers |= asking.answers
+            collector = _AnswerCollector(self, file, {digest: by_sum[digest] for digest in missing}, len(by_sum), progress)
+            collector.ask_decoder() if self.is_local else collector.ask_service()
+            answers |= collector.answers
         return [answers[digest] for digest in sums]
 
     def sum(self, request: Request) -> str:
-        """Return the SHA-256 under which the answer to a request is kept."""
+        """Return the SHA-256 under which the answer to a request is stored."""
         service, model = self._identity
         return sum_of(service, model, self.parameters_of(request), request.sample, request.messages)
 
     def parameters_of(self, request: Request) -> dict[str, Any]:
-        """Return the parameters of a request; for a service those of the protocol."""
+        """Return the parameters of a request, which for a service are those of the protocol."""
         if self.is_local:
             common: dict[str, Any] = {"precision": self.precision}
             if request.choices:
                 return {**common, "choices": list(request.choices)}
             sampling = {"temperature": request.temperature, "seed": self.seed} if request.temperature > 0 else {}
             return {**common, "max_tokens": request.max_tokens, **sampling}
-        usual: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
+        defaults: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         if request.choices:
-            usual = {"max_tokens": 1, "temperature": 0.0, "logprobs": True, "top_logprobs": TOP}
-        return {name: value for name, value in {**usual, **self.parameters}.items() if value is not None}
+            defaults = {"max_tokens": 1, "temperature": 0.0, "logprobs": True, "top_logprobs": TOP_LOGPROBS}
+        return {name: value for name, value in {**defaults, **self.parameters}.items() if value is not None}
 
     @cached_property
     def _decoder(self) -> Decoder:
@@ -169,8 +169,16 @@ class Model(Part, name="llm"):
         return ("local", self._decoder.fingerprint) if self.is_local else (self.service, self.name_or_path)
 
 
-class _Asking:
-    """One call of `Model.ask`: requests by the sums of their answers, and what has arrived."""
+class _AnswerCollector:
+    """Collects the missing answers of a call of `Model.ask`.
+
+    Args:
+        model: The model.
+        file: File in which answers are stored.
+        requests: The requests without stored answers, by the SHA-256 of their answers.
+        total: Number of all requests.
+        progress: Called with the number of answers, and the tokens used.
+    """
 
     def __init__(
         self, model: Model, file: AnswerFile, requests: Mapping[str, Request], total: int, progress: ProgressCallback
@@ -178,14 +186,14 @@ class _Asking:
         self._model, self._file, self._requests, self._progress = model, file, requests, progress
         self._service, self._name = model._identity
         self._budget = resources().budget
-        self._total, self._before = total, total - len(requests)
+        self._total, self._stored_before = total, total - len(requests)
         self._start, self._reported, self._tokens = time.perf_counter(), 0.0, 0
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self._unwritten: dict[str, Kept] = {}
         self.answers: dict[str, Kept] = {}
 
-    def of_service(self) -> None:
-        """Ask the service, several requests at a time; the first error ends it once the calls in progress are done."""
+    def ask_service(self) -> None:
+        """Send several requests to the service at a time; after an error, wait for the calls in progress, and raise it."""
         client = service(self._service, self._name, self._model.timeout, self._model.retries)
         stopped = threading.Event()
         with pool_of(min(self._model.at_once, len(self._requests))) as pool:
@@ -200,13 +208,13 @@ class _Asking:
             if call in done:
                 call.result()
 
-    def of_decoder(self) -> None:
-        """Ask the decoder on this machine."""
+    def ask_decoder(self) -> None:
+        """Run the decoder on this machine."""
         sums, requests = list(self._requests), list(self._requests.values())
         reserved: dict[int, int] = {}
 
         def admit(numbers: Sequence[int], tokens: Sequence[int]) -> None:
-            new = {n: most for n, most in zip(numbers, tokens, strict=True) if n not in reserved}
+            new = {number: count for number, count in zip(numbers, tokens, strict=True) if number not in reserved}
             self._reserve(sum(new.values()))
             reserved.update(new)
 
@@ -221,26 +229,26 @@ class _Asking:
     def _call(self, client: Service, digest: str, stopped: threading.Event) -> None:
         request = self._requests[digest]
         parameters = self._model.parameters_of(request)
-        most = self._most(request, parameters)
-        self._reserve(most)
+        max_tokens = self._max_tokens(request, parameters)
+        self._reserve(max_tokens)
         try:
             reply = client.ask(request, parameters, stopped)
         except FontesError as error:
-            self._settle(most, most if isinstance(error, UnsettledError) else 0)
+            self._settle(max_tokens, max_tokens if isinstance(error, UnsettledError) else 0)
             raise
         except BaseException:
-            self._settle(most, most)
+            self._settle(max_tokens, max_tokens)
             raise
-        self._keep({digest: (reply, most)})
+        self._keep({digest: (reply, max_tokens)})
 
-    def _most(self, request: Request, parameters: Mapping[str, Any]) -> int:
-        """The most tokens that a call may use: a token has one byte at least."""
-        answer = next((parameters[name] for name in LIMITS if name in parameters), None)
-        if answer is None:
+    def _max_tokens(self, request: Request, parameters: Mapping[str, Any]) -> int:
+        """Return the maximum number of tokens of a call: a token has at least one byte."""
+        answer_limit = next((parameters[name] for name in LIMIT_PARAMETERS if name in parameters), None)
+        if answer_limit is None:
             if self._budget is not None:
                 raise ParameterError("a budget of tokens needs a limit of the answer: the parameter max_tokens is taken away")
             return 0
-        return sum(len(text.encode()) + MESSAGE for _, text in request.messages) + MESSAGE + int(answer)
+        return sum(len(text.encode()) + MESSAGE_TOKENS for _, text in request.messages) + MESSAGE_TOKENS + int(answer_limit)
 
     def _reserve(self, tokens: int) -> None:
         if self._budget is not None and not self._budget.reserve(tokens):
@@ -254,31 +262,33 @@ class _Asking:
             self._budget.settle(reserved, used)
 
     def _keep(self, replies: Mapping[str, tuple[Reply, int]]) -> None:
-        """Keep answers on disk, count their tokens, and report progress."""
-        for reply, most in replies.values():
-            self._settle(most, most if reply.tokens is None else sum(reply.tokens))
-        arrived = {digest: self._kept(self._requests[digest], reply) for digest, (reply, _) in replies.items()}
+        """Store answers on disk, count their tokens, and report progress."""
+        for reply, max_tokens in replies.values():
+            self._settle(max_tokens, max_tokens if reply.tokens is None else sum(reply.tokens))
+        arrived = {digest: self._answer_of(self._requests[digest], reply) for digest, (reply, _) in replies.items()}
         with self._lock:
             self._unwritten |= arrived
-        with self._writing:  # what arrives while another thread writes is written together
+        with self._writing:  # answers that arrive while another thread writes are written in one batch
             with self._lock:
-                together, self._unwritten = self._unwritten, {}
-            self._file.write(together.values())
+                batch, self._unwritten = self._unwritten, {}
+            self._file.write(batch.values())
         for digest, (reply, _) in replies.items():
-            logger.debug("%s was asked:\n%s\nand answered:\n%s", self._name, _shown(self._requests[digest]), reply.text)
+            logger.debug("%s was asked:\n%s\nand answered:\n%s", self._name, _as_text(self._requests[digest]), reply.text)
         with self._lock:
             self.answers |= arrived
             self._tokens += sum(sum(reply.tokens or ()) for reply, _ in replies.values())
             done, seconds = len(self.answers), time.perf_counter() - self._start
-            if done < len(self._requests) and seconds - self._reported < 1 / FAST:
+            if done < len(self._requests) and seconds - self._reported < 1 / MAX_REPORTS:
                 return
             self._reported = seconds
             note = f"{self._tokens:,} tokens, {self._tokens / max(seconds, 1e-9):,.0f} a second"
             self._progress(
-                Progress("asking", self._before + done, self._total, seconds, "answers", before=self._before, note=note)
+                Progress(
+                    "asking", self._stored_before + done, self._total, seconds, "answers", before=self._stored_before, note=note
+                )
             )
 
-    def _kept(self, request: Request, reply: Reply) -> Kept:
+    def _answer_of(self, request: Request, reply: Reply) -> Kept:
         prompt, completion = reply.tokens or (0, 0)
         return Kept(
             service=self._service,
@@ -302,7 +312,7 @@ def model_of(text: str) -> Model:
     """Return the model of a command's option: a name, "local:FOLDER", or an expression, "llm(…)".
 
     Raises:
-        ParameterError: It is no model.
+        ParameterError: The text is not a model.
     """
     model = part(text) if text.startswith("llm(") else Model(text)
     if not isinstance(model, Model):
@@ -310,8 +320,8 @@ def model_of(text: str) -> Model:
     return model
 
 
-def together(model: Model, dialogues: Sequence[Dialogue[T]], progress: ProgressCallback = silent) -> list[T]:
-    """Run generators that yield requests and receive their answers; those that wait at a time are asked together.
+def run_dialogues(model: Model, dialogues: Sequence[Dialogue[T]], progress: ProgressCallback = silent) -> list[T]:
+    """Run generators that yield requests and receive their answers; all requests that wait are sent in one call.
 
     Args:
         model: The model.
@@ -319,7 +329,7 @@ def together(model: Model, dialogues: Sequence[Dialogue[T]], progress: ProgressC
         progress: Called with the number of finished generators.
 
     Returns:
-        The result of each.
+        The result of each generator.
     """
     results: dict[int, T] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(dialogues)))
@@ -331,12 +341,12 @@ def together(model: Model, dialogues: Sequence[Dialogue[T]], progress: ProgressC
                 waiting[number] = dialogues[number].send(answer)
             except StopIteration as ended:
                 results[number] = ended.value
-        within = _within(progress, len(results), len(dialogues), start)
-        answers = dict(zip(waiting, model.ask(list(waiting.values()), within), strict=True))
+        nested = _nested_progress(progress, len(results), len(dialogues), start)
+        answers = dict(zip(waiting, model.ask(list(waiting.values()), nested), strict=True))
     return [results[number] for number in range(len(dialogues))]
 
 
-def _within(progress: ProgressCallback, done: int, total: int, start: float) -> ProgressCallback:
+def _nested_progress(progress: ProgressCallback, done: int, total: int, start: float) -> ProgressCallback:
     def report(part: Progress) -> None:
         progress(
             Progress("asking", done, total, time.perf_counter() - start, "topics", note=f"{part.done:,} answers, {part.note}")
@@ -346,13 +356,9 @@ def _within(progress: ProgressCallback, done: int, total: int, start: float) -> 
 
 
 def _encodable(request: Request) -> Request:
-    messages = tuple((role, encodable(text)) for role, text in request.messages)
-    return request if messages == request.messages else Request(messages, *_rest(request))
+    """Return a request whose texts can be encoded in UTF-8."""
+    return replace(request, messages=tuple((role, encodable(text)) for role, text in request.messages))
 
 
-def _rest(request: Request) -> tuple[int, float, int, tuple[str, ...]]:
-    return request.max_tokens, request.temperature, request.sample, request.choices
-
-
-def _shown(request: Request) -> str:
+def _as_text(request: Request) -> str:
     return "\n".join(f"[{role}] {text}" for role, text in request.messages)

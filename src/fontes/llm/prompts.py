@@ -16,23 +16,24 @@ FOLDER = Path(__file__).parent / "prompts"
 SECTION = re.compile(r"^## (system|user|assistant)(, for each passage|, for each example|, begun)?[ \t]*$", re.MULTILINE)
 ANSWERS = re.compile(r"^answers: (.+)$", re.MULTILINE)
 PLACE = re.compile(r"\{([a-z_]+)\}")
-OF_PASSAGES = ("passage", "number", "label")
-OF_EXAMPLES = ("query", "passage")
-KINDS = {"": "", ", for each passage": "passage", ", for each example": "example", ", begun": "begun"}
+PASSAGE_PLACES = ("passage", "number", "label")
+EXAMPLE_PLACES = ("query", "passage")
+SECTION_KINDS = {"": "", ", for each passage": "passage", ", for each example": "example", ", begun": "begun"}
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 Message = tuple[str, str]
-"""A role, "system", "user" or "assistant", and a text. A last message of the assistant is what the answer begins with."""
+"""A role, "system", "user" or "assistant", and a text. If the last message is the assistant's, the answer begins with it."""
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt with places for values, such as {query}.
+    """A prompt with placeholders for values, such as {query}.
 
     Args:
-        name: Its name, or its file.
-        sections: Role, kind ("", "passage" and "example": for each of these, "begun") and text of each section.
-        choices: The answers between which the model is to choose; empty for any text.
+        name: Name of the prompt, or path of its file.
+        sections: Role, kind and text of each section. The kind is "passage" or "example" for a section that is repeated for
+            each of these, "begun" for the beginning of the answer, and otherwise "".
+        choices: The answers between which the model must choose; empty for a free text.
     """
 
     name: str
@@ -45,84 +46,86 @@ class Prompt:
 
         Args:
             name: A name, such as "rankgpt", or the path of a file, which ends in .md.
-            *places: Names of the places that the prompt may have, and the first of which it must have.
+            *places: Names of the placeholders that the prompt may have; it must have the first.
 
         Raises:
             ParameterError: There is no such prompt.
-            InputError: The file cannot be read, has no sections, or has other places.
+            InputError: The file cannot be read, has no sections, or has other placeholders.
         """
         prompt = _read(name)
-        of_examples = {place for _, kind, text in prompt.sections if kind == "example" for place in PLACE.findall(text)}
-        used = {place for _, kind, text in prompt.sections if kind != "example" for place in PLACE.findall(text)}
-        if unknown := sorted(used - set(places)) or sorted(of_examples - {*places, *OF_EXAMPLES}):
+        in_examples = {place for _, kind, text in prompt.sections if kind == "example" for place in PLACE.findall(text)}
+        elsewhere = {place for _, kind, text in prompt.sections if kind != "example" for place in PLACE.findall(text)}
+        if unknown := sorted(elsewhere - set(places)) or sorted(in_examples - {*places, *EXAMPLE_PLACES}):
             raise InputError(f"prompt {name}: there is no place {{{unknown[0]}}}; there are {{{'}, {'.join(places)}}}")
-        if places[0] not in used:
+        if places[0] not in elsewhere:
             raise InputError(f"prompt {name}: it has no place {{{places[0]}}}, without which all answers would be the same")
         return prompt
 
     @property
     def takes_examples(self) -> bool:
-        """Whether there is a place or a section for examples."""
+        """Whether the prompt has a placeholder or a section for examples."""
         return any(kind == "example" or "examples" in PLACE.findall(text) for _, kind, text in self.sections)
 
     def messages(
         self, passages: Sequence[str] = (), pairs: Sequence[tuple[str, str]] = (), **values: object
     ) -> tuple[Message, ...]:
-        """Return the messages with values in their places, which are filled once: a value's own braces stay.
+        """Return the messages with values instead of placeholders; braces inside a value stay unchanged.
 
-        A paragraph of empty values alone is left out.
+        A paragraph that consists only of empty values is left out.
 
         Args:
-            passages: The passages. Sections "for each passage" are repeated together for each; elsewhere the paragraph with
-                {passage} is. {number} counts them from 1, {label} from A.
-            pairs: Queries and passages of examples. Sections "for each example" are repeated together for each.
-            **values: Texts and numbers by place.
+            passages: The passages. Adjacent sections "for each passage" are repeated as a group for each passage; in other
+                sections, the paragraph with {passage} is repeated. {number} counts passages from 1, {label} from A.
+            pairs: Queries and passages of examples. Adjacent sections "for each example" are repeated as a group for each pair.
+            **values: Texts and numbers by name of the placeholder.
         """
-        of_each = [
+        passage_values = [
             {"passage": text, "number": str(n), "label": LABELS[(n - 1) % len(LABELS)]} for n, text in enumerate(passages, 1)
         ]
-        known = {name: str(value) for name, value in values.items()}
-        repeats = {"passage": of_each, "example": [dict(zip(OF_EXAMPLES, pair, strict=True)) for pair in pairs]}
+        texts = {name: str(value) for name, value in values.items()}
+        repeats = {"passage": passage_values, "example": [dict(zip(EXAMPLE_PLACES, pair, strict=True)) for pair in pairs]}
         messages: list[Message] = []
         for kind, sections in groupby(self.sections, lambda section: section[1]):
             if kind in repeats:
                 group = [(role, text) for role, _, text in sections]
-                messages += [(role, _filled(text, known | each)) for each in repeats[kind] for role, text in group]
+                messages += [(role, _fill(text, texts | element)) for element in repeats[kind] for role, text in group]
                 continue
             for role, _, text in sections:
                 paragraphs = []
                 for paragraph in text.split("\n\n"):
-                    repeated = of_each if set(PLACE.findall(paragraph)) & set(OF_PASSAGES) else [{}]
-                    filled = [_filled(paragraph, known | each) for each in repeated]
-                    paragraphs += [one for one in filled if one or not paragraph]
+                    repeated = passage_values if set(PLACE.findall(paragraph)) & set(PASSAGE_PLACES) else [{}]
+                    filled = [_fill(paragraph, texts | element) for element in repeated]
+                    paragraphs += [paragraph_text for paragraph_text in filled if paragraph_text or not paragraph]
                 messages.append((role, "\n\n".join(paragraphs)))
         return tuple(messages)
 
 
 def plain_passage(text: str, words: int) -> str:
-    """Return the text of a document for a prompt: its first words on one line, with nothing that could pass for a label.
+    """Return the first words of a document for a prompt, on one line, without anything that could be mistaken for a label.
 
-    Identifiers in brackets, as "[3]", become "(3)", and marks of chat templates, as "<|im_end|>", are broken by spaces.
+    Identifiers in brackets, such as "[3]", become "(3)", and marks of chat templates, such as "<|im_end|>", are broken by
+    spaces.
 
     Args:
         text: The text.
-        words: Number of words that are kept.
+        words: Maximum number of words.
     """
     short = " ".join(text.split(maxsplit=words)[:words])
-    return re.sub(r"<(?=[|/])|(?<=\|)>", lambda mark: "< " if mark[0] == "<" else " >", re.sub(r"\[(\w+)\]", r"(\1)", short))
+    short = re.sub(r"\[(\w+)\]", r"(\1)", short)
+    return re.sub(r"<(?=[|/])|(?<=\|)>", lambda mark: "< " if mark[0] == "<" else " >", short)
 
 
-def _filled(text: str, values: dict[str, str]) -> str:
-    return PLACE.sub(lambda place: values[place[1]], text)
+def _fill(text: str, values: dict[str, str]) -> str:
+    return PLACE.sub(lambda placeholder: values[placeholder[1]], text)
 
 
 @lru_cache(64)
-def _parsed(name: str, text: str) -> Prompt:
+def _parse(name: str, text: str) -> Prompt:
     head, *pieces = SECTION.split(text)
     sections = []
     for role, kind, body in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
-        what, section = KINDS[kind or ""], body.strip()
-        sections.append((role, what, section.replace("\\n", "\n") if what == "begun" else section))
+        section_kind, section = SECTION_KINDS[kind or ""], body.strip()
+        sections.append((role, section_kind, section.replace("\\n", "\n") if section_kind == "begun" else section))
     if not sections:
         raise InputError(f"prompt {name}: it has no section; a line '## user' begins the text that a model gets")
     line = ANSWERS.search(head)
@@ -131,11 +134,11 @@ def _parsed(name: str, text: str) -> Prompt:
 
 
 def _read(name: str) -> Prompt:
-    known = sorted(path.stem for path in FOLDER.glob("*.md"))
-    path = FOLDER / f"{name}.md" if name in known else Path(name).expanduser()
-    if name not in known and path.suffix != ".md":
-        raise ParameterError(f"there is no prompt '{name}'; {nearest(name, known)}, or give the path of a file, FILE.md")
+    names = sorted(path.stem for path in FOLDER.glob("*.md"))
+    path = FOLDER / f"{name}.md" if name in names else Path(name).expanduser()
+    if name not in names and path.suffix != ".md":
+        raise ParameterError(f"there is no prompt '{name}'; {nearest(name, names)}, or give the path of a file, FILE.md")
     try:
-        return _parsed(name, path.read_text(encoding="utf-8"))
+        return _parse(name, path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: the prompt cannot be read ({getattr(error, 'strerror', None) or error})") from None

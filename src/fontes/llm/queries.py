@@ -1,4 +1,4 @@
-"""Queries by language models: questions that stand alone, hypothetical passages, keywords, simpler questions."""
+"""Queries by language models: self-contained questions, hypothetical passages, keywords and simpler questions."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ from ..rewrite.turns import earlier, utterance
 from ..storage.files import reading
 from ..storage.hashes import hash_text
 from .answers import Kept, Request
-from .base import FILE, LlmPart, fact, noted
+from .base import FILE, LlmPart, fact_of, with_fact
 from .prompts import plain_passage
 
 LABEL = re.compile(r"(?:rewrite|rewritten question|passage|question|query)\s*:\s*", re.IGNORECASE)
 ITEM = re.compile(r"\s*(?:[-*•]|\(?\d{1,2}[.):])\s+")
-LINE = 300  # characters of a keyword or a question that are kept
+MAX_LINE = 300  # maximum number of characters of a keyword or a question
 QUOTES = {'"': '"', "“": "”", "'": "'"}
 
 
 @dataclass(frozen=True)
 class LlmTopics(LlmPart, Stage[Topics, Topics]):
-    """Base of stages that make a query of what a model answers.
+    """Base class of stages that make queries from a model's answers.
 
-    An empty answer leaves a query as it is, and is counted as repaired.
+    An empty answer leaves the query unchanged, and is counted as repaired.
     """
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         requests = {topic.id: self.requests(topic) for topic in topics.values()}
-        answers = iter(self.llm.ask([request for of_topic in requests.values() for request in of_topic], progress))
-        texts = {topic_id: list(islice(answers, len(of_topic))) for topic_id, of_topic in requests.items()}
+        answers = iter(self.llm.ask([request for topic_requests in requests.values() for request in topic_requests], progress))
+        texts = {topic_id: list(islice(answers, len(topic_requests))) for topic_id, topic_requests in requests.items()}
         return Topics(self._rewritten(topic, texts[topic.id]) for topic in topics.values())
 
     @abstractmethod
     def requests(self, topic: Topic) -> list[Request]:
-        """Return what the model is asked for a topic; nothing leaves it as it is."""
+        """Return the requests for a topic; an empty list leaves the topic unchanged."""
 
     @abstractmethod
     def query(self, topic: Topic, texts: Sequence[str]) -> str:
-        """Return the new query from the texts of the answers that are not empty, one at least."""
+        """Return the new query from the non-empty texts of the answers, of which there is at least one."""
 
     def _metadata(self, topic: Topic, texts: Sequence[str]) -> dict[str, object]:
         return {}
@@ -64,9 +64,9 @@ class LlmTopics(LlmPart, Stage[Topics, Topics]):
             return topic
         texts = [text for answer in answers if (text := answer.said)]
         query = self.query(topic, texts) if texts else ""
-        note = fact(self.llm, answers, repaired=len(answers) - len(texts) if query else len(answers))
+        note = fact_of(self.llm, answers, repaired=len(answers) - len(texts) if query else len(answers))
         changes = {"weights": None, "query": None, "origin": topic, "metadata": self._metadata(topic, texts) if query else {}}
-        return noted(topic, note, text=query or self._unchanged(topic), **changes)
+        return with_fact(topic, note, text=query or self._unchanged(topic), **changes)
 
     def _unchanged(self, topic: Topic) -> str:
         return topic.text
@@ -74,13 +74,13 @@ class LlmTopics(LlmPart, Stage[Topics, Topics]):
 
 @dataclass(frozen=True)
 class LlmRewrite(LlmTopics, name="llm_rewrite"):
-    """Rewrites the last turn of a conversation into a question that stands alone (Ye et al., Findings of EMNLP 2023).
+    """Rewrites the last turn of a conversation into a self-contained question (Ye et al., Findings of EMNLP 2023).
 
-    Topics without turns stay as they are. Of an answer of several lines the first counts; an empty one leaves what was typed.
+    Topics without turns stay unchanged. Only the first line of an answer is used; an empty answer leaves the raw utterance.
 
     Args:
         answers: Earlier turns whose answers the model reads.
-        words: Words of an answer that it reads.
+        words: Words of each answer that the model reads.
     """
 
     places: ClassVar[tuple[str, ...]] = ("query", "context")
@@ -101,11 +101,11 @@ class LlmRewrite(LlmTopics, name="llm_rewrite"):
         return utterance(topic)
 
     def _context(self, topic: Topic) -> str:
-        before = earlier(topic)
+        turns = earlier(topic)
         lines = []
-        for number, turn in enumerate(before):
+        for number, turn in enumerate(turns):
             lines.append(f"Q: {turn.text.strip()}")
-            if number >= len(before) - self.answers and turn.answer.strip():
+            if number >= len(turns) - self.answers and turn.answer.strip():
                 lines.append(f"A: {plain_passage(turn.answer, self.words)}")
         return "\n".join(lines) or "(none)"
 
@@ -118,8 +118,8 @@ class Hyde(LlmTopics, name="hyde"):
     text of the topic is the query followed by the passages.
 
     Args:
-        k: Passages; the paper samples 8.
-        temperature: Of the samples.
+        k: Number of passages; the paper samples 8.
+        temperature: Temperature of the samples, from 0 to 2.
     """
 
     prompt: str = field(default="hyde", kw_only=True, metadata=FILE)
@@ -133,7 +133,7 @@ class Hyde(LlmTopics, name="hyde"):
         return [self.request(messages, temperature=self.temperature, sample=number) for number in range(self.k)]
 
     def query(self, topic: Topic, texts: Sequence[str]) -> str:
-        return " ".join([topic.text, *map(_unlabelled, texts)])
+        return " ".join([topic.text, *map(_without_label, texts)])
 
     def check(self) -> None:
         if (
@@ -145,18 +145,18 @@ class Hyde(LlmTopics, name="hyde"):
         super().check()
 
     def _metadata(self, topic: Topic, texts: Sequence[str]) -> dict[str, object]:
-        return {HYPOTHETICAL: {"query": topic.text, "passages": list(map(_unlabelled, texts))}}
+        return {HYPOTHETICAL: {"query": topic.text, "passages": list(map(_without_label, texts))}}
 
 
 @dataclass(frozen=True)
 class Query2Doc(LlmTopics, name="query2doc"):
-    """Adds a passage that would answer the query to it (query2doc; Wang et al., EMNLP 2023).
+    """Expands the query with a passage that would answer it (query2doc; Wang et al., EMNLP 2023).
 
-    The query is repeated, so that each of its terms counts as often more than one of the passage: equation 1 of the paper.
+    The query is repeated, which multiplies the weight of its terms over those of the passage: equation 1 of the paper.
 
     Args:
         examples: A file of JSON lines with "query" and "passage", as examples in the prompt; the paper has four of MS MARCO.
-        repeat: How often the query is repeated: 5 for lexical stages, as in the paper, 1 for dense ones.
+        repeat: Number of times the query is repeated: 5 for lexical stages, as in the paper, 1 for dense ones.
     """
 
     places: ClassVar[tuple[str, ...]] = ("query", "examples")
@@ -170,7 +170,7 @@ class Query2Doc(LlmTopics, name="query2doc"):
         return [self.request(messages)] if topic.text.strip() else []
 
     def query(self, topic: Topic, texts: Sequence[str]) -> str:
-        return " ".join([*[topic.text] * self.repeat, _unlabelled(texts[0])])
+        return " ".join([*[topic.text] * self.repeat, _without_label(texts[0])])
 
     def check(self) -> None:
         check_whole("repeat", self.repeat)
@@ -182,31 +182,32 @@ class Query2Doc(LlmTopics, name="query2doc"):
         return key if key is None or not self.examples else f"{key} {hash_text(self._examples())}"
 
     def _examples(self) -> str:
-        """The examples, as they stand in the prompt."""
+        """Return the examples as text for the prompt."""
         if not self.examples:
             return ""
         return "\n\n".join(f"Query: {query}\nPassage: {passage}" for query, passage in example_pairs(self.examples))
 
 
 def example_pairs(file: str) -> tuple[tuple[str, str], ...]:
-    """Return queries and passages of a file of JSON lines with "query" and "passage"; raise InputError for another."""
+    """Return queries and passages of a file of JSON lines with "query" and "passage"; InputError for any other file."""
     path = Path(file).expanduser()
     state = path.stat() if path.is_file() else None
-    return _pairs_in(path, None if state is None else (state.st_mtime_ns, state.st_size))
+    return _read_pairs(path, None if state is None else (state.st_mtime_ns, state.st_size))
 
 
 @lru_cache(8)
-def _pairs_in(file: Path, stamp: tuple[int, int] | None) -> tuple[tuple[str, str], ...]:
+def _read_pairs(file: Path, stamp: tuple[int, int] | None) -> tuple[tuple[str, str], ...]:
     with reading(file) as source:
         pairs = [
-            (_example(row, "query", source.name, n), _example(row, "passage", source.name, n)) for n, row in json_rows(source)
+            (_example_text(row, "query", source.name, number), _example_text(row, "passage", source.name, number))
+            for number, row in json_rows(source)
         ]
     if not pairs:
         raise InputError(f'{file}: there are no examples; write lines such as {{"query": …, "passage": …}}')
     return tuple(pairs)
 
 
-def _example(row: dict[str, Any], name: str, file: str, number: int) -> str:
+def _example_text(row: dict[str, Any], name: str, file: str, number: int) -> str:
     text = row.get(name)
     if not isinstance(text, str) or not text.strip():
         raise InputError.at(file, number, f"an example has a text under '{name}', not {text!r}")
@@ -215,13 +216,13 @@ def _example(row: dict[str, Any], name: str, file: str, number: int) -> str:
 
 @dataclass(frozen=True)
 class LlmKeywords(LlmTopics, name="llm_keywords"):
-    """Makes keywords for the causes of an event of a query and its narrative, as `causal_keywords` does without a model.
+    """Makes keywords for the causes of an event from a query and its narrative, like `causal_keywords`, which needs no model.
 
-    Topics without a narrative stay as they are.
+    Topics without a narrative stay unchanged.
 
     Args:
-        n: Keywords or phrases, at most.
-        title: Whether the query stands before them.
+        n: Maximum number of keywords or phrases.
+        title: Whether the new query begins with the old one.
     """
 
     places: ClassVar[tuple[str, ...]] = ("narrative", "query", "count")
@@ -242,13 +243,13 @@ class LlmKeywords(LlmTopics, name="llm_keywords"):
 
 @dataclass(frozen=True)
 class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
-    """Searches with a query and with simpler questions that a model makes of it, and fuses the runs.
+    """Searches with a query and with simpler questions that a model derives from it, and fuses the runs.
 
-    The runs are fused by reciprocal ranks (Cormack et al., SIGIR 2009); the query itself is one of them.
+    The runs, one of which is for the query itself, are fused by reciprocal ranks (Cormack et al., SIGIR 2009).
 
     Args:
-        retriever: Searches for each question.
-        n: Simpler questions, at most.
+        retriever: Stage that searches for each question.
+        n: Maximum number of simpler questions.
         k: Constant of the fusion, as in `fuse`.
     """
 
@@ -261,19 +262,21 @@ class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         self.check()
-        texts = [topic for topic in topics.values() if topic.text.strip()]
-        requests = [self.request(self._prompt.messages(query=topic.text, count=self.n)) for topic in texts]
-        answers = dict(zip((topic.id for topic in texts), self.llm.ask(requests, progress), strict=True))
+        filled = [topic for topic in topics.values() if topic.text.strip()]
+        requests = [self.request(self._prompt.messages(query=topic.text, count=self.n)) for topic in filled]
+        answers = dict(zip((topic.id for topic in filled), self.llm.ask(requests, progress), strict=True))
         questions = {topic_id: lines_of(answer.said, self.n) for topic_id, answer in answers.items()}
         runs = [self.retriever(topics, progress=progress)]
         for number in range(self.n):
-            asking = (topic for topic in texts if number < len(questions[topic.id]))
-            asked_topics = Topics(Topic(topic.id, questions[topic.id][number], origin=topic) for topic in asking)
-            if asked_topics:
-                runs.append(self.retriever(asked_topics, progress=progress))
+            divided = (topic for topic in filled if number < len(questions[topic.id]))
+            question_topics = Topics(Topic(topic.id, questions[topic.id][number], origin=topic) for topic in divided)
+            if question_topics:
+                runs.append(self.retriever(question_topics, progress=progress))
         fused = fuse(*runs, k=self.k) if len(runs) > 1 else runs[0]
-        notes = {one: fact(self.llm, [answer], repaired=int(not questions[one])) for one, answer in answers.items()}
-        with_notes = (noted(t, notes[t.id]) if t.id in notes else t for t in fused.topics.values())
+        notes = {
+            topic_id: fact_of(self.llm, [answer], repaired=int(not questions[topic_id])) for topic_id, answer in answers.items()
+        }
+        with_notes = (with_fact(t, notes[t.id]) if t.id in notes else t for t in fused.topics.values())
         return fused.with_(topics=Topics(with_notes), documents=runs[0].documents)
 
     def check(self) -> None:
@@ -283,18 +286,18 @@ class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
         super().check()
 
 
-def _unlabelled(text: str) -> str:
+def _without_label(text: str) -> str:
     return " ".join(LABEL.sub("", text, count=1).split() if LABEL.match(text) else text.split())
 
 
 def one_line(text: str) -> str:
-    """First line with a text, without a label and quotes around it."""
+    """Return the first line that is not blank, without a label and surrounding quotes."""
     lines = (LABEL.sub("", line.strip(), count=1) if LABEL.match(line.strip()) else line.strip() for line in text.splitlines())
     line = next(filter(None, lines), "")
     return line[1:-1].strip() if len(line) > 2 and QUOTES.get(line[0]) == line[-1] else line
 
 
 def lines_of(text: str, count: int) -> list[str]:
-    """The first different lines of a list, without bullets and numbers."""
+    """Return the first `count` distinct lines of a list, without bullets and numbers."""
     lines = (ITEM.sub("", line, count=1) if ITEM.match(line) else line for line in text.splitlines())
-    return list(dict.fromkeys(short for line in lines if (short := " ".join(line.split())[:LINE])))[:count]
+    return list(dict.fromkeys(short for line in lines if (short := " ".join(line.split())[:MAX_LINE])))[:count]

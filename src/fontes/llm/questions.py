@@ -20,11 +20,11 @@ from .queries import example_pairs, lines_of, one_line
 class LlmQuestions(LlmPart, name="llm_questions"):
     """Writes questions that a document answers, for training without judgments (InPars; Bonifacio et al., SIGIR 2022).
 
-    A question that the end of an answer cuts off is left out.
+    A last question that is cut off by the limit of tokens is left out.
 
     Args:
         examples: A file of JSON lines with "query" and "passage", as examples in the prompt; the paper has three of MS MARCO.
-            A few of one's own show which questions are asked (Promptagator; Dai et al., ICLR 2023). Small models need them.
+            A few of your own show which questions are wanted (Promptagator; Dai et al., ICLR 2023). Small models need them.
         words: Words of a document that the model reads.
     """
 
@@ -35,7 +35,7 @@ class LlmQuestions(LlmPart, name="llm_questions"):
     words: int = field(default=500, kw_only=True, metadata={"least": 1})
 
     def questions(self, docs: Sequence[Doc], count: int = 1, progress: ProgressCallback = silent) -> list[list[str]]:
-        """Return the questions of each document, at most `count`; none of an empty answer, or of a document without text.
+        """Return at most `count` questions for each document; none for an empty answer or a document without text.
 
         Args:
             docs: The documents.
@@ -47,7 +47,7 @@ class LlmQuestions(LlmPart, name="llm_questions"):
         """
         self.check()
         prompt, pairs = self._prompt, self._pairs
-        values = {"count": count, "examples": _written(pairs)}
+        values = {"count": count, "examples": _examples_text(pairs)}
         texts = [plain_passage(text_of(doc), self.words) for doc in docs]
         requests = [self.request(prompt.messages([text], pairs, **values)) for text in texts if text]
         answers = iter(self.llm.ask(requests, progress))
@@ -62,15 +62,15 @@ class LlmQuestions(LlmPart, name="llm_questions"):
 
     def key(self) -> str | None:
         key = super().key()
-        return key if key is None or not self.examples else f"{key} {hash_text(_written(self._pairs))}"
+        return key if key is None or not self.examples else f"{key} {hash_text(_examples_text(self._pairs))}"
 
     @property
     def _pairs(self) -> tuple[tuple[str, str], ...]:
         return example_pairs(self.examples) if self.examples else ()
 
 
-def _written(pairs: Sequence[tuple[str, str]]) -> str:
-    """Examples as the text of the place {examples}."""
+def _examples_text(pairs: Sequence[tuple[str, str]]) -> str:
+    """Return the text for the placeholder {examples}."""
     return "\n\n".join(f"Document: {passage}\nQuestions:\n{query}" for query, passage in pairs)
 
 

@@ -1,6 +1,6 @@
 """Rerankers by language models: listwise by windows, pointwise by log-probabilities, setwise by a heap.
 
-An answer orders the documents that were in the prompt, and nothing else.
+An answer can only order the documents in its prompt.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from ..core.stage import Stage
 from ..core.values import Doc, Explanation, Topic, Topics, text_of
 from ..passages.reranker import Reranker
 from .answers import Kept, Request
-from .base import FILE, LlmPart, explained, fact, facts_of, noted
-from .model import Dialogue, together
+from .base import FILE, LlmPart, explanation_of, fact_of, provenance_of, with_fact
+from .model import Dialogue, run_dialogues
 from .prompts import LABELS, Prompt, plain_passage
 
 BRACKETED = re.compile(r"\[(\d+)\]")
 NUMBER = re.compile(r"\d+")
-DIGITS = 6  # of an identifier, at most
+MAX_DIGITS = 6  # maximum number of digits of an identifier
 PASSAGE = re.compile(r"\bpassage\W*([A-Z])\b", re.IGNORECASE)
 LETTER = re.compile(r"(?<!\w)([A-Z])(?!\w)")
-UNDECIDED = math.log(0.5)
+UNDECIDED = math.log(0.5)  # score of an answer without log-probabilities
 
 
 @dataclass
 class Ordering:
-    """How the documents of a topic were ordered.
+    """An order of a topic's documents, and how it came about.
 
     Args:
-        order: Places in the run of the documents, best first.
-        steps: What was asked, with the places of the documents in the prompt, and the answer.
-        repaired: Answers that were no order of all documents asked for.
-        unknown: Identifiers in answers of no document in the prompt.
-        missing: Documents that an answer left out.
+        order: Positions of the documents in the original ranking, from 0, best first.
+        steps: Each request, the positions of the documents in its prompt, and its answer.
+        repaired: Number of answers that did not order all documents of the prompt.
+        unknown: Number of identifiers in answers that stand for no document of the prompt.
+        missing: Number of documents of prompts that the answers left out.
     """
 
     order: list[int]
@@ -55,9 +55,9 @@ class Ordering:
 
 @dataclass(frozen=True)
 class LlmReranker(LlmPart, Stage[Run, Run]):
-    """Base of rerankers that order documents by comparing several in a prompt.
+    """Base class of rerankers that compare several documents in a prompt.
 
-    All documents of the run are ordered, so put `% 100` before. The new scores are n for the first of n documents, down to 1.
+    All documents of the run are reranked, so put `% 100` before. The new scores of n documents are n for the first, down to 1.
     The query is the topic's text; a document is its title and text, cut to `words`.
     """
 
@@ -67,20 +67,20 @@ class LlmReranker(LlmPart, Stage[Run, Run]):
 
     @abstractmethod
     def ordering(self, query: str, passages: Sequence[str]) -> Dialogue[Ordering]:
-        """Yield what is asked, receive the answers, and return the order of the passages."""
+        """Yield requests, receive their answers, and return the order of the passages."""
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
         rows = [slice(first, last) for first, last in zip(run.bounds[:-1].tolist(), run.bounds[1:].tolist(), strict=True)]
         topics = list(run.topics.values())
-        orderings = together(
+        orderings = run_dialogues(
             self.llm, [self._dialogue(run, topic, topic_rows) for topic, topic_rows in zip(topics, rows, strict=True)], progress
         )
         scores = np.empty(run.rows, dtype=np.float32)
         for topic_rows, ordering in zip(rows, orderings, strict=True):
             scores[topic_rows.start + np.array(ordering.order, dtype=np.intp)] = np.arange(len(ordering.order), 0, -1)
         notes = [
-            fact(
+            fact_of(
                 self.llm,
                 [answer for _, _, answer in ordering.steps],
                 repaired=ordering.repaired,
@@ -89,32 +89,34 @@ class LlmReranker(LlmPart, Stage[Run, Run]):
             )
             for ordering in orderings
         ]
-        with_notes = (noted(t, note) if note["sums"] else t for t, note in zip(topics, notes, strict=True))
+        with_notes = (with_fact(t, note) if note["sums"] else t for t, note in zip(topics, notes, strict=True))
         return run.with_scores(scores).with_(topics=Topics(with_notes))
 
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
-        """Explain the place of a document: each prompt that it was in, with the answer. Kept answers are used."""
-        at = list(run.topics).index(topic_id)
-        rows = slice(int(run.bounds[at]), int(run.bounds[at + 1]))
+        """Explain the rank of a document by each prompt that contained it, with the stored answer."""
+        number = list(run.topics).index(topic_id)
+        rows = slice(int(run.bounds[number]), int(run.bounds[number + 1]))
         ids = [run.ids[int(code)] for code in run.codes[rows]]
         if doc_id not in ids:
             return Explanation(0.0, f"{doc_id} is not in the run that is reranked")
-        (one,) = together(self.llm, [self._dialogue(run, run.topics[topic_id], rows)])
-        place = ids.index(doc_id)
+        (ordering,) = run_dialogues(self.llm, [self._dialogue(run, run.topics[topic_id], rows)])
+        position = ids.index(doc_id)
         parts = tuple(
-            explained(request, answer, places.index(place) + 1, f"its place among the {len(places)} documents of a prompt")
-            for request, places, answer in one.steps
-            if place in places
+            explanation_of(
+                request, answer, positions.index(position) + 1, f"its place among the {len(positions)} documents of a prompt"
+            )
+            for request, positions, answer in ordering.steps
+            if position in positions
         )
-        score = len(ids) - one.order.index(place)
+        score = len(ids) - ordering.order.index(position)
         return Explanation(
-            float(score), f"{self!r}: from place {place + 1} to {one.order.index(place) + 1} of {len(ids)}", parts
+            float(score), f"{self!r}: from place {position + 1} to {ordering.order.index(position) + 1} of {len(ids)}", parts
         )
 
     def _dialogue(self, run: Run, topic: Topic, rows: slice) -> Dialogue[Ordering]:
         ids = run.ids.take(run.codes[rows])
         if len(ids) < 2:
-            return (yield from _unchanged(len(ids)))
+            return Ordering(list(range(len(ids))))
         check_text(topic)
         passages = [plain_passage(text_of(doc), self.words) for doc in run.documents_for(type(self).__name__).docs(ids)]
         return (yield from self.ordering(topic.text, passages))
@@ -122,15 +124,16 @@ class LlmReranker(LlmPart, Stage[Run, Run]):
 
 @dataclass(frozen=True)
 class LlmListwise(LlmReranker, name="llm_listwise"):
-    """Orders the documents of a window by one answer, windows from the last to the first (RankGPT; Sun et al., EMNLP 2023).
+    """Orders the documents of sliding windows, from the last to the first, by an answer each (RankGPT; Sun et al., EMNLP 2023).
 
-    Windows overlap, so that a document may rise through several. What is no order is repaired: identifiers of no document in
-    the window are dropped, and documents that are left out follow in their old order; the run's provenance counts both.
+    Windows overlap, so a document may rise through several. An incomplete order is repaired: identifiers that stand for no
+    document of the window are dropped, and documents that the answer left out follow in their old order; the run's provenance
+    counts both.
 
     Args:
         window: Documents of a window.
-        step: Documents by which the next window begins earlier.
-        words: Words of a document.
+        step: Number of documents by which the next window begins earlier.
+        words: Words of each document that the model reads.
     """
 
     prompt: str = field(default="rankgpt", kw_only=True, metadata=FILE)
@@ -147,13 +150,13 @@ class LlmListwise(LlmReranker, name="llm_listwise"):
         end = len(passages)
         while end > 0:
             start = max(0, end - self.window)
-            places = result.order[start:end]
-            messages = prompt.messages([passages[place] for place in places], query=query, count=len(places))
+            positions = result.order[start:end]
+            messages = prompt.messages([passages[position] for position in positions], query=query, count=len(positions))
             request = self.request(messages)
             answer = yield request
-            order, unknown, missing = permutation(answer.said, len(places))
-            result.steps.append((request, places, answer))
-            result.order[start:end] = [places[number] for number in order]
+            order, unknown, missing = permutation(answer.said, len(positions))
+            result.steps.append((request, positions, answer))
+            result.order[start:end] = [positions[number] for number in order]
             result.repaired += bool(unknown or missing)
             result.unknown += unknown
             result.missing += missing
@@ -165,13 +168,13 @@ class LlmListwise(LlmReranker, name="llm_listwise"):
 class LlmSetwise(LlmReranker, name="llm_setwise"):
     """Sorts the best documents to the top by a heap, whose nodes a model compares (setwise; Zhuang et al., SIGIR 2024).
 
-    A prompt has a document and its children in the heap; the answer names the most relevant. One that names none of them leaves
-    the first, and is counted as repaired. Documents beyond `k` keep their order.
+    A prompt has a document and its children in the heap; the answer names the most relevant of them. If it names none of them,
+    the document stays above its children, and the answer is counted as repaired. Documents beyond `k` keep their order.
 
     Args:
         k: Documents that are sorted to the top.
-        children: Children of a node; a prompt has one document more.
-        words: Words of a document.
+        children: Children of a node; a prompt has one more document.
+        words: Words of each document that the model reads.
     """
 
     prompt: str = field(default="setwise", kw_only=True, metadata=FILE)
@@ -197,19 +200,19 @@ class LlmSetwise(LlmReranker, name="llm_setwise"):
                 heap[0] = last
                 if len(best) < self.k:
                     yield from self._sift(query, passages, heap, 0, result)
-        result.order = [*best, *(place for place in range(len(passages)) if place not in set(best))]
+        result.order = [*best, *(position for position in range(len(passages)) if position not in set(best))]
         return result
 
     def _sift(self, query: str, passages: Sequence[str], heap: list[int], node: int, result: Ordering) -> Dialogue[None]:
-        """Let a node sink to its place."""
+        """Move a node down the heap until it is more relevant than its children."""
         while (first := self.children * node + 1) < len(heap):
             nodes = [node, *range(first, min(first + self.children, len(heap)))]
-            places = [heap[one] for one in nodes]
-            messages = self._prompt.messages([passages[place] for place in places], query=query, count=len(places))
+            positions = [heap[i] for i in nodes]
+            messages = self._prompt.messages([passages[position] for position in positions], query=query, count=len(positions))
             request = self.request(messages)
             answer = yield request
-            result.steps.append((request, places, answer))
-            label, unknown = choice(answer.said, len(places))
+            result.steps.append((request, positions, answer))
+            label, unknown = choice(answer.said, len(positions))
             result.repaired += label is None
             result.unknown += unknown
             largest = nodes[label or 0]
@@ -221,15 +224,15 @@ class LlmSetwise(LlmReranker, name="llm_setwise"):
 
 @dataclass(frozen=True)
 class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
-    """Scores each document by the probability that a model says "yes", not "no", as its first token.
+    """Scores each document by the probability that a model's first token is "yes" and not "no".
 
-    The score is the log-probability of the first of the prompt's two answers against the second, 0 or less. Where a service
-    does not give the log-probability of either, the score is that of one half, and the answer is counted as repaired.
+    The score is the log-probability of the first of the prompt's two answers against the second, 0 or less. If a service gives
+    the log-probability of neither, the score is the logarithm of one half, and the answer is counted as repaired.
 
     Args:
-        prompt: "yes_no", "qwen3_reranker", which also suits models of this name, or the path of a file of one's own.
-        words: Words of a document.
-        cache: As `Reranker` has it; answers are kept in any case.
+        prompt: "yes_no"; "qwen3_reranker", which suits the models of this name; or the path of your own file.
+        words: Words of each document that the model reads.
+        cache: As for `Reranker`; answers are stored in any case.
     """
 
     places: ClassVar[tuple[str, ...]] = ("passage", "query")
@@ -246,14 +249,14 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
         return LlmPart.key(self)
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
-        scores, facts, notes = self._answered(run, progress)
+        scores, facts, notes = self._score_run(run, progress)
         rescored = run.with_scores(scores, {**run.provenance, "reranked": facts})
-        with_notes = (noted(t, note) if note["sums"] else t for t, note in zip(run.topics.values(), notes, strict=True))
+        with_notes = (with_fact(t, note) if note["sums"] else t for t, note in zip(run.topics.values(), notes, strict=True))
         return rescored.with_(topics=Topics(with_notes))
 
     def rescored(self, run: Run, progress: ProgressCallback = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        scores, facts, notes = self._answered(run, progress)
-        return scores, {**facts, **facts_of(notes)}
+        scores, facts, notes = self._score_run(run, progress)
+        return scores, {**facts, **provenance_of(notes)}
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         prompt = self._prompt
@@ -261,19 +264,19 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
         return np.array([self._score(answer, prompt.choices)[0] for answer in answers], dtype=np.float32)
 
     def explain(self, query: str | Topic, doc_id: str | Doc) -> Explanation:
-        """Explain the score of a document, given as `index.doc(id)`, by what was sent and answered."""
+        """Explain the score of a document, given as `index.doc(id)`, by the request and its answer."""
         if not isinstance(doc_id, Doc):
             raise InputError("llm_pointwise explains the score of a document, not of an id: give index.doc(id)")
         request = self._request(self._prompt, query.text if isinstance(query, Topic) else query, text_of(doc_id))
         (answer,) = self.llm.ask([request])
-        return explained(
+        return explanation_of(
             request, answer, self._score(answer, request.choices)[0], f"{self!r}: log-probability of {self._prompt.choices[0]}"
         )
 
-    def _answered(
+    def _score_run(
         self, run: Run, progress: ProgressCallback
     ) -> tuple[NDArray[np.float32], dict[str, Any], list[dict[str, Any]]]:
-        """Scores of all rows, facts for the provenance, and notes for each topic."""
+        """Return the scores of all rows, facts for the provenance, and a fact about the answers of each topic."""
         self.check()
         documents, topics, prompt = run.documents_for(type(self).__name__), list(run.topics.values()), self._prompt
         requests = []
@@ -285,7 +288,7 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
         answers = self.llm.ask(requests, progress)
         scored = [self._score(answer, prompt.choices) for answer in answers]
         notes = [
-            fact(self.llm, answers[first:last], repaired=sum(repaired for _, repaired in scored[first:last]))
+            fact_of(self.llm, answers[first:last], repaired=sum(repaired for _, repaired in scored[first:last]))
             for first, last in zip(run.bounds[:-1].tolist(), run.bounds[1:].tolist(), strict=True)
         ]
         scores = np.array([score for score, _ in scored], dtype=np.float32)
@@ -296,7 +299,7 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
 
     @staticmethod
     def _score(answer: Kept, words: Sequence[str]) -> tuple[float, bool]:
-        """Score of an answer, and whether it gave none."""
+        """Return the score of an answer, and whether the answer has no log-probabilities."""
         yes, no = (answer.choices.get(word) for word in words)
         if yes is None or no is None:
             return UNDECIDED, True
@@ -304,29 +307,32 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
 
 
 def permutation(text: str, count: int) -> tuple[list[int], int, int]:
-    """Return the order of documents that an answer gives, such as "[2] > [1]", repaired.
+    """Return the order of documents in an answer such as "[2] > [1]", repaired.
 
     Args:
         text: The answer.
         count: Number of documents, whose identifiers count from 1.
 
     Returns:
-        All numbers from 0 to count - 1, those in the answer first; how many identifiers were of no document; and how many
-        documents the answer left out.
+        All numbers from 0 to count - 1, those in the answer first; the number of identifiers that stand for no document; and
+        the number of documents that the answer left out.
     """
-    named = BRACKETED.findall(text) or NUMBER.findall(text)
-    numbers = [int(one) - 1 if len(one) <= DIGITS else -1 for one in named]
-    known = list(dict.fromkeys(number for number in numbers if 0 <= number < count))
-    rest = [number for number in range(count) if number not in set(known)]
-    return known + rest, sum(not 0 <= number < count for number in numbers), len(rest)
+    identifiers = BRACKETED.findall(text) or NUMBER.findall(text)
+    numbers = [int(identifier) - 1 if len(identifier) <= MAX_DIGITS else -1 for identifier in identifiers]
+    listed = list(dict.fromkeys(number for number in numbers if 0 <= number < count))
+    missing = [number for number in range(count) if number not in set(listed)]
+    return listed + missing, sum(not 0 <= number < count for number in numbers), len(missing)
 
 
 def choice(text: str, count: int) -> tuple[int | None, int]:
-    """Return the number, from 0, of the label that an answer names first; None, and 1 if it names another one.
+    """Return the number of the label that an answer names first, and the number of unknown labels.
 
     Args:
         text: The answer, such as "B" or "Passage B".
         count: Number of labels, from A.
+
+    Returns:
+        The number of the label, from 0, and 0; None and 1 for an unknown label; or None and 0 for an answer without a label.
     """
     match = PASSAGE.search(text) or LETTER.search(text.strip())
     if match is None:
@@ -342,8 +348,3 @@ def check_text(topic: Topic) -> None:
             f"topic '{topic.id}' has documents to rerank but no text; a run that was read from a file gets its topics with "
             "read_run(path, topics)"
         )
-
-
-def _unchanged(count: int) -> Dialogue[Ordering]:
-    return Ordering(list(range(count)))
-    yield  # makes it a generator

@@ -29,12 +29,12 @@ ADDRESSES = {
     "llamacpp": "http://localhost:8080/v1",
 }
 NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
-HIDDEN = "[key]"
+KEY_MASK = "[key]"
 FIRST_WAIT, MAX_WAIT = 0.5, 60.0  # seconds before another try
-PATIENCE = 600.0  # seconds; a service that wants a longer pause is an error
-TOP = 20  # tokens whose log-probabilities a service gives
-ABSENT = -20.0  # log-probability of a choice that is not among them
-PASSING = (408, 409, 425, 429)  # and 500 and above: worth another try
+MAX_PAUSE = 600.0  # seconds; it is an error if a service demands a longer pause
+TOP_LOGPROBS = 20  # number of tokens whose log-probabilities are requested
+ABSENT_LOGPROB = -20.0  # log-probability of a choice that is not among these tokens
+RETRY_STATUSES = (408, 409, 425, 429)  # worth another try, as are 500 and above
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Reply:
     Args:
         text: The text.
         finish: "stop", or "length" if it was cut.
-        choices: Log-probabilities of the request's choices; empty if none of them is among the answers.
+        choices: Log-probabilities of the request's choices; empty if none of them is among the most probable tokens.
         tokens: Tokens of the prompt and of the answer; None if the service did not say.
     """
 
@@ -55,7 +55,7 @@ class Reply:
 
 
 class UnsettledError(FontesError):
-    """A call that failed, after which the service may have counted tokens."""
+    """A failed call for which the service may nevertheless have counted tokens."""
 
 
 def variables(service: str) -> tuple[str, str]:
@@ -70,26 +70,26 @@ def variables(service: str) -> tuple[str, str]:
 
 
 def service(name: str, model: str, timeout: float, retries: int) -> Service:
-    """Return a client of a service, as `Service` makes it; the last ones are used again."""
-    return _kept(name, model, timeout, retries, *(os.environ.get(variable) for variable in variables(name)))
+    """Return a client of a service; the clients used last are cached."""
+    return _cached_service(name, model, timeout, retries, *(os.environ.get(variable) for variable in variables(name)))
 
 
 @lru_cache(8)
-def _kept(name: str, model: str, timeout: float, retries: int, *environment: str | None) -> Service:
+def _cached_service(name: str, model: str, timeout: float, retries: int, *environment: str | None) -> Service:
     return Service(name, model, timeout, retries)
 
 
 class Service:
-    """A client of a service. Address and key come from the environment alone; neither is shown, kept or logged.
+    """A client of a service. Address and key come only from the environment; neither is shown, stored or logged.
 
     Args:
         name: Name of the service.
         model: Name of the model there.
         timeout: Seconds to wait for an answer.
-        retries: Number of further tries of a call that failed in passing.
+        retries: Number of further tries after a temporary failure.
 
     Raises:
-        InputError: There is no address or no key.
+        InputError: The environment has no address or no key.
         MissingExtraError: The package openai is not installed.
     """
 
@@ -111,29 +111,29 @@ class Service:
             )
         if not self._key and url == ADDRESSES["openai"]:
             raise InputError(f"the service {name} needs a key: set {key} in the environment")
-        self._place = f"{parts.scheme}://{parts.netloc}"
+        self._host = f"{parts.scheme}://{parts.netloc}"
         self._client = openai.OpenAI(
             api_key=self._key or "none", base_url=url, timeout=timeout, max_retries=0, organization="", project=""
         )
-        self._resume = 0.0  # when a service that asked for a pause may be called again
+        self._resume = 0.0  # time at which a service that demanded a pause may be called again, by time.monotonic()
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"the model {self.model} of the service {self.name}"
 
     def ask(self, request: Request, parameters: Mapping[str, Any], stopped: threading.Event) -> Reply:
-        """Return the answer to a request, trying again after failures in passing.
+        """Return the answer to a request, trying again after temporary failures.
 
         Args:
             request: The request.
             parameters: Parameters of the protocol.
-            stopped: Ends the wait for another try when it is set.
+            stopped: Event that ends the wait for another try.
 
         Raises:
-            FontesError: The service refuses, or fails each time.
+            FontesError: The service refuses, or each try fails.
         """
         messages = [{"role": role, "content": text} for role, text in request.messages]
-        if messages[-1]["role"] == "assistant":  # what a local model's answer begins with, which few services take
+        if messages[-1]["role"] == "assistant":  # the beginning of a local model's answer, which few services support
             messages.pop()
         body = {"model": self.model, "messages": messages, **parameters}
         problem, unsettled, (address, _) = "", False, variables(self.name)
@@ -143,18 +143,17 @@ class Service:
                 response = self._client.chat.completions.with_raw_response.create(**body)
                 return self._reply(response.http_response.content, request)
             except self._openai.APIStatusError as error:
-                problem = f"{error.status_code} {self._hidden(_message(error))}"
-                if error.status_code not in PASSING and error.status_code < 500:
+                problem = f"{error.status_code} {self._without_key(_error_message(error))}"
+                if error.status_code not in RETRY_STATUSES and error.status_code < 500:
                     raise FontesError(f"{self} refuses: {problem}{self._remedy(error.status_code)}") from None
                 self._pause(error.response.headers)
             except self._openai.APITimeoutError:
                 problem, unsettled = "no answer in time; a larger timeout may help", True
             except self._openai.APIConnectionError as error:
-                problem = (
-                    f"no connection to {self._place} ({self._hidden(_cause(error))}); see that it runs there, or set {address}"
-                )
+                cause = self._without_key(_root_cause(error))
+                problem = f"no connection to {self._host} ({cause}); see that it runs there, or set {address}"
             except self._openai.OpenAIError as error:
-                problem = self._hidden(f"{type(error).__name__}: {error}")
+                problem = self._without_key(f"{type(error).__name__}: {error}")
             except (ValueError, KeyError, TypeError, IndexError, RecursionError):
                 problem, unsettled = "what it sends is no answer of the protocol", True
             logger.debug("%s, try %d: %s", self, attempt + 1, problem)
@@ -169,13 +168,13 @@ class Service:
             raise TypeError
         usage = value.get("usage") or {}
         counts: list[Any] = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
-        counted = all(type(count) is int and 0 <= count < 1 << 40 for count in counts)
+        is_counted = all(type(count) is int and 0 <= count < 1 << 40 for count in counts)
         probabilities = _probabilities(choice, request.choices) if request.choices else None
         finish = "length" if choice.get("finish_reason") == "length" else "stop"
-        return Reply(self._hidden(text), finish, probabilities, (counts[0], counts[1]) if counted else None)
+        return Reply(self._without_key(text), finish, probabilities, (counts[0], counts[1]) if is_counted else None)
 
     def _wait(self, attempt: int, stopped: threading.Event) -> None:
-        """Wait before a try: with jitter after a failure, and as long as the service asked for."""
+        """Wait before a try: with jitter after a failure, and at least as long as the service demands."""
         seconds = 0.0 if attempt == 0 else min(MAX_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0)
         with self._lock:
             seconds = max(seconds, self._resume - time.monotonic())
@@ -183,9 +182,9 @@ class Service:
             raise FontesError(f"{self} is not asked again: another call failed")
 
     def _pause(self, headers: Mapping[str, str]) -> None:
-        """Let all calls wait as long as Retry-After says."""
-        seconds = _seconds(headers.get("retry-after"))
-        if seconds > PATIENCE:
+        """Make all calls wait as long as Retry-After demands."""
+        seconds = _retry_seconds(headers.get("retry-after"))
+        if seconds > MAX_PAUSE:
             raise FontesError(
                 f"{self} wants a pause of {seconds:,.0f} seconds; run it again then: the answers before it are kept"
             )
@@ -196,28 +195,28 @@ class Service:
         address, key = variables(self.name)
         if status in (401, 403):
             return f"; set {key} in the environment to a key of this service"
-        return f"; see that it has this model, and that {address} is right ({self._place})" if status == 404 else ""
+        return f"; see that it has this model, and that {address} is right ({self._host})" if status == 404 else ""
 
-    def _hidden(self, text: str) -> str:
-        return text.replace(self._key, HIDDEN) if self._key else text
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._key, KEY_MASK) if self._key else text
 
 
-def _cause(error: BaseException) -> str:
-    """The first cause of an error, short."""
+def _root_cause(error: BaseException) -> str:
+    """Return the first cause of an error, shortened."""
     while error.__cause__ is not None:
         error = error.__cause__
     return str(getattr(error, "strerror", None) or error or type(error).__name__)[:200]
 
 
-def _message(error: Any) -> str:
-    """The sentence of an error of the service, short."""
+def _error_message(error: Any) -> str:
+    """Return the message of an error of the service, shortened."""
     body = error.body.get("error", error.body) if isinstance(error.body, dict) else None
     message = body.get("message") if isinstance(body, dict) else None
     return str(message or error.response.reason_phrase or "")[:400]
 
 
-def _seconds(value: str | None) -> float:
-    """Seconds of a header Retry-After: a number, or a date."""
+def _retry_seconds(value: str | None) -> float:
+    """Return the seconds of a header Retry-After, which is a number or a date."""
     try:
         seconds = float(value or 0)
     except ValueError:
@@ -229,13 +228,13 @@ def _seconds(value: str | None) -> float:
 
 
 def _probabilities(choice: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, float]:
-    """Log-probability of each word as the first token of the answer, whatever its case; empty if none is among the tokens."""
+    """Return the log-probability of each word as the first token of the answer, in any case; empty if no word is a token."""
     tokens = ((choice.get("logprobs") or {}).get("content") or [{}])[0].get("top_logprobs") or []
-    named: dict[str, float] = {}
-    for token in tokens[:TOP]:
+    values: dict[str, float] = {}
+    for token in tokens[:TOP_LOGPROBS]:
         word, value = str(token["token"]).strip().lower(), float(token["logprob"])
         if word in words and math.isfinite(value):
-            named[word] = (
-                float(min(0.0, math.log(math.exp(named[word]) + math.exp(value)))) if word in named else min(0.0, value)
-            )
-    return {word: named.get(word, ABSENT) for word in words} if named else {}
+            if word in values:
+                value = math.log(math.exp(values[word]) + math.exp(value))
+            values[word] = min(0.0, value)
+    return {word: values.get(word, ABSENT_LOGPROB) for word in words} if values else {}

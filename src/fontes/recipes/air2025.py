@@ -47,7 +47,7 @@ def row_of(parameter: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Air2025(LearningRecipe, name="air2025"):
-    """The paper that a post mentions: BM25's best 20, reranked by a cross-encoder fine-tuned on hard negatives.
+    """Finds the paper that a post mentions: BM25's best 20, reranked by a cross-encoder fine-tuned on hard negatives.
 
     Posts with equal text are merged. A fifth of them, drawn by the seed, is measured; the cross-encoder learns from the rest. A
     document is title and text; both sides are tokenized by NLTK's `word_tokenize`, case kept. Each training post gives five
@@ -70,7 +70,7 @@ class Air2025(LearningRecipe, name="air2025"):
         epsilon: BM25 parameter: the part of the mean idf given to terms in more than half of the documents.
         candidates: Number of documents reranked.
         start: Cross-encoder to fine-tune, or an encoder, which gets a new scoring layer.
-        reranker: Cross-encoder already trained, in place of training.
+        reranker: Trained cross-encoder to use instead of training.
         negatives: Negatives per post: of the first hits, this number plus one, the relevant document takes the last place if
             missing.
         precision: Training precision: "float32", "bfloat16", or "auto", the faster one.
@@ -83,7 +83,7 @@ class Air2025(LearningRecipe, name="air2025"):
         best: State to keep: the least validation "loss", the greatest value of a measure, or the "last".
         start_1to1: Cross-encoder of the row "reranked-1to1", trained on the first non-relevant hit for one epoch with 100
             warm-up steps; None: no such row.
-        reranker_1to1: The same model already trained, in place of training.
+        reranker_1to1: Trained cross-encoder of this row, to use instead of training.
         candidates_1to1: Number of documents it reranks.
         e5_large: Encoder of the row "e5-large", a folder or a name on the hub; None: no such row.
         e5_base: Likewise.
@@ -178,7 +178,7 @@ class Air2025(LearningRecipe, name="air2025"):
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, Side]:
         if self.draw == "numpy":
             return super().halves(topics, qrels)
-        # As pandas' drop_duplicates: the first post of each text, with its judgments alone.
+        # As pandas' drop_duplicates: the first post of each text, with only its own judgments.
         first = {topic.text: topic.id for topic in reversed(list(topics.values())) if topic.id in qrels}
         ids = [topic.id for topic in topics.values() if first.get(topic.text) == topic.id]
         selection = library("sklearn.model_selection", "recipe air2025 with draw=sklearn", "train")
@@ -186,8 +186,8 @@ class Air2025(LearningRecipe, name="air2025"):
             drawn = selection.train_test_split(ids, test_size=self.test, random_state=self.seed)
         except ValueError:
             raise InputError(f"{len(ids)} judged topics are too few to learn from some and measure with others") from None
-        whole, measured = (side_of(topics, qrels, set(one)) for one in drawn)
-        return whole, measured
+        learned, measured = (side_of(topics, qrels, set(half)) for half in drawn)
+        return learned, measured
 
     def check(self) -> None:
         for name in ("candidates", "negatives", "candidates_1to1"):
@@ -202,10 +202,10 @@ class Air2025(LearningRecipe, name="air2025"):
         return CrossEncoderSettings(held_out=0.0, **{name: getattr(self, name) for name in names})
 
     def _reranker(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:
-        window = {"per_positive": self.negatives, "ranks": (1, self.negatives + 1), "gold_last": True, **MINING}
-        return learning.model("reranker", self.start, candidates, self._settings(), self.reranker, **window)
+        mining = {"per_positive": self.negatives, "ranks": (1, self.negatives + 1), "gold_last": True, **MINING}
+        return learning.model("reranker", self.start, candidates, self._settings(), self.reranker, **mining)
 
     def _reranker_1to1(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:
         start, settings = self.start_1to1 or "", self._settings().with_(**ONE_TO_ONE)
-        window = {**MINING, "per_positive": 1, "ranks": (1, self.candidates)}
-        return learning.model("reranker-1to1", start, candidates, settings, self.reranker_1to1, **window)
+        mining = {**MINING, "per_positive": 1, "ranks": (1, self.candidates)}
+        return learning.model("reranker-1to1", start, candidates, settings, self.reranker_1to1, **mining)

@@ -46,7 +46,7 @@ PUBLISHED: Mapping[str, str] = {"origin": "published"}
 """Metadata of a parameter whose default the publication states: `k1: float = field(default=1.5, metadata=PUBLISHED)`."""
 AUTHORS_CODE: Mapping[str, str] = {"origin": "authors' code"}
 """Metadata of a parameter whose default is in the authors' code, or in a library that it calls, but not in the publication."""
-PRESET = "as"
+PRESET_KEY = "as"
 MODEL = re.compile(r"[^\s\"'()]+/[^\s\"'()]+")  # owner/name, or a path
 
 
@@ -59,27 +59,27 @@ class Recipe(Part, ABC):
     """
 
     source: ClassVar[str]
-    """Its publication."""
+    """The publication."""
     cite: ClassVar[str] = ""
     """The publication in a few words, such as "Dalal et al., FIRE 2021"."""
     task: ClassVar[str] = ""
-    """Its input: "an event", "a claim or post", "a conversation"."""
+    """The input: "an event", "a claim or post", "a conversation"."""
     needs: ClassVar[tuple[str, ...]] = ()
-    """Extras and models that it needs, as published."""
+    """Extras and models that the published system needs."""
     sample: ClassVar[str] = ""
-    """The sample that it can be tried on, such as "harbour/causal"."""
+    """A sample to try the recipe on, such as "harbour/causal"."""
     measures: ClassVar[tuple[str, ...]]
-    """The measures of its report."""
+    """The measures of the report."""
     printed: ClassVar[tuple[str, ...]] = ()
-    """Those of the measures that are printed, where they are many; the reports have all."""
+    """The measures that are printed, if not all are; the reports have all of them."""
     baseline: ClassVar[str | None] = None
-    """The system that the others are tested against; None: all pairs are tested."""
+    """The system against which the others are tested; None: all pairs are tested."""
     published: ClassVar[Mapping[str, Mapping[str, float]]] = {}
-    """System, measure, value, as they were published."""
+    """The published values, by system and measure."""
     published_on: ClassVar[str] = ""
     """The topics and documents of the published values."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """Several parameters under one name: `-s as=NAME` sets them all, and other settings change them."""
+    """Parameters by name of a preset: `-s as=NAME` sets them all, and other settings override them."""
     without: ClassVar[Mapping[tuple[str, ...], str]] = {}
     """Settings that avoid something that may be missing, such as ("trees=None",), and their effect."""
 
@@ -94,18 +94,18 @@ class Recipe(Part, ABC):
     def systems(self, collection: Collection) -> Systems:
         """Return the systems by name, each from topics to a run, which is saved under that name, folders included.
 
-        First called with a collection without documents, so that problems are found before anything is built.
+        It is first called with a collection without documents, to find problems before anything is built.
         """
 
     def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems:
-        """Return the systems of a recipe that learns, by name; without topics and folder they use the starting models."""
+        """Return the systems of a recipe that learns, by name; without topics and folder, they use the starting models."""
         return self.systems(collection)
 
     def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
         """Return the topics to search, their judgments, and the training data.
 
-        `qrels` measure and, without `train`, also train; `dev` is for choosing weights. Raises ParameterError for `train` or
-        `dev` if the recipe learns nothing.
+        `qrels` are for measuring and, without `train`, also for training; `dev` is for choosing weights. Raises ParameterError
+        for `train` or `dev` if the recipe learns nothing.
         """
         if train is not None or dev is not None:
             raise ParameterError(f"recipe {self.name} learns nothing: leave train and dev out")
@@ -119,7 +119,7 @@ class Recipe(Part, ABC):
         """Raise InputError if there are too few topics to learn from or to choose with."""
 
     def as_read(self, topics: Topics) -> Topics:
-        """Return the topics as models read them; texts on two sides are compared in this form."""
+        """Return the topics in the form that models read, in which the texts of two sides are compared."""
         return topics
 
     def problems_of(self, topics: Topics) -> Iterable[InputError]:
@@ -136,22 +136,22 @@ class Recipe(Part, ABC):
         A value is an expression, as in a pipeline; a string parameter accepts any other text. "as=NAME" applies a preset; other
         settings override it in any order. Raises ParameterError for an unknown name or a value of the wrong type.
         """
-        known = parameters(type(self))
+        declared = parameters(type(self))
         preset: Mapping[str, Any] = {}
         changes: dict[str, Any] = {}
         for setting in settings:
             key, sign, text = (word.strip() for word in setting.partition("="))
             if not sign:
                 raise ParameterError(f"'{setting}' does not set a parameter; write NAME=VALUE, such as depth=100")
-            if key == PRESET and self.presets:
+            if key == PRESET_KEY and self.presets:
                 if text not in self.presets:
                     raise ParameterError(f"recipe {self.name} has no preset '{text}'; {nearest(text, self.presets)}")
                 preset = self.presets[text]
                 continue
-            if key not in known:
-                raise ParameterError(f"recipe {self.name} has no parameter '{key}'; {nearest(key, known)}")
+            if key not in declared:
+                raise ParameterError(f"recipe {self.name} has no parameter '{key}'; {nearest(key, declared)}")
             try:
-                changes[key] = _parsed(known[key], text)
+                changes[key] = _parse(declared[key], text)
             except FontesError as error:
                 raise ParameterError(f"recipe {self.name}: {error}") from None
         return self.with_(**{**preset, **changes})
@@ -187,8 +187,8 @@ class Recipe(Part, ABC):
         """
         self.check()
         problems = Problems()
-        self._look(problems)
-        self._raise_all(problems)
+        self._collect_problems(problems)
+        self._raise_problems(problems)
         learning = RecipeTraining() if learning is None else replace(learning, folder=Path(folder), progress=progress)
         systems: Any = reproducible(self.learned_systems(Collection(_source(collection), folder, progress), learning))
         for stage in systems.values():
@@ -219,16 +219,17 @@ class Recipe(Part, ABC):
             collection: Path of a corpus, "sample:NAME" or "irds:NAME", an `Index`, a `Dataset`, or any documents.
             topics: Anything `Topics.of` accepts, or the path of a file; a tuple of paths is merged.
             qrels: Anything `Qrels.of` accepts, or the path of one or more files; None: nothing is measured.
-            output: Output folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, parameters and published
-                figures beside those found; recipe.svg, a plot of the baseline or first system, if matplotlib is installed;
-                experiment.lock, versions, hashes and all numbers; and, for later runs, indexes/, models/ and cache/.
+            output: Output folder: runs/NAME.run; with judgments report.md, .json and .html; recipe.md, with parameters and with
+                published values beside those of the run; recipe.svg, a plot of the baseline or first system, if matplotlib is
+                installed; experiment.lock, with versions, hashes and all numbers; and, for later runs, indexes/, models/ and
+                cache/.
             split: Split of the collection that `topics` and `qrels` name; several are merged.
-            train: Judgments to learn from: anything `Qrels.of` accepts, the path of a file, or a split of what `topics` or
-                `qrels` name; their topics are found in `topics` or in that split. None: a recipe that learns divides the judged
-                topics as its paper does and measures the test side alone; others learn nothing.
-            dev: Judgments to choose with, likewise; None: part of those to learn from.
+            train: Judgments to learn from: anything `Qrels.of` accepts, the path of a file, or a split of the collection that
+                `topics` or `qrels` name; their topics are taken from `topics` or from that split. None: a recipe that learns
+                divides the judged topics as its paper does, and measures only on the test side; others learn nothing.
+            dev: Judgments to choose with, likewise; None: part of the judgments to learn from.
             runs: Other runs, or their paths, in a list or by name: a run with every measured topic is compared with the
-                systems, any other is measured on the judged topics it has.
+                systems; any other run is measured on its judged topics.
             measures: Measures that replace those of the recipe.
             leaks: Treatment of training topics whose text is also in dev or test, and of dev topics whose text is in test:
                 "error" lists them, "drop" leaves them out and reports their number. If the recipe divides the topics itself,
@@ -242,12 +243,12 @@ class Recipe(Part, ABC):
         self.check()
         check_leaks(leaks)
         problems, recipe = Problems(), self
-        documents, chosen, others = Collection([], output), tuple[Measure, ...](), Others()
+        documents, chosen_measures, others = Collection([], output), tuple[Measure, ...](), Others()
         division: Division | None = None
         with problems.collected():
             documents = Collection(_source(collection), output)
         with problems.collected():
-            chosen = tuple(parse_all(measures or self.measures))
+            chosen_measures = tuple(parse_all(measures or self.measures))
         sources = read_sides(problems, topics, qrels, split, train, dev)
         with problems.collected():
             if sources is not None:
@@ -256,15 +257,18 @@ class Recipe(Part, ABC):
                 learning = without_leaks(learning, measured, self.as_read, drop=train is None or leaks == "drop")
                 self.check_sides(learning)
                 division = searched, judged, replace(learning, folder=Path(output), progress=progress)
-                recipe, known = self.for_topics(searched), [row for source in sources[1:] if source for row in source.rows()]
-                others = Others.of(runs, searched, None if sources[1:] == (None, None, None) else Qrels(known), chosen)
-        recipe._look(problems, division)
-        recipe._raise_all(problems, division)
+                recipe = self.for_topics(searched)
+                rows = [row for source in sources[1:] if source for row in source.rows()]
+                judgments = None if sources[1:] == (None, None, None) else Qrels(rows)
+                others = Others.of(runs, searched, judgments, chosen_measures)
+        recipe._collect_problems(problems, division)
+        recipe._raise_problems(problems, division)
         assert division is not None
-        plan = recipe._plan(documents, division, chosen, others)
+        plan = recipe._plan(documents, division, chosen_measures, others)
         return RecipeResult(**vars(run(plan, Path(output), progress)), recipe=recipe, learning=division[2], others=others)
 
     def _plan(self, documents: Collection, division: Division, measures: tuple[Measure, ...], others: Others) -> Plan:
+        """Return the plan of a run: systems, data, measures, and further pages of the output folder."""
         topics, qrels, learning = division
         built: Systems = {}
 
@@ -291,12 +295,12 @@ class Recipe(Part, ABC):
             measured=self.measured,
             baseline=self.baseline,
             settings={"recipe": self.name, "parameters": {name: shown(value) for name, value in self.params().items()}},
-            data={**{name: {"sha256": one} for name, one in data.items()}, **learning.hashes},
+            data={**{name: {"sha256": digest} for name, digest in data.items()}, **learning.hashes},
             pages=pages,
         )
 
-    def _look(self, problems: Problems, division: Division | None = None) -> None:
-        """Collect the problems of a run on these topics; None: on any."""
+    def _collect_problems(self, problems: Problems, division: Division | None = None) -> None:
+        """Collect the problems of a run on the topics of a division, or of any run if it is None."""
         if division is not None:
             with problems.collected():
                 self._check_sources(*division[:2])
@@ -309,38 +313,40 @@ class Recipe(Part, ABC):
                         problems.look_at(stage)
         problems.look_at_systems(f"recipe {self.name}", partial(self.learned_systems, learning=RecipeTraining()))
 
-    def _raise_all(self, problems: Problems, division: Division | None = None) -> None:
+    def _raise_problems(self, problems: Problems, division: Division | None = None) -> None:
         """Raise the collected problems, with the settings of `without` that avoid them."""
         if not problems.errors:
             return
 
-        def left(settings: Iterable[str]) -> set[str]:
-            """Problems of the recipe with these settings."""
-            rest = Problems(problems.needs)
-            with rest.collected():
-                other = self.set(settings)
-                other.check()
-                other._look(rest, division and (division[0], None, division[2]))
-            return set(rest.errors)
+        def errors_with(settings: Iterable[str]) -> set[str]:
+            """Return the problems of the recipe with these settings."""
+            unsolved = Problems(problems.needs)
+            with unsolved.collected():
+                changed = self.set(settings)
+                changed.check()
+                changed._collect_problems(unsolved, division and (division[0], None, division[2]))
+            return set(unsolved.errors)
 
-        inputs = left(()) if self.without else set()
-        rests = {way: left(way) for way in self.without}
-        ways = {text: [way for way, rest in rests.items() if rest <= inputs - {text}] for text in inputs}
+        errors = errors_with(()) if self.without else set()
+        remaining = {settings: errors_with(settings) for settings in self.without}
+        # Settings that avoid an error and cause no other.
+        remedies = {text: [settings for settings, rest in remaining.items() if rest <= errors - {text}] for text in errors}
         advice = {}
         for text in problems.errors:
-            options = [f"{as_options(way)} {self.without[way]}" for way in ways.get(text, ())]
+            options = [f"{as_options(settings)} {self.without[settings]}" for settings in remedies.get(text, ())]
             if (setting := self._other_model(text)) is not None:
                 options.append(f"{as_options([setting])} reads another model")
             if options:
                 advice[text] = " or ".join(options)
-        together = list(dict.fromkeys(setting for text in problems.errors for way in ways.get(text, ())[:1] for setting in way))
-        if together and left(together):
-            together = []
-        for setting in tuple(together):  # drops settings that the others make unnecessary
-            fewer = [other for other in together if other != setting]
-            if fewer and not left(fewer):
-                together = fewer
-        problems.raise_all(f"recipe {self.name}", advice, tuple(together))
+        first_remedies = [settings for text in problems.errors for settings in remedies.get(text, ())[:1]]
+        combined = list(dict.fromkeys(setting for settings in first_remedies for setting in settings))
+        if combined and errors_with(combined):
+            combined = []
+        for setting in tuple(combined):  # drop settings that the others make unnecessary
+            fewer = [other for other in combined if other != setting]
+            if fewer and not errors_with(fewer):
+                combined = fewer
+        problems.raise_all(f"recipe {self.name}", advice, tuple(combined))
 
     def _other_model(self, problem: str) -> str | None:
         for name, value in self.params().items():
@@ -361,16 +367,16 @@ class Recipe(Part, ABC):
 
 @dataclass(frozen=True, repr=False)
 class LearningRecipe(Recipe):
-    """A recipe that learns from given judgments, or from part of those it is run on.
+    """A recipe that learns from given judgments, or from part of the judgments on which it is run.
 
     Args:
         test: Share of the judged topics that is measured, if the recipe divides them.
-        held_out: Share of the training topics used to choose weights and validate, if no others are given; 0: none.
+        held_out: Share of the training topics used to choose weights and validate, if no dev topics are given; 0: none.
         seed: Random seed.
     """
 
     chooses: ClassVar[bool] = False
-    """Whether it needs topics to choose weights with."""
+    """Whether the recipe needs topics to choose weights."""
 
     test: float = 0.2
     held_out: float = 0.1
@@ -390,8 +396,8 @@ class LearningRecipe(Recipe):
         elif qrels is None:
             raise InputError(f"recipe {self.name} learns from judgments: give train, or qrels, to learn from a part of them")
         else:
-            whole, (searched, judged) = self.halves(topics, qrels)
-            learning = RecipeTraining(whole)
+            train_side, (searched, judged) = self.halves(topics, qrels)
+            learning = RecipeTraining(train_side)
         if not learning.train.topics:
             raise InputError("none of the topics has judgments to learn from; do topics and judgments belong together?")
         if dev is None:
@@ -399,17 +405,17 @@ class LearningRecipe(Recipe):
         return searched, judged, learning
 
     def check_sides(self, learning: RecipeTraining) -> None:
-        chosen = len(learning.dev.qrels)
-        if 0 < chosen < MIN_TOPICS or (self.chooses and not chosen):
-            more = "give more topics, more as dev, or a greater held_out"
-            raise InputError(f"weights are chosen on {MIN_TOPICS} topics or more, and there are {chosen}; {more}")
+        count = len(learning.dev.qrels)
+        if 0 < count < MIN_TOPICS or (self.chooses and not count):
+            advice = "give more topics, more as dev, or a greater held_out"
+            raise InputError(f"weights are chosen on {MIN_TOPICS} topics or more, and there are {count}; {advice}")
 
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, Side]:
-        """Return the judged topics to learn from and those to measure with: by default a share, without duplicates."""
-        whole, measured = parted(*distinct(topics, qrels), self.test, self.seed)
-        if not measured.topics or not whole.topics:
+        """Return the judged topics to learn from and those to measure with: by default a random share, without duplicates."""
+        learned, measured = parted(*distinct(topics, qrels), self.test, self.seed)
+        if not measured.topics or not learned.topics:
             raise InputError(f"{len(qrels)} judged topics are too few to learn from some and measure with others")
-        return whole, measured
+        return learned, measured
 
     def check(self) -> None:
         if not 0 < self.test < 1:
@@ -424,7 +430,7 @@ registry: Registry[type[Recipe]] = Registry("fontes.recipes", "recipe")
 
 
 def recipe(name: str, **parameters: Any) -> Recipe:
-    """Return the recipe of a name, with parameters that differ from the published ones; raise ParameterError."""
+    """Return a recipe by name, with parameters that override its defaults; ParameterError for an unknown name or parameter."""
     return registry[name]().with_(**parameters)
 
 
@@ -432,7 +438,7 @@ def _source(collection: object) -> object:
     return (named(collection) or collection) if isinstance(collection, str) else collection
 
 
-def _parsed(parameter: Parameter, text: str) -> Any:
+def _parse(parameter: Parameter, text: str) -> Any:
     kinds = [kind.strip() for kind in parameter.kind.split("|")]
     if "str" in kinds and any("Stage[" in kind for kind in kinds):
         return None if text == "None" else text  # an expression, read once there is an index

@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from ..neural import Encoder
 
 AGGREGATES = ("sum", "min-max", "rrf")
-THIRD = ("keyphrases", "feedback")
+THIRD_QUERIES = ("keyphrases", "feedback")
 
 
 @dataclass(frozen=True, repr=False)
 class Cair2021(Recipe, name="cair2021"):
-    """Documents that explain why an event happened: a semantic index, a lexical index and three queries, scores summed.
+    """Finds documents that explain why an event happened by a semantic index, a lexical index and three queries, scores summed.
 
-    A topic has a title, the event, and a narrative, which says what is relevant and what is not. There are two indexes: vectors
-    of an encoder in Annoy, ranked by cosine, and lemmas with BM25. Q1 is the title in the semantic index, Q2 the title in the
-    lexical index, Q3 the keyphrases of the relevant part of the narrative in the lexical index. Their results are merged, and
-    the best are kept.
+    A topic has a title, the event, and a narrative, which describes relevant and irrelevant documents. There are two indexes:
+    vectors of an encoder in Annoy, ranked by cosine, and lemmas with BM25. Q1 is the title in the semantic index, Q2 the title
+    in the lexical index, Q3 the keyphrases of the relevant part of the narrative in the lexical index. Their results are
+    merged, and the best are kept.
 
     The four baselines are the title and the narrative in the lexical index, and the title and both in the semantic index.
-    Further rows are Q3 alone and, with a filter or a later stage, the merged result before it.
+    Further rows are Q3 by itself and, with a filter or a later stage, the merged result before it.
 
     The authors leave topics with only titles to future work. If no topic has a narrative, Q3 is the title expanded by causal
     feedback, as with `third="feedback"`, and systems that read narratives are left out.
@@ -50,7 +50,7 @@ class Cair2021(Recipe, name="cair2021"):
         depth: Number of documents retrieved per query, and kept after merging.
         topicrank: Keyphrase extraction for Q3; None: TopicRank with the spaCy model.
         keyphrases: Number of keyphrases in Q3, best first; None: all, as published.
-        third: Q3: "keyphrases" of the narrative; or "feedback", from the title alone: RM3, another search, and
+        third: Q3: "keyphrases" of the narrative; or "feedback", only from the title: RM3, another search, and
             `causal_feedback` over the lexical index.
         aggregate: Fusion: "sum" of raw scores; "min-max", scores scaled to 0 to 1; "rrf", reciprocal ranks.
         filter: Drop documents without a cause and an effect from the topic: "published", "swapped" or "either", the roles of
@@ -112,15 +112,15 @@ class Cair2021(Recipe, name="cair2021"):
         else:
             third = lexical >> index.rm3() >> lexical >> index.causal_feedback() >> lexical
         queries = [lexical, third]
-        in_vectors: dict[str, Stage[Topics, Run]] = {}
+        semantic_systems: dict[str, Stage[Topics, Run]] = {}
         if (encoder := self._encoder) is not None:
             search = "flat" if self.trees is None else f"annoy:{self.trees}"
             semantic = index.dense(encoder, algorithm=search, k=self.depth)
             queries.insert(0, semantic)
-            in_vectors = {"title-narrative-semantic": TitleAndNarrative() >> semantic} if narratives else {}
-            in_vectors["title-semantic"] = semantic
+            semantic_systems = {"title-narrative-semantic": TitleAndNarrative() >> semantic} if narratives else {}
+            semantic_systems["title-semantic"] = semantic
 
-        merged = self._merged(queries) % self.depth
+        merged = self._merge(queries) % self.depth
         pipeline = merged
         if self.filter is not None:
             pipeline = pipeline >> CausalFilter(roles=self.filter, topicrank=self._topicrank)
@@ -131,7 +131,7 @@ class Cair2021(Recipe, name="cair2021"):
             **({} if pipeline is merged else {"merged": merged}),
             **({"narrative-bm25": Narrative() >> lexical} if narratives else {}),
             "title-bm25": lexical,
-            **in_vectors,
+            **semantic_systems,
             "keywords-bm25" if narratives else "feedback-bm25": third,
         }
 
@@ -142,7 +142,7 @@ class Cair2021(Recipe, name="cair2021"):
         for name, value, choices in (
             ("aggregate", self.aggregate, AGGREGATES),
             ("filter", self.filter or ROLES[0], ROLES),
-            ("third", self.third, THIRD),
+            ("third", self.third, THIRD_QUERIES),
         ):
             if value not in choices:
                 raise ParameterError(f"recipe cair2021: there is no {name} '{value}'; there are {', '.join(choices)}")
@@ -167,7 +167,7 @@ class Cair2021(Recipe, name="cair2021"):
     def _topicrank(self) -> TopicRank:
         return self.topicrank or TopicRank(tagger=self.spacy)
 
-    def _merged(self, queries: list[Stage[Topics, Run]]) -> Stage[Topics, Run]:
+    def _merge(self, queries: list[Stage[Topics, Run]]) -> Stage[Topics, Run]:
         if self.aggregate == "sum":
             return reduce(add, queries)
         if self.aggregate == "min-max":

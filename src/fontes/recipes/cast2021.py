@@ -25,7 +25,7 @@ from .base import AUTHORS_CODE, PUBLISHED, Recipe
 
 @dataclass(frozen=True, repr=False)
 class Cast2021(Recipe, name="cast2021"):
-    """BM25 with rewritten turns, passages of the documents reranked by MonoT5, and the best passage of each document.
+    """Ranks documents by BM25 with rewritten turns, reranks their passages by MonoT5, and takes each document's best passage.
 
     Topics are turns of conversations, rewritten in two ways; each way gives a run of passages and one of documents. Documents
     are retrieved, split into passages, and the passages reranked. Each step is a parameter: a stage or an expression.
@@ -99,8 +99,8 @@ class Cast2021(Recipe, name="cast2021"):
         passages: Any = self.stage("passages", index)
 
         ranked: Stage[Topics, Run] = index.bm25(k1=self.k1, b=self.b, k=self.documents)
-        for listed in duplicates:
-            ranked = ranked >> listed
+        for deduplicate in duplicates:
+            ranked = ranked >> deduplicate
         ranked = ranked >> passages
         if self.depth is not None:
             ranked = ranked >> FirstPassages(self.depth)
@@ -141,8 +141,8 @@ class Cast2021(Recipe, name="cast2021"):
 
     def _duplicates(self) -> list[Deduplicate]:
         stages = []
-        for listed in self.duplicates.split(",") if self.duplicates else ():
-            prefix, _, path = listed.strip().rpartition("=")
+        for entry in self.duplicates.split(",") if self.duplicates else ():
+            prefix, _, path = entry.strip().rpartition("=")
             stages.append(Deduplicate(read_duplicates(path, prefix)))
         return stages
 
@@ -151,7 +151,7 @@ class Cast2021(Recipe, name="cast2021"):
 
         reranker = self.stage("reranker", index)
         if isinstance(reranker, Reranker) and isinstance(self.reranker, str):
-            # Scores are cached, so that an interrupted run resumes.
+            # The scores are cached, so an interrupted run resumes.
             return reranker.with_(cache=folder / "scores.sqlite")
         return reranker
 
@@ -162,7 +162,7 @@ WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class CastPassages(Passages, name="cast_passages"):
-    """Passages as the CAsT 2021 tools make them: whole sentences up to the one that reaches 0.67 * 250 words.
+    """Makes passages like the CAsT 2021 tools: whole sentences up to the one that reaches 0.67 * 250 words.
 
     Words are runs of letters and digits.
 
@@ -185,18 +185,19 @@ class CastPassages(Passages, name="cast_passages"):
     def splitter(self) -> Callable[[Sequence[str]], list[Spans]]:
         """Return a function from texts to passage spans, (first character, end)."""
         check_separator(self.separator)
-        if any(one is not None for one in (self.words, self.stride, self.tokens, self.tokenizer)) or self.sentences is None:
+        unused = (self.words, self.stride, self.tokens, self.tokenizer)
+        if any(value is not None for value in unused) or self.sentences is None:
             raise ParameterError("the passages of CAsT take sentences and max_words, no words, stride and tokens")
-        most = check_whole("passages: max_words", self.max_words)
+        min_words = FILLED * check_whole("passages: max_words", self.max_words)
         find = sentences(self.sentences)
-        return lambda texts: [_filled(text, spans, FILLED * most) for text, spans in zip(texts, find(texts), strict=True)]
+        return lambda texts: [_pack_sentences(text, spans, min_words) for text, spans in zip(texts, find(texts), strict=True)]
 
 
 @dataclass(frozen=True)
 class FirstPassages(Stage[Run, Run], name="first_passages"):
     """Keep the first `k` passages of each topic's best documents.
 
-    For a run whose passages have their documents' scores, among which `% k` would choose by passage ids.
+    Use it for a run whose passages have their documents' scores, where `% k` would break ties by passage id.
 
     Args:
         k: Passages kept per topic.
@@ -220,21 +221,21 @@ class FirstPassages(Stage[Run, Run], name="first_passages"):
         return Run.from_columns(run.topics, run.ids, *columns, documents=run.documents, provenance=run.provenance)
 
 
-def _filled(text: str, spans: Spans, enough: float) -> Spans:
-    """Passages of whole sentences, each ending once it has `enough` words, stripped of surrounding white space."""
+def _pack_sentences(text: str, spans: Spans, min_words: float) -> Spans:
+    """Return passages of whole sentences, each with at least `min_words` words, stripped of surrounding white space."""
     passages: Spans = []
-    start, before, words = 0, 0, 0
+    start, previous_end, words = 0, 0, 0
     for _, end in spans:
-        words += sum(1 for _ in WORD.finditer(text, before, end))
-        before = end
-        if words >= enough:
+        words += sum(1 for _ in WORD.finditer(text, previous_end, end))
+        previous_end = end
+        if words >= min_words:
             passages.append((start, end))
             start, words = end, 0
     if text[start:].strip() or not passages:
         passages.append((start, len(text)))
-    return [_stripped(text, a, b) for a, b in passages]
+    return [_strip(text, a, b) for a, b in passages]
 
 
-def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+def _strip(text: str, start: int, end: int) -> tuple[int, int]:
     start += len(text[start:end]) - len(text[start:end].lstrip())
     return start, start + len(text[start:end].rstrip())

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from ..index import Index
 
 MEASURE = "RR@5"
-FAST: dict[str, Any] = {"dropout": 0.0}
-ENCODER = BiEncoderSettings(batch=32, mini_batch=None, lr=5e-5, epochs=3, **FAST)
-RERANKER = CrossEncoderSettings(loss="lambda", batch=4, lr=1e-4, epochs=1, evaluations=1, **FAST)
+NO_DROPOUT: dict[str, Any] = {"dropout": 0.0}
+ENCODER = BiEncoderSettings(batch=32, mini_batch=None, lr=5e-5, epochs=3, **NO_DROPOUT)
+RERANKER = CrossEncoderSettings(loss="lambda", batch=4, lr=1e-4, epochs=1, evaluations=1, **NO_DROPOUT)
 
 
 @dataclass(frozen=True, repr=False)
 class Claims(LearningRecipe, name="claims"):
-    """The source of a claim or post: BM25, a trained encoder and learned sparse terms, summed and reranked.
+    """Finds the source of a claim or post by BM25, a trained encoder and learned sparse terms, summed and reranked.
 
     Posts become plain sentences. BM25's k1 and b are chosen on the training and dev topics. The encoder and the reranker learn
     from negatives among the hits of BM25 and the starting encoder, without near duplicates of relevant documents: the encoder
@@ -38,15 +38,15 @@ class Claims(LearningRecipe, name="claims"):
 
     Args:
         analyzer: Analyzer of BM25.
-        posts: Stage that makes topics plain sentences; None: unchanged.
+        posts: Stage that turns topics into plain sentences; None leaves them unchanged.
         k1: Values of BM25's k1 to try, separated by spaces.
         b: Values of b to try.
         depth: Number of documents per retriever.
         candidates: Number of documents reranked.
-        start: Encoder that both trainings start from.
-        encoder: Sentence encoder already trained, in place of training.
+        start: Encoder from which both trainings start.
+        encoder: Trained sentence encoder to use instead of training.
         sparse: Learned sparse model; None: none.
-        reranker: Cross-encoder already trained, in place of training.
+        reranker: Trained cross-encoder to use instead of training.
         precision: Training precision: "float32", "bfloat16", or "auto", the faster one.
         test: Share of the topics that is measured, if the recipe divides them.
         held_out: Share of the training topics used to choose weights and validate.
@@ -77,13 +77,13 @@ class Claims(LearningRecipe, name="claims"):
     def learned_systems(self, collection: Collection, learning: RecipeTraining) -> Systems:
         index = collection.index(self.analyzer)
         bm25 = index.bm25(k=self.depth)
-        tuned = self._tuned(bm25, learning)
+        tuned = self._tune(bm25, learning)
         # The reranker reads the texts of the first of these, the plain posts.
-        retrievers = {"tuned": tuned, **self._encoded(index, learning)}
+        retrievers = {"tuned": tuned, **self._dense_systems(index, learning)}
         stages = tuple(retrievers.values())
         fused = fuse(*stages, method="wsum", weights=learning.weights("fused", stages, MEASURE))
         first = fused % self.candidates
-        reranked = self._reranked(first, CrossEncoder(self._reranker(index, learning)), learning)
+        reranked = self._rerank(first, CrossEncoder(self._reranker(index, learning)), learning)
         weights = learning.weights("claims", (first, reranked), MEASURE)
         claims = fuse(first, reranked, method="wsum", weights=weights)
         return {"bm25": bm25, **retrievers, "fused": fused, "reranked": reranked, "claims": claims}
@@ -103,7 +103,7 @@ class Claims(LearningRecipe, name="claims"):
             list(_numbers(name, getattr(self, name)))
         super().check()
 
-    def _tuned(self, bm25: Stage[Topics, Run], learning: RecipeTraining) -> Stage[Topics, Run]:
+    def _tune(self, bm25: Stage[Topics, Run], learning: RecipeTraining) -> Stage[Topics, Run]:
         grid = {
             f"k1 {k1:g}, b {b:g}": self._plain(bm25.with_(k1=k1, b=b))
             for k1 in _numbers("k1", self.k1)
@@ -111,7 +111,7 @@ class Claims(LearningRecipe, name="claims"):
         }
         return grid[learning.best("tuned", grid, MEASURE, (learning.train, learning.dev))]
 
-    def _encoded(self, index: Index, learning: RecipeTraining) -> Systems:
+    def _dense_systems(self, index: Index, learning: RecipeTraining) -> Systems:
         dense = index.dense(SentenceEncoder(self._encoder(index, learning)), k=self.depth)
         systems: Systems = {"dense": dense}
         if self.sparse is not None:
@@ -119,9 +119,9 @@ class Claims(LearningRecipe, name="claims"):
         if self.posts is None:
             return systems
         readings = {name: {"plain": self._plain(stage), "as they are": stage} for name, stage in systems.items()}
-        return {name: both[learning.best(name, both, MEASURE, (learning.dev,))] for name, both in readings.items()}
+        return {name: variants[learning.best(name, variants, MEASURE, (learning.dev,))] for name, variants in readings.items()}
 
-    def _reranked(self, first: Stage[Topics, Run], reranker: CrossEncoder, learning: RecipeTraining) -> Stage[Topics, Run]:
+    def _rerank(self, first: Stage[Topics, Run], reranker: CrossEncoder, learning: RecipeTraining) -> Stage[Topics, Run]:
         if self.posts is None:
             return first >> reranker
         readings = {"plain": first >> reranker, "as they are": first >> AsTyped() >> reranker}
@@ -132,19 +132,19 @@ class Claims(LearningRecipe, name="claims"):
         return stage if posts is None else posts >> stage
 
     def _candidates(self, index: Index) -> Stage[Topics, Run]:
-        """Stage for drawing negatives: BM25 and the encoder before training."""
-        both = self._plain(index.bm25(k=self.depth)), self._plain(index.dense(SentenceEncoder(self.start), k=self.depth))
-        return fuse(*both, method="wsum", weights=(0.5, 0.5)) % 100
+        """Return the stage from whose results negatives are drawn: BM25 and the encoder before training."""
+        retrievers = self._plain(index.bm25(k=self.depth)), self._plain(index.dense(SentenceEncoder(self.start), k=self.depth))
+        return fuse(*retrievers, method="wsum", weights=(0.5, 0.5)) % 100
 
     def _encoder(self, index: Index, learning: RecipeTraining) -> str:
         settings = ENCODER.with_(precision=self.precision, seed=self.seed)
-        drawn: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random", "seed": self.seed}
-        return learning.model("encoder", self.start, self._candidates(index), settings, self.encoder, **drawn)
+        mining: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random", "seed": self.seed}
+        return learning.model("encoder", self.start, self._candidates(index), settings, self.encoder, **mining)
 
     def _reranker(self, index: Index, learning: RecipeTraining) -> str:
         settings = RERANKER.with_(precision=self.precision, seed=self.seed)
-        drawn: dict[str, Any] = {"per_positive": 4, "ranks": (1, 30), "sampling": "random", "seed": self.seed}
-        return learning.model("reranker", self.start, self._candidates(index), settings, self.reranker, **drawn)
+        mining: dict[str, Any] = {"per_positive": 4, "ranks": (1, 30), "sampling": "random", "seed": self.seed}
+        return learning.model("reranker", self.start, self._candidates(index), settings, self.reranker, **mining)
 
 
 def _numbers(name: str, text: str) -> Iterator[float]:

@@ -50,7 +50,7 @@ TRAINED = ("nystromformer", "longformer", "reformer", "mbert")
 """Rows whose language models are trained with `--train`; so is `trained`, from `encoder`."""
 MINING: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random"}
 DEPTH = 100  # documents per claim among which negatives are drawn
-LATE = ("artifact.metadata", "1_Dense")  # files of late-interaction checkpoints
+LATE_FILES = ("artifact.metadata", "1_Dense")  # files of late-interaction checkpoints
 K1 = [0.2, 0.4, 0.6, 0.9, 1.2, 1.6, 2.0, 2.6]
 B = [0.1, 0.25, 0.4, 0.55, 0.75, 0.9]
 K3 = [None, 1.2, 2.0]
@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 
 class EvidenceRows(dict[str, System]):
-    """Systems of the table, with notes in `learning` on their models and on systems left out."""
+    """Systems of the table by row; notes in `learning` tell their models and the rows left out."""
 
     def __init__(self, recipe: Evidence, learning: RecipeTraining) -> None:
         super().__init__()
@@ -83,21 +83,21 @@ class EvidenceRows(dict[str, System]):
     def with_model(self, parameter: str, system: Callable[[Any], System], row: str = "") -> None:
         """Add a row with the model of a parameter; `row` is its name if that differs from the parameter's.
 
-        A missing model is an error if it was chosen; a missing default leaves the row out.
+        A missing model is an error if the user chose it; if it is the default, the row is left out.
         """
         model = getattr(self._recipe, parameter)
         if model is None:
             start = f", such as `fontes train bi-encoder` makes of {STARTS[parameter]}" if parameter in STARTS else ""
             advice = "not trained: give --train, or " * (parameter == "trained")
             self._leave_out(row or parameter, f"{advice}give -s {parameter}=FOLDER or a name{start}")
-        elif model == self._defaults[parameter] and (why := _lacking(model)):
-            self._leave_out(row or parameter, f"{why}, or give -s {parameter}=FOLDER")
+        elif model == self._defaults[parameter] and (problem := _missing_problem(model)):
+            self._leave_out(row or parameter, f"{problem}, or give -s {parameter}=FOLDER")
         else:
-            self[row or parameter] = built = system(model)
-            self._note(row or parameter, model, built)
+            self[row or parameter] = stage = system(model)
+            self._note(row or parameter, model, stage)
 
     def with_trained(self, parameter: str, candidates: System, system: Callable[[Any], System]) -> None:
-        """Add a row with an encoder trained on negatives among `candidates`; without `train`, as `with_model`."""
+        """Add a row with an encoder trained on negatives among `candidates`; without `train`, like `with_model`."""
         recipe, learning = self._recipe, self._learning
         start = starts_of(recipe).get(parameter)
         if start is None or not learning.train.qrels:
@@ -108,8 +108,8 @@ class EvidenceRows(dict[str, System]):
             start = learning.model(parameter, start, candidates % DEPTH, settings, seed=recipe.seed, **MINING)
         self[parameter] = system(start)
 
-    def tuned(self, bm25: BM25) -> System:
-        """Return BM25 with the k1, b and k3 that are best on the training topics, or unchanged without any."""
+    def with_tuned(self, bm25: BM25) -> System:
+        """Return BM25 with the k1, b and k3 that are best on the training topics; unchanged if there are none."""
         row, side = "bm25-tuned", self._learning.train
         if not side.qrels:
             row = "bm25-default"
@@ -123,26 +123,26 @@ class EvidenceRows(dict[str, System]):
         self[row] = bm25
         return bm25
 
-    def _leave_out(self, row: str, why: str) -> None:
-        self._learning.notes.append({"role": row, "without": why})
+    def _leave_out(self, row: str, reason: str) -> None:
+        self._learning.notes.append({"role": row, "without": reason})
 
     def _note(self, row: str, model: str | Part, system: System) -> None:
-        """Note the weights of a row: the last model in it."""
+        """Note the model of a row: the last model in its system."""
         names = [str(getattr(part, "name_or_path", "")) for part in walk(model if isinstance(model, Part) else system)]
         label = model if isinstance(model, str) else next(filter(None, names), repr(model))
         self._learning.noted(row, label)
         if self._learning.folder is not None:
-            self._learning.notes[-1].setdefault("about", _about(row, label))
+            self._learning.notes[-1].setdefault("about", _description(row, label))
 
 
 def starts_of(recipe: Evidence) -> dict[str, str]:
-    """Return the starting model of each training, by row, if the recipe has one."""
+    """Return the starting model of each training of the recipe, by row."""
     models = {name: getattr(recipe, name) for name in TRAINED}
-    starts = {name: model for name, model in models.items() if isinstance(model, str) and not _has(model, "modules.json")}
+    starts = {name: model for name, model in models.items() if isinstance(model, str) and not _has_file(model, "modules.json")}
     if recipe.trained is None and isinstance(recipe.encoder, str):
         starts["trained"] = recipe.encoder
     defaults = {parameter.default for parameter in parameters(type(recipe)).values() if isinstance(parameter.default, str)}
-    return {name: model for name, model in starts.items() if model not in defaults or not _lacking(model)}
+    return {name: model for name, model in starts.items() if model not in defaults or not _missing_problem(model)}
 
 
 def settings_of(recipe: Evidence) -> BiEncoderSettings:
@@ -167,7 +167,7 @@ def whole(model: str | Encoder, attention: str = "model") -> Encoder:
     """Return an encoder of up to 2,048 document tokens; a trained sentence encoder keeps its folder's settings."""
     if not isinstance(model, str):
         return model
-    if _has(model, "modules.json" if attention == "model" else "fontes.json"):
+    if _has_file(model, "modules.json" if attention == "model" else "fontes.json"):
         return SentenceEncoder(model)
     return TransformerEncoder(model, max_length=_beyond_tokenizer(model), attention=attention)
 
@@ -178,13 +178,13 @@ def of_name(kind: Callable[..., T], model: Any, **settings: Any) -> T:
     return loaded
 
 
-def _has(model: str, *files: str) -> bool:
+def _has_file(model: str, *files: str) -> bool:
     folder = at_hand(model)
     return folder is not None and any((folder / file).exists() for file in files)
 
 
 def _beyond_tokenizer(model: str) -> int | None:
-    """Tokens to read if the tokenizer truncates below DOCUMENT_TOKENS and the model's positions; else None."""
+    """Return the tokens to read if the tokenizer truncates below DOCUMENT_TOKENS and the model's positions; else None."""
     folder = at_hand(model)
     positions = None if folder is None else configured_positions(folder)
     if folder is None or positions is None or min(DOCUMENT_TOKENS, positions) <= tokenizer_limit(folder):
@@ -192,16 +192,16 @@ def _beyond_tokenizer(model: str) -> int | None:
     return min(DOCUMENT_TOKENS, positions)
 
 
-def _about(row: str, model: str) -> str:
-    if row == "colbert" and not _has(model, *LATE):
+def _description(row: str, model: str) -> str:
+    if row == "colbert" and not _has_file(model, *LATE_FILES):
         return "token vectors of an encoder that is not a ColBERT"
-    if row in (*STARTS, "encoder", "e5") and not _has(model, "modules.json"):
+    if row in (*STARTS, "encoder", "e5") and not _has_file(model, "modules.json"):
         return f"not trained: a language model as published{'; give --train, and it is trained' * (row in TRAINED)}"
     return "as published"
 
 
-def _lacking(model: str) -> str:
-    """Problem with a named model; empty if it is on this machine."""
+def _missing_problem(model: str) -> str:
+    """Return the problem with a named model; empty if the model is on this machine."""
     try:
         return "" if at_hand(model) else f"{model} is not on this machine: run `hf download {model}`"
     except FontesError as error:
@@ -213,11 +213,11 @@ DEPTHS = (1, 5, 10, 20)
 
 @dataclass(frozen=True, repr=False)
 class Evidence(Recipe, name="evidence"):
-    """Evidence for or against a claim: words, stems, lemmas and n-grams, encoders of whole documents and of paragraphs.
+    """Finds evidence for or against a claim by words, stems, lemmas and n-grams, and by encoders of documents and paragraphs.
 
-    Each row of the table is a retriever. Lexical rows need only an analyzer. Dense rows need weights, a model's name or folder,
-    such as `fontes train` makes. Nothing is downloaded: a row without weights is left out, and the page says what it needs. The
-    page also describes each model and how much it learned from.
+    Each row of the table is a retriever. Lexical rows need only an analyzer. Dense rows need a model: a name, or a folder such
+    as `fontes train` makes. Nothing is downloaded: a row without a model is left out, and the page says what the row needs. The
+    page also describes each model and its training data.
 
     Two-tower encoders read whole documents, up to 2,048 tokens, or windows of 150 words. mBERT and ColBERT read paragraphs; a
     document scores as its best paragraph. "hybrid" fuses BM25 with the first available of `trained`, `e5` and `encoder`, by
@@ -225,10 +225,10 @@ class Evidence(Recipe, name="evidence"):
 
     With `train`, `nystromformer`, `longformer`, `reformer` and `mbert` are trained on these claims unless they are already
     retrieval models, and `trained`, if None, is trained from `encoder`: by multiple negatives, each claim with one non-evidence
-    document among BM25's best 20. Without `train` such a row says that it is not trained.
+    document among BM25's best 20. Without `train`, the page says that the model of such a row is not trained.
 
     Args:
-        language: "english" or "czech": which stems and lemmas there are.
+        language: "english" or "czech", which determines stems and lemmas.
         spacy: spaCy pipeline for lemmas; "auto": the small one of the language; None: no such row.
         k1: BM25 parameter of the row bm25-formula (textbook BM25), and of Lucene's BM25 without `train`. With `train`, Lucene's
             k1, b and k3 are chosen on it.
@@ -318,7 +318,7 @@ class Evidence(Recipe, name="evidence"):
         for name, analyzer in analyzers_of(self.language, self.spacy).items():
             rows.with_analyzer(f"bm25-{name}", analyzer, lambda analyzer: collection.index(analyzer).bm25())
         rows["bm25-formula"] = index.bm25(variant="atire", k1=self.k1, b=self.b, k3=self.k3)
-        bm25 = rows.tuned(index.bm25(k1=self.k1, b=self.b))
+        bm25 = rows.with_tuned(index.bm25(k1=self.k1, b=self.b))
 
         # Whole documents: two towers, their first 2,048 tokens or windows.
         for name in ("nystromformer", "longformer", "reformer"):

@@ -1,4 +1,4 @@
-"""Learning of a recipe: its topics, without leakage between sides, and the resulting models and weights."""
+"""Training of a recipe: topics without leaks between sides, and the resulting models and weights."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.part import walk
 from ..core.progress import ProgressCallback, silent
+from ..experiments.problems import System
 from ..experiments.provenance import hash_of_qrels, hash_of_topics
 from ..experiments.runner import reproducible
 from ..experiments.systems import Cache, Searches
@@ -42,15 +43,15 @@ NO_SIDE = Side(Topics(), Qrels())
 
 @dataclass(frozen=True)
 class RecipeTraining:
-    """Topics that a recipe learns from and chooses with, and the models and weights it makes of them.
+    """Topics for training and for choosing, and the models and weights that a recipe makes of them.
 
-    A model is trained once and stored in `models` of the folder under a hash of its data, settings and start. An interrupted
-    training resumes.
+    A model is trained once and stored in `models` in the folder under a hash of its data, settings and starting model. An
+    interrupted training resumes.
 
     Args:
-        train: Topics and judgments that models learn from.
+        train: Topics and judgments to train models on.
         dev: Topics and judgments to choose weights and validate on.
-        folder: Results folder; None: nothing is trained or chosen, the recipe is only inspected.
+        folder: Results folder; None: nothing is trained or chosen, because the recipe is only inspected.
         progress: Called with the progress of each step.
         notes: Trainings and choices, in order.
     """
@@ -75,37 +76,37 @@ class RecipeTraining:
     def run(self, stage: Stage[Topics, Run], side: Side) -> Run:
         """Return the run of a stage on the topics of a side, from the cache if it is there."""
         assert self.folder is not None
-        return Searches(side.topics, Cache(self.folder / CACHE), self.progress).of("", self._ready(stage)).run
+        return cached_run("", stage, side.topics, self.folder, self.progress)
 
     def best(
         self, role: str, stages: Mapping[str, Stage[Topics, Run]], measure: str, sides: Sequence[Side], depth: int = 20
     ) -> str:
-        """Return the name of the stage that is best on some sides, without topics that have twins (see `weights`).
+        """Return the name of the stage that is best on some sides, without topics whose documents have twins (see `weights`).
 
         Args:
             role: The recipe's name for the choice.
             stages: Stages by name; ties go to the one with fewest parts, then to the first.
             measure: Measure, with a cutoff of at most `depth`.
-            sides: Topics that none of the stages has learned from.
+            sides: Sides on which none of the stages was trained.
             depth: Documents per topic.
         """
         if self.folder is None or len(stages) == 1:
             return next(iter(stages))
         topics = Topics(topic for side in sides for topic in side.topics.values())
-        both = Side(topics, Qrels(row for side in sides for row in side.qrels.rows()))
-        runs = {name: self.run(stage % depth, both) for name, stage in stages.items()}
-        qrels = without_twins(next(iter(runs.values())), both.qrels) or both.qrels
+        merged = Side(topics, Qrels(row for side in sides for row in side.qrels.rows()))
+        runs = {name: self.run(stage % depth, merged) for name, stage in stages.items()}
+        qrels = without_twins(next(iter(runs.values())), merged.qrels) or merged.qrels
         values = {name: float(evaluate(run, qrels, measure)[measure]) for name, run in runs.items()}
         chosen = max(values, key=lambda name: (round(values[name], 12), -sum(1 for _ in walk(stages[name]))))
         facts = {"role": role, "choice": chosen, "of": len(values), "measure": measure, "value": values[chosen]}
-        self.notes.append({**facts, "topics": len(qrels), "left_out": len(both.qrels) - len(qrels)})
+        self.notes.append({**facts, "topics": len(qrels), "left_out": len(merged.qrels) - len(qrels)})
         return chosen
 
     def weights(self, role: str, stages: Sequence[Stage[Topics, Run]], measure: str, step: float = 0.1) -> tuple[float, ...]:
         """Return the best weights on the dev topics for the sum of two or more stages' scores, each scaled to 0 to 1.
 
-        Topics are left out if a relevant document has a twin among the hits, another document with the same words. `step` is
-        the smallest difference between two weights. Raises InputError for too few topics.
+        A topic is left out if a relevant document has a twin among the hits, which is another document with the same words.
+        `step` is the smallest difference between two weights. Raises InputError for too few topics.
         """
         if self.folder is None:
             return tuple(1 / len(stages) for _ in stages)
@@ -124,11 +125,6 @@ class RecipeTraining:
             self.notes.append({"role": role, "model": model, **training_facts(Path(model))})
         return model
 
-    def _ready(self, stage: Stage[Topics, Run]) -> Stage[Topics, Run]:
-        one: Any = reproducible({"": stage})[""]
-        one.prepare(self.progress)
-        return one  # type: ignore[no-any-return]
-
     def model(
         self,
         role: str,
@@ -140,7 +136,7 @@ class RecipeTraining:
     ) -> str:
         """Return the folder of a model trained from `start` on negatives of `candidates`.
 
-        A model `ready`, already trained, is returned in its place; `mining` are parameters of `mine_negatives`.
+        If `ready` names a trained model, it is returned instead; `mining` are parameters of `mine_negatives`.
         """
         from ..neural.models.hub import fingerprint, located
 
@@ -152,23 +148,37 @@ class RecipeTraining:
             return Start(start)
         if not self.train.qrels:
             raise InputError("there are no judgments to learn from; give some as train")
-        data = [_hash(self.train), _hash(self.dev), self._ready(candidates).key() or repr(candidates)]
-        of_start = fingerprint(located(start, kind, kind))
-        key = hash_json([version("fontes"), kind, of_start, settings.model_dump(), mining, data])
-        place = self.folder / MODELS / f"{kind}-{key[:16]}"
-        if not place.exists():
+        candidates_key = prepared("", candidates, self.progress).key() or repr(candidates)
+        data = [_hash(self.train), _hash(self.dev), candidates_key]
+        start_hash = fingerprint(located(start, kind, kind))
+        key = hash_json([version("fontes"), kind, start_hash, settings.model_dump(), mining, data])
+        target = self.folder / MODELS / f"{kind}-{key[:16]}"
+        if not target.exists():
             examples = self._examples(self.train, candidates, mining)
             validation = self._examples(self.dev, candidates, mining) if self.dev.qrels else None
             if isinstance(settings, BiEncoderSettings):
-                train_bi_encoder(examples, place, start, settings, SearchValidation(validation), progress=self.progress)
+                train_bi_encoder(examples, target, start, settings, SearchValidation(validation), progress=self.progress)
             else:
-                train_cross_encoder(examples, place, start, settings, Validation(validation), progress=self.progress)
-        return self.noted(role, str(place))
+                train_cross_encoder(examples, target, start, settings, Validation(validation), progress=self.progress)
+        return self.noted(role, str(target))
 
     cross_encoder = bi_encoder = model  # former names
 
     def _examples(self, side: Side, candidates: Stage[Topics, Run], mining: Mapping[str, Any]) -> Examples:
         return mine_negatives(self.run(candidates, side), *side, progress=self.progress, **mining).examples
+
+
+def prepared(name: str, stage: System, progress: ProgressCallback) -> Stage[Topics, Run]:
+    """Return the reproducible form of a system, prepared to search; `name` is the system's name in errors."""
+    system = reproducible({name: stage})[name]
+    assert isinstance(system, Stage)
+    system.prepare(progress)
+    return system
+
+
+def cached_run(name: str, stage: System, topics: Topics, folder: Path, progress: ProgressCallback) -> Run:
+    """Return the run of a system on topics, from the cache in a results folder if it is there."""
+    return Searches(topics, Cache(folder / CACHE), progress).of(name, prepared(name, stage, progress)).run
 
 
 def training_facts(model: Path) -> dict[str, Any]:
@@ -186,7 +196,7 @@ def _hash(side: Side) -> str:
 
 
 def without_twins(run: Run, qrels: Qrels) -> Qrels:
-    """Return the judgments of topics without a relevant document that has a twin among the hits of the run.
+    """Return the judgments of the topics none of whose relevant documents has a twin among the hits of the run.
 
     A twin has the same words, ignoring case and punctuation, and is not judged relevant itself.
     """
@@ -197,10 +207,10 @@ def without_twins(run: Run, qrels: Qrels) -> Qrels:
         texts = documents.docs(unread) if unread else ()
         words.update({doc.id: " ".join(re.findall(r"\w+", f"{doc.title} {doc.text}".lower())) for doc in texts})
 
-    def doubtful(topic_id: str) -> bool:
+    def has_twin(topic_id: str) -> bool:
         ids = run[topic_id].ids if topic_id in run else []
         counts = Counter(words[doc] for doc in ids)
         relevant = Counter(words[doc] for doc in ids if qrels[topic_id].get(doc, 0) > 0)
         return any(counts[text] > count for text, count in relevant.items())
 
-    return Qrels(row for row in qrels.rows() if not doubtful(row[0]))
+    return Qrels(row for row in qrels.rows() if not has_twin(row[0]))

@@ -1,4 +1,4 @@
-"""`RecipeResult`: runs and figures of a recipe beside the published ones, and other runs."""
+"""`RecipeResult`: runs and measures of a recipe, compared with the published values and with other runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .base import Recipe
 
 PICTURE = "recipe.svg"
-OURS = "ours"  # the origin of a default that declares none
+OURS = "ours"  # origin of a default whose parameter declares no origin
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class MeanInterval:
 
 @dataclass(frozen=True)
 class Others:
-    """Runs that are not of the recipe's systems.
+    """Runs of systems that are not the recipe's own.
 
     Args:
-        compared: Runs with every measured topic: systems of the comparison.
-        apart: Means of each other run, by measure, over its judged topics.
+        compared: Runs with every measured topic, which are compared with the recipe's systems.
+        apart: Means of all remaining runs, by run and measure, over their judged topics.
     """
 
     compared: Mapping[str, Run] = field(default_factory=dict)
@@ -65,11 +65,22 @@ class Others:
         return {**systems, **{f"others/{name}": run for name, run in self.compared.items()}}
 
     @classmethod
-    def of(cls, runs: object, measured: Topics, known: Qrels | None, measures: Iterable[Measure]) -> Others:
-        """Read runs as `fontes.compare`, with the measured topics and the judgments of all sides; raise InputError."""
+    def of(cls, runs: object, measured: Topics, judgments: Qrels | None, measures: Iterable[Measure]) -> Others:
+        """Read runs, in any form that `fontes.compare` accepts, and evaluate those that lack measured topics.
+
+        Args:
+            runs: The runs, by name or in a list.
+            measured: The measured topics.
+            judgments: Judgments of all sides.
+            measures: Measures for runs that lack measured topics.
+
+        Raises:
+            InputError: A run cannot be read, or none of its topics is judged.
+            ParameterError: There are no judgments.
+        """
         if not runs:
             return cls()
-        if known is None:
+        if judgments is None:
             raise ParameterError("other runs need judgments to be measured")
         compared, apart = {}, {}
         for name, source in named(runs).items():
@@ -77,33 +88,33 @@ class Others:
             if set(measured) <= set(run):
                 compared[name] = run
             else:
-                apart[name] = intervals(_measured(name, run, known, tuple(measures)))
+                apart[name] = intervals(_evaluate(name, run, judgments, tuple(measures)))
         return cls(compared, apart)
 
 
 def intervals(evaluation: Evaluation) -> dict[str, MeanInterval]:
-    """Means of an evaluation by measure, with intervals; without the share of judged documents."""
+    """Return the means of an evaluation by measure, with intervals; without the share of judged documents."""
     measures = [measure for measure in evaluation if not isinstance(measure, JudgedShare)]
     return {str(measure): MeanInterval.of(evaluation.per_topic(measure).values()) for measure in measures}
 
 
-def _measured(name: str, run: Run, known: Qrels, measures: tuple[Measure, ...]) -> Evaluation:
-    judged = Qrels(row for row in known.rows() if row[0] in run)
+def _evaluate(name: str, run: Run, judgments: Qrels, measures: tuple[Measure, ...]) -> Evaluation:
+    judged = Qrels(row for row in judgments.rows() if row[0] in run)
     if not judged:
-        first, other = next(iter(run), ""), next(iter(known), "")
+        first, other = next(iter(run), ""), next(iter(judgments), "")
         raise InputError(f"run {name}: none of its topics is judged: its first is '{first}', the first judged '{other}'")
     return evaluate(run, judged, measures)
 
 
 @dataclass(frozen=True)
 class RecipeResult(Results):
-    """Runs and measures of a recipe, beside the published ones.
+    """Runs and measures of a recipe, compared with the published values.
 
     Args:
         recipe: Recipe.
         learning: Training of the recipe; empty if it learns nothing.
         others: Other runs.
-        reads: Truncation of documents by the encoders of each system; for the page only.
+        reads: Truncation of documents by the encoders of each system; only for the page.
     """
 
     recipe: Recipe = field(kw_only=True)
@@ -120,7 +131,7 @@ class RecipeResult(Results):
         return {name: system.seconds for name, system in self.systems.items()}
 
     def published(self) -> list[dict[str, Any]]:
-        """Return each published figure by system and measure, with the value here if it was measured."""
+        """Return each published value by system and measure, with the value of this run if it was measured."""
         return [
             {"system": system, "measure": measure, "here": self._measures(system).get(measure), "published": value}
             for system, values in self.recipe.published.items()
@@ -128,7 +139,7 @@ class RecipeResult(Results):
         ]
 
     def intervals(self) -> dict[str, dict[str, MeanInterval]]:
-        """Mean over the measured topics with its interval, by system and measure; empty without judgments."""
+        """Return the mean over the measured topics with its interval, by system and measure; empty without judgments."""
         if self.report is None:
             return {}
         systems, printed = self.report.systems.values(), set(map(str, self._printed(self.report).measures))
@@ -137,7 +148,7 @@ class RecipeResult(Results):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the runs and topics as JSON values: the lock, seconds, and published figures."""
+        """Return everything except runs and topics as JSON values: the lock, seconds, and published values."""
         systems = {
             name: {
                 "file": f"runs/{name}.run",
@@ -160,18 +171,18 @@ class RecipeResult(Results):
         }
 
     def to_markdown(self, picture: str = "") -> str:
-        """Return a page: parameters, systems with seconds, and published measures beside those of this run.
+        """Return a page with parameters, systems with seconds, and the published values beside those of this run.
 
-        `picture` is the file of a plot of the pipeline, beside the page, if any.
+        `picture` is the name of the file with a plot of the pipeline, in the folder of the page, if there is one.
         """
         recipe = self.recipe
         parts = [f"# {recipe.name}", summary(type(recipe)), f"Source: {recipe.source}"]
         if recipe.published:
-            on = f" They were measured on {recipe.published_on}." if recipe.published_on else ""
+            origin = f" They were measured on {recipe.published_on}." if recipe.published_on else ""
             parts += [
                 "## Published and here",
-                f"Published figures are for other documents and topics, unless these are the same.{on}",
-                _table(*self._beside()),
+                f"Published figures are for other documents and topics, unless these are the same.{origin}",
+                _table(*self._published_table()),
             ]
         parts += [
             "## Systems",
@@ -179,9 +190,9 @@ class RecipeResult(Results):
             + (" Tests and intervals are in report.md and report.html." if self.report else ""),
             *([f"![The system {recipe.baseline or next(iter(self.runs))}]({picture})"] if picture else []),
             _table(["system", "run", "documents", "seconds"], self._systems()),
-            *_reads(self.reads),
-            *_with_intervals("Means with their intervals of 95%", self.intervals()),
-            *_with_intervals("Runs of others", self.others.apart),
+            *_token_limits(self.reads),
+            *_interval_table("Means with their intervals of 95%", self.intervals()),
+            *_interval_table("Runs of others", self.others.apart),
             *learned_parts(self.learning),
             "## Parameters",
             "A default is published, in the authors' code (or in a library that it calls), or ours.",
@@ -194,11 +205,11 @@ class RecipeResult(Results):
             return f"{len(self.runs)} runs in {self.folder / 'runs'}"
         parts = [str(self._printed(self.report))]
         if any(row["here"] is not None for row in self.published()):
-            names, rows = self._beside()
-            signs = ["<>"[i > 0] + str(max(len(row[i]) for row in [names, *rows])) for i in range(len(names))]
-            lines = ["  ".join(map(format, row, signs)) for row in [names, *rows]]
-            on = f" on {self.recipe.published_on}" if self.recipe.published_on else ""
-            parts.append("\n".join([f"Published{on}:", "", *lines]))
+            names, rows = self._published_table()
+            formats = ["<>"[i > 0] + str(max(len(row[i]) for row in [names, *rows])) for i in range(len(names))]
+            lines = ["  ".join(map(format, row, formats)) for row in [names, *rows]]
+            origin = f" on {self.recipe.published_on}" if self.recipe.published_on else ""
+            parts.append("\n".join([f"Published{origin}:", "", *lines]))
         if self.others.apart:
             lines = [
                 f"{name}: {', '.join(f'{m} {value}' for m, value in row.items())}" for name, row in self.others.apart.items()
@@ -209,13 +220,13 @@ class RecipeResult(Results):
         return "\n\n".join(parts)
 
     def _printed(self, report: Report) -> Report:
-        """Report with only the printed measures, if the recipe's own measures were used."""
+        """Return the report with only the printed measures, if the recipe's own measures were used."""
         printed = tuple(measure for measure in report.measures if str(measure) in self.recipe.printed)
         if tuple(map(str, report.measures)) != self.recipe.measures or not printed:
             return report
         return replace(report, measures=printed, comparisons=tuple(c for c in report.comparisons if c.measure in printed))
 
-    def _beside(self) -> tuple[list[str], list[list[str]]]:
+    def _published_table(self) -> tuple[list[str], list[list[str]]]:
         published = self.recipe.published
         measures = list(dict.fromkeys(measure for values in published.values() for measure in values))
         names = list(dict.fromkeys([*published, *(name for name in self.runs if self._measures(name))]))
@@ -232,9 +243,11 @@ class RecipeResult(Results):
 
     def _parameters(self) -> list[list[str]]:
         rows = []
-        for one in fields(self.recipe):
-            value, default = written(getattr(self.recipe, one.name)), "" if one.default is MISSING else written(one.default)
-            rows.append([one.name, value if value == default else f"**{value}**", default, one.metadata.get("origin", OURS)])
+        for parameter in fields(self.recipe):
+            value = written(getattr(self.recipe, parameter.name))
+            default = "" if parameter.default is MISSING else written(parameter.default)
+            cell = value if value == default else f"**{value}**"
+            rows.append([parameter.name, cell, default, parameter.metadata.get("origin", OURS)])
         return rows
 
     def _measures(self, name: str) -> dict[str, float]:
@@ -243,7 +256,7 @@ class RecipeResult(Results):
         return {str(measure): self.report.mean(name, measure) for measure in self.report.measures}
 
 
-def _with_intervals(title: str, rows: Mapping[str, Mapping[str, MeanInterval]]) -> list[str]:
+def _interval_table(title: str, rows: Mapping[str, Mapping[str, MeanInterval]]) -> list[str]:
     if not rows:
         return []
     measures = list(next(iter(rows.values())))
@@ -254,42 +267,42 @@ def _with_intervals(title: str, rows: Mapping[str, Mapping[str, MeanInterval]]) 
     return [f"## {title}", _table(["system", "topics", *measures], table)]
 
 
-def _reads(reads: Mapping[str, Sequence[TokenLimit]]) -> list[str]:
+def _token_limits(reads: Mapping[str, Sequence[TokenLimit]]) -> list[str]:
     rows = [
-        [name, f"{one.tokens:,}", f"{one.share:.1%}", f"{one.documents:,}{' sampled' * one.sampled}"]
-        for name, many in reads.items()
-        for one in dict.fromkeys(many)
+        [name, f"{limit.tokens:,}", f"{limit.share:.1%}", f"{limit.documents:,}{' sampled' * limit.sampled}"]
+        for name, limits in reads.items()
+        for limit in dict.fromkeys(limits)
     ]
     if not rows:
         return []
-    about = (
+    explanation = (
         "Special tokens count. A document is an entry of the index that the system searches: a paragraph where documents are "
         "split; one of several windows is truncated where one of them is."
     )
-    return ["## Tokens that encoders read", about, _table(["system", "tokens read", "documents cut", "documents"], rows)]
+    return ["## Tokens that encoders read", explanation, _table(["system", "tokens read", "documents cut", "documents"], rows)]
 
 
 def learned_parts(learning: RecipeTraining) -> list[str]:
-    """Return models and choices as parts of a page; none for a recipe that learns nothing."""
+    """Return the parts of a page about models and choices; none for a recipe that learns nothing."""
     train, dev = len(learning.train.topics), len(learning.dev.topics)
     parts = [f"{train:,} topics to learn from, {dev:,} to choose with and to validate on."] if train or dev else []
     models = [note for note in learning.notes if "model" in note]
     if models:
         header = ["model", "folder or name", "start", "learned from", "steps, the best", "minutes"]
-        parts.append(_table(header, [_model(note) for note in models]))
+        parts.append(_table(header, [_model_row(note) for note in models]))
     for note in learning.notes:
         if "measure" in note:
             chosen = ", ".join(f"{weight:g}" for weight in note["weights"]) if "weights" in note else note["choice"]
-            noun, without = "weights " * ("weights" in note), note["left_out"]
-            left = f"; {without} whose relevant document has a twin were left out" if without else ""
+            noun, twins = "weights " * ("weights" in note), note["left_out"]
+            left_out = f"; {twins} whose relevant document has a twin were left out" if twins else ""
             best = f"with which {note['measure']} was best, {note['value']:.4f}, on {note['topics']} topics"
-            parts.append(f"{note['role']}: {noun}{chosen}, {best}{left}.")
+            parts.append(f"{note['role']}: {noun}{chosen}, {best}{left_out}.")
         if "chosen" in note:
             parts.append(f"{note['role']}: {note['chosen']}.")
     if parts:
         parts.insert(0, "## Learned" if train or dev else "## Models")
-    if without := without_lines(learning):
-        parts += ["## Left out", "\n".join(f"* {line}" for line in without)]
+    if twins := without_lines(learning):
+        parts += ["## Left out", "\n".join(f"* {line}" for line in twins)]
     return parts
 
 
@@ -298,7 +311,7 @@ def without_lines(learning: RecipeTraining) -> list[str]:
     return [f"{note['role']}: {note['without']}" for note in learning.notes if "without" in note]
 
 
-def _model(note: Mapping[str, Any]) -> list[str]:
+def _model_row(note: Mapping[str, Any]) -> list[str]:
     if "rows" not in note:
         return [note["role"], note["model"], "", note.get("about", ""), "", ""]
     learned = f"{note['rows']:,} rows of {note['queries']:,} queries" if note["queries"] else f"{note['rows']:,} rows"
@@ -317,12 +330,12 @@ def drawn_as_svg(stage: Stage[Topics, Run]) -> str:
 
 
 def shown(value: Any) -> Any:
-    """Return a parameter as a JSON value: numbers and strings unchanged, anything else printed."""
+    """Return a parameter as a JSON value: numbers and strings unchanged, anything else as its repr."""
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
 
 
 def written(value: Any) -> str:
-    """Return a parameter as `Recipe.set` reads it."""
+    """Return a parameter in the form that `Recipe.set` reads."""
     return value if isinstance(value, str) else repr(value)
 
 

@@ -1,4 +1,4 @@
-"""Sides of a recipe: topics and judgments out of values, files and collections, divided without leaks."""
+"""Sides of a recipe: topics and judgments from values, files and collections, divided without leaks."""
 
 from __future__ import annotations
 
@@ -25,23 +25,27 @@ def read_sides(problems: Problems, topics: object, qrels: object, split: Splits,
 
     If the judgments have splits and the topics are a file, the split applies to the judgments.
     """
-    if not any(isinstance(one, (str, tuple)) for one in (topics, qrels)):
-        splits_of((), None if split is None else str(split))
-    of_topics, of_qrels = _names(topics), _names(qrels)
+    if not any(isinstance(source, (str, tuple)) for source in (topics, qrels)):
+        splits_of((), None if split is None else str(split))  # raises if there is a split
+    topic_names, qrels_names = _names(topics), _names(qrels)
     values: list[Any] = []
     with problems.collected():
-        values.append(_topics_from(_each(of_topics, of_qrels, split)) if of_topics else Topics.read(topics))
+        pieces = _names_with_splits(topic_names, qrels_names, split)
+        values.append(_topics_from(pieces) if topic_names else Topics.read(topics))
     with problems.collected():
-        pieces = (qrels_of(name, split=one) for name, one in _each(of_qrels, of_topics, split))
-        values.append(Qrels(row for piece in pieces for row in piece.rows()) if of_qrels else _qrels(qrels))
+        pieces = _names_with_splits(qrels_names, topic_names, split)
+        rows = (row for name, split_name in pieces for row in qrels_of(name, split=split_name).rows())
+        values.append(Qrels(rows) if qrels_names else _qrels(qrels))
     for option, source in (("train", train), ("dev", dev)):
         with problems.collected():
-            values.append(_side(source, option, [*of_qrels, *of_topics]) if isinstance(source, str) else _qrels(source))
+            names = [*qrels_names, *topic_names]
+            values.append(_read_side(source, option, names) if isinstance(source, str) else _qrels(source))
     if len(values) < 4:
         return None
-    lacking = {topic_id for side in values[2:] if side for topic_id in side} - set(values[0])
-    more = {topic.id: topic for topic in _topics_of_other_splits(of_topics, lacking)}
-    return Topics([*values[0].values(), *more.values()]), values[1], values[2], values[3]
+    read_topics, *sides = values
+    lacking = {topic_id for side in sides[1:] if side for topic_id in side} - set(read_topics)
+    further = {topic.id: topic for topic in _topics_of_other_splits(topic_names, lacking)}
+    return Topics([*read_topics.values(), *further.values()]), sides[0], sides[1], sides[2]
 
 
 def _topics_from(pieces: Iterable[tuple[str, str | None]]) -> Topics:
@@ -57,8 +61,8 @@ def _qrels(source: object) -> Qrels | None:
     return None if source is None else Qrels.of(source)
 
 
-def _side(source: str, option: str, names: Sequence[str]) -> Qrels:
-    """Judgments of a side, "train" or "dev": of a file, or a split of the first collection that is named."""
+def _read_side(source: str, option: str, names: Sequence[str]) -> Qrels:
+    """Return the judgments of a side, "train" or "dev": of a file, or of a split of the first collection among `names`."""
     collections = [name for name in names if _has_splits(name)]
     splits = [split for name in collections[:1] for split in dataset(name.removeprefix("sample:").removeprefix("irds:")).splits]
     if source in splits:
@@ -75,21 +79,21 @@ def _topics_of_other_splits(names: Iterable[str], lacking: set[str]) -> Iterator
     """Yield the lacking topics from all splits."""
     for name in names if lacking else ():
         if _has_splits(name):
-            whole = named(name)
-            for one in [whole.topics(split) for split in whole.splits] if whole else [topics_of(name)]:
-                yield from (topic for topic in one.values() if topic.id in lacking)
+            collection = named(name)
+            for topics in [collection.topics(split) for split in collection.splits] if collection else [topics_of(name)]:
+                yield from (topic for topic in topics.values() if topic.id in lacking)
 
 
 def _names(source: object) -> tuple[str, ...]:
-    """Names of files and collections; none if the source is something else."""
+    """Return the names of files and collections; none if the source is anything else."""
     names = source if isinstance(source, tuple) else (source,)
     return names if all(isinstance(name, str) for name in names) else ()
 
 
-def _each(names: Sequence[str], beside: Sequence[str], split: Splits) -> Iterator[tuple[str, str | None]]:
-    """Yield each name with each of its splits; a file has none if anything else has."""
-    for one in (split,) if split is None or isinstance(split, str) else split:
-        yield from zip(names, splits_of((*names, *beside), one), strict=False)
+def _names_with_splits(names: Sequence[str], other_names: Sequence[str], split: Splits) -> Iterator[tuple[str, str | None]]:
+    """Yield each name with each of the splits; a file has no split if any other source has."""
+    for split_name in (split,) if split is None or isinstance(split, str) else split:
+        yield from zip(names, splits_of((*names, *other_names), split_name), strict=False)
 
 
 def _has_splits(name: str) -> bool:
@@ -97,7 +101,7 @@ def _has_splits(name: str) -> bool:
 
 
 def parted(topics: Topics, qrels: Qrels, share: float, seed: int) -> tuple[Side, Side]:
-    """Return the judged topics in two parts, the second a share of them drawn by the seed."""
+    """Return the judged topics in two parts; the second is a random share of them."""
     ids = sorted(topic_id for topic_id in topics if topic_id in qrels)
     order = np.random.default_rng(seed).permutation(len(ids))
     drawn = {ids[i] for i in order[: round(share * len(ids))].tolist()}
@@ -105,26 +109,26 @@ def parted(topics: Topics, qrels: Qrels, share: float, seed: int) -> tuple[Side,
 
 
 def side_of(topics: Topics, qrels: Qrels, ids: Container[str]) -> Side:
-    """Return the judged ones of the given topics, and their judgments."""
-    those = Topics(topic for topic in topics.values() if topic.id in ids and topic.id in qrels)
-    return Side(those, Qrels(row for row in qrels.rows() if row[0] in those))
+    """Return the judged topics among `ids`, and their judgments."""
+    selected = Topics(topic for topic in topics.values() if topic.id in ids and topic.id in qrels)
+    return Side(selected, Qrels(row for row in qrels.rows() if row[0] in selected))
 
 
 def distinct(topics: Topics, qrels: Qrels) -> Side:
-    """Return the judged topics, the first of those with equal text, with the judgments of all of them.
+    """Return the judged topics without duplicate texts; the first topic with a text gets the judgments of all of them.
 
-    Raises InputError if two of them judge a document differently.
+    Raises InputError if two topics with equal text judge a document differently.
     """
-    first: dict[str, str] = {}
+    id_by_text: dict[str, str] = {}
     judged = [topic for topic in topics.values() if topic.id in qrels]
-    same = {topic.id: first.setdefault(topic.text, topic.id) for topic in judged}
-    rows = (((same[topic], group, doc, grade)) for topic, group, doc, grade in qrels.rows() if topic in same)
-    return Side(Topics(topic for topic in judged if same[topic.id] == topic.id), Qrels(rows))
+    first_ids = {topic.id: id_by_text.setdefault(topic.text, topic.id) for topic in judged}
+    rows = ((first_ids[topic], group, doc, grade) for topic, group, doc, grade in qrels.rows() if topic in first_ids)
+    return Side(Topics(topic for topic in judged if first_ids[topic.id] == topic.id), Qrels(rows))
 
 
 LEAKS = ("error", "drop")
 LEARN, CHOOSE, MEASURE = "to learn from", "to choose with", "to measure with"
-SHOWN = 60  # characters of a text
+MAX_SHOWN = 60  # characters of a text in an error
 
 
 def check_leaks(leaks: str) -> None:
@@ -146,13 +150,13 @@ def without_leaks(learning: RecipeTraining, measured: Topics, read: Callable[[To
     for topics, side in ((measured, MEASURE), (learning.dev.topics, CHOOSE), (learning.train.topics, LEARN)):
         texts = _texts(topics, read)
         pairs[side] = [(topic, *used[text]) for topic, text in texts if text in used]
-        for topic, text in texts:  # afterwards: topics of one side may share a text
+        for topic, text in texts:  # a loop of its own, because topics of one side may share a text
             used.setdefault(text, (topic, side))
     if not any(pairs.values()):
         return learning
     if not drop:
         lines = [
-            f"  topic '{topic.id}' ({side}) has the text of topic '{other.id}' ({where}): {_shown(topic)}"
+            f"  topic '{topic.id}' ({side}) has the text of topic '{other.id}' ({where}): {_excerpt(topic)}"
             for side in (LEARN, CHOOSE)
             for topic, other, where in pairs[side]
         ]
@@ -161,11 +165,12 @@ def without_leaks(learning: RecipeTraining, measured: Topics, read: Callable[[To
         raise InputError.of_lines([f"{head} a text that is on two sides:", *lines, last])
     sides = {}
     for name, side, later in (("train", LEARN, "chosen or measured with"), ("dev", CHOOSE, "measured with")):
-        before: Side = getattr(learning, name)
-        out = {topic.id for topic, _, _ in pairs[side]}
-        sides[name] = side_of(*before, set(before.topics) - out)
-        if out:
-            learning.notes.append({"role": side, "without": f"{len(out):,} of {len(before.topics):,}, whose text is {later}"})
+        previous: Side = getattr(learning, name)
+        leaked = {topic.id for topic, _, _ in pairs[side]}
+        sides[name] = side_of(*previous, set(previous.topics) - leaked)
+        if leaked:
+            count = f"{len(leaked):,} of {len(previous.topics):,}"
+            learning.notes.append({"role": side, "without": f"{count}, whose text is {later}"})
     if learning.train.topics and not sides["train"].topics:
         raise InputError("no topic to learn from is left: the text of each is chosen or measured with; give others")
     return replace(learning, train=sides["train"], dev=sides["dev"])
@@ -178,9 +183,9 @@ def _texts(topics: Topics, read: Callable[[Topics], Topics]) -> list[tuple[Topic
     return [(topic, as_read[topic.id].text.strip() or topic.text.strip()) for topic in topics.values()]
 
 
-def _shown(topic: Topic) -> str:
+def _excerpt(topic: Topic) -> str:
     text = " ".join(topic.text.split())
-    return f'"{text[:SHOWN]}{"…" if len(text) > SHOWN else ""}"'
+    return f'"{text[:MAX_SHOWN]}{"…" if len(text) > MAX_SHOWN else ""}"'
 
 
 def divided_apart(
@@ -197,5 +202,6 @@ def divided_apart(
                 raise InputError(f"topic '{topic_id}' is one to {uses[topic_id]} and to {use}; a topic has one use")
             uses[topic_id] = use
     searched = Topics(topic for topic in topics.values() if topic.id not in uses) if qrels is None else topics.judged(qrels)
-    learned, chosen = (NO_SIDE if one is None else side_of(topics, one, one) for one in (train, dev))
-    return searched, qrels, RecipeTraining(learned, chosen)
+    train_side = NO_SIDE if train is None else side_of(topics, train, train)
+    dev_side = NO_SIDE if dev is None else side_of(topics, dev, dev)
+    return searched, qrels, RecipeTraining(train_side, dev_side)

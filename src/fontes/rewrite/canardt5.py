@@ -19,7 +19,7 @@ from ..neural.models.hub import library, seq2seq
 from .turns import earlier, rewritten, utterance
 
 KIND = "T5 rewriter"
-BETWEEN = " ||| "
+SEPARATOR = " ||| "
 SAMPLE = (
     "What is throat cancer? ||| Is it treatable?",
     "Tell me about geysers. ||| A geyser is a hot spring that erupts from time to time. It needs heat, water and a narrow "
@@ -31,11 +31,11 @@ SAMPLE = (
 
 
 def context_parts(topic: Topic, answers: int) -> tuple[str, ...]:
-    """Return the non-empty parts of a topic's context: earlier turns, the last `answers` with answers, then its own turn."""
-    before = earlier(topic)
-    answered = len(before) - answers
+    """Return the non-empty parts of a topic's context: earlier turns, the last `answers` with answers, then its last turn."""
+    previous = earlier(topic)
+    answered = len(previous) - answers
     parts = []
-    for number, turn in enumerate(before):
+    for number, turn in enumerate(previous):
         parts += [turn.text, turn.answer if number >= answered else ""]
     return tuple(part.strip() for part in (*parts, utterance(topic)) if part.strip())
 
@@ -44,9 +44,9 @@ def context_ids(tokenizer: Any, contexts: Sequence[tuple[str, ...]], max_length:
     """Tokenize contexts, whose last part is the turn, up to `max_length` tokens; the oldest parts are dropped."""
     texts = list(dict.fromkeys(part for parts in contexts for part in parts))
     tokens = dict(zip(texts, token_ids(tokenizer, texts, special=False), strict=True))
-    (between,) = token_ids(tokenizer, [BETWEEN.strip()], special=False)
+    (separator,) = token_ids(tokenizer, [SEPARATOR.strip()], special=False)
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
-    return [[*_fitting([tokens[part] for part in parts], between, max_length - len(end)), *end] for parts in contexts]
+    return [[*_join_newest([tokens[part] for part in parts], separator, max_length - len(end)), *end] for parts in contexts]
 
 
 class T5:
@@ -56,17 +56,17 @@ class T5:
         network, self.tokenizer = seq2seq(folder, KIND)
         self.start = network.config.decoder_start_token_id
         self.padding = int(self.tokenizer.pad_token_id or 0)
-        sample = self.inputs([tuple(text.split(BETWEEN)) for text in SAMPLE], 512)
+        sample = self.inputs([tuple(text.split(SEPARATOR)) for text in SAMPLE], 512)
         self.prepared: Prepared = prepared(
             network, lambda network: self._first_logits(network, sample), precision=precision, device=device
         )
 
     def inputs(self, contexts: Sequence[tuple[str, ...]], max_length: int) -> list[list[int]]:
-        """Tokens of each context; see `context_ids`."""
+        """Return the token ids of each context; see `context_ids`."""
         return context_ids(self.tokenizer, contexts, max_length)
 
-    def generated(self, inputs: list[list[int]], num_beams: int, max_new_tokens: int) -> list[str]:
-        """Rewrites by beam search, in one batch."""
+    def generate(self, inputs: list[list[int]], num_beams: int, max_new_tokens: int) -> list[str]:
+        """Generate rewrites by beam search, in one batch."""
         torch = library("torch", f"a {KIND}")
         network = self.prepared.module
         ids, mask = padded(inputs, self.padding, next(network.parameters()).device)
@@ -97,13 +97,13 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
     The model reads the result of `context`. Beyond `max_length`, whole parts are dropped, oldest first; the part just before
     the turn is truncated instead, and so is a turn that is too long by itself. The track's description does not specify this.
 
-    The beam search is that of chatty-goose, by the authors of the model: 10 beams, early stopping, 64 tokens including the
-    start token. Its preprocessing, spaCy's tokens joined by spaces, is left out, as in the track's description and on the
-    model's card. First turns are rewritten too, as in the track; empty turns stay empty, and a turn for which the model writes
-    nothing is kept.
+    The beam search follows chatty-goose, by the authors of the model: 10 beams, early stopping, 64 tokens including the start
+    token. Its preprocessing, spaCy's tokens joined by spaces, is left out, as in the track's description and on the model's
+    card. First turns are rewritten too, as in the track; empty turns stay empty, and a turn for which the model writes nothing
+    is kept.
 
     Rewrites depend on the batch only through rounding. The model is loaded on first use, which raises InputError if it is
-    missing or no T5, and MissingExtraError without transformers and torch. `fontes.train.train_rewriter` trains one.
+    missing or not a T5, and MissingExtraError without transformers and torch. `fontes.train.train_rewriter` trains one.
 
     Args:
         answers: Earlier turns whose answers are in the context.
@@ -127,46 +127,46 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         parts = {topic.id: context_parts(topic, self.answers) for topic in topics.values() if utterance(topic).strip()}
-        texts = self._generated(list(dict.fromkeys(parts.values())), progress) if parts else {}
+        texts = self._generate(list(dict.fromkeys(parts.values())), progress) if parts else {}
 
-        def written(topic: Topic) -> str:
+        def rewrite(topic: Topic) -> str:
             return texts[parts[topic.id]].strip() or utterance(topic) if topic.id in parts else utterance(topic)
 
-        return rewritten(topics, written)
+        return rewritten(topics, rewrite)
 
     def context(self, topic: Topic) -> str:
         """Return the model's input for a topic, before truncation.
 
-        The raw utterances of earlier turns, the last `answers` of them followed by their answers, then the topic's own
-        utterance, joined by " ||| ". For a topic without turns, its text.
+        It consists of the raw utterances of earlier turns, the last `answers` of them followed by their answers, and the
+        topic's own utterance, joined by " ||| ". For a topic without turns, it is the topic's text.
         """
         self.check()
-        return BETWEEN.join(context_parts(topic, self.answers))
+        return SEPARATOR.join(context_parts(topic, self.answers))
 
     def _load(self, folder: Path, device: str) -> T5:
         return T5(folder, self.precision, device)
 
-    def _generated(self, contexts: list[tuple[str, ...]], progress: ProgressCallback) -> dict[tuple[str, ...], str]:
+    def _generate(self, contexts: list[tuple[str, ...]], progress: ProgressCallback) -> dict[tuple[str, ...], str]:
         model = self._model
         inputs = model.inputs(contexts, self.max_length)
 
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
             texts = np.empty(len(batch), dtype=object)
-            texts[:] = model.generated([inputs[i] for i in batch], self.num_beams, self.max_new_tokens)
+            texts[:] = model.generate([inputs[i] for i in batch], self.num_beams, self.max_new_tokens)
             return texts
 
         return dict(zip(contexts, self._in_batches([len(ids) for ids in inputs], work, progress).tolist(), strict=True))
 
 
-def _fitting(parts: list[list[int]], between: list[int], space: int) -> list[int]:
-    """Tokens of the newest parts that fit into `space`: always the turn, and at least the start of the part before."""
-    *before, turn = parts
+def _join_newest(parts: list[list[int]], separator: list[int], space: int) -> list[int]:
+    """Join the newest parts that fit into `space` tokens: always the turn, and at least the start of the part before it."""
+    *previous, turn = parts
     tokens = turn[:space]
-    for number, part in enumerate(reversed(before)):
-        left = space - len(tokens) - len(between)
+    for number, part in enumerate(reversed(previous)):
+        remaining = space - len(tokens) - len(separator)
         if number == 0:
-            part = part[: max(left, 0)]
-        if not part or len(part) > left:
+            part = part[: max(remaining, 0)]
+        if not part or len(part) > remaining:
             break
-        tokens = [*part, *between, *tokens]
+        tokens = [*part, *separator, *tokens]
     return tokens

@@ -63,7 +63,7 @@ class Conversation:
 
         Args:
             turn: The question. A `Turn` may have a manual rewrite, for a stage that begins with `Manual`, and an answer, which
-                is remembered in place of that from the hits; the stage does not see it.
+                is remembered instead of the answer from the hits; the stage does not see it.
             progress: Called with the progress of the stage.
 
         Returns:
@@ -108,7 +108,7 @@ class Conversation:
         return self.stage.explain(topic, hit)
 
     def topics(self) -> Topics:
-        """The turns as topics, each with the conversation so far, as `read_topics` reads those of TREC CAsT."""
+        """The turns as topics, each with the conversation so far, as `read_topics` reads TREC CAsT's files."""
         turns = self._turns
         return Topics(Topic(f"{self.id}_{n}", turn.text, turns=turns[:n]) for n, turn in enumerate(turns, 1))
 

@@ -28,7 +28,13 @@ SAMPLE = ("What is throat cancer? Is it treatable? Tell me about lung cancer.", 
 
 @dataclass(frozen=True)
 class Input:
-    """Tokens of an input, the start of each word of the history, and the number of oldest words that were dropped."""
+    """An input of the classifier.
+
+    Args:
+        ids: Token ids.
+        starts: Position of the first token of each word of the history.
+        lost: Number of the oldest words of the history that were dropped.
+    """
 
     ids: list[int]
     starts: list[int]
@@ -36,7 +42,7 @@ class Input:
 
 
 class Pieces:
-    """Subwords of words, tokenized one by one, and inputs built from them."""
+    """Subwords of words, which are tokenized one by one, and inputs built from them."""
 
     def __init__(self, tokenizer: Any, positions: int) -> None:
         """Start with an empty cache; an input has at most `positions` tokens."""
@@ -65,11 +71,11 @@ class Pieces:
             if used + len(word) > space:
                 break
             count, used = count + 1, used + len(word)
-        read = pieces[len(pieces) - count :]
+        recent = pieces[len(pieces) - count :]
         starts = [1]
-        for word in read:
+        for word in recent:
             starts.append(starts[-1] + len(word))
-        ids = [first, *(piece for word in read for piece in word), middle, *question[: length - 3 - used], middle]
+        ids = [first, *(piece for word in recent for piece in word), middle, *question[: length - 3 - used], middle]
         return Input(ids, starts[:-1], len(pieces) - count)
 
 
@@ -94,14 +100,14 @@ class TermClassifier:
         return self._pieces.inputs(histories, turns, max_length)
 
     def probabilities(self, inputs: Sequence[Input]) -> list[NDArray[np.float32]]:
-        """Probability of each word of each input."""
+        """Return the probability of each word of each input."""
         odds = self._odds(self.prepared.module, inputs).cpu().numpy()
-        return [row[one.starts] for row, one in zip(odds, inputs, strict=True)]
+        return [row[model_input.starts] for row, model_input in zip(odds, inputs, strict=True)]
 
     def _odds(self, network: Any, inputs: Sequence[Input]) -> Any:
-        """Probability of the label at each token, float32 tensor (inputs, greatest length), 0 at padding."""
+        """Return the probability of the label at each token: a float32 tensor (inputs, greatest length), 0 at padding."""
         torch = library("torch", f"a {KIND}")
-        ids, mask = padded([one.ids for one in inputs], self.padding, next(network.parameters()).device)
+        ids, mask = padded([model_input.ids for model_input in inputs], self.padding, next(network.parameters()).device)
         with torch.inference_mode():
             logits = network(input_ids=ids, attention_mask=mask).logits
             return torch.softmax(logits.float(), dim=2)[:, :, self.relevant] * mask
@@ -117,7 +123,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
     order of their first occurrence.
 
     A topic without earlier turns keeps its utterance. The model is loaded on first use, which raises InputError if it is
-    missing or no term classifier.
+    missing or not a term classifier.
 
     Args:
         answers: Earlier turns whose answers belong to the history.
@@ -143,47 +149,47 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
             raise ParameterError(f"threshold must be a probability from 0 to 1, not {self.threshold!r}")
 
     def terms(self, topics: object, progress: ProgressCallback = silent) -> dict[str, list[str]]:
-        """Terms added to each topic, by the topic's id."""
+        """Return the terms added to each topic, by topic id."""
         topics = Topics.of(topics)
         probabilities = self.probabilities(topics, progress)
         threshold = self.used_threshold if any(probabilities.values()) else THRESHOLD
         terms = {}
         for topic_id, words in probabilities.items():
-            known = {word.lower() for word in words_of(utterance(topics[topic_id]))}
-            gained: dict[str, str] = {}
+            own_words = {word.lower() for word in words_of(utterance(topics[topic_id]))}
+            added: dict[str, str] = {}
             for word, probability in words:
-                if probability >= threshold and word.lower() not in known and (word[0].isalnum() or word[0] == "_"):
-                    gained.setdefault(word.lower(), word)
-            terms[topic_id] = list(gained.values())
+                if probability >= threshold and word.lower() not in own_words and (word[0].isalnum() or word[0] == "_"):
+                    added.setdefault(word.lower(), word)
+            terms[topic_id] = list(added.values())
         return terms
 
     def probabilities(self, topics: object, progress: ProgressCallback = silent) -> dict[str, list[tuple[str, float]]]:
-        """Words of each topic's history that the model read, in order, with probabilities from 0 to 1."""
+        """Return the words of each topic's history that the model read, in order, with probabilities from 0 to 1."""
         self.check()
         topics = Topics.of(topics)
         histories = {topic.id: history_of(topic, self.answers) for topic in topics.values()}
-        followed = [topic_id for topic_id, words in histories.items() if words]
+        with_history = [topic_id for topic_id, words in histories.items() if words]
         probabilities: dict[str, list[tuple[str, float]]] = {topic_id: [] for topic_id in topics}
-        if not followed:
+        if not with_history:
             return probabilities
         model = self._model
-        turns = [words_of(utterance(topics[topic_id])) for topic_id in followed]
-        inputs = model.inputs([histories[topic_id] for topic_id in followed], turns, self.max_length)
+        turns = [words_of(utterance(topics[topic_id])) for topic_id in with_history]
+        inputs = model.inputs([histories[topic_id] for topic_id in with_history], turns, self.max_length)
 
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
             rows = np.empty(len(batch), dtype=object)
-            rows[:] = model.probabilities([inputs[at] for at in batch])
+            rows[:] = model.probabilities([inputs[i] for i in batch])
             return rows
 
-        results = self._in_batches([len(one.ids) for one in inputs], work, progress)
-        for topic_id, one, values in zip(followed, inputs, results, strict=True):
-            words = histories[topic_id][one.lost :]
+        results = self._in_batches([len(model_input.ids) for model_input in inputs], work, progress)
+        for topic_id, model_input, values in zip(with_history, inputs, results, strict=True):
+            words = histories[topic_id][model_input.lost :]
             probabilities[topic_id] = list(zip(words, values.tolist(), strict=True))
         return probabilities
 
     @property
     def used_threshold(self) -> float:
-        """The threshold in use: the parameter, else the one from training, else 0.5."""
+        """The threshold in use: the parameter if given, else the one from training, else 0.5."""
         return self._model.threshold if self.threshold is None else self.threshold
 
     def _load(self, folder: Path, device: str) -> TermClassifier:
@@ -205,7 +211,7 @@ def classifier(folder: Path) -> tuple[Any, Any]:
 
 
 def relevant_label(config: Any, folder: Path) -> int:
-    """Number of the label REL, or of the second of two labels; raises InputError for other labels."""
+    """Return the number of the label REL, or of the second of two labels; raise InputError for other labels."""
     labels = {str(name): int(number) for number, name in config.id2label.items()}
     if RELEVANT in labels:
         return labels[RELEVANT]
@@ -215,5 +221,5 @@ def relevant_label(config: Any, folder: Path) -> int:
 
 
 def positions_of(config: Any) -> int:
-    """Maximum number of tokens of the model."""
+    """Return the maximum number of tokens of the model."""
     return int(getattr(config, "max_position_embeddings", 0) or 512)

@@ -22,14 +22,14 @@ COUNTS = ("term", "occurrence")
 
 
 def words_of(text: str) -> list[str]:
-    """Words of a text; punctuation marks and signs are words."""
+    """Return the words of a text; punctuation marks and symbols count as words."""
     return WORD.findall(text)
 
 
 def history_of(topic: Topic, answers: int = 0) -> list[str]:
-    """Words of the turns before the topic's own, oldest first, with the answers of the last `answers` turns."""
-    before = earlier(topic)
-    texts = [(turn.text, turn.answer if at >= len(before) - answers else "") for at, turn in enumerate(before)]
+    """Return the words of the turns before the topic's own, oldest first, with the answers of the last `answers` turns."""
+    turns = earlier(topic)
+    texts = [(turn.text, turn.answer if i >= len(turns) - answers else "") for i, turn in enumerate(turns)]
     return [word for pair in texts for text in pair for word in words_of(text)]
 
 
@@ -37,11 +37,11 @@ class Labels:
     """Labels of the relevant words of a history by the manual rewrite (Voskarides et al. 2020, equation 2).
 
     A word is relevant if it is not a stop word and its stem is in the rewrite and not in the turn. The paper uses spaCy's
-    lemmas and stop words, this class those of an analyzer.
+    lemmas and stop words; this class uses the stems and stop words of an analyzer.
     """
 
     def __init__(self, analyzer: str | Analyzer = "english") -> None:
-        """Create labels by an analyzer: "english" (Porter's stems, function words as stop words), another name, or one."""
+        """Use an analyzer: "english" (Porter's stems, function words as stop words), another name, or an `Analyzer`."""
         self._analyzer = Analyzer.of(analyzer)
         if analyzer == "english":
             stop = (files(__package__) / "quretec_stopwords.txt").read_text(encoding="utf-8").split()
@@ -49,30 +49,30 @@ class Labels:
         self._stems: dict[str, str] = {}
 
     def stems(self, words: Sequence[str]) -> list[str]:
-        """Stem of each word; "" for stop words and marks."""
+        """Return the stem of each word; "" for stop words and punctuation marks."""
         new = list({word for word in words if word not in self._stems})
         if new:
             self._stems |= dict(zip(new, (" ".join(terms) for terms in self._analyzer.many(new)), strict=True))
         return [self._stems[word] for word in words]
 
     def __call__(self, topic: Topic, answers: int = 0) -> list[bool]:
-        """Whether each word of `history_of(topic, answers)` is relevant; raises InputError without a manual rewrite."""
+        """Return whether each word of `history_of(topic, answers)` is relevant; raise InputError without a manual rewrite."""
         if not topic.turns or not topic.turns[-1].manual.strip():
             raise InputError(f"topic '{topic.id}': its last turn has no manual rewrite, from which relevant terms are known")
-        known = {"", *self.stems(words_of(utterance(topic)))}
-        lacking = set(self.stems(words_of(topic.turns[-1].manual))) - known
+        present = {"", *self.stems(words_of(utterance(topic)))}
+        lacking = set(self.stems(words_of(topic.turns[-1].manual))) - present
         return [stem in lacking for stem in self.stems(history_of(topic, answers))]
 
 
 def relevant_terms(topic: Topic, answers: int = 0, analyzer: str | Analyzer = "english") -> list[str]:
-    """Return the words of the history that the turn lacks by its manual rewrite, without repetitions, in order.
+    """Return the words of the history that the turn lacks according to its manual rewrite, without repetitions, in order.
 
     A perfect `QuReTeC` adds these words.
 
     Args:
         topic: The topic, with turns.
         answers: Earlier turns whose answers belong to the history.
-        analyzer: Makes the stems: "english" (Porter's, function words as stop words), or any other.
+        analyzer: Analyzer for stems: "english" (Porter's stems, function words as stop words), or any other.
 
     Raises:
         InputError: The topic has no manual rewrite.
@@ -102,12 +102,12 @@ class TermScores:
 
     @property
     def precision(self) -> float:
-        """Share of the predicted terms that are relevant; 0 without any."""
+        """Share of the predicted terms that are relevant; 0 without predicted terms."""
         return self.correct / self.predicted if self.predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """Share of the relevant terms that are predicted; 0 without any."""
+        """Share of the relevant terms that are predicted; 0 without relevant terms."""
         return self.correct / self.relevant if self.relevant else 0.0
 
     @property
@@ -137,12 +137,12 @@ def term_scores(
     """Return precision, recall and F1 of the terms of `QuReTeC.probabilities` against manual rewrites.
 
     Args:
-        probabilities: Words of each topic's history with probabilities; words at its front may be missing.
-        topics: Topics with manual rewrites; those without earlier turns do not count.
+        probabilities: Words of each topic's history with probabilities; the first words of the history may be missing.
+        topics: Topics with manual rewrites; topics without earlier turns do not count.
         threshold: Minimum probability of a predicted term.
         answers: As in the `QuReTeC` that gave the probabilities.
-        each: Unit to count: "term", the distinct terms of a topic, as a rewrite gains them; or "occurrence", each position in
-            the history, as the program of Voskarides et al. 2020 counts.
+        each: Unit to count: "term", the distinct terms of a topic, as they are added to a rewrite; or "occurrence", each
+            position in the history, as in the program of Voskarides et al. 2020.
         analyzer: As for `relevant_terms`.
 
     Raises:
@@ -160,14 +160,14 @@ def term_scores(
         values = [probability for _, probability in probabilities.get(topic.id, ())]
         marks = [False] * (len(words) - len(values)) + [value >= threshold for value in values]
         keys: list[Any] = words if each == "term" else list(range(len(words)))
-        relevant = _marked(keys, labels(topic, answers))
-        predicted = _marked(keys, marks)
-        for at, count in enumerate((1, len(relevant), len(predicted), len(relevant & predicted))):
-            counts[at] += count
+        relevant = _keys_of(keys, labels(topic, answers))
+        predicted = _keys_of(keys, marks)
+        for i, count in enumerate((1, len(relevant), len(predicted), len(relevant & predicted))):
+            counts[i] += count
     return TermScores(*counts)
 
 
-def _marked(keys: Sequence[Any], marks: Iterable[bool]) -> set[Any]:
+def _keys_of(keys: Sequence[Any], marks: Iterable[bool]) -> set[Any]:
     return {key for key, mark in zip(keys, marks, strict=True) if mark}
 
 
@@ -244,24 +244,22 @@ def rewriting_scores(
     """Return the similarity of rewrites to manual ones.
 
     Term recall is the share of the manual rewrite's content terms that the rewrite has, term precision the share of the
-    rewrite's that the manual one has, term F1 their harmonic mean; all are 1 if both have none, 0 if one has none. ROUGE-1
-    recall (Lin 2004) is the share of the manual rewrite's words, with repetitions, that the rewrite has; words are runs of
-    letters and digits in lower case, without stemming, on ASCII text as in the package rouge_score. BLEU (Papineni et al. 2002)
-    is sacrebleu's (Post 2018) with its defaults: cased, tokenizer 13a, exponential smoothing; for single topics with effective
-    order.
+    rewrite's content terms that the manual rewrite has, and term F1 their harmonic mean; all are 1 if both rewrites have no
+    content terms, and 0 if only one has none. ROUGE-1 recall (Lin 2004) is the share of the manual rewrite's words, with
+    repetitions, that the rewrite has; words are runs of letters and digits in lower case, without stemming, which for ASCII
+    text agrees with the package rouge_score. BLEU (Papineni et al. 2002) is computed by sacrebleu (Post 2018) with its
+    defaults: cased, tokenizer 13a, exponential smoothing; for single topics with effective order.
 
     Args:
         rewritten: Topics with the rewrites as texts, as `Topics.of` accepts them.
         manual: Manual rewrites by topic id; or Topics with them as texts. None: the manual rewrite of each topic's last turn.
-        analyzer: Makes the content terms, without repetitions; by default English stems without stop words.
+        analyzer: Analyzer for content terms, without repetitions; by default English stems without stop words.
         bleu: Compute BLEU, which needs sacrebleu.
 
     Raises:
         InputError: A topic, which the message names, has no manual rewrite.
         MissingExtraError: BLEU is wanted, and sacrebleu is not installed.
     """
-    from ..text import Analyzer
-
     topics = Topics.of(rewritten)
     if not topics:
         raise InputError("there are no rewrites to measure: the topics are empty")
@@ -274,36 +272,42 @@ def rewriting_scores(
     if not bleu:
         return RewritingScores(list(topics), values, float("nan"), "")
     sacrebleu = _sacrebleu()
-    each = sacrebleu.BLEU(effective_order=True)
-    values[BLEU] = np.array([each.sentence_score(a, [b]).score for a, b in zip(rewrites, references, strict=True)])
-    together = sacrebleu.BLEU()
-    score = together.corpus_score(rewrites, [references]).score
-    return RewritingScores(list(topics), values, float(score), str(together.get_signature()))
+    topic_bleu = sacrebleu.BLEU(effective_order=True)
+    values[BLEU] = np.array([topic_bleu.sentence_score(a, [b]).score for a, b in zip(rewrites, references, strict=True)])
+    corpus_bleu = sacrebleu.BLEU()
+    score = corpus_bleu.corpus_score(rewrites, [references]).score
+    return RewritingScores(list(topics), values, float(score), str(corpus_bleu.get_signature()))
 
 
 def _references(topics: Topics, manual: Mapping[str, str] | Topics | None) -> list[str]:
-    by_id = None if manual is None else {topic_id: topic.text for topic_id, topic in Topics.of(manual).items()}
+    """Return the manual rewrite of each topic, in order."""
+    if manual is None:
+        problem = "its last turn carries no manual rewrite"
+        by_id = {topic.id: topic.turns[-1].manual for topic in topics.values() if topic.turns}
+    else:
+        problem = "the manual rewrites do not have it"
+        by_id = {topic_id: topic.text for topic_id, topic in Topics.of(manual).items()}
     texts = []
     for topic in topics.values():
-        text = by_id.get(topic.id, "") if by_id is not None else topic.turns[-1].manual if topic.turns else ""
+        text = by_id.get(topic.id, "")
         if not text.strip():
-            lack = "its last turn carries no manual rewrite" if by_id is None else "the manual rewrites do not have it"
-            raise InputError(f"topic '{topic.id}' cannot be measured: {lack}; leave it out, or give manual={{id: text}}")
+            raise InputError(f"topic '{topic.id}' cannot be measured: {problem}; leave it out, or give manual={{id: text}}")
         texts.append(text)
     return texts
 
 
 def _shares(terms: set[str], reference: set[str]) -> tuple[float, float, float]:
+    """Return recall, precision and F1."""
     if not terms or not reference:
         same = float(terms == reference)
         return same, same, same
-    both = len(terms & reference)
-    return both / len(reference), both / len(terms), 2 * both / (len(terms) + len(reference))
+    common = len(terms & reference)
+    return common / len(reference), common / len(terms), 2 * common / (len(terms) + len(reference))
 
 
 def _rouge1_recall(rewrite: str, reference: str) -> float:
-    has, needs = Counter(LETTERS.findall(rewrite.lower())), Counter(LETTERS.findall(reference.lower()))
-    return (has & needs).total() / needs.total() if needs else 0.0
+    counts, reference_counts = Counter(LETTERS.findall(rewrite.lower())), Counter(LETTERS.findall(reference.lower()))
+    return (counts & reference_counts).total() / reference_counts.total() if reference_counts else 0.0
 
 
 def _sacrebleu() -> Any:

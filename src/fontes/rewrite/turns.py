@@ -55,11 +55,11 @@ class AsTyped(Stage[Run, Run], name="as_typed"):
 
 
 @dataclass(frozen=True)
-class Carried(Stage[Topics, Topics]):
+class StoredRewrite(Stage[Topics, Topics]):
     """Uses a rewrite stored with each topic's last turn; the base of `Manual` and `Automatic`.
 
     Args:
-        missing: Topics without such a rewrite: "error", or "raw": the raw utterance.
+        missing: How to treat topics without such a rewrite: "error", or "raw" for the raw utterance.
     """
 
     kind: ClassVar[str]
@@ -85,14 +85,14 @@ class Carried(Stage[Topics, Topics]):
 
 
 @dataclass(frozen=True)
-class Manual(Carried, name="manual"):
+class Manual(StoredRewrite, name="manual"):
     """Uses the manual rewrite stored with each topic's last turn."""
 
     kind = "manual"
 
 
 @dataclass(frozen=True)
-class Automatic(Carried, name="automatic"):
+class Automatic(StoredRewrite, name="automatic"):
     """Uses the automatic rewrite stored with each topic's last turn, as in TREC CAsT since 2020."""
 
     kind = "automatic"
@@ -114,37 +114,37 @@ class LastTurns(Stage[Topics, Topics], name="last_turns"):
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
-        return rewritten(topics, self._joined)
+        return rewritten(topics, self._join)
 
     def check(self) -> None:
         check_whole("k, the number of earlier turns,", self.k, 0)
 
-    def _joined(self, topic: Topic) -> str:
+    def _join(self, topic: Topic) -> str:
         return join_texts(*(turn.text for turn in last_turns(topic, self.k, self.first)), utterance(topic))
 
 
 def utterance(topic: Topic) -> str:
-    """Raw utterance of the topic's last turn; without turns, its text before any rewriting."""
+    """Return the raw utterance of the topic's last turn; without turns, its text before any rewriting."""
     return topic.turns[-1].text if topic.turns else original(topic).text
 
 
 def original(topic: Topic) -> Topic:
-    """The topic before any rewriting."""
+    """Return the topic before any rewriting."""
     while topic.origin is not None:
         topic = topic.origin
     return topic
 
 
 def earlier(topic: Topic) -> tuple[Turn, ...]:
-    """Turns before the topic's own, oldest first."""
+    """Return the turns before the topic's own, oldest first."""
     return topic.turns[:-1]
 
 
 def last_turns(topic: Topic, k: int, first: bool) -> tuple[Turn, ...]:
-    """The `k` turns before the topic's own, oldest first; with `first` preceded by the conversation's first turn."""
-    before = earlier(topic)
-    start = max(0, len(before) - k)
-    return (*before[: min(start, int(first))], *before[start:])
+    """Return the `k` turns before the topic's own, oldest first; with `first`, after the conversation's first turn."""
+    previous = earlier(topic)
+    start = max(0, len(previous) - k)
+    return (*previous[: min(start, int(first))], *previous[start:])
 
 
 def join_texts(*texts: str, by: str = " ") -> str:
@@ -153,34 +153,34 @@ def join_texts(*texts: str, by: str = " ") -> str:
 
 
 def rewritten(topics: Topics, text: Callable[[Topic], str]) -> Topics:
-    """Topics with new texts, each with the old topic as its `origin`."""
+    """Return topics with new texts, each with the old topic as its `origin`."""
     return Topics(
         dataclasses.replace(topic, text=text(topic), weights=None, query=None, origin=topic) for topic in topics.values()
     )
 
 
-def turns_rewriter(text: str, index: Any, doing: str) -> Stage[Topics, Topics]:
-    """Return the stage that rewrites typed turns.
+def turns_rewriter(text: str, index: Any, option: str) -> Stage[Topics, Topics]:
+    """Return the stage of an expression, which rewrites turns that a user types.
 
     Args:
         text: An expression.
         index: Index for stages that need one.
-        doing: Name of the option, for messages.
+        option: Name of the option, for messages.
 
     Raises:
         ParameterError: The expression is invalid, or uses rewrites stored with the turns.
         PipelineError: It is not a stage from topics to topics.
     """
     stage: Stage[Topics, Topics] = pipeline(text, index)
-    stage.require(Topics, Topics, doing)
+    stage.require(Topics, Topics, option)
     for part in walk(stage):
-        if isinstance(part, Carried) and part.missing == "error":
+        if isinstance(part, StoredRewrite) and part.missing == "error":
             raise ParameterError(f"what is typed carries no {part.kind} rewrite, so {part!r} has nothing to use")
     return stage
 
 
 def conversation_of(topic: Topic) -> str:
-    """Id of a turn's conversation: the topic's id up to the last "_"."""
+    """Return the id of a turn's conversation: the topic's id up to the last "_"."""
     return topic.id.rpartition("_")[0] or topic.id
 
 
@@ -188,14 +188,14 @@ def conversation_of(topic: Topic) -> str:
 class WeightedTurns(Stage[Topics, Topics], name="weighted_turns"):
     """Adds the terms of earlier turns to a topic's utterance, with less weight.
 
-    The text becomes that of `LastTurns(k, first)`, for retrievers without weights. A baseline of our own, between the utterance
-    alone, which fails for "why?", and the unweighted turns, which find the earlier documents again.
+    The text becomes the text of `LastTurns(k, first)`, for retrievers without weights. This is our own baseline, between the
+    utterance alone, which fails for "why?", and the unweighted turns, which find the earlier documents again.
 
     Args:
-        index: Index whose analyzer makes the terms; best the one that is searched.
+        index: Index whose analyzer makes the terms, ideally the one that is searched.
         k: Turns before the last one, from 0 up.
         weight: Weight of each of their terms, regardless of repetitions.
-        first: Whether the conversation's first turn counts among the earlier ones.
+        first: Whether to count the conversation's first turn among the earlier turns.
     """
 
     index: Index
@@ -215,15 +215,15 @@ class WeightedTurns(Stage[Topics, Topics], name="weighted_turns"):
 
     def _weights(self, topic: Topic) -> dict[str, float]:
         turns = last_turns(topic, self.k, self.first)
-        terms, *others = self.index.analyzer.many([utterance(topic), *(turn.text for turn in turns)])
-        weights = {term: float(self.weight) for earlier in others for term in earlier}
+        terms, *earlier_terms = self.index.analyzer.many([utterance(topic), *(turn.text for turn in turns)])
+        weights = {term: float(self.weight) for terms_of_turn in earlier_terms for term in terms_of_turn}
         return weights | {term: float(count) for term, count in Counter(terms).items()}
 
 
 URL = re.compile(r"(?:https?://|www\.|pic\.twitter\.com/)\S+", re.IGNORECASE)
 NAME = re.compile(r"(?<![\w@#])([@#])(\w+)")
 SIGNATURE = re.compile(r"\s*[—-]\s*([^—]*?)\s*\(@(\w+)\)\s*(\w+\.? \d{1,2}, \d{4}|\d{1,2} \w+\.? \d{4})?\s*$")
-JOINERS = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U0001f1e6-\U0001f1ff]")  # and skin tones, and letters of flags
+JOINERS = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U0001f1e6-\U0001f1ff]")  # with skin tones and letters of flags
 CHOICES = {
     "handles": ("words", "drop", "keep"),
     "hashtags": ("words", "drop", "keep"),
@@ -235,7 +235,7 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class PlainPosts(Stage[Topics, Topics], name="plain_posts"):
-    """Turns posts into plain sentences: handles, hashtags, addresses, emoji and signatures.
+    """Turns posts into plain sentences, by rewriting handles, hashtags, addresses, emoji and signatures.
 
     "words" splits a name into its parts: `@IlhanMN` becomes "Ilhan MN", `#PizzaVendingMachine` "Pizza Vending Machine". A
     signature is the line below a quoted post: "— Ilhan Omar (@IlhanMN) January 6, 2020". A post that would become empty stays
@@ -245,8 +245,8 @@ class PlainPosts(Stage[Topics, Topics], name="plain_posts"):
         handles: "words", "drop" or "keep".
         hashtags: "words", "drop" or "keep".
         urls: "drop" or "keep".
-        emoji: "names", their names in Unicode, as "face with tears of joy"; "drop" or "keep".
-        signature: "author" leaves the author's name; "drop" or "keep".
+        emoji: "names" for their Unicode names, such as "face with tears of joy"; "drop" or "keep".
+        signature: "author" keeps only the author's name; "drop" or "keep".
     """
 
     handles: str = "words"
@@ -265,21 +265,23 @@ class PlainPosts(Stage[Topics, Topics], name="plain_posts"):
                 raise ParameterError(f"plain_posts: {name} is {' or '.join(choices)}, not {getattr(self, name)!r}")
 
     def plain(self, text: str) -> str:
-        """The text of a post as plain sentences."""
+        """Return the text of a post as plain sentences."""
         if self.urls == "drop":
             text = URL.sub(" ", text)
         if self.signature != "keep":
             text = SIGNATURE.sub(r" \1" if self.signature == "author" else "", text)
         text = NAME.sub(lambda match: self._name(*match.groups()), text)
         if self.emoji != "keep":
-            text = "".join(self._sign(character) for character in JOINERS.sub("", text))
+            text = "".join(self._emoji_text(character) for character in JOINERS.sub("", text))
         return " ".join(text.split())
 
     def _name(self, sign: str, name: str) -> str:
-        how = self.handles if sign == "@" else self.hashtags
-        return sign + name if how == "keep" else parts_of(name) if how == "words" else ""
+        treatment = self.handles if sign == "@" else self.hashtags
+        if treatment == "keep":
+            return sign + name
+        return parts_of(name) if treatment == "words" else ""
 
-    def _sign(self, character: str) -> str:
+    def _emoji_text(self, character: str) -> str:
         if unicodedata.category(character) != "So":
             return character
         return f" {unicodedata.name(character, '').lower()} " if self.emoji == "names" else " "
@@ -289,12 +291,12 @@ def parts_of(name: str) -> str:
     """Split a name before capitals and digits, and after "_": "IlhanMN2020" is "Ilhan MN 2020"."""
     parts = [""]
     for before, character, after in zip(f" {name}", name, f"{name[1:]} ", strict=False):
-        begins = (
+        starts_part = (
             (before.islower() and character.isupper())
             or (before.isalnum() and before.isdigit() != character.isdigit())
             or (before.isupper() and character.isupper() and after.islower())
         )
-        if begins:
+        if starts_part:
             parts.append("")
         parts[-1] += character
     return " ".join(itertools.chain.from_iterable(part.split("_") for part in parts)).strip()

@@ -1,4 +1,4 @@
-"""`Task`: a shared task: what its organisers give, how it is measured, and what is submitted."""
+"""`Task`, the base class of shared tasks: the organisers' files, the measures, and the form of a submission."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class TaskSide:
     Args:
         name: "train", "dev", "test", "2025-01", …
         topics: The topics.
-        qrels: Their judgments; None if they are kept back.
-        corpus: The documents if these are not the task's: a path, or a collection by name.
+        qrels: Their judgments; None if the organisers withhold them.
+        corpus: The side's own documents, if it has some: a path, or a collection by name.
     """
 
     name: str
@@ -38,11 +38,11 @@ class TaskSide:
 
 @dataclass(frozen=True)
 class TaskData:
-    """Topics, judgments and documents among the files.
+    """Topics, judgments and documents of a task.
 
     Args:
         sides: Splits in the order train, dev, test, or snapshots in order of time.
-        corpus: The documents: a path, or a collection by name; None: there are none, or each side has its own.
+        corpus: The documents: a path, or a collection by name; None if there are none, or if each side has its own.
     """
 
     sides: tuple[TaskSide, ...]
@@ -54,10 +54,10 @@ class Roles:
     """Use of each side, by name.
 
     Args:
-        choose: The side that parameters and weights are chosen on; None: nothing is judged.
-        measure: Judged sides to measure on, beside the held-out topics of `choose`.
+        choose: The side on which parameters and weights are chosen; None if no side is judged.
+        measure: Judged sides to measure on, in addition to the held-out topics of `choose`.
         submit: Sides to submit runs for.
-        train: The side that a model learns from, if any.
+        train: The side on which a model is trained, if any.
     """
 
     choose: str | None
@@ -67,18 +67,18 @@ class Roles:
 
 
 class Task(ABC):
-    """A shared task. `class Claims(Task, name="claims")` registers one under a name.
+    """Base class of shared tasks. `class Claims(Task, name="claims")` registers a task under a name.
 
     Attributes:
-        name: Its name.
-        title: Its full name.
+        name: Name of the task.
+        title: Full name of the task.
         organisers: The files that the organisers give.
         submits: The form of a submission.
-        measures: The measures of its report.
-        measure: The measure to choose by.
-        counts: Published numbers of documents and of topics, by "documents" or the name of the side.
-        rows: Further systems of the experiment, by name.
-        depth: The greatest number of documents of a topic in a submission.
+        measures: The measures of the report.
+        measure: The measure by which systems are chosen.
+        counts: Published numbers of documents (under "documents") and of topics (under the name of each side).
+        rows: Expressions of further systems of the experiment, by name.
+        depth: Maximum number of documents per topic in a submission.
         over_time: Whether the sides are snapshots, in order of time.
     """
 
@@ -99,11 +99,11 @@ class Task(ABC):
             registry.add(name, cls)
 
     def read(self, release: ReleasedFiles, folder: Path) -> TaskData:
-        """Return what the files hold: a folder in BEIR's form, or the organisers' own form.
+        """Read the files, which have BEIR's form or the organisers' own form.
 
         Args:
             release: The files.
-            folder: A folder for documents that must be converted.
+            folder: Folder for documents that must be converted.
 
         Raises:
             InputError: A file is missing or cannot be read.
@@ -113,24 +113,24 @@ class Task(ABC):
 
     @abstractmethod
     def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
-        """Return what the files hold in the organisers' own form."""
+        """Read files in the organisers' own form."""
 
     def roles(self, sides: Iterable[TaskSide]) -> Roles:
-        """Return the use of each side."""
-        known = {side.name: side for side in sides}
-        judged = [name for name, side in known.items() if side.qrels is not None]
+        """Return the use of each side: by default, choose on dev, measure on the other judged sides, and submit test."""
+        by_name = {side.name: side for side in sides}
+        judged = [name for name, side in by_name.items() if side.qrels is not None]
         train = "train" if "train" in judged else None
         if not judged:
-            return Roles(None, (), tuple(known))
-        if self.over_time or not set(known) <= {"train", "test", *DEV}:
+            return Roles(None, (), tuple(by_name))
+        if self.over_time or not set(by_name) <= {"train", "test", *DEV}:
             choose = judged[0]
             later = tuple(name for name in judged if name != choose)
-            hidden = tuple(name for name in known if name not in judged)
+            hidden = tuple(name for name in by_name if name not in judged)
             return Roles(choose, later, hidden or later or (choose,), train)
         dev = next((name for name in DEV if name in judged), None)
         choose = dev or train or judged[0]
         measure = tuple(name for name in judged if name not in (choose, train))
-        return Roles(choose, measure, ("test",) if "test" in known else measure or (choose,), train)
+        return Roles(choose, measure, ("test",) if "test" in by_name else measure or (choose,), train)
 
     @abstractmethod
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
@@ -138,7 +138,7 @@ class Task(ABC):
 
         Args:
             runs: The run of each side to submit.
-            folder: An empty folder.
+            folder: An empty folder to write to.
             tag: Name of the system.
             system: The system as an expression.
 
@@ -152,14 +152,14 @@ class Task(ABC):
 
         Args:
             path: One of the files to hand in.
-            topics: Topics of the sides that are submitted.
-            documents: Ids of all documents; None: unknown.
+            topics: Topics of the submitted sides, by name of the side.
+            documents: Ids of all documents; None if unknown.
 
         Returns:
-            Remarks on what is allowed and unusual.
+            Remarks on unusual but valid contents.
 
         Raises:
-            InputError: The submission is invalid; a sentence for each fault, with line and remedy.
+            InputError: The submission is invalid; the message has a sentence for each fault, with line and remedy.
         """
 
 
@@ -171,8 +171,8 @@ def data_of(collection: Dataset, corpus: Path | str) -> TaskData:
     """Return a collection as the data of a task.
 
     Args:
-        collection: Its topics and judgments.
-        corpus: Its folder, or its name with the prefix.
+        collection: The collection.
+        corpus: Folder of the collection, or its name with the prefix.
     """
     splits = sorted(collection.splits, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
     if not splits:
@@ -185,7 +185,7 @@ def data_of(collection: Dataset, corpus: Path | str) -> TaskData:
 
 
 def write_documents(docs: Iterable[Doc], folder: Path) -> Path:
-    """Write documents as data/corpus.jsonl, and return the path."""
+    """Write documents to `folder`/corpus.jsonl, and return the path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "corpus.jsonl"
     write_corpus(docs, path)
@@ -193,5 +193,5 @@ def write_documents(docs: Iterable[Doc], folder: Path) -> Path:
 
 
 def relative(path: Path | str, folder: Path) -> str:
-    """Return a path as seen from a folder; the name of a collection as it is."""
+    """Return a path relative to a folder; the name of a collection stays unchanged."""
     return path if isinstance(path, str) else Path(os.path.relpath(path.absolute(), folder.absolute())).as_posix()

@@ -1,4 +1,4 @@
-"""Checks of a project's data: counts, ids, and texts and documents that sides share."""
+"""Checks of a project's data: counts, ids, and overlap of the sides in texts and relevant documents."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..train import leakage
 from .base import TaskSide
 from .project import TaskProject
 
-NEAR = 0.8  # least similarity of near texts
-MAX_NEAR = 50_000  # topics of two sides beyond which only equal texts are looked for
-STEP = 100_000  # documents between two reports of progress
+MIN_SIMILARITY = 0.8  # of near texts
+MAX_NEAR = 50_000  # maximum number of topics of two sides for a search for near texts
+PROGRESS_INTERVAL = 100_000  # documents between two reports of progress
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,10 @@ class DataCheck:
     """Result of `check_data`.
 
     Args:
-        facts: Lines of what there is.
-        remarks: What is allowed and worth knowing: other numbers than published, shared texts, missing judgments.
-        faults: What must be mended before a run.
+        facts: Lines with the number of documents, and of topics and judgments of each side.
+        remarks: Sentences on unusual but valid data: numbers that differ from the published ones, shared texts, missing
+            judgments.
+        faults: Sentences on faults that must be corrected before a run.
     """
 
     facts: tuple[str, ...]
@@ -50,35 +51,35 @@ class DataCheck:
 def check_data(project: TaskProject, progress: ProgressCallback = silent) -> DataCheck:
     """Check the data of a project.
 
-    Numbers of documents and topics are compared with the published ones; ids with each other; and texts (equal, or near at
-    0.8) and relevant documents of each two sides, which leak from one into the other.
+    Compares the numbers of documents and topics with the published ones, looks for duplicate ids, and looks for leaks between
+    each two sides: equal texts, near texts (similarity of 0.8 or more), and shared relevant documents.
     """
     facts: list[str] = []
     remarks: list[str] = []
     faults: list[str] = []
-    known: dict[Path | str, set[str]] = {}
-    for place in dict.fromkeys(project.corpora.values()):
-        known[place] = _ids(project, place, facts, remarks, faults, progress)
+    ids: dict[Path | str, set[str]] = {}
+    for corpus in dict.fromkeys(project.corpora.values()):
+        ids[corpus] = _check_documents(project, corpus, facts, remarks, faults, progress)
     if not project.corpora:
-        what = "runs can be compared (fontes compare) and fused (fontes fuse --learn), and nothing can be searched"
-        faults.append(f"there are no documents: {what}; lay the task out again with the documents among --data")
+        consequence = "runs can be compared (fontes compare) and fused (fontes fuse --learn), and nothing can be searched"
+        faults.append(f"there are no documents: {consequence}; lay the task out again with the documents among --data")
     try:
         sides = project.sides
     except FontesError as error:
         return DataCheck(tuple(facts), tuple(remarks), (*faults, str(error)))
     for name, side in sides.items():
-        facts.append(_facts(side))
-        remarks += _remarks(project, name, side, known.get(project.corpora.get(name, ""), set()))
+        facts.append(_side_fact(side))
+        remarks += _side_remarks(project, name, side, ids.get(project.corpora.get(name, ""), set()))
     for first, second in combinations(sides.values(), 2):
-        remarks += _shared(first, second)
-    remarks += _roles(project)
+        remarks += _overlap_remarks(first, second)
+    remarks += _role_remarks(project)
     if project.roles.choose is None:
         faults.append("no side is judged: nothing can be tuned or measured; 'fontes search' makes runs")
     return DataCheck(tuple(facts), tuple(remarks), tuple(faults))
 
 
-def _roles(project: TaskProject) -> Iterator[str]:
-    """Sentence on the choice of parameters without a dev side."""
+def _role_remarks(project: TaskProject) -> Iterator[str]:
+    """Yield a sentence on the choice of parameters if there is no dev side."""
     roles = project.roles
     if roles.choose is not None and not roles.measure:
         yield f"{roles.choose} is the only judged side: parameters and weights are chosen and measured on it, by nested folds"
@@ -86,54 +87,55 @@ def _roles(project: TaskProject) -> Iterator[str]:
         yield f"there is no dev side: parameters and weights are chosen on {roles.choose}, by nested folds"
 
 
-def _ids(
+def _check_documents(
     project: TaskProject,
-    place: Path | str,
+    corpus: Path | str,
     facts: list[str],
     remarks: list[str],
     faults: list[str],
     progress: ProgressCallback,
 ) -> set[str]:
+    """Return the ids of a corpus, and append to facts, remarks and faults."""
     ids: set[str] = set()
-    twice: list[str] = []
+    duplicates: list[str] = []
     count = empty = 0
     try:
-        for doc in corpus_of(str(place)):
+        for doc in corpus_of(str(corpus)):
             count += 1
             if doc.id in ids:
-                twice.append(doc.id)
+                duplicates.append(doc.id)
             ids.add(doc.id)
             empty += not (doc.text.strip() or doc.title.strip())
-            if count % STEP == 0:
+            if count % PROGRESS_INTERVAL == 0:
                 progress(Progress("checking", count, None, 0.0))
     except FontesError as error:
         faults.append(str(error))
         return ids
-    facts.append(f"documents: {count:,}" + (f" ({place})" if len(set(project.corpora.values())) > 1 else ""))
+    facts.append(f"documents: {count:,}" + (f" ({corpus})" if len(set(project.corpora.values())) > 1 else ""))
     published = project.task.counts.get("documents")
     if published not in (None, count):
         remarks.append(f"{count:,} documents, and {published:,} were published")
-    if twice:
-        faults.append(f"{len(twice):,} documents have the id of another, such as '{twice[0]}'; take one of each out")
+    if duplicates:
+        faults.append(f"{len(duplicates):,} documents have the id of another, such as '{duplicates[0]}'; take one of each out")
     if empty:
         remarks.append(f"{empty:,} documents have no text and no title")
     return ids
 
 
-def _facts(side: TaskSide) -> str:
+def _side_fact(side: TaskSide) -> str:
     judged = f"{sum(map(len, side.qrels.values())):,} judgments" if side.qrels is not None else "no judgments"
     return f"{side.name}: {len(side.topics):,} topics, {judged}"
 
 
-def _remarks(project: TaskProject, name: str, side: TaskSide, ids: set[str]) -> Iterator[str]:
+def _side_remarks(project: TaskProject, name: str, side: TaskSide, ids: set[str]) -> Iterator[str]:
     published = project.task.counts.get(name)
     if published not in (None, len(side.topics)):
         yield f"{name}: {len(side.topics):,} topics, and {published:,} were published"
     if side.qrels is None:
         return
-    lacking = [topic for topic in side.qrels if topic not in side.topics]
-    if lacking:
-        yield f"{name}: {len(lacking):,} judged topics are not among the topics, such as '{lacking[0]}'; they count 0"
+    unknown = [topic for topic in side.qrels if topic not in side.topics]
+    if unknown:
+        yield f"{name}: {len(unknown):,} judged topics are not among the topics, such as '{unknown[0]}'; they count 0"
     unjudged = [topic for topic in side.topics if topic not in side.qrels]
     if unjudged:
         yield f"{name}: {len(unjudged):,} topics have no judgments, such as '{unjudged[0]}'; they are not measured"
@@ -143,16 +145,16 @@ def _remarks(project: TaskProject, name: str, side: TaskSide, ids: set[str]) -> 
         yield f"{name}: {len(missing):,} judged documents are not in the collection, such as '{first}'; nothing can find them"
 
 
-def _shared(first: TaskSide, second: TaskSide) -> Iterator[str]:
+def _overlap_remarks(first: TaskSide, second: TaskSide) -> Iterator[str]:
     large = len(first.topics) + len(second.topics) > MAX_NEAR
-    one, other = ((side.topics, side.qrels) if side.qrels else side.topics for side in (first, second))
-    shared = leakage(one, other, None if large else NEAR)
+    first_topics, second_topics = ((side.topics, side.qrels) if side.qrels else side.topics for side in (first, second))
+    shared = leakage(first_topics, second_topics, None if large else MIN_SIMILARITY)
     names = f"{second.name} shares with {first.name}"
-    for what, pairs in (("the same text", shared.same), (f"a text at {NEAR:g} or more", shared.near)):
+    for kind, pairs in (("the same text", shared.same), (f"a text at {MIN_SIMILARITY:g} or more", shared.near)):
         topics = {pair.id for pair in pairs}
         if topics:
             pair = pairs[0]
-            yield f"{names} {what}: {len(topics):,} of {shared.test:,} topics, such as {pair.id} = {pair.of}"
+            yield f"{names} {kind}: {len(topics):,} of {shared.test:,} topics, such as {pair.id} = {pair.of}"
     documents = {topic for _, test in shared.documents.values() for topic in test}
     if documents:
         yield f"{names} a relevant document: {len(documents):,} of {shared.test:,} topics"

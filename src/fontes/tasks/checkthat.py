@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 import zipfile
 from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from ..formats import read_corpus, read_qrels, read_topics
 from ..storage.files import plain_name, reading
 from .base import DEV, Task, TaskData, TaskSide, write_documents
 from .release import ReleasedFiles
-from .submission import check_rows, table_rows, write_table
+from .submission import check_rows, file_name, table_rows, write_table
 
 TABLES = r"\.(tsv|csv|jsonl|json|parquet)(\.gz)?$"
 POSTS = {"plain": "plain_posts() >> bm25()"}
@@ -49,7 +50,7 @@ class CheckThat2025(Task, name="checkthat2025-4b"):
         return TaskData(tuple(sides), next(iter(papers.values()), None))
 
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
-        paths = [folder / ("predictions.tsv" if len(runs) == 1 else f"predictions_{side}.tsv") for side in runs]
+        paths = [folder / file_name("predictions.tsv", side, runs) for side in runs]
         for path, run in zip(paths, runs.values(), strict=True):
             write_table(run, path, "post_id", self.depth)
         return paths
@@ -78,8 +79,8 @@ class CheckThat2026(Task, name="checkthat2026-1"):
         papers = release.matching(rf"collection.*{TABLES}")
         for split in ("train", *DEV, "test"):
             for language in self.languages:
-                parts = rf"(?=.*(^|[/_.-]){language}([/_.-]))(?=.*(^|[/_.-]){split}([/_.-]))(?!.*collection).*{TABLES}"
-                for path in release.matching(f"^{parts}").values():
+                pattern = rf"(?=.*(^|[/_.-]){language}([/_.-]))(?=.*(^|[/_.-]){split}([/_.-]))(?!.*collection).*{TABLES}"
+                for path in release.matching(f"^{pattern}").values():
                     for post in read_corpus(path, fields={"id": "index", "text": "text"}):
                         topic = Topic(f"{language}-{post.id}", post.text)
                         topics.setdefault(split, []).append(topic)
@@ -97,25 +98,23 @@ class CheckThat2026(Task, name="checkthat2026-1"):
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
         paths = []
         for side, run in runs.items():
-            archive = folder / ("predictions.zip" if len(runs) == 1 else f"predictions_{side}.zip")
-            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
+            archive = folder / file_name("predictions.zip", side, runs)
+            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
                 for language in self.languages:
                     topic_ids = {topic: topic.removeprefix(f"{language}-") for topic in run if topic.startswith(f"{language}-")}
                     if topic_ids:
                         table = folder / f"predictions_{language}.tsv"
                         write_table(run, table, "index", self.depth, topic_ids)
-                        target.write(table, table.name)
+                        packed.write(table, table.name)
                         table.unlink()
             paths.append(archive)
         return paths
 
     def check_submission(self, path: Path, topics: Mapping[str, Topics], documents: Container[str] | None) -> list[str]:
-        import tempfile
-
         side = next((name for name in topics if path.name == f"predictions_{name}.zip"), next(iter(topics)))
         remarks = []
-        with tempfile.TemporaryDirectory(prefix="fontes-submission-") as place:
-            release = ReleasedFiles([path], Path(place))
+        with tempfile.TemporaryDirectory(prefix="fontes-submission-") as unpacked:
+            release = ReleasedFiles([path], Path(unpacked))
             for language in self.languages:
                 expected = Topics(
                     Topic(topic.id.removeprefix(f"{language}-"), topic.text)
@@ -141,7 +140,7 @@ def _papers(files: Iterable[Path]) -> Iterator[Doc]:
 
 
 def _preferred(files: Mapping[str, Path]) -> Path:
-    """The file with judgments where a test set comes with and without."""
+    """Return the file with judgments, if the same side comes with and without judgments."""
     return next((path for inside, path in files.items() if "gold" in inside.lower()), next(iter(files.values())))
 
 

@@ -1,4 +1,4 @@
-"""Choices of a run: parameters of BM25, a trained reranker, and weights of fusion, with held-out runs of each."""
+"""Choices of `run_task`: parameters of BM25, a trained reranker, and weights of fusion, each with held-out runs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.expression import part
 from ..core.progress import ProgressCallback
-from ..experiments.runner import reproducible
-from ..experiments.systems import Cache, Searches
 from ..measures import evaluate
 from ..recipes.claims import RERANKER
-from ..recipes.learning import NO_SIDE, RecipeTraining
+from ..recipes.learning import NO_SIDE, RecipeTraining, cached_run
 from ..recipes.sides import parted, side_of, without_leaks
 from ..train import Side
 from ..tuning import fit_weights, tune
@@ -24,13 +22,13 @@ from .base import relative
 if TYPE_CHECKING:
     from ..index import Index
 
-K1 = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0, 4.5)
-B = (0.2, 0.4, 0.6, 0.75, 0.9)
+K1 = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0, 4.5)  # values of BM25's k1 to try
+B = (0.2, 0.4, 0.6, 0.75, 0.9)  # values of BM25's b to try
 FOLDS = 5
 MIN_TOPICS = 4  # two for each part of two folds
 DEPTH = 100  # documents reranked
 BASELINE = "bm25"
-HELD_OUT = 0.2  # share of the training topics that weights are chosen on, if there is no dev side
+HELD_OUT = 0.2  # share of the training topics on which weights are chosen, if there is no dev side
 
 
 @dataclass(frozen=True)
@@ -40,10 +38,10 @@ class TaskOptions:
     Args:
         dense: Encoder of a dense row.
         sparse: Learned sparse model of a sparse row.
-        rerank: Cross-encoder that reranks BM25's best.
-        train: Model to train a cross-encoder from, on the training side.
-        submit: System to submit; None: the best on held-out topics.
-        depth: Documents that are reranked.
+        rerank: Cross-encoder that reranks BM25's best documents.
+        train: Model from which a cross-encoder is trained, on the training side.
+        submit: System to submit; None for the best on held-out topics.
+        depth: Number of documents that are reranked.
         seed: Seed of folds and training.
     """
 
@@ -63,15 +61,15 @@ class TaskOptions:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Choices:
     """Result of `choose`.
 
     Args:
-        systems: The expression of each system, with what was chosen on all topics.
-        held_out: Runs of those systems whose choice a topic had no part in.
-        values: Mean of each system on the topics, of held-out runs where there are.
-        topics: The topics that chose.
-        notes: Sentences on what was chosen and left out.
+        systems: The expression of each system, with parameters and weights chosen on all topics.
+        held_out: Runs of the tuned systems, in which the parameters and weights for a topic were chosen without this topic.
+        values: Mean of each system over the topics, on its held-out run if it has one.
+        topics: The topics used for choosing.
+        notes: Sentences on the choices and on topics left out.
     """
 
     systems: dict[str, str]
@@ -82,7 +80,7 @@ class Chosen:
 
     @property
     def best(self) -> str:
-        """The system with the greatest value; the first of equal ones."""
+        """The system with the highest value; the first in case of ties."""
         return max(self.values, key=lambda name: round(self.values[name], 12))
 
 
@@ -91,8 +89,8 @@ class Chooser:
 
     Args:
         index: Index of the documents.
-        systems: The base systems: their expressions.
-        stages: The same over the index.
+        systems: Expressions of the base systems, by name.
+        stages: The base systems over the index, by name.
         side: Topics and judgments to choose on.
         measure: The measure to choose by.
         folder: The project, for models and cached runs.
@@ -117,11 +115,11 @@ class Chooser:
         self._notes: list[str] = []
         self._runs: dict[str, Run] = {}
 
-    def choose(self, train: Side | None, measured: Topics) -> Chosen:
-        """Return what is chosen.
+    def choose(self, train: Side | None, measured: Topics) -> Choices:
+        """Train, tune and fuse, and return the choices.
 
         Args:
-            train: Topics to train on, if asked for; topics whose text is also chosen or measured with are left out.
+            train: Topics to train on, if training is wanted; topics whose text also occurs in the other sides are left out.
             measured: Topics of all other sides.
 
         Raises:
@@ -131,22 +129,22 @@ class Chooser:
         if count < MIN_TOPICS:
             raise InputError(f"parameters and weights are chosen on {MIN_TOPICS} topics or more, and there are {count}")
         self._add_models(train, measured)
-        tuning = self._tuned()
+        tuning = self._tune()
         fixed = [name for name in self._systems if name != BASELINE]
         texts = [_bm25(fold.params) for fold in tuning.folds]
         final = _bm25(tuning.params)
-        learned = self._weights([*fixed, "tuned"], final, self._side.qrels)
-        held_out = self._held_out(fixed, tuning, texts)
+        learned = self._fit_weights([*fixed, "tuned"], final, self._side.qrels)
+        held_out = self._held_out_runs(fixed, tuning, texts)
         weights = ", ".join(f"{weight:g}" for weight in learned.weights)
         systems = {**self._systems, "tuned": final}
         systems["fused"] = f"fuse({', '.join([*fixed, 'tuned'])}, method='wsum', weights=({weights}))"
         runs = {**{name: self._run(name) for name in self._systems}, **held_out}
         values = {name: float(evaluate(runs[name], self._side.qrels, self._measure)[self._measure]) for name in systems}
-        return Chosen(systems, held_out, values, self._side, self._notes)
+        return Choices(systems, held_out, values, self._side, self._notes)
 
     def _add_models(self, train: Side | None, measured: Topics) -> None:
         options = self._options
-        reranker = options.rerank if options.train is None else self._trained(options.train, train, measured)
+        reranker = options.rerank if options.train is None else self._train_reranker(options.train, train, measured)
         rows = {
             "dense": ("dense({})", options.dense),
             "sparse": ("splade({})", options.sparse),
@@ -158,17 +156,17 @@ class Chooser:
             if name in self._systems:
                 raise ParameterError(f"the experiment has a system '{name}' already; rename it, or leave the option out")
             local = Path(model).expanduser()
-            # The files name a folder as seen from the project, so that a lock says nothing of the machine.
+            # Files have the path relative to the project, so that a lock does not depend on the machine.
             self._systems[name] = text.format(repr(relative(local, self._folder) if local.is_dir() else model))
             self._stages[name] = part(
                 text.format(repr(str(local) if local.is_dir() else model)), self._index, systems=self._stages
             )
 
-    def _trained(self, start: str, train: Side | None, measured: Topics) -> str:
+    def _train_reranker(self, start: str, train: Side | None, measured: Topics) -> str:
         if train is None:
             raise InputError("there is no judged training side; leave --train out, or name it as 'train' in task.toml")
         learning = RecipeTraining(train, self._side if train is not self._side else NO_SIDE)
-        if train is self._side:  # nothing else to choose on: a part is kept for that
+        if train is self._side:  # there is no other side to choose on, so a part is held out for choosing
             learning = RecipeTraining(*parted(*train, HELD_OUT, self._options.seed))
             self._side = learning.dev
             self._notes.append(
@@ -179,43 +177,40 @@ class Chooser:
         self._notes += [f"topics {note['role']}: {note['without']}" for note in learning.notes if "without" in note]
         if len(learning.dev.topics) < len(self._side.topics):
             self._side = side_of(*self._side, set(learning.dev.topics))
-        placed = RecipeTraining(learning.train, learning.dev, self._folder, self._progress)
-        drawn: dict[str, Any] = {"per_positive": 4, "ranks": (1, 30), "sampling": "random", "seed": self._options.seed}
+        training = RecipeTraining(learning.train, learning.dev, self._folder, self._progress)
+        sampling: dict[str, Any] = {"per_positive": 4, "ranks": (1, 30), "sampling": "random", "seed": self._options.seed}
         settings = RERANKER.with_(seed=self._options.seed)
         candidates = self._stages[BASELINE] % DEPTH
-        return placed.model("reranker", start, candidates, settings, **drawn)
+        return training.model("reranker", start, candidates, settings, **sampling)
 
-    def _tuned(self) -> Tuning:
+    def _tune(self) -> Tuning:
         text = f"bm25(k1=tune({list(K1)}), b=tune({list(B)}))"
         folds = min(FOLDS, len(self._side.qrels))
         tuning = tune(text, None, *self._side, self._measure, folds, seed=self._options.seed, index=self._index)
         self._notes += [f"tuned: {warning.removeprefix('bm25__')}" for warning in tuning.warnings]
         return tuning
 
-    def _weights(self, names: Iterable[str], tuned: str, qrels: Qrels) -> Any:
+    def _fit_weights(self, names: Iterable[str], tuned: str, qrels: Qrels) -> Any:
         runs = [self._run(tuned if name == "tuned" else name) for name in names]
         return fit_weights(runs, qrels, self._measure, folds=min(FOLDS, len(qrels)), seed=self._options.seed)
 
-    def _held_out(self, fixed: list[str], tuning: Tuning, texts: list[str]) -> dict[str, Run]:
-        """Runs of `tuned` and `fused` in which each topic's parameters and weights were chosen on the other folds."""
+    def _held_out_runs(self, fixed: list[str], tuning: Tuning, texts: list[str]) -> dict[str, Run]:
+        """Return runs of `tuned` and `fused` in which the parameters and weights for each topic come from the other folds."""
         rankings: dict[str, dict[str, dict[str, float]]] = {"tuned": {}, "fused": {}}
         for fold, text in zip(tuning.folds, texts, strict=True):
-            inside = {tuning.topic_ids[i] for i in fold.topics.tolist()}
-            others = Qrels(row for row in self._side.qrels.rows() if row[0] not in inside)
-            fused = self._weights([*fixed, "tuned"], text, others).run
+            fold_topics = {tuning.topic_ids[i] for i in fold.topics.tolist()}
+            other_qrels = Qrels(row for row in self._side.qrels.rows() if row[0] not in fold_topics)
+            fused = self._fit_weights([*fixed, "tuned"], text, other_qrels).run
             for name, run in (("tuned", self._run(text)), ("fused", fused)):
-                for topic in inside:
+                for topic in fold_topics:
                     rankings[name][topic] = dict(zip(run[topic].ids, run[topic].scores.tolist(), strict=True))
         return {name: Run.of(system_rankings, self._side.topics) for name, system_rankings in rankings.items()}
 
     def _run(self, name: str) -> Run:
-        """Run of a system by its name, or of an expression."""
+        """Return the run of a system, by its name, or of an expression."""
         if name not in self._runs:
             stage = self._stages[name] if name in self._stages else part(name, self._index)
-            ready = reproducible({name: stage})[name]
-            assert isinstance(ready, Stage)
-            ready.prepare(self._progress)
-            self._runs[name] = Searches(self._side.topics, Cache(self._folder / "cache"), self._progress).of(name, ready).run
+            self._runs[name] = cached_run(name, stage, self._side.topics, self._folder, self._progress)
         return self._runs[name]
 
 

@@ -12,7 +12,7 @@ from ..formats.records import json_rows
 from ..storage.files import reading
 from .base import Task, TaskData, TaskSide, write_documents
 from .release import ReleasedFiles
-from .submission import as_number, check_rows, line_rows, write_lines
+from .submission import as_number, check_rows, file_name, line_rows, write_lines
 
 LINES = r"\.jsonl(\.gz)?$"
 
@@ -35,14 +35,14 @@ class SciFact(Task, name="scifact"):
         return TaskData(sides, write_documents(_abstracts(corpora[0]), folder) if corpora else None)
 
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
-        paths = [folder / _name("abstract_retrieval", side, runs) for side in runs]
+        paths = [folder / file_name("abstract_retrieval.jsonl", side, runs) for side in runs]
         for path, run in zip(paths, runs.values(), strict=True):
             ids = {topic: [as_number(doc) for doc in run[topic].ids[: self.depth]] for topic in run}
             write_lines(({"claim_id": as_number(topic), "doc_ids": doc_ids} for topic, doc_ids in ids.items()), path)
         return paths
 
     def check_submission(self, path: Path, topics: Mapping[str, Topics], documents: Container[str] | None) -> list[str]:
-        side = _side(path, topics)
+        side = _topics_of(path, topics)
         return check_rows(path, line_rows(path, "claim_id", "doc_ids"), side, documents, self.depth, all_topics=True)
 
 
@@ -66,7 +66,7 @@ class Fever(Task, name="fever"):
         return TaskData(sides, write_documents(_pages(pages), folder) if pages else None)
 
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
-        paths = [folder / _name("predicted_pages", side, runs) for side in runs]
+        paths = [folder / file_name("predicted_pages.jsonl", side, runs) for side in runs]
         for path, run in zip(paths, runs.values(), strict=True):
             rows = (
                 {
@@ -81,7 +81,7 @@ class Fever(Task, name="fever"):
 
     def check_submission(self, path: Path, topics: Mapping[str, Topics], documents: Container[str] | None) -> list[str]:
         rows = line_rows(path, "id", "predicted_pages")
-        return check_rows(path, rows, _side(path, topics), documents, self.depth, all_topics=True)
+        return check_rows(path, rows, _topics_of(path, topics), documents, self.depth, all_topics=True)
 
 
 def _sides(release: ReleasedFiles, patterns: Mapping[str, str]) -> tuple[TaskSide, ...]:
@@ -89,37 +89,33 @@ def _sides(release: ReleasedFiles, patterns: Mapping[str, str]) -> tuple[TaskSid
     for split, pattern in patterns.items():
         for path in list(release.matching(pattern, "corpus").values())[:1]:
             with reading(path) as source:
-                judged = any(one.get("evidence") or one.get("cited_doc_ids") for _, one in json_rows(source))
+                judged = any(row.get("evidence") or row.get("cited_doc_ids") for _, row in json_rows(source))
             sides.append(TaskSide(split, read_topics(path), read_qrels(path) if judged else None))
     return tuple(sides)
 
 
 def _abstracts(path: Path) -> Iterator[Doc]:
     with reading(path) as source:
-        for number, one in json_rows(source):
-            abstract = one.get("abstract", "")
-            if "doc_id" not in one or not isinstance(abstract, (str, list)):
+        for number, row in json_rows(source):
+            abstract = row.get("abstract", "")
+            if "doc_id" not in row or not isinstance(abstract, (str, list)):
                 raise InputError.at(
                     path, number, 'no \'doc_id\' and \'abstract\'; a line is {"doc_id": …, "title": …, "abstract": […]}'
                 )
             text = abstract if isinstance(abstract, str) else " ".join(map(str, abstract))
-            yield Doc(str(one["doc_id"]), text, str(one.get("title") or ""))
+            yield Doc(str(row["doc_id"]), text, str(row.get("title") or ""))
 
 
 def _pages(paths: list[Path]) -> Iterator[Doc]:
     for path in sorted(paths):
         with reading(path) as source:
-            for _, one in json_rows(source):
-                page = str(one.get("id") or "")
+            for _, row in json_rows(source):
+                page = str(row.get("id") or "")
                 if page:  # the first line of each file is empty
-                    yield Doc(page, str(one.get("text") or ""), page.replace("_", " "))
+                    yield Doc(page, str(row.get("text") or ""), page.replace("_", " "))
 
 
-def _name(stem: str, side: str, runs: Mapping[str, Run]) -> str:
-    return f"{stem}.jsonl" if len(runs) == 1 else f"{stem}_{side}.jsonl"
-
-
-def _side(path: Path, topics: Mapping[str, Topics]) -> Topics:
+def _topics_of(path: Path, topics: Mapping[str, Topics]) -> Topics:
     return next(
         (side_topics for name, side_topics in topics.items() if path.stem.endswith(f"_{name}")), next(iter(topics.values()))
     )

@@ -1,4 +1,4 @@
-"""The paragraph of working notes, with every figure from the locks of the experiments."""
+"""A paragraph for the working notes, whose figures all come from the locks of the experiments."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def notes_of(project: TaskProject, locks: Mapping[str, Lock], systems: Mapping[s
 
     Args:
         project: The project.
-        locks: The lock of each measured side; the first is that of the side that chose, whose topics are held out.
+        locks: The lock of each measured side; the first is on held-out topics of the side used for choosing.
         systems: The expression of each system.
-        submitted: The system that is submitted.
-        measure: The measure that was chosen by.
+        submitted: The submitted system.
+        measure: The measure by which systems were chosen.
     """
-    choose, *others = locks
+    chosen_on, *other_sides = locks
     sentences = [
-        *_setting(project, locks[choose], choose, measure, systems),
+        *_setting(project, locks[chosen_on], chosen_on, measure, systems),
         *_systems(systems, submitted),
-        *_results(locks[choose], choose, submitted, measure, held_out=True),
-        *(sentence for name in others for sentence in _results(locks[name], name, submitted, measure, held_out=False)),
+        *_results(locks[chosen_on], chosen_on, submitted, measure, held_out=True),
+        *(sentence for name in other_sides for sentence in _results(locks[name], name, submitted, measure, held_out=False)),
         _closing(locks, submitted),
     ]
     comment = f"% Written by `fontes task run` from {', '.join(f'results/{name}/experiment.lock' for name in locks)}."
@@ -54,11 +54,11 @@ def _systems(systems: Mapping[str, str], submitted: str) -> Iterator[str]:
 
 
 def _results(lock: Lock, side: str, submitted: str, measure: str, *, held_out: bool) -> Iterator[str]:
-    which = f"held-out topics of {latex_text(side)}" if held_out else f"topics of {latex_text(side)}"
+    topics = f"held-out topics of {latex_text(side)}" if held_out else f"topics of {latex_text(side)}"
     systems = lock["systems"]
     base, best = systems[BASELINE]["measures"][measure], systems[submitted]["measures"][measure]
     interval = _interval(systems[submitted]["intervals"][measure])
-    first = f"On the {lock['topics']:,} {which}, {_code(BASELINE)} has {latex_text(measure)} {base:.4f}"
+    first = f"On the {lock['topics']:,} {topics}, {_code(BASELINE)} has {latex_text(measure)} {base:.4f}"
     if submitted == BASELINE:
         yield f"{first}{_interval(systems[BASELINE]['intervals'][measure])}."
         return
@@ -88,8 +88,8 @@ def _interval(bounds: list[float | None]) -> str:
 
 def _closing(locks: Mapping[str, Lock], submitted: str) -> str:
     last = list(locks.values())[-1]
-    runs = {name: one["run"][:12] for name, one in last["systems"].items() if name == submitted}
-    return f"The experiment's lock names the run of {_code(submitted)} by its SHA-256, {runs[submitted]}\\ldots{{}}."
+    sha256 = last["systems"][submitted]["run"]
+    return f"The experiment's lock names the run of {_code(submitted)} by its SHA-256, {sha256[:12]}\\ldots{{}}."
 
 
 def _code(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`TaskProject`: a folder with a task's data as Fontes reads it, an experiment file and a README."""
+"""`TaskProject`, a folder with a task's data in Fontes' formats, an experiment file and a README."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TaskProject:
         """Open a project.
 
         Raises:
-            InputError: There is none, or its file is invalid.
+            InputError: The folder is not a project, or its file is invalid.
         """
         path = Path(folder) / FILE
         if not path.is_file():
@@ -81,8 +81,7 @@ class TaskProject:
         if table.task not in registry:
             raise InputError(f"{path}: there is no task '{table.task}'; 'fontes task list' lists them")
         for key in ("choose", "train"):
-            for name in [getattr(table, key)]:
-                _check_side(path, key, name, table, judged=True)
+            _check_side(path, key, getattr(table, key), table, judged=True)
         for key in ("measured", "submit"):
             for name in getattr(table, key):
                 _check_side(path, key, name, table, judged=key == "measured")
@@ -114,21 +113,23 @@ class TaskProject:
 
     @property
     def corpora(self) -> dict[str, Path | str]:
-        """The documents of each side that has some: a path, or a collection by name."""
-        places = {name: self.place(side.corpus or self.table.corpus) for name, side in self.table.sides.items()}
-        return {name: place for name, place in places.items() if place is not None}
+        """The documents of each side that has documents: a path, or a collection by name."""
+        corpora = {name: self.place(side.corpus or self.table.corpus) for name, side in self.table.sides.items()}
+        return {name: corpus for name, corpus in corpora.items() if corpus is not None}
 
     def place(self, name: str | None) -> Path | str | None:
-        """Return a path of the file as a path; the name of a collection as it is."""
-        return None if name is None else name if named(name) else self.folder / name
+        """Return the name of a collection unchanged, and anything else as a path inside the project."""
+        if name is None or named(name):
+            return name
+        return self.folder / name
 
 
 def new_project(name: str, folder: str | Path, data: Iterable[str | Path] = ()) -> TaskProject:
-    """Lay out what the organisers of a task give as a project.
+    """Lay out the files that the organisers of a task give as a project.
 
     Args:
         name: The task; "beir:FOLDER" also names the data, a folder in BEIR's form, `irds:NAME` or `sample:NAME`.
-        folder: Folder to make; an existing one must be empty.
+        folder: Folder to make; if it exists, it must be empty.
         data: Files, folders and archives of the organisers.
 
     Raises:
@@ -136,31 +137,32 @@ def new_project(name: str, folder: str | Path, data: Iterable[str | Path] = ()) 
         InputError: The folder is not empty, or a file is missing or cannot be read; nothing is left behind.
     """
     sources = list(data)
-    kind, _, inside = name.partition(":")
-    if inside and kind == "beir":
+    kind, _, source = name.partition(":")
+    if source and kind == "beir":
         if sources:
             raise ParameterError(f"'{name}' names its data; leave --data out")
-        sources, name = [inside], "beir"
+        sources, name = [source], "beir"
     elif name not in registry or name.endswith(":"):
         raise ParameterError(
             f"there is no task '{name}'; there are {', '.join(n if n != 'beir' else 'beir:FOLDER' for n in registry)}"
         )
     elif name == "beir" and not sources:
         raise ParameterError("beir needs its data: beir:FOLDER, beir:irds:NAME or beir:sample:NAME")
-    task, place = registry[name](), Path(folder)
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise InputError(f"{place}: exists and is not empty; give another folder")
-    existed = place.exists()
+    task, target = registry[name](), Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InputError(f"{target}: exists and is not empty; give another folder")
+    existed = target.exists()
     try:
-        return _laid_out(task, place, sources)
+        return _lay_out(task, target, sources)
     except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(target, ignore_errors=True)
         if existed:
-            place.mkdir(exist_ok=True)
+            target.mkdir(exist_ok=True)
         raise
 
 
-def _laid_out(task: Task, folder: Path, sources: list[str | Path]) -> TaskProject:
+def _lay_out(task: Task, folder: Path, sources: list[str | Path]) -> TaskProject:
+    """Write all files of a project."""
     collection = named(str(sources[0])) if task.name == "beir" and len(sources) == 1 else None
     if collection is not None:
         contents = data_of(collection, str(sources[0]))
@@ -168,7 +170,7 @@ def _laid_out(task: Task, folder: Path, sources: list[str | Path]) -> TaskProjec
         release = ReleasedFiles(sources, folder / GIVEN)
         contents = task.read(release, folder / DATA)
     roles = task.roles(contents.sides)
-    table = _table(task, contents, roles, folder)
+    table = _write_sides(task, contents, roles, folder)
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / FILE, toml(table, TASK_COMMENT))
     project = TaskProject.open(folder)
@@ -179,22 +181,23 @@ def _laid_out(task: Task, folder: Path, sources: list[str | Path]) -> TaskProjec
     return project
 
 
-def _table(task: Task, contents: TaskData, roles: Roles, folder: Path) -> dict[str, Any]:
+def _write_sides(task: Task, contents: TaskData, roles: Roles, folder: Path) -> dict[str, Any]:
+    """Write the topics and judgments of all sides, and return the contents of task.toml."""
     sides: dict[str, dict[str, str]] = {}
     for side in contents.sides:
-        place = folder / DATA / side.name
-        place.mkdir(parents=True, exist_ok=True)
-        write_topics(side.topics, place / "queries.jsonl")
+        side_folder = folder / DATA / side.name
+        side_folder.mkdir(parents=True, exist_ok=True)
+        write_topics(side.topics, side_folder / "queries.jsonl")
         sides[side.name] = {"topics": f"{DATA}/{side.name}/queries.jsonl"}
         if side.qrels is not None:
-            write_qrels(side.qrels, place / "qrels.tsv", "beir")
+            write_qrels(side.qrels, side_folder / "qrels.tsv", "beir")
             sides[side.name]["qrels"] = f"{DATA}/{side.name}/qrels.tsv"
         if side.corpus is not None:
             sides[side.name]["corpus"] = relative(side.corpus, folder)
     uses = {"choose": roles.choose, "measured": list(roles.measure), "submit": list(roles.submit), "train": roles.train}
     corpus = {} if contents.corpus is None else {"corpus": relative(contents.corpus, folder)}
-    kept = {key: value for key, value in uses.items() if value not in (None, [])}
-    return {"task": task.name, "measure": task.measure, **corpus, **kept, "sides": sides}
+    used = {key: value for key, value in uses.items() if value not in (None, [])}
+    return {"task": task.name, "measure": task.measure, **corpus, **used, "sides": sides}
 
 
 TASK_COMMENT = """\
@@ -212,7 +215,7 @@ EXPERIMENT_COMMENT = """\
 
 
 def experiment_of(project: TaskProject, side: str) -> dict[str, Any]:
-    """Return the experiment file of the baselines on a side, as TOML values."""
+    """Return the contents of the experiment file of the baselines on a side."""
     rows = {"bm25": "bm25()", "rm3": "bm25 >> rm3() >> bm25", **project.task.rows}
     report = {"measures": list(project.task.measures), "baseline": "bm25", "forms": ["md", "tex", "json", "html"]}
     return {"collection": collection_of(project, side), "index": {"folder": "indexes"}, "systems": rows, "report": report}
@@ -227,17 +230,17 @@ def collection_of(project: TaskProject, side: str) -> dict[str, str]:
 
 
 def toml(values: Mapping[str, Any], comment: str = "") -> str:
-    """Return TOML of strings, numbers, lists and nested tables, after a comment."""
+    """Return strings, numbers, lists and nested tables as TOML, after a comment."""
     lines = [comment.rstrip("\n"), ""] if comment else []
     lines += [f"{_key(key)} = {_value(value)}" for key, value in values.items() if not isinstance(value, Mapping)]
     _tables(values, (), lines)
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def _tables(values: Mapping[str, Any], above: tuple[str, ...], lines: list[str]) -> None:
+def _tables(values: Mapping[str, Any], parents: tuple[str, ...], lines: list[str]) -> None:
     for name, table in values.items():
         if isinstance(table, Mapping):
-            path = (*above, name)
+            path = (*parents, name)
             entries = {key: value for key, value in table.items() if not isinstance(value, Mapping) or "run" in value}
             if entries or not table:
                 lines += [
@@ -254,7 +257,7 @@ def _key(name: str) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in value.items())} }}"
+        return f"{{ {', '.join(f'{_key(key)} = {_value(item)}' for key, item in value.items())} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     return json.dumps(value)
@@ -264,7 +267,7 @@ def readme(project: TaskProject) -> str:
     """Return the README of a project."""
     task, roles = project.task, project.roles
     sides = "\n".join(
-        f"| {name} | {', '.join(_uses(name, roles)) or 'not used'} | {'judged' if side.qrels else 'not judged'} |"
+        f"| {name} | {', '.join(_uses_of(name, roles)) or 'not used'} | {'judged' if side.qrels else 'not judged'} |"
         for name, side in project.table.sides.items()
     )
     corpus = project.table.corpus or ("each side has its own" if project.corpora else "none: nothing can be searched")
@@ -293,7 +296,7 @@ Documents: {corpus}. Submission: {task.submits}.
 """
 
 
-def _uses(name: str, roles: Roles) -> list[str]:
+def _uses_of(name: str, roles: Roles) -> list[str]:
     uses = {
         "train": name == roles.train,
         "choose": name == roles.choose,

@@ -1,4 +1,4 @@
-"""Files that the organisers of a task give: folders, single files, and archives, which are unpacked."""
+"""Files that the organisers of a task give: folders, single files and archives; archives are unpacked."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from ..core import InputError
 from ..formats.folder import is_beir
 
-TARS = (".tar", ".tar.gz", ".tgz")
-SHOWN = 8  # names of files in a message
+TAR_ENDINGS = (".tar", ".tar.gz", ".tgz")
+MAX_NAMES = 8  # names of files in a message
 
 
 class ReleasedFiles:
-    """Files by their paths inside what was given.
+    """The files of given folders, archives and single files, by their path inside the folder or archive.
 
     Args:
         sources: Files, folders and archives (.zip, .tar, .tar.gz).
@@ -29,9 +29,9 @@ class ReleasedFiles:
     def __init__(self, sources: Iterable[str | Path], unpacked: Path) -> None:
         self.names = [str(source) for source in sources]
         self.files: dict[str, Path] = {}
-        """Files by path inside their folder, in order of these."""
+        """Files by path inside their folder, sorted by this path."""
         self.folders: list[Path] = []
-        """Folders, and the folders of archives."""
+        """Given folders, and the folders of unpacked archives."""
         if not self.names:
             raise InputError("there is nothing to lay out; --data names what the organisers give, a folder or an archive")
         for name in self.names:
@@ -39,7 +39,7 @@ class ReleasedFiles:
         self.files = dict(sorted(self.files.items()))
 
     def matching(self, pattern: str, without: str = "") -> dict[str, Path]:
-        """Return the files whose path inside matches a regular expression anywhere, ignoring case, and not `without`."""
+        """Return the files whose inside path matches `pattern` and not `without`, anywhere and ignoring case."""
         return {
             inside: path
             for inside, path in self.files.items()
@@ -50,20 +50,20 @@ class ReleasedFiles:
         """Return the only folder in BEIR's form, or None.
 
         Raises:
-            InputError: There are several.
+            InputError: There are several such folders.
         """
-        places = {path.parent for path in self.files.values()} | set(self.folders)
-        folders = sorted(place for place in places if (place / "qrels").is_dir() and is_beir(place))
+        candidates = {path.parent for path in self.files.values()} | set(self.folders)
+        folders = sorted(candidate for candidate in candidates if (candidate / "qrels").is_dir() and is_beir(candidate))
         if len(folders) > 1:
             raise InputError(f"{folders[0]} and {folders[1]} are both folders in BEIR's form; give one of them as --data")
         return folders[0] if folders else None
 
-    def lacks(self, what: str, task: str) -> InputError:
+    def lacks(self, missing: str, task: str) -> InputError:
         """Return the error for a missing file."""
-        names = [*self.files][:SHOWN]
-        more = f", … ({len(self.files):,} files)" if len(self.files) > SHOWN else ""
+        names = [*self.files][:MAX_NAMES]
+        more = f", … ({len(self.files):,} files)" if len(self.files) > MAX_NAMES else ""
         contents = f"there are {', '.join(names)}{more}" if names else "there are no files"
-        return InputError(f"{', '.join(self.names)}: no {what}, which the organisers of {task} give; {contents}")
+        return InputError(f"{', '.join(self.names)}: no {missing}, which the organisers of {task} give; {contents}")
 
     def _add(self, source: Path, unpacked: Path) -> None:
         name = source.name.lower()
@@ -71,7 +71,7 @@ class ReleasedFiles:
             raise InputError(f"{source}: there is no such file or folder; --data names what the organisers give")
         if source.is_dir():
             self._add_folder(source)
-        elif name.endswith((".zip", *TARS)):
+        elif name.endswith((".zip", *TAR_ENDINGS)):
             folder = unpacked / re.sub(r"(\.zip|\.tar|\.tar\.gz|\.tgz)$", "", name)
             _unpack(source, folder)
             self._add_folder(folder)
@@ -83,8 +83,8 @@ class ReleasedFiles:
         for path in folder.rglob("*"):
             inside = path.relative_to(folder).as_posix()
             if path.is_file() and not any(part.startswith((".", "__MACOSX")) for part in inside.split("/")):
-                known = inside in self.files and self.files[inside] != path  # two archives may name a file alike
-                self.files[f"{folder.name}/{inside}" if known else inside] = path
+                is_taken = inside in self.files and self.files[inside] != path  # two archives may name a file alike
+                self.files[f"{folder.name}/{inside}" if is_taken else inside] = path
 
 
 def _unpack(archive: Path, folder: Path) -> None:
@@ -98,7 +98,7 @@ def _unpack(archive: Path, folder: Path) -> None:
                 source_tar.extractall(folder, filter="data")
     except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
         raise InputError(f"{archive}: no archive, or a damaged one ({error}); fetch it again") from None
-    except (RuntimeError, NotImplementedError) as error:  # a password, or a method that Python has not
+    except (RuntimeError, NotImplementedError) as error:  # a password, or a compression that Python does not support
         raise InputError(f"{archive}: cannot be unpacked ({error}); unpack it and give the folder") from None
     except OSError as error:
         raise InputError(f"{archive}: cannot be unpacked into {folder} ({error.strerror or error})") from None

@@ -17,27 +17,28 @@ from ..datasets import corpus_of
 from ..experiments import Collection, Experiment
 from ..experiments.experiment import ExperimentFile, Expressions
 from ..experiments.provenance import read_lock
-from ..experiments.runner import LOCK, reproducible
-from ..experiments.systems import Cache, Searches
+from ..experiments.runner import LOCK
 from ..formats import write_qrels, write_run, write_topics
 from ..measures import parse
+from ..recipes.learning import cached_run
 from ..storage.files import write
 from ..train import Side
 from .base import TaskSide
-from .choosing import BASELINE, Chooser, Chosen, TaskOptions
+from .choosing import BASELINE, Choices, Chooser, TaskOptions
 from .notes import notes_of
-from .project import DATA, EXPERIMENT, TaskProject, collection_of, toml
+from .project import EXPERIMENT, TaskProject, collection_of, toml
 
 if TYPE_CHECKING:
     from ..index import Index
 
-RESULTS, PAPER, SUBMISSION, HELD_OUT = "results", "paper", "submission", "held-out"
-CHOSEN = "chosen"
+RESULTS, PAPER, SUBMISSION = "results", "paper", "submission"
+HELD_OUT, CHOSEN, UNMEASURED = "held-out", "chosen", "unmeasured"
 COMMENTS = {
-    "held-out": "systems with choices are runs in which no topic had a part in what was chosen for it.",
-    "chosen": "what was chosen on another side.",
-    "unmeasured": "what was chosen on these very topics: it is for searching other topics, and measures too well on these.",
+    HELD_OUT: "systems with choices are runs in which no topic had a part in what was chosen for it.",
+    CHOSEN: "what was chosen on another side.",
+    UNMEASURED: "what was chosen on these very topics: it is for searching other topics, and measures too well on these.",
 }
+"""Comments of experiment files, by kind of file."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,10 @@ class TaskResult:
 
     Args:
         project: The project.
-        reports: The report of each measured side; first of the held-out topics of the side that chose.
-        submitted: The system that is submitted.
+        reports: The report of each measured side; the first is on held-out topics of the side used for choosing.
+        submitted: The submitted system.
         submission: The files to hand in.
-        paper: Table and paragraph for the working notes.
+        paper: Files with a table and a paragraph for the working notes.
         notes: Sentences on choices, training and the submission.
         snapshots: The comparison over time, if the sides are snapshots.
     """
@@ -63,7 +64,7 @@ class TaskResult:
     snapshots: SnapshotReport | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values: the locks of all sides, and what was written."""
+        """Return JSON values: the locks of all sides, and the paths of written files."""
         folder = self.project.folder
         return {
             "task": self.project.task.name,
@@ -79,8 +80,8 @@ class TaskResult:
         choose = next(iter(self.reports))
         parts = []
         for name, report in self.reports.items():
-            what = " (held-out topics: none had a part in what was chosen for it)" if name == choose else ""
-            parts.append(f"{name}{what}\n\n{report}")
+            remark = " (held-out topics: none had a part in what was chosen for it)" if name == choose else ""
+            parts.append(f"{name}{remark}\n\n{report}")
         if self.snapshots is not None:
             parts.append(f"over time\n\n{self.snapshots}")
         return "\n\n".join([*parts, "\n".join(f"note: {note}" for note in self.notes)]).rstrip("\n")
@@ -92,8 +93,9 @@ def run_task(
     """Run a project: baselines, choices, fusion, tests, the table and paragraph of the notes, and the submission.
 
     Parameters of BM25 and weights of fusion are chosen on the side `choose` of task.toml, which is measured by nested
-    cross-validation: each fold's topics are run with what the other folds chose. Other measured sides are run with what all its
-    topics chose. A trained cross-encoder learns from the side `train`. All runs and numbers come from `fontes.Experiment`.
+    cross-validation: the topics of each fold are run with the parameters and weights chosen on the other folds. Other measured
+    sides are run with those chosen on all topics of `choose`. A cross-encoder is trained on the side `train`. All runs and
+    numbers come from `fontes.Experiment`.
 
     Args:
         project: The project, or its folder.
@@ -106,35 +108,35 @@ def run_task(
     """
     project = project if isinstance(project, TaskProject) else TaskProject.open(project)
     options = options or TaskOptions()
-    base = _base(project)
-    roles, sides, place = project.roles, project.sides, project.folder
+    base = _read_base(project)
+    roles = project.roles
     assert roles.choose is not None
-    chosen = _chosen(project, base, options, progress)
+    chosen = _choose(project, base, options, progress)
     if options.submit is not None and options.submit not in chosen.systems:
         raise ParameterError(f"there is no system '{options.submit}' to submit; {nearest(options.submit, chosen.systems)}")
     reports = {}
     for side in (roles.choose, *roles.measure):
-        kind = "held-out" if side == roles.choose else "chosen"
-        reports[side] = Experiment(_written(project, base, chosen, side, kind)).run(progress)
-    final = (
-        place / f"{CHOSEN}-{roles.measure[0]}.toml"
-        if roles.measure
-        else _written(project, base, chosen, roles.choose, "unmeasured")
-    )
+        kind = HELD_OUT if side == roles.choose else CHOSEN
+        reports[side] = Experiment(_write_experiment(project, base, chosen, side, kind)).run(progress)
+    if roles.measure:
+        final = project.folder / f"{CHOSEN}-{roles.measure[0]}.toml"
+    else:
+        final = _write_experiment(project, base, chosen, roles.choose, UNMEASURED)
     submitted = options.submit or chosen.best
-    notes = [*chosen.notes, _why(project, chosen, submitted, options)]
-    submission, remarks = _submitted(project, final, submitted, chosen.systems, progress)
-    snapshots = _snapshots(project, reports) if project.task.over_time and len(reports) > 1 else None
+    notes = [*chosen.notes, _reason(project, chosen, submitted, options)]
+    submission, remarks = _write_submission(project, final, submitted, chosen.systems, progress)
+    snapshots = _compare_snapshots(project, reports) if project.task.over_time and len(reports) > 1 else None
     result = TaskResult(project, reports, submitted, submission, (), (*notes, *remarks), snapshots)
-    return replace(result, paper=_paper(result, chosen, sides))
+    return replace(result, paper=_write_paper(result, chosen))
 
 
-def _base(project: TaskProject) -> ExperimentFile:
+def _read_base(project: TaskProject) -> ExperimentFile:
+    """Read the project's own experiment file, and check that the project can be run."""
     path = project.folder / EXPERIMENT
     if not project.corpora:
-        what = "runs can be compared (fontes compare) and fused (fontes fuse --learn)"
+        alternatives = "runs can be compared (fontes compare) and fused (fontes fuse --learn)"
         raise InputError(
-            f"{project.folder}: there are no documents, so nothing to search; {what}, or lay the task out with them"
+            f"{project.folder}: there are no documents, so nothing to search; {alternatives}, or lay the task out with them"
         )
     if project.roles.choose is None:
         raise InputError(
@@ -151,33 +153,34 @@ def _base(project: TaskProject) -> ExperimentFile:
     return base
 
 
-def _chosen(project: TaskProject, base: ExperimentFile, options: TaskOptions, progress: ProgressCallback) -> Chosen:
+def _choose(project: TaskProject, base: ExperimentFile, options: TaskOptions, progress: ProgressCallback) -> Choices:
     roles, sides = project.roles, project.sides
     assert roles.choose is not None
-    side = _side(sides[roles.choose])
-    index = _index(project, base, roles.choose, progress)
+    side = _judged_side(sides[roles.choose])
+    index = _open_index(project, base, roles.choose, progress)
     systems = Expressions(base).made(index)
     stages = {name: systems[name] for name in base.expressions if isinstance(systems[name], Stage)}
     train = None
     if roles.train is not None:
-        train = side if roles.train == roles.choose else _side(sides[roles.train])
+        train = side if roles.train == roles.choose else _judged_side(sides[roles.train])
     later = dict.fromkeys(name for name in (*roles.measure, *roles.submit) if name not in (roles.train, roles.choose))
     measured = Topics(replace(topic, id=f"{name} {topic.id}") for name in later for topic in sides[name].topics.values())
     chooser = Chooser(index, base.expressions, stages, side, project.table.measure, project.folder, options, progress)  # type: ignore[arg-type]
     return chooser.choose(train, measured)
 
 
-def _side(side: TaskSide) -> Side:
+def _judged_side(side: TaskSide) -> Side:
+    """Return the judged topics of a side, with their judgments."""
     assert side.qrels is not None
     topics = side.topics.judged(side.qrels)
     return Side(topics, Qrels(row for row in side.qrels.rows() if row[0] in topics))
 
 
-def _index(project: TaskProject, base: ExperimentFile, side: str, progress: ProgressCallback) -> Index:
-    place = project.corpora.get(side)
-    if place is None:
+def _open_index(project: TaskProject, base: ExperimentFile, side: str, progress: ProgressCallback) -> Index:
+    corpus = project.corpora.get(side)
+    if corpus is None:
         raise InputError(f"{project.folder}: the side '{side}' has no documents; name them as 'corpus' in task.toml")
-    documents = corpus_of(place) if isinstance(place, str) else place
+    documents = corpus_of(corpus) if isinstance(corpus, str) else corpus
     table = base.index
     folder = project.folder / (table.folder or f"{RESULTS}/indexes")
     return Collection(documents, folder, progress).index(
@@ -185,20 +188,20 @@ def _index(project: TaskProject, base: ExperimentFile, side: str, progress: Prog
     )
 
 
-def _written(project: TaskProject, base: ExperimentFile, chosen: Chosen, side: str, kind: str) -> Path:
+def _write_experiment(project: TaskProject, base: ExperimentFile, chosen: Choices, side: str, kind: str) -> Path:
     """Write the experiment file of a side; `kind` is one of COMMENTS."""
-    place = project.folder
+    folder = project.folder
     systems: dict[str, Any] = dict(chosen.systems)
     collection = collection_of(project, side)
-    if kind == "held-out":
+    if kind == HELD_OUT:
         for name, run in chosen.held_out.items():
-            path = place / HELD_OUT / f"{name}.run"
+            path = folder / HELD_OUT / f"{name}.run"
             path.parent.mkdir(exist_ok=True)
             write_run(run, path, tag=name)
             systems[name] = {"run": f"{HELD_OUT}/{name}.run"}
         if len(chosen.topics.topics) < len(project.sides[side].topics):
-            write_topics(chosen.topics.topics, place / HELD_OUT / "queries.jsonl")
-            write_qrels(chosen.topics.qrels, place / HELD_OUT / "qrels.tsv", "beir")
+            write_topics(chosen.topics.topics, folder / HELD_OUT / "queries.jsonl")
+            write_qrels(chosen.topics.qrels, folder / HELD_OUT / "qrels.tsv", "beir")
             collection |= {"topics": f"{HELD_OUT}/queries.jsonl", "qrels": f"{HELD_OUT}/qrels.tsv"}
     raw = {key: value for key, value in base.raw.items() if key != "output"}
     index = {"folder": f"{RESULTS}/indexes", **raw.get("index", {})}
@@ -207,15 +210,15 @@ def _written(project: TaskProject, base: ExperimentFile, chosen: Chosen, side: s
     measures = list(report.get("measures", project.task.measures))
     if project.table.measure not in measures:
         measures = [project.table.measure, *measures]
-    output = {} if kind == "unmeasured" else {"output": f"{RESULTS}/{side}"}
+    output = {} if kind == UNMEASURED else {"output": f"{RESULTS}/{side}"}
     tables = {"collection": collection, "index": index, "systems": systems, "report": {**report, "measures": measures}}
-    path = place / (f"{HELD_OUT}.toml" if kind == HELD_OUT else f"{CHOSEN}-{side}.toml")
+    path = folder / (f"{HELD_OUT}.toml" if kind == HELD_OUT else f"{CHOSEN}-{side}.toml")
     comment = f"# Written by `fontes task run`: {COMMENTS[kind]}\n"
     write(path, [toml({**output, **raw, **tables}, comment).encode()])
     return path
 
 
-def _why(project: TaskProject, chosen: Chosen, submitted: str, options: TaskOptions) -> str:
+def _reason(project: TaskProject, chosen: Choices, submitted: str, options: TaskOptions) -> str:
     roles = project.roles
     value = f"{project.table.measure} {chosen.values[submitted]:.4f}"
     if options.submit is None:
@@ -223,20 +226,17 @@ def _why(project: TaskProject, chosen: Chosen, submitted: str, options: TaskOpti
     return f"submitted: {submitted}, as asked ({value} on the held-out topics of {roles.choose})"
 
 
-def _submitted(
+def _write_submission(
     project: TaskProject, final: Path, name: str, systems: Mapping[str, str], progress: ProgressCallback
 ) -> tuple[tuple[Path, ...], list[str]]:
     """Write the submission of a system, and check it."""
-    file, place = ExperimentFile(final), project.folder
+    file = ExperimentFile(final)
     sides = {side: project.sides[side] for side in project.roles.submit}
     runs: dict[str, Run] = {}
     for side, task_side in sides.items():
-        stage = Expressions(file).made(_index(project, file, side, progress))[name]
-        ready = reproducible({name: stage})[name]
-        assert isinstance(ready, Stage)
-        ready.prepare(progress)
-        runs[side] = Searches(task_side.topics, Cache(place / "cache"), progress).of(name, ready).run
-    folder = place / SUBMISSION
+        stage = Expressions(file).made(_open_index(project, file, side, progress))[name]
+        runs[side] = cached_run(name, stage, task_side.topics, project.folder, progress)
+    folder = project.folder / SUBMISSION
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     paths = tuple(project.task.submit(runs, folder, name, systems[name]))
@@ -251,41 +251,42 @@ def check_submission(project: TaskProject, path: Path) -> list[str]:
         Remarks.
 
     Raises:
-        InputError: It is invalid: a sentence for each fault, with line and remedy; or the file is missing.
+        InputError: The file is missing, or the submission is invalid; the message has a sentence for each fault, with line and
+            remedy.
     """
     if not path.is_file():
         raise InputError(f"{path}: there is no such file")
     sides = {side: project.sides[side].topics for side in project.roles.submit}
-    places = {project.corpora[side] for side in sides if side in project.corpora}
-    ids = {doc.id for place in places for doc in corpus_of(str(place))} if places else None
+    corpora = {project.corpora[side] for side in sides if side in project.corpora}
+    ids = {doc.id for corpus in corpora for doc in corpus_of(str(corpus))} if corpora else None
     return project.task.check_submission(path, sides, ids)
 
 
-def _snapshots(project: TaskProject, reports: Mapping[str, Report]) -> SnapshotReport:
-    known = {name: ({s: system.run for s, system in report.systems.items()}, report.qrels) for name, report in reports.items()}
+def _compare_snapshots(project: TaskProject, reports: Mapping[str, Report]) -> SnapshotReport:
+    runs_and_qrels = {
+        name: ({s: system.run for s, system in report.systems.items()}, report.qrels) for name, report in reports.items()
+    }
     measures = next(iter(reports.values())).measures
-    report = compare_snapshots(known, BASELINE, measures)
+    report = compare_snapshots(runs_and_qrels, BASELINE, measures)
     for form in ("md", "tex", "json", "html"):
         report.save(project.folder / RESULTS / f"snapshots.{form}")
     return report
 
 
-def _paper(result: TaskResult, chosen: Chosen, sides: Mapping[str, TaskSide]) -> tuple[Path, ...]:
-    place = result.project.folder
-    folder = place / PAPER
+def _write_paper(result: TaskResult, chosen: Choices) -> tuple[Path, ...]:
+    """Write the table and the paragraph for the working notes, and return their paths."""
+    project_folder = result.project.folder
+    folder = project_folder / PAPER
     folder.mkdir(exist_ok=True)
     last = list(result.reports)[-1]
     table, paragraph = folder / "table.tex", folder / "notes.tex"
-    shutil.copyfile(place / RESULTS / last / "report.tex", table)
-    locks = {name: json.loads((place / RESULTS / name / LOCK).read_text(encoding="utf-8")) for name in result.reports}
+    shutil.copyfile(project_folder / RESULTS / last / "report.tex", table)
+    locks = {name: json.loads((project_folder / RESULTS / name / LOCK).read_text(encoding="utf-8")) for name in result.reports}
     measure = str(parse(result.project.table.measure))
     text = notes_of(result.project, locks, chosen.systems, result.submitted, measure)
     write(paragraph, [text.encode()])
     paths = [table, paragraph]
     if result.snapshots is not None:
         paths.append(folder / "snapshots.tex")
-        shutil.copyfile(place / RESULTS / "snapshots.tex", paths[-1])
+        shutil.copyfile(project_folder / RESULTS / "snapshots.tex", paths[-1])
     return tuple(paths)
-
-
-__all__ = ["DATA", "TaskResult", "check_submission", "run_task"]

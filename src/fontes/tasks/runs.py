@@ -14,20 +14,20 @@ from ..formats import read_qrels, read_topics, write_run
 from ..storage.files import write
 from .base import Task, TaskData, TaskSide
 from .release import ReleasedFiles
-from .submission import check_rows, run_rows
+from .submission import check_rows, file_name, run_rows
 
 SNAPSHOT = re.compile(r"(?<!\d)(20\d\d-(?:0[1-9]|1[0-2])|snapshot-\d+)(?!\d)")
 DOCUMENTS = r"(doc|json|trec|corpus|collection).*\.(jsonl|json|trec|txt)(\.gz)?$"
 METADATA = "ir-metadata.yml"
-ENTER = "ENTER_VALUE_HERE"
-SIGNS = {"lexical": "bm25", "reranker": "cross_encoder(", "sparse": "splade(", "dense": "dense("}
+PLACEHOLDER = "ENTER_VALUE_HERE"
+MARKERS = {"lexical": "bm25", "reranker": "cross_encoder(", "sparse": "splade(", "dense": "dense("}
 
 
 class RunTask(Task):
     """A task whose submission is a run in TREC's form for each side."""
 
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
-        paths = [folder / ("run.txt" if len(runs) == 1 else f"run_{side}.txt") for side in runs]
+        paths = [folder / file_name("run.txt", side, runs) for side in runs]
         for path, run in zip(paths, runs.values(), strict=True):
             write_run(run.top(self.depth), path, tag=tag)
         return paths
@@ -71,25 +71,27 @@ class Touche(RunTask, name="touche"):
         names = [side.name for side in sides]
         if len(set(names)) < len(names):
             raise InputError(f"{', '.join(topics)}: several files of topics of one year; give one for each year")
-        known = {*topics.values(), *judgments.values()}
-        corpora = [path for path in release.matching(r"\.(jsonl|csv|tsv|parquet)(\.gz)?$").values() if path not in known]
+        used = {*topics.values(), *judgments.values()}
+        corpora = [path for path in release.matching(r"\.(jsonl|csv|tsv|parquet)(\.gz)?$").values() if path not in used]
         corpora.sort(key=lambda path: -path.stat().st_size)
-        whole = release.matching(r"args[^/]*\.json$")
-        if whole and not corpora:
+        single_json = release.matching(r"args[^/]*\.json$")
+        if single_json and not corpora:
             remedy = "ir_datasets reads it: fontes task new beir:irds:argsme/2020-04-01/touche-2021-task-1 DIR"
-            raise InputError(f"{next(iter(whole))}: all arguments in one JSON value, which Fontes does not read; {remedy}")
+            raise InputError(
+                f"{next(iter(single_json))}: all arguments in one JSON value, which Fontes does not read; {remedy}"
+            )
         return TaskData(tuple(sorted(sides, key=lambda side: side.name)), corpora[0] if corpora else None)
 
     def _side(self, inside: str, path: Path, qrels: Mapping[str, Qrels]) -> TaskSide:
         topics = read_topics(path)
-        years = _years(inside) or _years(path.parent.name)  # an archive may be named by the year
-        known = [name for name, side_qrels in qrels.items() if any(topic in topics for topic in side_qrels)]
+        years = _years(inside) or _years(path.parent.name)  # an archive may have the year in its name
+        judging = [name for name, side_qrels in qrels.items() if any(topic in topics for topic in side_qrels)]
         if years:
-            known = [name for name in known if years[-1] in _years(name)] or [name for name in known if not _years(name)]
-        if len(known) > 1:
-            raise InputError(f"{inside}: several files judge its topics: {', '.join(known)}; give one of them")
-        named = years[-1:] or [year for name in known for year in _years(name)[:1]]
-        return TaskSide(named[0] if named else "test", topics, qrels[known[0]] if known else None)
+            judging = [name for name in judging if years[-1] in _years(name)] or [name for name in judging if not _years(name)]
+        if len(judging) > 1:
+            raise InputError(f"{inside}: several files judge its topics: {', '.join(judging)}; give one of them")
+        named = years[-1:] or [year for name in judging for year in _years(name)[:1]]
+        return TaskSide(named[0] if named else "test", topics, qrels[judging[0]] if judging else None)
 
 
 class LongEval(Task, name="longeval"):
@@ -112,10 +114,10 @@ class LongEval(Task, name="longeval"):
         for inside, path in queries.items():
             topics = read_topics(path)
             snapshot = _snapshot(inside)
-            names = {snapshot} if snapshot else {_snapshot(name) for name in judgments if _beside(name, inside)}
+            names = {snapshot} if snapshot else {_snapshot(name) for name in judgments if _is_beside(name, inside)}
             if snapshot is None and "test" in inside.rpartition("/")[2].lower():  # the queries of all snapshots to be searched
-                places = judgments if names - {None} else release.matching(DOCUMENTS, "qrel|quer")
-                names = {_snapshot(name) for name in places} - {None}
+                files = judgments if names - {None} else release.matching(DOCUMENTS, "qrel|quer")
+                names = {_snapshot(name) for name in files} - {None}
             for name in sorted(names, key=str) or [None]:
                 side = self._side(name, inside, topics, judgments, release)
                 if side.name in sides:
@@ -130,16 +132,16 @@ class LongEval(Task, name="longeval"):
         files = {
             name: read_qrels(path)
             for name, path in judgments.items()
-            if _snapshot(name) == snapshot and (snapshot or _beside(name, inside))
+            if _snapshot(name) == snapshot and (snapshot or _is_beside(name, inside))
         }
-        for (first, one), (second, other) in combinations(files.items(), 2):
-            if any(topic in other for topic in one):
+        for (first, first_qrels), (second, second_qrels) in combinations(files.items(), 2):
+            if any(topic in second_qrels for topic in first_qrels):
                 raise InputError(f"{first} and {second} judge the same queries; give one of them")
-        # The second column of LongEval's judgments is the snapshot, and no group.
+        # The second column of LongEval's judgments is the snapshot, not a group.
         qrels = Qrels((t, "0", d, g) for file in files.values() for t, _, d, g in file.rows()) if files else None
         shared = snapshot is not None and _snapshot(inside) is None  # queries of all snapshots in one file
         judged = topics.judged(qrels) if shared and qrels is not None else topics
-        return TaskSide(snapshot or "train", judged, qrels, _documents(release, snapshot, inside))
+        return TaskSide(snapshot or "train", judged, qrels, _documents_folder(release, snapshot, inside))
 
     def submit(self, runs: Mapping[str, Run], folder: Path, tag: str, system: str) -> list[Path]:
         for side, run in runs.items():
@@ -151,8 +153,8 @@ class LongEval(Task, name="longeval"):
     def check_submission(self, path: Path, topics: Mapping[str, Topics], documents: Container[str] | None) -> list[str]:
         if path.name == METADATA:
             with path.open(encoding="utf-8") as file:
-                lines = [number for number, line in enumerate(file, 1) if ENTER in line]
-            return [f"{path}, line {lines[0]}: {len(lines)} values are still '{ENTER}'; fill them in"] if lines else []
+                lines = [number for number, line in enumerate(file, 1) if PLACEHOLDER in line]
+            return [f"{path}, line {lines[0]}: {len(lines)} values are still '{PLACEHOLDER}'; fill them in"] if lines else []
         if path.parent.name not in topics:
             raise InputError(f"{path}: the folder '{path.parent.name}' is none of the snapshots {', '.join(topics)}")
         return check_rows(path, run_rows(path), topics[path.parent.name], documents, self.depth, all_topics=False)
@@ -163,23 +165,23 @@ def _snapshot(inside: str) -> str | None:
     return dates[-1] if dates else None
 
 
-def _beside(name: str, inside: str) -> bool:
-    """Whether two files are below one folder, that of the second."""
+def _is_beside(name: str, inside: str) -> bool:
+    """Whether the file `name` is below the folder of the file `inside`."""
     parent = inside.rpartition("/")[0]
     return name.startswith(f"{parent}/") if parent else True
 
 
-def _documents(release: ReleasedFiles, snapshot: str | None, inside: str) -> Path:
-    """Folder of the documents of a snapshot: one named by it, or else the one beside the queries."""
+def _documents_folder(release: ReleasedFiles, snapshot: str | None, inside: str) -> Path:
+    """Return the folder of a snapshot's documents: a folder named by the snapshot, or else the one beside the queries."""
     files = release.matching(DOCUMENTS, "qrel|quer")
     of_snapshot = {name: path for name, path in files.items() if snapshot and _snapshot(name) == snapshot}
-    near = of_snapshot or {name: path for name, path in files.items() if _beside(name, inside)} or files
-    if snapshot is None and len({_snapshot(name) for name in near}) > 1:  # training is on the first snapshot
-        first = min(filter(None, map(_snapshot, near)))
-        near = {name: path for name, path in near.items() if _snapshot(name) == first}
-    if not near:
+    candidates = of_snapshot or {name: path for name, path in files.items() if _is_beside(name, inside)} or files
+    if snapshot is None and len({_snapshot(name) for name in candidates}) > 1:  # training is on the first snapshot
+        first = min(filter(None, map(_snapshot, candidates)))
+        candidates = {name: path for name, path in candidates.items() if _snapshot(name) == first}
+    if not candidates:
         raise release.lacks(f"documents of the snapshot {snapshot or 'for training'}", "longeval")
-    folders = {path.parent for path in near.values()}
+    folders = {path.parent for path in candidates.values()}
     if len(folders) > 1:
         trec = {folder for folder in folders if "trec" in str(folder).lower()}
         folders = trec if len(trec) == 1 else folders
@@ -189,7 +191,7 @@ def _documents(release: ReleasedFiles, snapshot: str | None, inside: str) -> Pat
             f"the documents of the snapshot {snapshot or 'for training'} are in several folders: {names}; give one"
         )
     folder = folders.pop()
-    return next(iter(near.values())) if len(near) == 1 else folder
+    return next(iter(candidates.values())) if len(candidates) == 1 else folder
 
 
 def _years(inside: str) -> list[str]:
@@ -197,25 +199,25 @@ def _years(inside: str) -> list[str]:
 
 
 def _metadata(tag: str, system: str) -> str:
-    """The fields that LongEval asks for, with those of the team to be filled in."""
-    used = {name: "yes" if sign in system else "no" for name, sign in SIGNS.items()}
-    several = "no" if any(sign in system for sign in ("fuse(", ">>")) else "yes"
+    """Return the metadata that LongEval asks for; the team fills in the placeholders."""
+    used = {name: "yes" if sign in system else "no" for name, sign in MARKERS.items()}
+    single_stage = "no" if any(sign in system for sign in ("fuse(", ">>")) else "yes"
     return f"""\
 tag: {tag}
 actor:
-  team: {ENTER}
+  team: {PLACEHOLDER}
 research goal:
-  description: {ENTER}
+  description: {PLACEHOLDER}
 platform:
   software:
     libraries:
       - fontes {version("fontes")}
 implementation:
   source:
-    repository: {ENTER}
+    repository: {PLACEHOLDER}
 data:
   training data:
-    - name: {ENTER}
+    - name: {PLACEHOLDER}
 method:
   automatic: true
   retrieval:
@@ -224,5 +226,5 @@ method:
       deep_neural_model: {used["reranker"]}
       sparse_neural_model: {used["sparse"]}
       dense_neural_model: {used["dense"]}
-      single_stage_retrieval: {several}
+      single_stage_retrieval: {single_stage}
 """
