@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import Doc, Pipeline, PipelineError, Ranking, Run, Topic, Topics
 from ..core.answers import cited_answer
 from ..core.part import Part, uses_model, walk
-from ..core.ranking import MOST, SNIPPET, docs_of
+from ..core.ranking import MAX_COUNTED, SNIPPET, docs_of
 from ..text import Snippet
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def least_total_of(ranking: Ranking, stage: Part) -> dict[str, Any]:
     """
     with suppress(PipelineError):
         if _counts_at_once(stage):
-            number = ranking.total_up_to(MOST)
-            return {"value": min(number, MOST), "relation": "gt" if number > MOST else "eq"}
+            number = ranking.total_up_to(MAX_COUNTED)
+            return {"value": min(number, MAX_COUNTED), "relation": "gt" if number > MAX_COUNTED else "eq"}
     return {"value": ranking.offset + len(ranking), "relation": "gte"}
 
 

@@ -1,4 +1,4 @@
-"""Answers of language models in runs and topics: the budget of tokens, and what a run's provenance says of its answers."""
+"""Language models in runs and topics: the token budget, and the facts about model answers in a run's provenance."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from .values import Topic, Topics
 
-NAME = "llm"  # of the answers in a topic's metadata and a run's provenance
-ANSWER = "answer"  # of the answer to the user in a topic's metadata
+NAME = "llm"  # key of model answers in a topic's metadata and a run's provenance
+ANSWER = "answer"  # key of the answer to the user in a topic's metadata
 COUNTED = ("answers", "prompt_tokens", "completion_tokens", "repaired", "unknown", "missing")
 
 
@@ -18,7 +18,7 @@ class TokenBudget:
 
     Args:
         limit: The maximum number of tokens.
-        spent: Tokens that were spent before.
+        spent: Tokens spent earlier.
     """
 
     def __init__(self, limit: int, spent: int = 0) -> None:
@@ -36,11 +36,11 @@ class TokenBudget:
             return True
 
     def reserve_rest(self) -> int:
-        """Reserve all tokens that are left, and return their number."""
+        """Reserve all remaining tokens, and return their number."""
         with self._change:
-            rest = max(0, self.limit - self.spent - self._reserved)
-            self._reserved += rest
-            return rest
+            remaining = max(0, self.limit - self.spent - self._reserved)
+            self._reserved += remaining
+            return remaining
 
     def left(self) -> int:
         """Return the number of tokens that are not spent."""
@@ -88,11 +88,11 @@ def _facts(value: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(value, Mapping):
         if _is_fact(value.get(NAME)):
             yield value[NAME]
-        for inner in value.values():
-            yield from _facts(inner)
+        for item in value.values():
+            yield from _facts(item)
     elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _facts(inner)
+        for item in value:
+            yield from _facts(item)
 
 
 def _is_fact(value: Any) -> bool:

@@ -14,8 +14,8 @@ GRADE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
     """Return `value` as an int; raise ParameterError unless it is a whole number from `least` to `most` (None: no maximum)."""
-    whole = type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
-    if not whole or not least <= int(value) <= (math.inf if most is None else most):
+    is_whole = type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
+    if not is_whole or not least <= int(value) <= (math.inf if most is None else most):
         bound = "up" if most is None else f"to {most}"
         raise ParameterError(f"{name} must be a whole number from {least} {bound}, not {value!r}")
     return int(value)

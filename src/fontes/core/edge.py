@@ -39,11 +39,11 @@ def write(kind: str, value: Any, path: str | os.PathLike[str], **options: Any) -
     _function(writers, kind, path)(value, os.fspath(path), **options)
 
 
-def _function(known: dict[str, Callable[..., Any]], kind: str, path: object) -> Callable[..., Any]:
-    if kind not in known:
+def _function(functions: dict[str, Callable[..., Any]], kind: str, path: object) -> Callable[..., Any]:
+    if kind not in functions:
         for point in entry_points(group=GROUP):
             if point.dist is not None and point.dist.name == "fontes":
                 import_module(point.module)
-    if kind not in known:
+    if kind not in functions:
         raise ParameterError(f"{path}: nothing that reads or writes a {kind} is installed")
-    return known[kind]
+    return functions[kind]

@@ -50,11 +50,11 @@ def pipeline(
         The stage, with its joins checked.
 
     Raises:
-        ParameterError: The expression is invalid, or has unknown names or parameters; the message gives the place and the
+        ParameterError: The expression is invalid, or has unknown names or parameters; the message gives the position and the
             nearest known name.
         PipelineError: Stages do not fit together.
     """
-    stage = _Builder(text, index, indexes, systems).built()
+    stage = _Builder(text, index, indexes, systems).build()
     if not isinstance(stage, Stage):
         raise ParameterError(f"'{text.strip()}' is {_kind(stage)}, not a stage")
     return stage
@@ -65,7 +65,7 @@ def part(text: str, index: Any = None, *, systems: Mapping[str, Any] | None = No
 
     Paths of files that stages read, fields with the metadata "file", are looked up in `folder` first.
     """
-    return _Builder(text, index, None, systems, folder=folder).built()
+    return _Builder(text, index, None, systems, folder=folder).build()
 
 
 def tunable(
@@ -82,7 +82,7 @@ def tunable(
         ParameterError: As `pipeline`; and if nothing is tuned, or a parameter has no known range.
     """
     first = _Builder(text, index, indexes, None, values={})
-    if not isinstance(stage := first.built(), Stage):
+    if not isinstance(stage := first.build(), Stage):
         raise ParameterError(f"'{text.strip()}' is {_kind(stage)}, not a stage")
     if not first.space:
         raise ParameterError(f"'{text.strip()}' has no parameter to be tuned; write it as bm25(k1=tune(), b=tune(0.3, 0.9))")
@@ -91,8 +91,8 @@ def tunable(
         for path in values:
             if path not in first.space:
                 raise ParameterError(f"'{path}' is not tuned in the text; {nearest(path, first.space)}")
-        built: AnyStage = _Builder(text, index, indexes, None, values=values).built()
-        return built
+        stage: AnyStage = _Builder(text, index, indexes, None, values=values).build()
+        return stage
 
     return make, dict(first.space)
 
@@ -111,7 +111,7 @@ class _Builder(PythonText):
     ) -> None:
         super().__init__(text)
         self._folder = folder
-        self._indexes = {name: state_of(one) for name, one in (indexes or {}).items()}
+        self._indexes = {name: state_of(each) for name, each in (indexes or {}).items()}
         self._index = next(iter(self._indexes.values()), None) if index is None else state_of(index)
         self._systems = dict(systems or {})
         self._values = values  # of tuned parameters; None if tune() is not allowed
@@ -119,7 +119,7 @@ class _Builder(PythonText):
         self._depth = 0
         self.space: dict[str, Any] = {}
 
-    def built(self) -> Any:
+    def build(self) -> Any:
         return self._value(self.tree())
 
     def _value(self, node: ast.expr) -> Any:
@@ -172,7 +172,7 @@ class _Builder(PythonText):
         except FontesError as error:
             raise self.error(node.right, str(error), type(error)) from None
         except TypeError:
-            pass  # neither knows the other
+            pass  # neither operand supports the other
         raise self.error(node, f"{sign} does not join {_kind(left)} and {_kind(right)}")
 
     def _named(self, node: ast.Name) -> Any:
@@ -195,45 +195,45 @@ class _Builder(PythonText):
         self._numbers[name] += 1
         label = name if self._numbers[name] == 1 else f"{name}_{self._numbers[name]}"
         cls = stages[name]
-        known = parameters(cls)
+        declared = parameters(cls)
         values: dict[str, Any] = {}
-        several: list[Any] = []
-        positions = [parameter for parameter in known if parameter != cls.variadic]
+        items: list[Any] = []
+        positional = [parameter for parameter in declared if parameter != cls.variadic]
         for number, argument in enumerate(node.args):
             if isinstance(argument, ast.Starred):
                 raise self.error(argument, "* before an argument is not known here")
             if cls.variadic:
-                several.append(self._value(argument))
-            elif number < len(positions):
-                values[positions[number]] = self._argument(label, known, positions[number], argument)
+                items.append(self._value(argument))
+            elif number < len(positional):
+                values[positional[number]] = self._argument(label, declared, positional[number], argument)
             else:
-                raise self.error(argument, f"{name} takes {len(positions)} arguments at most, besides its index")
+                raise self.error(argument, f"{name} takes {len(positional)} arguments at most, besides its index")
         for keyword in node.keywords:
-            values.update(self._keyword(name, label, known, keyword, values))
+            values.update(self._keyword(name, label, declared, keyword, values))
         if cls.variadic:
-            values[cls.variadic] = tuple(several)
-        return self._constructed(node, name, cls, known, values)
+            values[cls.variadic] = tuple(items)
+        return self._constructed(node, name, cls, declared, values)
 
     def _keyword(
-        self, name: str, label: str, known: Mapping[str, Any], keyword: ast.keyword, values: Mapping[str, Any]
+        self, name: str, label: str, declared: Mapping[str, Any], keyword: ast.keyword, values: Mapping[str, Any]
     ) -> dict[str, Any]:
         key = keyword.arg
         if key is None:
             raise self.error(keyword.value, "** before an argument is not known here")
         if key == "index" and "index" in stages[name].__dataclass_fields__:  # type: ignore[attr-defined]
             return {"index": self._index_called(keyword.value)}
-        if key not in known or key == stages[name].variadic:
-            raise self.error(keyword, f"{name} has no parameter '{key}'; {nearest(key, known)}")
+        if key not in declared or key == stages[name].variadic:
+            raise self.error(keyword, f"{name} has no parameter '{key}'; {nearest(key, declared)}")
         if key in values:
             raise self.error(keyword, f"{name}: '{key}' is given twice")
-        return {key: self._argument(label, known, key, keyword.value)}
+        return {key: self._argument(label, declared, key, keyword.value)}
 
-    def _argument(self, label: str, known: Mapping[str, Any], name: str, node: ast.expr) -> Any:
-        parameter = known[name]
+    def _argument(self, label: str, declared: Mapping[str, Any], name: str, node: ast.expr) -> Any:
+        parameter = declared[name]
         path = f"{label}__{parameter.name}"
         if _tunes(node):
-            needed = parameter.default is None and isinstance(parameter.range, list) and None not in parameter.range
-            return self._tuned(path, parameter, node, parameter.range[0] if needed else parameter.default)
+            uses_first = parameter.default is None and isinstance(parameter.range, list) and None not in parameter.range
+            return self._tuned(path, parameter, node, parameter.range[0] if uses_first else parameter.default)
 
         def entry(key: str, item: ast.expr) -> Any:
             return self._tuned(f"{path}.{key}", parameter, item, parameter.entry) if _tunes(item) else self._value(item)
@@ -242,8 +242,8 @@ class _Builder(PythonText):
         try:
             return parameter.checked(value)
         except ParameterError as error:
-            better = meant(known, name, value)
-            raise self.error(node, f"{re.sub(r'_[0-9]+$', '', label)}: {error}{better}") from None
+            suggestion = meant(declared, name, value)
+            raise self.error(node, f"{re.sub(r'_[0-9]+$', '', label)}: {error}{suggestion}") from None
 
     def _tuned(self, path: str, parameter: Any, node: Any, default: Any) -> Any:
         if self._values is None:
@@ -268,16 +268,18 @@ class _Builder(PythonText):
     def _index_called(self, node: ast.expr) -> Any:
         name = self._value(node)
         if not isinstance(name, str) or name not in self._indexes:
-            known = nearest(str(name), self._indexes) if self._indexes else "only one index is given, which needs no name"
-            raise self.error(node, f"there is no index {name!r}; {known}")
+            suggestion = nearest(str(name), self._indexes) if self._indexes else "only one index is given, which needs no name"
+            raise self.error(node, f"there is no index {name!r}; {suggestion}")
         return self._indexes[name]
 
-    def _constructed(self, node: ast.Call, name: str, cls: type[Part], known: Mapping[str, Any], values: dict[str, Any]) -> Any:
+    def _constructed(
+        self, node: ast.Call, name: str, cls: type[Part], declared: Mapping[str, Any], values: dict[str, Any]
+    ) -> Any:
         if "index" in cls.__dataclass_fields__ and "index" not in values:  # type: ignore[attr-defined]
             if self._index is None:
                 raise self.error(node, f"{name} needs an index; none is given")
             values["index"] = self._index
-        for key, parameter in known.items():
+        for key, parameter in declared.items():
             if parameter.required and key not in values:
                 raise self.error(node, f"{name} needs the parameter '{key}'")
         if cls.variadic and any(isinstance(value, Run) for value in values[cls.variadic]):
@@ -293,15 +295,15 @@ class _Builder(PythonText):
         return part
 
     def _located(self, cls: type[Part], name: str, value: Any, folder: Path) -> Any:
-        """The value of a field; of a file in the folder its path."""
-        declared = cls.__dataclass_fields__.get(name)  # type: ignore[attr-defined]
-        if isinstance(value, str) and value and declared is not None and declared.metadata.get("file"):
+        """The value of a field; the path in the folder if the field names a file there."""
+        field = cls.__dataclass_fields__.get(name)  # type: ignore[attr-defined]
+        if isinstance(value, str) and value and field is not None and field.metadata.get("file"):
             path = folder / Path(value).expanduser()
             return str(path) if path.is_file() else value
         return value
 
     def _of_runs(self, node: ast.Call, cls: type[Any], values: dict[str, Any]) -> Any:
-        """Apply a part to runs that exist already, if it can: `fuse(a, b)` over runs."""
+        """Apply a part to finished runs, if it can: `fuse(a, b)` over runs."""
         of_runs = getattr(cls, "of_runs", None)
         runs = values.pop(cls.variadic)
         if of_runs is None or not all(isinstance(run, Run) for run in runs):

@@ -45,7 +45,7 @@ def corrected(text: str, columns: Mapping[str, str]) -> str | None:
     return None if better == text else better
 
 
-def _tokens(text: str, known: Mapping[str, str]) -> Iterator[_Token]:
+def _tokens(text: str, columns: Mapping[str, str]) -> Iterator[_Token]:
     for match in TOKEN.finditer(text):
         word = match[0]
         match match.lastgroup:
@@ -54,9 +54,9 @@ def _tokens(text: str, known: Mapping[str, str]) -> Iterator[_Token]:
             case "sign":
                 sign = SIGNS.get(word, word)
                 yield _Token("comparison" if sign in COMPARISONS else "word", sign)
-            case "bare" if word not in known and word.lower() in WORDS:
+            case "bare" if word not in columns and word.lower() in WORDS:
                 yield _Token("word", WORDS[word.lower()])
-            case "bare" if word not in known:
+            case "bare" if word not in columns:
                 yield _Token("value", word, word)
             case "bare" | "column":
                 yield _Token("column", word)
@@ -64,41 +64,41 @@ def _tokens(text: str, known: Mapping[str, str]) -> Iterator[_Token]:
                 yield _Token("other", word)
 
 
-def _corrected(tokens: list[_Token], known: Mapping[str, str]) -> Iterator[str]:
+def _corrected(tokens: list[_Token], columns: Mapping[str, str]) -> Iterator[str]:
     kinds = [*(token.kind for token in tokens), "", ""]
-    at = 0
-    while at < len(tokens):
-        token, following = tokens[at], kinds[at + 1]
-        if token.kind == "value" and following == "comparison" and kinds[at + 2] == "column":
-            yield _constant(token.value, known[_name(tokens[at + 2].text)])
-            at += 1
+    i = 0
+    while i < len(tokens):
+        token, following = tokens[i], kinds[i + 1]
+        if token.kind == "value" and following == "comparison" and kinds[i + 2] == "column":
+            yield _constant(token.value, columns[_name(tokens[i + 2].text)])
+            i += 1
             continue
-        compared = following == "comparison" or (following == "word" and tokens[at + 1].text in ("in", "not", "is"))
-        near = difflib.get_close_matches(token.text, known, 1) if token.kind == "value" and compared else []
+        compared = following == "comparison" or (following == "word" and tokens[i + 1].text in ("in", "not", "is"))
+        near = difflib.get_close_matches(token.text, columns, 1) if token.kind == "value" and compared else []
         if token.kind != "column" and not near:
             yield token.text
-            at += 1
+            i += 1
             continue
         column = token.text if token.kind == "column" else near[0]
-        kind = known.get(_name(column), "")
-        end = at + 2
+        kind = columns.get(_name(column), "")
+        end = i + 2
         while kinds[end : end + 1] == ["value"]:
             end += 1
-        if following == "comparison" and end > at + 2:
-            yield _comparison(column, kind, tokens[at + 1].text, " ".join(one.value for one in tokens[at + 2 : end]))
-            at = end
-        elif compared and following == "word" and tokens[at + 1].text != "is":
+        if following == "comparison" and end > i + 2:
+            yield _comparison(column, kind, tokens[i + 1].text, " ".join(word.value for word in tokens[i + 2 : end]))
+            i = end
+        elif compared and following == "word" and tokens[i + 1].text != "is":
             yield column
-            at, constants = at + 1, 0
-            while at < len(tokens) and tokens[at].text not in (")", "]", "and", "or"):
-                constants += tokens[at].kind == "value"
-                yield _constant(tokens[at].value, kind) if tokens[at].kind == "value" else tokens[at].text
-                at += 1
-            if constants == 1 and tokens[at - 1].text != ",":
+            i, constants = i + 1, 0
+            while i < len(tokens) and tokens[i].text not in (")", "]", "and", "or"):
+                constants += tokens[i].kind == "value"
+                yield _constant(tokens[i].value, kind) if tokens[i].kind == "value" else tokens[i].text
+                i += 1
+            if constants == 1 and tokens[i - 1].text != ",":
                 yield ","  # makes brackets around one constant a tuple
         else:
             yield column
-            at += 1
+            i += 1
 
 
 def _comparison(column: str, kind: str, sign: str, value: str) -> str:
@@ -124,5 +124,5 @@ def _name(column: str) -> str:
 
 
 def _spaced(words: list[str]) -> Iterator[str]:
-    for before, word in zip(["(", *words], words, strict=False):
-        yield word if before in ("(", "[") or word in (")", "]", ",") else f" {word}"
+    for previous, word in zip(["(", *words], words, strict=False):
+        yield word if previous in ("(", "[") or word in (")", "]", ",") else f" {word}"

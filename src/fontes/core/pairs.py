@@ -49,15 +49,15 @@ class Pairs:
         topics, numbers = _topics(runs)
         ids, codes = _codes(runs)
         total = np.zeros(len(topics), dtype=np.int64)
-        before = []  # for each run and topic, the number of rows of earlier runs
+        earlier = []  # for each run and topic, the number of rows of earlier runs
         for run, topic_numbers in zip(runs, numbers, strict=True):
-            before.append(total[topic_numbers])
+            earlier.append(total[topic_numbers])
             total[topic_numbers] += np.diff(run.bounds)
         starts = offsets_of(total)
         keys = np.empty(starts[-1], dtype=np.uint64)
         rows = []  # positions of each run's rows among those of all runs, by topic
-        for run, topic_numbers, ahead, docs in zip(runs, numbers, before, codes, strict=True):
-            within = np.arange(run.rows) + np.repeat(ahead - run.bounds[:-1], np.diff(run.bounds))
+        for run, topic_numbers, earlier_rows, docs in zip(runs, numbers, earlier, codes, strict=True):
+            within = np.arange(run.rows) + np.repeat(earlier_rows - run.bounds[:-1], np.diff(run.bounds))
             rows.append(within + np.repeat(starts[topic_numbers], np.diff(run.bounds)))
             keys[rows[-1]] = ids.rank[docs].astype(np.uint64) << HALF | within.astype(np.uint64)
         _sort_each(keys, starts)
@@ -66,11 +66,11 @@ class Pairs:
         new[1:] = rank[1:] != rank[:-1]
         new[starts[:-1][total > 0]] = True
         ends = np.cumsum(new)
-        place = np.empty(len(keys), dtype=np.int64)
-        place[np.repeat(starts[:-1], total) + (keys & LOW).astype(np.int64)] = ends - 1
+        pair_of_row = np.empty(len(keys), dtype=np.int64)
+        pair_of_row[np.repeat(starts[:-1], total) + (keys & LOW).astype(np.int64)] = ends - 1
         bounds = np.concatenate([[0], ends])[starts]
         pairs = ids.order[rank[new]].astype(np.int32)
-        return cls(tuple(runs), topics, ids, bounds, pairs, tuple(numbers), tuple(place[r] for r in rows))
+        return cls(tuple(runs), topics, ids, bounds, pairs, tuple(numbers), tuple(pair_of_row[r] for r in rows))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -133,9 +133,9 @@ def _codes(runs: Sequence[Run]) -> tuple[Strings, list[NDArray[np.int32]]]:
     seen: dict[str, int] = {}
     codes = []
     for run in runs:
-        used, at = _used(run)
-        to = [seen.setdefault(doc_id, len(seen)) for doc_id in run.ids.take(used)]
-        codes.append(np.array(to, dtype=np.int32)[at])
+        used, positions = _used(run)
+        merged = [seen.setdefault(doc_id, len(seen)) for doc_id in run.ids.take(used)]
+        codes.append(np.array(merged, dtype=np.int32)[positions])
     return Strings.of(seen), codes
 
 

@@ -37,7 +37,7 @@ class Parameter:
         default: Its default; `dataclasses.MISSING` if required.
         description: Its description in the docstring.
         string: Name of the part made from a plain string; empty for none.
-        range: Search range of `tune()`: (low, high, step), (low, high) or a list, of a mapping that of each value; None if
+        range: Search range of `tune()`: (low, high, step), (low, high) or a list; for a mapping, that of each value. None if
             unknown.
         limits: Least and greatest valid value.
         usual: Whether `tune` searches its range if no space is given.
@@ -93,11 +93,11 @@ def parameters(source: Any) -> dict[str, Parameter]:
 
     Indexes are left out.
     """
-    described = descriptions(source)
-    known = {field.name for field in dataclasses.fields(Parameter)}  # what a field's metadata may state
+    description = descriptions(source)
+    attributes = {field.name for field in dataclasses.fields(Parameter)}  # that a field's metadata may set
     return {
         name: Parameter(
-            name, _kind(annotation), default, described.get(name, ""), **{k: facts[k] for k in known & facts.keys()}
+            name, _kind(annotation), default, description.get(name, ""), **{k: facts[k] for k in attributes & facts.keys()}
         )
         for name, annotation, default, facts in _declared(source)
         if name != "index"
@@ -128,12 +128,12 @@ def tuned(
     return dataclasses.field(default=default, metadata={"range": range, "limits": limits, "usual": usual, "entry": entry})
 
 
-def meant(known: Mapping[str, Parameter], name: str, value: Any) -> str:
+def meant(declared: Mapping[str, Parameter], name: str, value: Any) -> str:
     """Return "; did you mean k1=1.2?" if only a longer-named parameter can take the value, else an empty string."""
-    if name not in known or known[name].takes(value):
+    if name not in declared or declared[name].takes(value):
         return ""
     longer = [
-        other for other, parameter in known.items() if other != name and other.startswith(name) and parameter.takes(value)
+        other for other, parameter in declared.items() if other != name and other.startswith(name) and parameter.takes(value)
     ]
     return f"; did you mean {longer[0]}={value!r}?" if longer else ""
 
@@ -155,8 +155,8 @@ def signature(cls: type[Part]) -> tuple[str, str]:
 def descriptions(source: Any) -> dict[str, str]:
     """Return argument descriptions from the docstrings of a class and its bases, or of a function, each in one line."""
     described: dict[str, str] = {}
-    for one in reversed(getattr(source, "__mro__", (source,))):
-        described.update(_entries(inspect.cleandoc(one.__doc__ or "")))
+    for cls in reversed(getattr(source, "__mro__", (source,))):
+        described.update(_entries(inspect.cleandoc(cls.__doc__ or "")))
     return described
 
 

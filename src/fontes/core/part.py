@@ -39,7 +39,7 @@ class Part:
         super().__init_subclass__(**keywords)
         cls.name = name
         if "__repr__" not in cls.__dict__:
-            cls.__repr__ = Part.__repr__  # type: ignore[method-assign]  # or `dataclass` would write one of its own
+            cls.__repr__ = Part.__repr__  # type: ignore[method-assign]  # else `dataclass` would generate another
         if name:
             stages.add(name, cls)
 
@@ -66,9 +66,9 @@ class Part:
         Raises:
             ParameterError: The parameter is unknown.
         """
-        known = self.params()
+        params = self.params()
         changes = self._with_entries(changes) if any("." in key for key in changes) else changes
-        fields = {key: value for key, value in changes.items() if key in known}
+        fields = {key: value for key, value in changes.items() if key in params}
         copy = dataclasses.replace(self, **fields) if fields else self  # type: ignore[type-var]
         for key, value in changes.items():
             if key not in fields:
@@ -76,15 +76,15 @@ class Part:
         return copy
 
     def _with_entries(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Join changes of single values of a mapping, such as `fields.title`, into one of the whole."""
-        whole: dict[str, Any] = {}
+        """Join changes of single values of a mapping, such as `fields.title`, into one change of the mapping."""
+        joined: dict[str, Any] = {}
         for key, value in changes.items():
             name, dot, entry = key.partition(".")
             if dot and "__" not in name:
-                whole[name] = {**(whole[name] if name in whole else self.entries(name)), entry: value}
+                joined[name] = {**(joined[name] if name in joined else self.entries(name)), entry: value}
             else:
-                whole[key] = value
-        return whole
+                joined[key] = value
+        return joined
 
     def entries(self, name: str) -> Mapping[str, Any]:
         """Return the present values by name of a parameter that is, or may be, a mapping."""
@@ -93,20 +93,20 @@ class Part:
 
     def _with_nested(self, key: str, value: Any) -> Self:
         head, _, rest = key.partition("__")
-        known = self.params()
-        if rest and isinstance(known.get(head), Part):
-            return dataclasses.replace(self, **{head: known[head].with_(**{rest: value})})  # type: ignore[type-var]
+        params = self.params()
+        if rest and isinstance(params.get(head), Part):
+            return dataclasses.replace(self, **{head: params[head].with_(**{rest: value})})  # type: ignore[type-var]
         inside = [part for part in walk(self) if part is not self and part.name == head] if rest else []
         if not inside:
-            names = [*known, *sorted({f"{p.name}__{q}" for p in walk(self) if p is not self and p.name for q in p.params()})]
+            names = [*params, *sorted({f"{p.name}__{q}" for p in walk(self) if p is not self and p.name for q in p.params()})]
             raise ParameterError(f"{self._label} has no parameter '{key}'; {nearest(key, names)}")
         changed: Self = self.map(lambda part: part.with_(**{rest: value}) if part.name == head else part)  # type: ignore[assignment]
         return changed
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the parameters alone, without cached values."""
-        known = getattr(type(self), "__dataclass_fields__", vars(self))
-        return {name: value for name, value in vars(self).items() if name in known}
+        names = getattr(type(self), "__dataclass_fields__", vars(self))
+        return {name: value for name, value in vars(self).items() if name in names}
 
     def parts(self) -> tuple[Part, ...]:
         """Return the direct inner parts in field order, flattening tuples."""
@@ -117,17 +117,17 @@ class Part:
             if isinstance(part, Part)
         )
 
-    def map(self, function: Callable[[Part], Part], known: dict[int, tuple[Part, Part]] | None = None) -> Part:
+    def map(self, function: Callable[[Part], Part], replaced: dict[int, tuple[Part, Part]] | None = None) -> Part:
         """Apply `function` to each part of the tree, innermost first.
 
         Args:
             function: Returns the replacement of a part.
-            known: Replacements by the identity of the part, so that a shared part stays one, also across trees.
+            replaced: Replacements by the identity of the part, so that a shared part stays one, also across trees.
         """
-        known = {} if known is None else known
-        if id(self) not in known:  # keeps the part alive, so that its id is not reused
-            known[id(self)] = (self, function(self._mapped(lambda part: part.map(function, known))))
-        return known[id(self)][1]
+        replaced = {} if replaced is None else replaced
+        if id(self) not in replaced:  # keeps the part alive, so that its id is not reused
+            replaced[id(self)] = (self, function(self._mapped(lambda part: part.map(function, replaced))))
+        return replaced[id(self)][1]
 
     def _mapped(self, function: Callable[[Part], Part]) -> Self:
         """Copy with `function` applied to the direct inner parts; the part itself if nothing changes."""
@@ -193,7 +193,7 @@ class Part:
             raise PipelineError(f"{type(self).__name__} has no text: its class is registered under no name")
         shown = self.shown()
         index = getattr(self, "index", None)
-        over = {"index": names[id(index)]} if id(index) in names else {}
+        index_argument = {"index": names[id(index)]} if id(index) in names else {}
         parts = []
         if self.variadic:
             parts += [_value(item, names, strict) for item in shown.pop(self.variadic, ())]
@@ -204,7 +204,7 @@ class Part:
             leading = leading and field is not None and (default_of(field) is MISSING or "leading" in field.metadata)
             text = _short(value, field) or _value(value, names, strict)
             parts.append(text if leading else f"{key}={text}")
-        parts += [f"{key}={_value(value, names, strict)}" for key, value in over.items()]
+        parts += [f"{key}={_value(value, names, strict)}" for key, value in index_argument.items()]
         return f"{self.name or type(self).__name__}({', '.join(parts)})"
 
     @property
@@ -221,7 +221,7 @@ class Part:
 
 DECLARATION = re.compile(r'^class \w+\((?!Recipe\b)[^)]*\bname="(\w+)"', re.MULTILINE)
 stages: Registry[type[Part]] = Registry("fontes.stages", "stage", DECLARATION)
-"""All parts that have a name: stages, and the encoders and models that stages are given."""
+"""All named parts: stages, and the encoders and models that stages take."""
 
 
 def _fields(cls: Any) -> tuple[dataclasses.Field[Any], ...]:
@@ -229,7 +229,7 @@ def _fields(cls: Any) -> tuple[dataclasses.Field[Any], ...]:
 
 
 fields: Callable[[Any], tuple[dataclasses.Field[Any], ...]] = lru_cache(None)(_fields)
-"""The constructor's fields of a part's class in order, keyword-only ones last."""
+"""Constructor fields of a part's class in order, keyword-only ones last."""
 
 
 def as_part(value: Any, field: dataclasses.Field[Any]) -> Any:
@@ -260,7 +260,7 @@ def indexes_of(part: Part) -> dict[str, Any]:
     indexes: dict[str, Any] = {}
     for inner in walk(part):
         index = getattr(inner, "index", None)
-        if index is None or not hasattr(index, "fingerprint") or any(index is known for known in indexes.values()):
+        if index is None or not hasattr(index, "fingerprint") or any(index is seen for seen in indexes.values()):
             continue
         name = base = str(getattr(index, "name", "")) or "index"
         number = 1

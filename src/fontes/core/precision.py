@@ -11,19 +11,19 @@ P = TypeVar("P")
 
 
 def settled(part: P, precisions: Mapping[str, str] | None = None) -> P:
-    """Return the part with the precision of its models fixed to that used here, for use elsewhere; other values unchanged.
+    """Return the part with each model's "auto" precision replaced by the one used here; values that are no parts unchanged.
 
     `precisions` is the result of `precisions_of`; by default that of this part.
     """
     if not isinstance(part, Part):
         return part
-    known = precisions_of(part) if precisions is None else precisions
+    used = precisions_of(part) if precisions is None else precisions
 
     def in_precision(inner: Any) -> Part:
-        automatic = _is_auto(inner) and inner.fingerprint in known
-        return inner.with_(precision=known[inner.fingerprint]) if automatic else inner  # type: ignore[no-any-return]
+        automatic = _is_auto(inner) and inner.fingerprint in used
+        return inner.with_(precision=used[inner.fingerprint]) if automatic else inner  # type: ignore[no-any-return]
 
-    return part.map(in_precision) if known else part  # type: ignore[return-value]
+    return part.map(in_precision) if used else part  # type: ignore[return-value]
 
 
 def precisions_of(part: Part) -> dict[str, str]:

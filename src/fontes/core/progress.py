@@ -94,17 +94,17 @@ def lines(write: Callable[[str], None], *, steps: bool = True, every: float = 10
         steps: Whether to write a line at the start and end of each piece of work too.
         every: Seconds between two lines about one piece of work.
     """
-    task, at = "", 0.0
+    task, last = "", 0.0
 
     def report(progress: Progress) -> None:
-        nonlocal task, at
-        if progress.task != task or progress.seconds < at:
-            task, at = progress.task, 0.0
+        nonlocal task, last
+        if progress.task != task or progress.seconds < last:
+            task, last = progress.task, 0.0
         if progress.finished or not progress.done:
             if steps:
                 write(str(progress))
-        elif progress.seconds - at >= every:
-            at = progress.seconds
+        elif progress.seconds - last >= every:
+            last = progress.seconds
             write(str(progress))
 
     return report

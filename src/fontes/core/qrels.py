@@ -99,21 +99,21 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
             Each group whose documents all have at least the grade `rel`, and each such document in no group, alone.
         """
         grades = self._grades.get(topic_id, {})
-        named = list(self._groups.get(topic_id, {}).values())
-        grouped = set().union(*named) if named else set()
-        sets = [frozenset(g) for g in named if all(grades[d] >= rel for d in g)]
+        groups = list(self._groups.get(topic_id, {}).values())
+        grouped = set().union(*groups) if groups else set()
+        sets = [frozenset(g) for g in groups if all(grades[d] >= rel for d in g)]
         return sets + [frozenset((d,)) for d, grade in grades.items() if grade >= rel and d not in grouped]
 
     def rows(self) -> Iterator[tuple[str, str, str, int]]:
         """Yield (topic id, group, document id, grade), group "0" for a document in none."""
         for topic_id, grades in self._grades.items():
-            named = self._groups.get(topic_id, {})
-            inside: dict[str, list[str]] = {}
-            for name, members in named.items():
+            groups = self._groups.get(topic_id, {})
+            groups_of: dict[str, list[str]] = {}
+            for name, members in groups.items():
                 for doc_id in members:
-                    inside.setdefault(doc_id, []).append(name)
+                    groups_of.setdefault(doc_id, []).append(name)
             for doc_id, grade in grades.items():
-                for group in inside.get(doc_id, ["0"]):
+                for group in groups_of.get(doc_id, ["0"]):
                     yield topic_id, group, doc_id, grade
 
     def to_dict(self) -> dict[str, dict[str, int]]:
@@ -124,7 +124,7 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
         """Return the columns query_id, group, doc_id, relevance, one row as in `rows`."""
         rows = list(self.rows())
         names = ("query_id", "group", "doc_id", "relevance")
-        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+        return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
     def __getitem__(self, topic_id: str) -> Mapping[str, int]:
         return MappingProxyType(self._grades[topic_id])

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 MAX_DEPTH = 50  # of nested groups
 MAX_WEIGHT = 1e6  # of a clause
-MAX_PLACE = 1_000_000  # offset of a term, slop and width
+MAX_DISTANCE = 1_000_000  # of offsets of terms, slop and width, in positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Group:
         """Make a query from the values that `to_dict` returns; an object with other keys than a group's is its only clause.
 
         Raises:
-            InputError: The values are no query; the message gives the place, such as `must[0].phrase`.
+            InputError: The values are no query; the message gives the path to the error, such as `must[0].phrase`.
         """
         query = _clause_of(values, "query", 0)
         return query if isinstance(query, Group) else Group(should=(query,))
@@ -185,70 +185,70 @@ def _dict_of(clause: Clause) -> dict[str, Any]:
     return values
 
 
-def _clause_of(values: Any, place: str, depth: int) -> Clause:
+def _clause_of(values: Any, path: str, depth: int) -> Clause:
     if not isinstance(values, Mapping):
-        raise InputError(f"{place}: a clause is an object, not {_short(values)}")
+        raise InputError(f"{path}: a clause is an object, not {_short(values)}")
     if depth > MAX_DEPTH:
-        raise InputError(f"{place}: groups are nested more than {MAX_DEPTH} deep")
+        raise InputError(f"{path}: groups are nested more than {MAX_DEPTH} deep")
     kind = next((kind for keys, kind in _KINDS if keys <= values.keys()), Group)
-    known = {field.name: field for field in fields(kind)}
+    declared = {field.name: field for field in fields(kind)}
     for key in values:
-        if key not in known:
+        if key not in declared:
             article = "an" if kind is AnyOf else "a"
-            raise InputError(f"{place}: {article} {kind.__name__} has no '{str(key)[:40]}'; {nearest(str(key), known)}")
+            raise InputError(f"{path}: {article} {kind.__name__} has no '{str(key)[:40]}'; {nearest(str(key), declared)}")
     arguments: dict[str, Any] = {}
     for key, value in values.items():
-        where = f"{place}.{key}"
+        inner_path = f"{path}.{key}"
         if kind is Group and key != "weight":
-            value = _list(value, where, "clauses", lambda inner, at: _clause_of(inner, at, depth + 1))
+            value = _list(value, inner_path, "clauses", lambda item, item_path: _clause_of(item, item_path, depth + 1))
         else:
-            value = _CHECKS[key](value, where)
+            value = _CHECKS[key](value, inner_path)
         arguments[key] = value
     if kind is Phrase and len(arguments["terms"]) != len(arguments["offsets"]):
-        raise InputError(f"{place}: the phrase has {len(arguments['terms'])} terms and {len(arguments['offsets'])} offsets")
+        raise InputError(f"{path}: the phrase has {len(arguments['terms'])} terms and {len(arguments['offsets'])} offsets")
     clause: Clause = kind(**arguments)
     return clause
 
 
-def _text(value: Any, place: str) -> str:
+def _text(value: Any, path: str) -> str:
     if not isinstance(value, str):
-        raise InputError(f"{place}: a string is needed, not {_short(value)}")
+        raise InputError(f"{path}: a string is needed, not {_short(value)}")
     return value
 
 
-def _phrase(value: Any, place: str) -> Phrase:
-    clause = _clause_of(value, place, MAX_DEPTH)
+def _phrase(value: Any, path: str) -> Phrase:
+    clause = _clause_of(value, path, MAX_DEPTH)
     if not isinstance(clause, Phrase):
-        raise InputError(f"{place}: a phrase has terms and offsets, not {_short(value)}")
+        raise InputError(f"{path}: a phrase has terms and offsets, not {_short(value)}")
     return clause
 
 
-def _list(value: Any, place: str, noun: str, check: Callable[[Any, str], T]) -> tuple[T, ...]:
+def _list(value: Any, path: str, noun: str, check: Callable[[Any, str], T]) -> tuple[T, ...]:
     if not isinstance(value, list | tuple):
-        raise InputError(f"{place}: a list of {noun} is needed, not {_short(value)}")
-    return tuple(check(item, f"{place}[{i}]") for i, item in enumerate(value))
+        raise InputError(f"{path}: a list of {noun} is needed, not {_short(value)}")
+    return tuple(check(item, f"{path}[{i}]") for i, item in enumerate(value))
 
 
-def _whole(value: Any, place: str) -> int:
-    if type(value) is not int or not 0 <= value <= MAX_PLACE:
-        raise InputError(f"{place}: a whole number from 0 to {MAX_PLACE:,} is needed, not {_short(value)}")
+def _count(value: Any, path: str) -> int:
+    if type(value) is not int or not 0 <= value <= MAX_DISTANCE:
+        raise InputError(f"{path}: a whole number from 0 to {MAX_DISTANCE:,} is needed, not {_short(value)}")
     return value
 
 
-def _weight(value: Any, place: str) -> float:
+def _weight(value: Any, path: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_WEIGHT or math.isnan(value):
-        raise InputError(f"{place}: a weight is a number from 0 to {MAX_WEIGHT:,.0f}, not {_short(value)}")
+        raise InputError(f"{path}: a weight is a number from 0 to {MAX_WEIGHT:,.0f}, not {_short(value)}")
     return float(value)
 
 
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "where": _text,
     "term": _text,
-    "terms": lambda value, place: _list(value, place, "strings", _text),
-    "offsets": lambda value, place: _list(value, place, "whole numbers", _whole),
-    "phrases": lambda value, place: _list(value, place, "phrases", _phrase),
-    "slop": _whole,
-    "width": _whole,
+    "terms": lambda value, path: _list(value, path, "strings", _text),
+    "offsets": lambda value, path: _list(value, path, "whole numbers", _count),
+    "phrases": lambda value, path: _list(value, path, "phrases", _phrase),
+    "slop": _count,
+    "width": _count,
     "field": _text,
     "weight": _weight,
 }

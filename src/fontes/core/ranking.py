@@ -15,9 +15,9 @@ from .strings import Strings
 from .tabular import Tabular
 from .values import Doc, Documents, Hit, Topic
 
-SNIPPET = 240  # characters of a text without a picked passage
-PAGE = 10  # hits whose documents are read together, and whose snippets are made together
-MOST = 1000  # documents that are counted where nobody asks for the number of all that match
+SNIPPET = 240  # characters of a snippet if `documents` has no method `snippets`
+PAGE = 10  # number of hits whose documents and snippets are read together
+MAX_COUNTED = 1000  # default limit of `total_up_to`
 Counter: TypeAlias = Callable[..., int]
 """Counts all documents that match; with a number, as `Stage.count` with `up_to`."""
 
@@ -52,7 +52,7 @@ class Ranking(Tabular, Sequence[Hit]):
         self.documents = documents
         self._matches = matches
         self._total = total
-        self._docs: dict[int, list[Doc]] | None = None  # of pages, by their first place
+        self._docs: dict[int, list[Doc]] | None = None  # of pages, by the position of the first hit
         self._pieces: dict[int, list[str]] | None = None
 
     @property
@@ -87,8 +87,8 @@ class Ranking(Tabular, Sequence[Hit]):
             self._total = self._total()
         return self._total
 
-    def total_up_to(self, most: int = MOST) -> int:
-        """Return `total`, but `most` + 1 for any greater number, which a lexical retriever knows without counting on.
+    def total_up_to(self, most: int = MAX_COUNTED) -> int:
+        """Return `total`, but `most` + 1 for any greater number, which a lexical retriever finds without counting further.
 
         Raises:
             PipelineError: As `total`.
@@ -124,35 +124,35 @@ class Ranking(Tabular, Sequence[Hit]):
         return self._snippets(self.docs(), before, after)
 
     def _snippets(self, docs: list[Doc], before: str = "**", after: str = "**") -> list[str]:
-        snippets: Any = getattr(self._known(), "snippets", None)
+        snippets: Any = getattr(self._source(), "snippets", None)
         if snippets is None:
             return [doc.text[:SNIPPET] for doc in docs]
         query = self.topic.text if self.topic.query is None else self.topic
         return [piece.marked(before, after) for piece in snippets([(query, doc) for doc in docs])]
 
-    def _doc_at(self, place: int) -> Doc:
-        """The document at a place, counted from 0."""
+    def _doc_at(self, position: int) -> Doc:
+        """The document at a position, counted from 0."""
         try:
-            return self._docs_around(place)[place % PAGE]
+            return self._docs_around(position)[position % PAGE]
         except InputError:  # perhaps of another document of the page
-            (doc,) = self._known().docs([self._ids[int(self._codes[place])]])
+            (doc,) = self._source().docs([self._ids[int(self._codes[position])]])
             return doc
 
-    def _snippet_at(self, place: int) -> str:
-        """The snippet at a place, counted from 0."""
+    def _snippet_at(self, position: int) -> str:
+        """The snippet at a position, counted from 0."""
         pages = self._pieces = {} if self._pieces is None else self._pieces
-        first = place - place % PAGE
+        first = position - position % PAGE
         if first not in pages:
             try:
-                pages[first] = self._snippets(self._docs_around(place))
+                pages[first] = self._snippets(self._docs_around(position))
             except InputError:
-                return self._snippets([self._doc_at(place)])[0]
-        return pages[first][place % PAGE]
+                return self._snippets([self._doc_at(position)])[0]
+        return pages[first][position % PAGE]
 
-    def _docs_around(self, place: int) -> list[Doc]:
-        """The documents of the page with a place."""
+    def _docs_around(self, position: int) -> list[Doc]:
+        """The documents of the page that contains a position."""
         pages = self._docs = {} if self._docs is None else self._docs
-        first = place - place % PAGE
+        first = position - position % PAGE
         if first not in pages:
             page = slice(first, first + PAGE)
             pages[first] = Ranking(self._topic, self._ids, self._codes[page], self.scores[page], self.documents).docs()
@@ -184,13 +184,13 @@ class Ranking(Tabular, Sequence[Hit]):
             InputError: The run has no `documents`, or they are not those of an index.
             ParameterError: The column is unknown.
         """
-        documents: Any = self._known()
+        documents: Any = self._source()
         if not hasattr(documents, "facets"):
             raise InputError("facets need the documents of an index; the documents of this run are not in one")
         docs = self._matches() if self._matches else Strings.of(self.ids)
         return dict(documents.facets(*columns, docs=docs, bins=bins))
 
-    def _known(self) -> Documents:
+    def _source(self) -> Documents:
         if self.documents is None:
             raise InputError("the run has no documents; set them with run.with_(documents=index)")
         return self.documents
@@ -228,11 +228,11 @@ class Ranking(Tabular, Sequence[Hit]):
 def docs_of(rankings: Sequence[Ranking]) -> list[list[Doc]]:
     """Return the documents of each ranking, best first, reading those of one run together. Raises as `Ranking.docs`."""
     every: list[list[Doc]] = []
-    for known, group in groupby(rankings, key=Ranking._known):
+    for source, group in groupby(rankings, key=Ranking._source):
         members = list(group)
-        state: Any = getattr(known, "state", None)
+        state: Any = getattr(source, "state", None)
         if state is None or any(state.ids is not ranking._ids for ranking in members):
-            every += [known.docs(ranking.ids) for ranking in members]
+            every += [source.docs(ranking.ids) for ranking in members]
             continue
         codes = np.concatenate([ranking._codes for ranking in members])  # ordinals, so that no id is looked up
         docs = iter(state.documents(state.ids.take(codes), codes.tolist()))

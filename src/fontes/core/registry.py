@@ -52,9 +52,11 @@ class Registry(Generic[T]):
         Raises:
             ParameterError: Another thing has this name.
         """
-        known = self._things.get(name)
-        if known is not None and _place(known) != _place(thing):
-            raise ParameterError(f"two {self.noun}s are called '{name}': {_place(known)} and {_place(thing)}; rename one")
+        present = self._things.get(name)
+        if present is not None and _qualified_name(present) != _qualified_name(thing):
+            raise ParameterError(
+                f"two {self.noun}s are called '{name}': {_qualified_name(present)} and {_qualified_name(thing)}; rename one"
+            )
         self._things[name] = thing
 
     def __getitem__(self, name: str) -> T:
@@ -114,17 +116,17 @@ class Registry(Generic[T]):
             if not any(thing is loaded for thing in self._things.values()):
                 self.add(point.name, loaded)
         except Exception as error:
-            self._left_out(point.value, error)
+            self._skip(point.value, error)
 
     def _import(self, module: str) -> None:
         try:
             import_module(module)
         except Exception as error:
-            self._left_out(module, error)
+            self._skip(module, error)
 
-    def _left_out(self, place: str, error: Exception) -> None:
-        self._failures[place] = error
-        warnings.warn(f"the {self.noun}s of {place} are left out: {error}", stacklevel=2)
+    def _skip(self, source: str, error: Exception) -> None:
+        self._failures[source] = error
+        warnings.warn(f"the {self.noun}s of {source} are left out: {error}", stacklevel=2)
 
 
 @lru_cache(None)  # the lookup takes milliseconds
@@ -152,24 +154,24 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def _sources(name: str) -> Iterator[tuple[str, str]]:
     """Modules of a package, or a single module, with their sources; imports only the top package."""
-    top, *inside = name.split(".")
+    top, *path = name.split(".")
     with contextlib.suppress(ImportError, AttributeError, ValueError):
         spec = find_spec(top)
-        for part in inside:  # `find_spec` of a whole path would import the packages on it
+        for part in path:  # `find_spec` of a whole path would import the packages on it
             spec = spec and PathFinder.find_spec(f"{spec.name}.{part}", spec.submodule_search_locations)
-        yield from _of_spec(spec)
+        yield from _sources_of(spec)
 
 
-def _of_spec(spec: ModuleSpec | None) -> Iterator[tuple[str, str]]:
+def _sources_of(spec: ModuleSpec | None) -> Iterator[tuple[str, str]]:
     if spec is None:
         return
     source = getattr(spec.loader, "get_source", lambda name: None)(spec.name)
     yield spec.name, source or ""
     for info in pkgutil.iter_modules(spec.submodule_search_locations or (), f"{spec.name}."):
         finder: Any = info.module_finder
-        yield from _of_spec(finder.find_spec(info.name))
+        yield from _sources_of(finder.find_spec(info.name))
 
 
-def _place(thing: object) -> str:
+def _qualified_name(thing: object) -> str:
     kind = thing if isinstance(thing, type) or hasattr(thing, "__qualname__") else type(thing)
     return f"{kind.__module__}.{kind.__qualname__}"

@@ -68,15 +68,15 @@ class Run(Tabular, Mapping[str, "Ranking"]):
 
         `matches` maps a topic id to the ordinals of all matching documents in the index; it is not pickled.
         """
-        known: dict[str, Any] = {"topics": topics, "ids": ids, "documents": documents, "_matches": matches}
-        known["provenance"] = MappingProxyType(dict(provenance or {}))
-        known["_position"] = {t: i for i, t in enumerate(topics)}
+        values: dict[str, Any] = {"topics": topics, "ids": ids, "documents": documents, "_matches": matches}
+        values["provenance"] = MappingProxyType(dict(provenance or {}))
+        values["_position"] = {t: i for i, t in enumerate(topics)}
         for name, array, dtype in (("bounds", bounds, np.int64), ("codes", codes, np.int32), ("scores", scores, np.float32)):
-            known[name] = np.asarray(array, dtype=dtype)
-            if known[name].flags.writeable:
-                known[name] = known[name].view()
-                known[name].flags.writeable = False
-        for name, value in known.items():
+            values[name] = np.asarray(array, dtype=dtype)
+            if values[name].flags.writeable:
+                values[name] = values[name].view()
+                values[name].flags.writeable = False
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -137,8 +137,8 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         except (TypeError, ValueError, AttributeError) as e:
             raise InputError(f"row {len(scores) + 1} of the run is not topic id, document id and a number ({e})") from e
         if topics is None or len(topic_ids) > len(topics):
-            known = topics or Topics()
-            topics = Topics(known[t] if t in known else Topic(t, "") for t in topic_ids)
+            topics_by_id = topics or Topics()
+            topics = Topics(topics_by_id[t] if t in topics_by_id else Topic(t, "") for t in topic_ids)
         with np.errstate(over="ignore"):  # a score out of range becomes infinite
             rounded = np.array(scores, dtype=np.float64).astype(np.float32)
         return cls.from_columns(
@@ -193,9 +193,9 @@ class Run(Tabular, Mapping[str, "Ranking"]):
             if twice.any():
                 doc_id = ids[int(topic_codes[int(np.argmax(twice))])]
                 raise InputError(f"topic '{names[i]}', document '{doc_id}': the document is listed twice for this topic")
-            place = np.argsort(keys[a:b])[::-1]
-            sorted_codes[a:b] = topic_codes[place]
-            sorted_scores[a:b] = scores[a:b][place]
+            order = np.argsort(keys[a:b])[::-1]
+            sorted_codes[a:b] = topic_codes[order]
+            sorted_scores[a:b] = scores[a:b][order]
         return cls(topics, ids, bounds, sorted_codes, sorted_scores, documents=documents, provenance=provenance)
 
     @property
@@ -216,8 +216,8 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         topics = changes.get("topics", self.topics)
         if topics is not self.topics and list(topics) != list(self.topics):
             raise InputError("the new topics must have the ids of the run, in the same order")
-        known = {"topics": topics, "documents": self.documents, "provenance": self.provenance, "matches": self._matches}
-        return Run(ids=self.ids, bounds=self.bounds, codes=self.codes, scores=self.scores, **(known | changes))
+        facts = {"topics": topics, "documents": self.documents, "provenance": self.provenance, "matches": self._matches}
+        return Run(ids=self.ids, bounds=self.bounds, codes=self.codes, scores=self.scores, **(facts | changes))
 
     def documents_for(self, user: str) -> Documents:
         """Return the source of the documents' text.
@@ -233,8 +233,8 @@ class Run(Tabular, Mapping[str, "Ranking"]):
                 f"{user} needs the documents' text, and the run has no documents; set them with run.with_(documents=index)"
             )
         if not getattr(self.documents, "has_texts", True):
-            place = getattr(self.documents, "path", "the index")
-            raise InputError(f"{user} needs the documents' text, and {place} holds none; index the documents for it")
+            source = getattr(self.documents, "path", "the index")
+            raise InputError(f"{user} needs the documents' text, and {source} holds none; index the documents for it")
         return self.documents
 
     @property
@@ -257,11 +257,11 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         Raises:
             InputError: A score is NaN; the message names topic and document.
         """
-        known: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "documents": self.documents,
             "provenance": self.provenance if provenance is None else provenance,
         }
-        return Run.from_columns(self.topics, self.ids, self.topic_numbers, self.codes, scores, **known)
+        return Run.from_columns(self.topics, self.ids, self.topic_numbers, self.codes, scores, **facts)
 
     def top(self, k: int) -> Run:
         """Return the best `k` documents of each topic.
@@ -293,8 +293,8 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         return {topic_id: ranking.facets(*columns) for topic_id, ranking in self.items()}
 
     def _with_rows(self, bounds: Any, codes: Any, scores: Any, matches: Any = None, topics: Topics | None = None) -> Run:
-        known: dict[str, Any] = {"documents": self.documents, "provenance": self.provenance, "matches": matches}
-        return Run(self.topics if topics is None else topics, self.ids, bounds, codes, scores, **known)
+        facts: dict[str, Any] = {"documents": self.documents, "provenance": self.provenance, "matches": matches}
+        return Run(self.topics if topics is None else topics, self.ids, bounds, codes, scores, **facts)
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return scores by topic id and document id, each ranking in order."""

@@ -307,15 +307,15 @@ class Pipeline(Stage[Any, Any]):
         return value
 
     def cut(self, k: int) -> Stage[Any, Any] | None:
-        *before, last = self.stages
+        *earlier, last = self.stages
         if last.keeps_rankings:
-            return Pipeline((*steps(Pipeline(tuple(before)) % k if before[1:] else before[0] % k), last))
+            return Pipeline((*steps(Pipeline(tuple(earlier)) % k if earlier[1:] else earlier[0] % k), last))
         cut = last.cut(k)
-        return None if cut is None else Pipeline((*before, *steps(cut)))
+        return None if cut is None else Pipeline((*earlier, *steps(cut)))
 
     def uncut(self) -> Stage[Any, Any]:
-        *before, last = self.stages
-        return Pipeline((*before, last.uncut()))
+        *earlier, last = self.stages
+        return Pipeline((*earlier, last.uncut()))
 
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
         self.require(Topics, Run, "count")
@@ -330,43 +330,43 @@ class Pipeline(Stage[Any, Any]):
     @property
     def before_retriever(self) -> tuple[Stage[Any, Any], ...]:
         """The stages before the last retriever, which `count` repeats."""
-        places = (i for i, stage in enumerate(self.stages) if stage.takes is Topics and stage.gives is Run)
-        return self.stages[: max(places, default=0)]
+        positions = (i for i, stage in enumerate(self.stages) if stage.takes is Topics and stage.gives is Run)
+        return self.stages[: max(positions, default=0)]
 
     def _last_retriever(self, topic: Topic) -> tuple[Stage[Any, Any], Topic]:
-        """The last retriever, and the topic that the stages before it make of a topic."""
-        place = len(before := self.before_retriever)
-        for stage in self.stages[place + 1 :]:
+        """The last retriever, and the topic that the earlier stages make of a topic."""
+        position = len(earlier := self.before_retriever)
+        for stage in self.stages[position + 1 :]:
             if not (stage.selects or stage.keeps_rankings):
                 raise PipelineError(f"{self._label} has no number of matches: {stage._label} makes other documents of a run")
         value: Any = Topics.of(topic)
-        for stage in before:
+        for stage in earlier:
             value = stage(value)
         topics = value if isinstance(value, Topics) else value.topics
-        return self.stages[place], topics[topic.id]
+        return self.stages[position], topics[topic.id]
 
     def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
-        """Score as the last stage does, for the topics that the stages before it make."""
-        *before, last = (stage for stage in self.stages if not isinstance(stage, Cut))
+        """Score as the last stage does, for the topics that the earlier stages make."""
+        *earlier, last = (stage for stage in self.stages if not isinstance(stage, Cut))
         if self.takes is not Topics or last.takes is not Topics:
             return super().candidate_scores(run, progress)
-        topics = (Pipeline(tuple(before)) if before[1:] else before[0])(run.topics, progress=progress)
+        topics = (Pipeline(tuple(earlier)) if earlier[1:] else earlier[0])(run.topics, progress=progress)
         return last.candidate_scores(run.with_(topics=topics), progress)
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
-        """Explain the last stage's score for the topic that the stages before it make of the query."""
+        """Explain the last stage's score for the topic that the earlier stages make of the query."""
         self.require(Topics, Run, "explain")
         topic = topic_of(query)
-        *before, last = (stage for stage in self.stages if not isinstance(stage, Cut))
-        if before:
-            first = Pipeline(tuple(before)) if before[1:] else before[0]
+        *earlier, last = (stage for stage in self.stages if not isinstance(stage, Cut))
+        if earlier:
+            first = Pipeline(tuple(earlier)) if earlier[1:] else earlier[0]
             output = first(topic)
             if isinstance(output, Run):
-                explained = last.explain_in(output, topic.id, doc_id)
-                if last.starts_from_scores and explained.parts:
+                explanation = last.explain_in(output, topic.id, doc_id)
+                if last.starts_from_scores and explanation.parts:
                     with suppress(PipelineError):
-                        return replace(explained, parts=(first.explain(topic, doc_id), *explained.parts[1:]))
-                return explained
+                        return replace(explanation, parts=(first.explain(topic, doc_id), *explanation.parts[1:]))
+                return explanation
             topic = output[topic.id]
         return last.explain(topic, doc_id)
 
@@ -498,11 +498,12 @@ def _aligned(run: Run, result: Run, label: str) -> NDArray[np.float32]:
         codes = np.array([run.ids.find(doc_id) for doc_id in result.ids.take(used)], dtype=np.int32)[rows]
     if (codes < 0).any() or list(result.topics) != list(run.topics):
         raise PipelineError(f"{label} gives other documents or topics than it takes, so it does not score those of a run")
-    rows, others = (one.topic_numbers * len(run.ids) + row_codes for one, row_codes in ((run, run.codes), (result, codes)))
+    rows = run.topic_numbers * len(run.ids) + run.codes
+    others = result.topic_numbers * len(run.ids) + codes
     order = np.argsort(rows)
-    place = np.minimum(np.searchsorted(rows, others, sorter=order), max(0, run.rows - 1))
+    positions = np.minimum(np.searchsorted(rows, others, sorter=order), max(0, run.rows - 1))
     scores = np.full(run.rows, np.nan, dtype=np.float32)
-    scores[order[place]] = result.scores
+    scores[order[positions]] = result.scores
     return scores
 
 
@@ -515,24 +516,24 @@ def topic_of(query: Any) -> Topic:
     )
 
 
-def matches_of_any(whole: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], topic: Topic) -> NDArray[np.integer[Any]]:
-    """Return the ordinals of the documents that match one of some stages; `whole` is their fusion, for messages.
+def matches_of_any(fusion: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], topic: Topic) -> NDArray[np.integer[Any]]:
+    """Return the ordinals of the documents that match one of some stages; `fusion` is their fusion, for messages.
 
     Raises:
         PipelineError: A stage has no matches, or the stages search several indexes.
     """
-    if len(indexes_of(whole)) > 1:
-        raise PipelineError(f"{whole._label} has no number of matches: its stages search several indexes")
+    if len(indexes_of(fusion)) > 1:
+        raise PipelineError(f"{fusion._label} has no number of matches: its stages search several indexes")
     return np.unique(np.concatenate([stage.matches(topic) for stage in stages]))
 
 
-def count_of_any(whole: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], query: str | Topic, up_to: int | None) -> int:
+def count_of_any(fusion: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], query: str | Topic, up_to: int | None) -> int:
     """Return the number of documents that match one of some stages, as `Stage.count`; raises as `matches_of_any`."""
-    whole.require(Topics, Run, "count")
+    fusion.require(Topics, Run, "count")
     topic = topic_of(query)
-    if up_to is not None and len(indexes_of(whole)) <= 1 and max([stage.count(topic, up_to) for stage in stages]) > up_to:
+    if up_to is not None and len(indexes_of(fusion)) <= 1 and max([stage.count(topic, up_to) for stage in stages]) > up_to:
         return up_to + 1
-    return at_most(len(matches_of_any(whole, stages, topic)), up_to)
+    return at_most(len(matches_of_any(fusion, stages, topic)), up_to)
 
 
 def at_most(count: int, up_to: int | None) -> int:

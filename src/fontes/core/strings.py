@@ -177,15 +177,15 @@ def _sorted_positions(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray
     words = min(-(-int(lengths.max()) // 8), 3)
     heads = np.minimum(lengths, 8 * words)
     padded = np.zeros((len(lengths), 8 * words), dtype=np.uint8)
-    place = np.arange(heads.sum()) - np.repeat(np.cumsum(heads) - heads, heads)
-    padded[np.repeat(np.arange(len(lengths)), heads), place] = blob[np.repeat(starts, heads) + place]
+    columns = np.arange(heads.sum()) - np.repeat(np.cumsum(heads) - heads, heads)
+    padded[np.repeat(np.arange(len(lengths)), heads), columns] = blob[np.repeat(starts, heads) + columns]
     keys = padded.view(">u8").astype(np.uint64)
     order = np.lexsort((lengths, *keys.T[::-1]))
     if lengths.max() > 8 * words:
         changes = np.flatnonzero(np.any(np.diff(keys[order], axis=0) != 0, axis=1)) + 1
         edges = np.concatenate([[0], changes, [len(order)]])
-        long_ones = np.maximum.reduceat(lengths[order], edges[:-1]) > 8 * words
-        for i in np.flatnonzero(long_ones & (np.diff(edges) > 1)).tolist():
+        has_long = np.maximum.reduceat(lengths[order], edges[:-1]) > 8 * words
+        for i in np.flatnonzero(has_long & (np.diff(edges) > 1)).tolist():
             group = order[edges[i] : edges[i + 1]].tolist()
             group.sort(key=lambda p: blob[starts[p] : starts[p] + lengths[p]].tobytes())
             order[edges[i] : edges[i + 1]] = group

@@ -62,13 +62,13 @@ class Table:
         A table that also names documents repeats a topic for each document; the topic is yielded once.
 
         Raises:
-            InputError: The id or text column is missing, a cell is empty or neither string nor whole number, or a topic of a
+            InputError: The id or text i is missing, a cell is empty or neither string nor whole number, or a topic of a
                 table with documents has two texts.
         """
-        topic = self._place("id of the topic", self.topic_id)
-        text = self._place("text of the topic", self.topic_text, topic)
-        more = [self._optional((name,), topic, text) for name in ("narrative", "description")]
-        repeats = self._optional(JUDGED, topic, text) is not None
+        topic = self._column("id of the topic", self.topic_id)
+        text = self._column("text of the topic", self.topic_text, topic)
+        optional = [self._find_column((name,), topic, text) for name in ("narrative", "description")]
+        repeats = self._find_column(JUDGED, topic, text) is not None
         texts: dict[str, str] = {}
         for row in self._read():
             topic_id = self._id(row[topic], "topic")
@@ -79,8 +79,8 @@ class Table:
                 continue
             texts[topic_id] = query
             narrative, description = (
-                "" if at is None or is_missing(row[at]) else string_of(row[at], self.header[at], self.where).strip()
-                for at in more
+                "" if i is None or is_missing(row[i]) else string_of(row[i], self.header[i], self.where).strip()
+                for i in optional
             )
             yield topic_id, query, narrative, description
 
@@ -92,7 +92,7 @@ class Table:
                 whole number.
         """
         topic, doc = self._pair()
-        grade = self._optional(GRADE, topic, doc)
+        grade = self._find_column(GRADE, topic, doc)
         for row in self._read():
             if is_missing(row[doc]) or row[doc] == "":  # a topic whose document is not known
                 continue
@@ -106,7 +106,7 @@ class Table:
             InputError: A column is missing, or an id is neither string nor whole number.
         """
         topic, doc = self._pair()
-        score = self._place("score", SCORE, topic, doc)
+        score = self._column("score", SCORE, topic, doc)
         for row in self._read():
             yield self._id(row[topic], "topic"), self._id(row[doc], "document"), row[score]
 
@@ -128,19 +128,19 @@ class Table:
             raise InputError(f"{self.where}: {value!r} in the column '{column}' is no grade, which is a whole number") from None
 
     def _pair(self) -> tuple[int, int]:
-        topic = self._place("id of the topic", self.topic_id)
-        return topic, self._place("id of the document", JUDGED, topic)
+        topic = self._column("id of the topic", self.topic_id)
+        return topic, self._column("id of the document", JUDGED, topic)
 
-    def _place(self, what: str, names: Sequence[str], *without: int) -> int:
-        place = self._optional(names, *without)
-        if place is None:
+    def _column(self, what: str, names: Sequence[str], *without: int) -> int:
+        column = self._find_column(names, *without)
+        if column is None:
             columns = ", ".join(map(str, self.header))
             raise InputError(
                 f"{self.name}: no column for the {what}; the columns are {columns}; call one of them {listed(names)}"
             )
-        return place
+        return column
 
-    def _optional(self, names: Sequence[str], *without: int) -> int | None:
-        left = {name: place for place, name in enumerate(self.header) if place not in without}
-        name = find(left, names)
-        return None if name is None else left[name]
+    def _find_column(self, names: Sequence[str], *without: int) -> int | None:
+        candidates = {name: i for i, name in enumerate(self.header) if i not in without}
+        name = find(candidates, names)
+        return None if name is None else candidates[name]

@@ -72,20 +72,20 @@ class Hit(_Hit):
         Raises:
             InputError: The run has no `documents`, or the hit belongs to no ranking.
         """
-        ranking = self._known()
+        ranking = self._ranking_or_raise()
         return ranking._doc_at(self.rank - ranking.offset - 1)
 
     @property
     def snippet(self) -> str:
         """The passage of the text that best fits the topic, as in `Ranking.snippets`; raises as `doc`."""
-        ranking = self._known()
+        ranking = self._ranking_or_raise()
         return ranking._snippet_at(self.rank - ranking.offset - 1)
 
     def _of(self, ranking: Ranking) -> Self:
         self._ranking = ranking
         return self
 
-    def _known(self) -> Ranking:
+    def _ranking_or_raise(self) -> Ranking:
         if self._ranking is None:
             raise InputError(f"the run of hit '{self.id}' has no documents; set them with run.with_(documents=index)")
         return self._ranking
@@ -280,8 +280,8 @@ def _topic(item: object, number: int) -> Topic:
         case (topic_id, str() as text):
             return Topic(string_of(topic_id, "topic id", f"item {number} of the topics"), text)
         case (topic_id, other):
-            what = f"item {number} of the topics: topic '{topic_id}' is no text but a {type(other).__name__}"
-            raise InputError(f"{what}; give Topic, (id, text) or a string")
+            problem = f"item {number} of the topics: topic '{topic_id}' is no text but a {type(other).__name__}"
+            raise InputError(f"{problem}; give Topic, (id, text) or a string")
     raise InputError(f"item {number} of the topics is a {type(item).__name__}; give Topic, (id, text) or a string")
 
 

@@ -127,13 +127,13 @@ def condition(text: str, types: Mapping[str, str]) -> FilterCondition:
         return parser.condition(parser.tree())
     except ParameterError as error:
         columns = {name: kind for name, kind in types.items() if kind in TYPES}
-        if not isinstance(text, str) or (better := corrected(text, columns)) is None:
+        if not isinstance(text, str) or (suggestion := corrected(text, columns)) is None:
             raise
         with suppress(ParameterError):  # the suggestion may be invalid, too
-            parser = _FilterParser(better, types)
+            parser = _FilterParser(suggestion, types)
             parser.condition(parser.tree())
             sentence = str(error)
-            error = ParameterError(f"{sentence}{' ' if sentence.endswith('?') else '; '}write {better}")
+            error = ParameterError(f"{sentence}{' ' if sentence.endswith('?') else '; '}write {suggestion}")
         raise error from None
 
 
@@ -255,11 +255,11 @@ class _FilterParser(PythonText):
             raise self.error(right, f"constants in brackets follow: {column} in (…, …)")
         return Test(column, "in", tuple(self._constant(item, column) for item in right.elts))
 
-    def _with_constant(self, place: ast.expr, column: str, sign: str, constant: ast.expr) -> FilterCondition:
+    def _with_constant(self, node: ast.expr, column: str, sign: str, constant: ast.expr) -> FilterCondition:
         if self.types[column] == "keywords":
-            raise self.error(place, f"{self._described(column)}; write 'a' in {column}")
+            raise self.error(node, f"{self._described(column)}; write 'a' in {column}")
         if self.types[column] == "boolean" and sign != "==":
-            raise self.error(place, f"{self._described(column)}, which is equal or not; write {column}, or not {column}")
+            raise self.error(node, f"{self._described(column)}, which is equal or not; write {column}, or not {column}")
         return Test(column, sign, self._constant(constant, column))
 
     def _column(self, node: ast.expr) -> str | None:
@@ -276,12 +276,12 @@ class _FilterParser(PythonText):
         if kind is not None:
             raise self.error(node, f"'{name}' {REFUSED.get(kind, 'is no column')}: it cannot be filtered by")
         if name in ("title", "text"):
-            raise self.error(node, f"the {name} of documents is searched, and cannot be filtered by; {self._known(name)}")
-        raise self.error(node, f"there is no column '{name}'; {self._known(name)}")
+            raise self.error(node, f"the {name} of documents is searched, and cannot be filtered by; {self._hint(name)}")
+        raise self.error(node, f"there is no column '{name}'; {self._hint(name)}")
 
-    def _known(self, name: str) -> str:
-        known = [column for column, kind in self.types.items() if kind in TYPES]
-        return nearest(name, known) if known else "the index has none, as its documents came without metadata"
+    def _hint(self, name: str) -> str:
+        columns = [column for column, kind in self.types.items() if kind in TYPES]
+        return nearest(name, columns) if columns else "the index has none, as its documents came without metadata"
 
     def _constant(self, node: ast.expr, column: str) -> Any:
         kind = self.types[column]

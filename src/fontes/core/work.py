@@ -104,7 +104,7 @@ def work(
         yield settings
     finally:
         if in_main_thread:
-            del _of_main_thread[next(i for i, one in enumerate(_of_main_thread) if one is settings)]
+            del _of_main_thread[next(i for i, entry in enumerate(_of_main_thread) if entry is settings)]
         _current.reset(token)
 
 
