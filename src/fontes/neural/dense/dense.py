@@ -88,16 +88,16 @@ class Dense(Stage[Topics, Run], name="dense"):
         algorithm: "flat": exact. Approximate, cached and rescored, with its recall logged: "hnsw", a factory string of
             FAISS such as "IVF256,Flat", or "annoy:1000", Annoy with its number of trees.
         k: Maximum documents per topic.
-        ef_search: HNSW's efSearch; more is slower and finds more.
+        ef_search: HNSW's efSearch; greater values are slower and raise recall.
         dtype: Stored vectors to use: "float32", "float16", "int8", "rabitq4", "rabitq2" or "rabitq1". None: the most
             exact ones.
         threads: Search threads, which do not change the run; an HNSW graph is reproducible with 1 only. None: one
             per processor.
-        where: Filter on document metadata. HNSW applies it on its way; another approximate search is repeated until it has k
-            documents. The run's provenance lists topics with fewer as "exhausted". None: no filter.
-        nprobe: Lists of IVF that are visited; more is slower and finds more.
-        search_k: Nodes of Annoy that are inspected; more is slower and finds more.
-        effort: Deprecated: the one of these three that the algorithm has.
+        where: Filter on document metadata. HNSW applies it during the search; another approximate search is repeated until
+            it has k documents. The run's provenance lists topics with fewer as "exhausted". None: no filter.
+        nprobe: Number of IVF lists visited; greater values are slower and raise recall.
+        search_k: Number of Annoy nodes inspected; greater values are slower and raise recall.
+        effort: Deprecated name of `ef_search`, `nprobe` or `search_k`, whichever the algorithm has.
 
     Raises:
         ParameterError: When called: the index has no vectors of this encoder, or a parameter is outside its range.

@@ -35,7 +35,7 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         window: Words or tokens per window; the last one of a document may be shorter.
         stride: Words or tokens from the start of a window to that of the next.
         unit: "words" (separated by blanks), or "tokens" of the encoder's own tokenizer.
-        pooling: "max": a vector per window, the greatest score counts; "mean": one vector, the mean of the windows'.
+        pooling: "max": a vector per window, and the greatest score counts; "mean": the mean of the window vectors.
 
     Raises:
         ParameterError: On use: a parameter is outside its range.

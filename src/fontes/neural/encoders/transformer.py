@@ -35,7 +35,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
         pooling: "cls" (the first token), "mean" or "max" over all tokens of the text, special ones included.
         max_length: Maximum tokens read of a text, special ones included. None: 2,048, within the model's and
             its tokenizer's limits.
-        query_prompt: Text before each query, as the model was trained.
+        query_prompt: Text before each query, as in the training of the model.
         document_prompt: Text before each document.
         attention: "model" (its own), or "favor+": the Performer's, in linear time, for a BERT-shaped model.
         features: Random features of FAVOR+; its error shrinks as they grow.

@@ -253,7 +253,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         name_or_path: A checkpoint of ColBERT, PyLate or sentence-transformers, or any encoder: a folder, or a name on the hub.
         dim: Dimensions of the vectors. An encoder without a projection gets a random orthonormal one, untrained. None: the
             checkpoint's.
-        query_length: Tokens per query. None for this and the following: the checkpoint's setting.
+        query_length: Tokens per query. None, here and below: the checkpoint's setting.
         document_length: Maximum tokens per document.
         expand: Whether queries are padded to query_length with [MASK]; each [MASK] gets a vector and counts.
         attend: Whether the other tokens of a query attend to these [MASK] tokens.
