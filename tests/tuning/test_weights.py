@@ -49,7 +49,7 @@ def test_the_learned_weights_are_the_best_of_a_plain_search(method: str, measure
 @pytest.mark.parametrize("measure", ["AP", "Judged@5"])
 def test_topics_with_many_judgments_give_the_same(measure: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compared = fit_weights(RUNS, QRELS, measure)
-    monkeypatch.setattr(weights, "FEW", 0)
+    monkeypatch.setattr(weights, "MAX_COMPARISONS", 0)
     assert fit_weights(RUNS, QRELS, measure).to_dict() == compared.to_dict()
 
 
