@@ -174,7 +174,7 @@ class _WeightGrid:
         if point not in self._values:
             scores = weighted(self.columns, self.weights(point), self.times)
             ranks = self.judgments.ranks(self.pairs, scores)
-            self._values[point] = np.asarray(self.measure.values(ranks), dtype=np.float64)
+            self._values[point] = np.asarray(self.measure.score(ranks), dtype=np.float64)
         return self._values[point]
 
     def mean(self, point: Steps, topics: NDArray[np.bool_]) -> float:
