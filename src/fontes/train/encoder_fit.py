@@ -1,4 +1,4 @@
-"""Parts shared by trainings of encoders: settings, sides, validation by an exhaustive search, and the fit."""
+"""Parts shared by trainings of encoders: settings, data, validation by exhaustive search, and the fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..index import Index
 
 Scores: TypeAlias = Callable[[Sequence[str], Sequence[str]], NDArray[np.float32]]
-"""Scores of queries with documents by the current model: float32, (queries, documents)."""
+"""Function from queries and documents to their scores by the current model: float32, (queries, documents)."""
 
 
 class EncoderSettings(FitSettings):
@@ -33,10 +33,10 @@ class EncoderSettings(FitSettings):
     Attributes:
         batch: Examples or pairs per step. With "mnrl" larger batches give more negatives.
         mini_batch: Texts computed at once: cached gradients limit memory to one mini-batch, at the cost of computing each text
-            twice. None: all at once, faster if memory allows.
-        scale: Factor of the scores in the loss, one over the temperature.
+            twice. None: the whole batch at once, which is faster if memory allows.
+        scale: Factor of the scores in the loss, 1 / temperature.
         teacher_scale: Factor of the teacher's scores, with "teacher" and "kl".
-        negatives: Negatives used per example, from the first; None: all.
+        negatives: Number of negatives used per example, from the first; None: all.
     """
 
     loss: str
@@ -52,9 +52,9 @@ class SearchValidation:
     """Validation of an encoder by exhaustive search.
 
     Args:
-        examples: Examples of held-out queries, to measure the loss; None: some training queries are held out.
+        examples: Examples of held-out queries, for the validation loss; None: some training queries are held out.
         index: Index to search; None: the documents of the validation examples.
-        topics: Queries, from which training queries are removed; None: those of the examples.
+        topics: Queries, from which training queries are removed; None: the queries of the examples.
         qrels: Judgments of the queries; None: the relevant documents of the examples.
     """
 
@@ -65,7 +65,7 @@ class SearchValidation:
 
     @classmethod
     def of(cls, validation: object) -> SearchValidation:
-        """Return a validation as it is, or one by examples."""
+        """Return a `SearchValidation` unchanged, or one with the given examples."""
         return validation if isinstance(validation, SearchValidation) else cls(validation)
 
 
@@ -77,15 +77,15 @@ class Encoding:
         kind: Kind of model, for messages and the card.
         base: Start, as named by the caller.
         folder: Folder of the start.
-        key: Identity of the start with its parameters.
+        key: Identity of the start, including its parameters.
         model: Model of sentence-transformers, in float32 on the CPU.
         trainer: Name of its trainer in sentence_transformers.
         loss: Loss of a batch.
         scores: Scores by the current model.
         tokens: Ids of tokens that the model adds to texts.
-        rates: Learning rates of parameters by a pattern of their names.
-        scheduled: Called before each step, as in `Fit`.
-        facts: Further facts of the card.
+        rates: Learning rates of parameters, by a pattern of their names.
+        scheduled: Function called before each step, as in `Fit`.
+        facts: Further facts for the card.
     """
 
     kind: str
@@ -105,7 +105,7 @@ class Encoding:
 def sides_of(
     examples: object, search: SearchValidation, settings: EncoderSettings, kind: type[Examples | LabelledPairs] = Examples
 ) -> TrainingSplit[Any]:
-    """Return the sides of a training, checked against its loss and its validation; raise InputError or ParameterError."""
+    """Return training and validation data, checked for the loss and the search; raise InputError or ParameterError."""
     data: Any = kind.of(examples)
     if settings.loss == "cosine":
         data.check_labels()
@@ -118,7 +118,7 @@ def sides_of(
 
 
 def encoder_fit(encoding: Encoding, split: TrainingSplit[Any], search: SearchValidation, settings: EncoderSettings) -> Fit:
-    """Return the fit of an encoder on the sides of a training."""
+    """Return the fit of an encoder to training data."""
     from . import towers
 
     def rows(data: Examples | LabelledPairs | None) -> Rows:
@@ -126,7 +126,7 @@ def encoder_fit(encoding: Encoding, split: TrainingSplit[Any], search: SearchVal
 
     model, learned = encoding.model, rows(split.learned)
     data = [example for example in (split.learned, split.validation) if example is not None]
-    searched = _search(search, split) if search.index is not None or settings.by_measure else None
+    searched = _search_data(search, split) if search.index is not None or settings.by_measure else None
     tokens = towers.tokens_of(model, learned)
     return Fit(
         kind=encoding.kind,
@@ -161,15 +161,15 @@ def hash_of(text: str) -> str:
 
 
 def _check_search(search: SearchValidation, split: TrainingSplit[Any], settings: EncoderSettings) -> None:
-    whole = search.index is not None and search.topics is not None and search.qrels is not None
+    has_topics = search.index is not None and search.topics is not None and search.qrels is not None
     if (search.topics is None) != (search.qrels is None):
         raise ParameterError("validation topics and their qrels belong together: give both or none")
-    if (search.index is not None or settings.by_measure) and not whole and not isinstance(split.validation, Examples):
+    if (search.index is not None or settings.by_measure) and not has_topics and not isinstance(split.validation, Examples):
         remedy = "hold out examples for validation, or give index, topics and qrels"
         raise ParameterError(f"{settings.measure} is measured on a search: {remedy}")
 
 
-def _search(search: SearchValidation, split: TrainingSplit[Any]) -> tuple[Topics, dict[str, str], Qrels]:
+def _search_data(search: SearchValidation, split: TrainingSplit[Any]) -> tuple[Topics, dict[str, str], Qrels]:
     held_out: Examples | tuple[()] = split.validation if isinstance(split.validation, Examples) else ()
     if search.index is not None:
         documents = {doc.id: text_of(doc) for doc in search.index.docs(search.index.ids)}
