@@ -22,7 +22,7 @@ from ..rewrite.quretec import RELEVANT, THRESHOLD, Pieces, QuReTeC, positions_of
 from ..rewrite.terms import Labels, TermScores, history_of, term_scores, words_of
 from ..rewrite.turns import conversation_of, utterance
 from ..storage.hashes import hash_json
-from .runner.checkpoint_folder import check_place, temporary_workplace, workplace, writing
+from .runner.checkpoint_folder import check_place, new_model_folder, open_checkpoints, temporary_checkpoints
 from .runner.running import Fit, Rows
 from .runner.settings import LAST, FitSettings, Settings
 
@@ -181,10 +181,10 @@ def train_terms(
         minutes=settings.minutes,
     )
     fit_settings = settings.fit_settings()
-    with temporary_workplace() if checkpoints is None else workplace(Path(checkpoints)) as work:
-        work.begin(fit.identity_with(fit_settings), "give another folder, or train as it says")
-        losses = fitted(fit, fit_settings, work, progress).losses
-    with writing(target) as folder:
+    with temporary_checkpoints() if checkpoints is None else open_checkpoints(Path(checkpoints)) as checkpoint_folder:
+        checkpoint_folder.begin(fit.identity_with(fit_settings), "give another folder, or train as it says")
+        losses = fitted(fit, fit_settings, checkpoint_folder, progress).losses
+    with new_model_folder(target) as folder:
         unwritten = f"{target} cannot be written"
         with readable(unwritten):
             model.save(folder, THRESHOLD)
