@@ -95,9 +95,11 @@ def _embeddings(model: Any) -> list[torch.nn.Embedding]:
             except NotImplementedError:
                 continue
             weight = embedding.weight
-            owners = {id(child) for child in model.modules() if any(own is weight for own in child._parameters.values())}
+            owners = {
+                id(child) for child in model.modules() if any(parameter is weight for parameter in child._parameters.values())
+            }
             is_plain = type(embedding) is torch.nn.Embedding and embedding.max_norm is None and not embedding.sparse
-            is_new = all(embedding is not known for known in embeddings)
+            is_new = all(embedding is not earlier for earlier in embeddings)
             if is_plain and weight.requires_grad and len(owners) == 1 and is_new:
                 embeddings.append(embedding)
     return embeddings
