@@ -17,7 +17,7 @@ from ..neural.encoders.base import encoder_in
 from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import located
 from .encoder_fit import EncoderSettings, Encoding, SearchValidation, encoder_fit, hash_of, sides_of
-from .examples import Examples, LabelledPairs, Passage, TrainingSplit
+from .examples import Examples, LabelledPairs, Passage, TrainingSplit, passages_of
 from .runner.checkpoint_folder import check_place
 from .runner.running import Training, check_training, run
 
@@ -122,7 +122,7 @@ def _windowed_split(split: TrainingSplit[Any], encoder: ChunkedEncoder, progress
 
 def windowed(examples: Examples, encoder: ChunkedEncoder, progress: ProgressCallback = silent) -> Examples:
     """Return examples in which each text is replaced by its best window for the query, by the encoder's own scores."""
-    texts = list(dict.fromkeys(passage.text for example in examples for passage in (example.positive, *example.negatives)))
+    texts = list(dict.fromkeys(passage.text for example in examples for passage in passages_of(example)))
     queries = list(dict.fromkeys(example.query for example in examples))
     vectors, bounds = encoder.with_(pooling="max").encode_documents_parts([Doc("", text) for text in texts], progress)
     query_vectors = dict(zip(queries, encoder.encode_queries(queries), strict=True))

@@ -16,7 +16,7 @@ from pydantic import Field
 from ..core.errors import InputError, ParameterError
 from ..core.qrels import Qrels
 from ..core.values import Topic, Topics, text_of
-from .examples import DISTILLED, Examples, LabelledPairs, TrainingSplit, check_teacher, queries, training_split
+from .examples import DISTILLED, Examples, LabelledPairs, TrainingSplit, check_teacher, passages_of, queries, training_split
 from .runner.running import Fit, Rows
 from .runner.settings import FitSettings
 
@@ -174,7 +174,7 @@ def _search_data(search: SearchValidation, split: TrainingSplit[Any]) -> tuple[T
     if search.index is not None:
         documents = {doc.id: text_of(doc) for doc in search.index.docs(search.index.ids)}
     else:
-        documents = {passage.id: passage.text for example in held_out for passage in (example.positive, *example.negatives)}
+        documents = {passage.id: passage.text for example in held_out for passage in passages_of(example)}
     if search.topics is None or search.qrels is None:
         topics = Topics({example.topic: Topic(example.topic, example.query) for example in held_out}.values())
         return topics, documents, Qrels.of([(example.topic, example.positive.id, 1) for example in held_out])

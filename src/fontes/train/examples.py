@@ -276,10 +276,12 @@ class Examples(TrainingSet[Example]):
         """
         if isinstance(teacher, Stage) and (teacher.takes, teacher.gives) == (Topics, Run):
             return self._scored_by_run(teacher, progress)
-        pairs = list(dict.fromkeys((example.query, p.text) for example in self for p in _passages(example)))
+        pairs = list(dict.fromkeys((example.query, p.text) for example in self for p in passages_of(example)))
         of_pairs = map(round_float32, reranker_of(teacher).pair_scores(pairs, progress))
         scores = dict(zip(pairs, of_pairs, strict=True))
-        return Examples(_with_scores(example, [scores[example.query, p.text] for p in _passages(example)]) for example in self)
+        return Examples(
+            _with_scores(example, [scores[example.query, p.text] for p in passages_of(example)]) for example in self
+        )
 
     def _scored_by_run(self, teacher: Stage[Topics, Run], progress: ProgressCallback) -> Examples:
         """Return the examples whose relevant documents a stage returns, with its scores."""
@@ -294,7 +296,7 @@ class Examples(TrainingSet[Example]):
             scores = of_queries[example.query]
             if example.positive.id in scores:
                 minimum = min(scores.values())
-                scored.append(_with_scores(example, [scores.get(p.id, minimum) for p in _passages(example)]))
+                scored.append(_with_scores(example, [scores.get(p.id, minimum) for p in passages_of(example)]))
         if not scored:
             raise InputError(
                 f"the teacher {teacher!r} returns no relevant document of the examples; give it their collection, or more hits"
@@ -345,13 +347,14 @@ class Examples(TrainingSet[Example]):
         return item.query
 
 
-def _passages(example: Example) -> tuple[Passage, ...]:
+def passages_of(example: Example) -> tuple[Passage, ...]:
+    """Return the relevant document of an example and its negatives, in order."""
     return (example.positive, *example.negatives)
 
 
 def _with_scores(example: Example, scores: Sequence[float]) -> Example:
     """Return the example with the scores of its positive and its negatives, in order."""
-    positive, *negatives = (replace(p, score=score) for p, score in zip(_passages(example), scores, strict=True))
+    positive, *negatives = (replace(p, score=score) for p, score in zip(passages_of(example), scores, strict=True))
     return replace(example, positive=positive, negatives=tuple(negatives))
 
 
@@ -550,7 +553,7 @@ DISTILLED = ("teacher", "kl")  # losses that read a teacher's scores
 def check_teacher(loss: str, *sides: Iterable[Example] | None) -> None:
     """Raise InputError if a document lacks the score of a teacher, which the loss needs."""
     for example in (example for side in sides for example in side or ()):
-        for passage in (example.positive, *example.negatives):
+        for passage in passages_of(example):
             if passage.score is None:
                 origin = example.source or f"topic {example.topic}"
                 problem = f"the document '{passage.id}' has no score of a teacher"

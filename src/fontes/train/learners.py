@@ -58,7 +58,7 @@ class RankerSettings(Settings):
         seed: Seed of the folds, and of the pairs of a linear model.
 
     Raises:
-        ParameterError: Invalid settings, all named.
+        ParameterError: Settings are invalid; the message names all of them.
     """
 
     learner: Literal["lightgbm", "linear"] = "lightgbm"
@@ -85,8 +85,8 @@ class Candidates:
     Args:
         run: The candidates.
         qrels: Judgments of the topics.
-        matrix: float64, (rows, features).
-        grades: int64, (rows,), from 0 up.
+        matrix: Features, float64 (rows, features).
+        grades: Grades from 0 up, int64 (rows,).
     """
 
     run: Run
@@ -238,16 +238,16 @@ class Trees(Learner):
     def choose(
         self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
-        measure, start, held_out = parse(settings.measure), time.perf_counter(), [data.only(rows) for _, rows in splits]
-        part_by_rows = {rows.tobytes(): part for (_, rows), part in zip(splits, held_out, strict=True)}
+        measure, start = parse(settings.measure), time.perf_counter()
+        held_out = {rows.tobytes(): data.only(rows) for _, rows in splits}
 
-        def evaluated(scores: Floats, of: Any) -> tuple[str, float, bool]:
-            part = part_by_rows[np.asarray(of.used_indices, dtype=np.int64).tobytes()]
+        def evaluate(scores: Floats, dataset: Any) -> tuple[str, float, bool]:
+            part = held_out[np.asarray(dataset.used_indices, dtype=np.int64).tobytes()]
             return str(measure), part.value(scores, measure), True
 
         def report(environment: Any) -> None:
-            trees_done = environment.iteration + 1
-            progress(Progress("training", trees_done, settings.trees, time.perf_counter() - start, "trees"))
+            count = environment.iteration + 1
+            progress(Progress("training", count, settings.trees, time.perf_counter() - start, "trees"))
 
         stop = self._library.early_stopping(settings.patience, verbose=False)
         result = self._library.cv(
@@ -255,7 +255,7 @@ class Trees(Learner):
             self._rows(data),
             settings.trees,
             folds=splits,
-            feval=evaluated,
+            feval=evaluate,
             callbacks=[stop, report],
             return_cvbooster=True,
         )

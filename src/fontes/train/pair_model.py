@@ -27,7 +27,7 @@ from ..neural.models.compute import batch_tokens, in_batches, set_dropout
 from ..neural.models.hub import NO_CODE, quiet, readable, without_warnings
 from ..neural.rerank.crossencoder import is_headless, logits_of
 from ..passages.reranker import Reranker
-from .examples import DISTILLED, Example
+from .examples import DISTILLED, Example, passages_of
 from .runner.running import Rows
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class PairModel:
             labelled = [
                 (example.query, passage.text, float(passage is example.positive))
                 for example in examples
-                for passage in (example.positive, *example.negatives)
+                for passage in passages_of(example)
             ]
             rows = [{"query": query, "document": text, "label": label} for query, text, label in labelled]
             return Rows(rows, self._lengths([(query, text) for query, text, _ in labelled]))
@@ -82,7 +82,7 @@ class PairModel:
 
     def cut_of(self, examples: Sequence[Example]) -> dict[str, Any]:
         """Return the token limit of a pair, and the share of longer pairs; empty without a limit."""
-        pairs = [(example.query, passage.text) for example in examples for passage in (example.positive, *example.negatives)]
+        pairs = [(example.query, passage.text) for example in examples for passage in passages_of(example)]
         if not pairs or not (limit := self.network.max_seq_length):
             return {}
         encoded = self.network.tokenizer(*map(list, zip(*pairs, strict=True)), truncation=False, verbose=False)
@@ -156,7 +156,7 @@ def _set_truncation_and_padding(tokenizer: Any, cuts: tuple[Any, Any]) -> None:
 
 def _group(example: Example, scale: float | None) -> dict[str, Any]:
     """Return a row: query, documents, and as labels 1 and 0, or with a scale the teacher's scores times the scale."""
-    passages = (example.positive, *example.negatives)
+    passages = passages_of(example)
     labels = [float(p is example.positive) if scale is None else scale * (p.score or 0.0) for p in passages]
     return {"query": example.query, "documents": [passage.text for passage in passages], "labels": labels}
 

@@ -16,7 +16,7 @@ from ..neural.models.hub import tokenizer_in
 from ..neural.sparse import Splade
 from ..neural.sparse.trainable import STATIC_NAME, checkpoint_of, is_headless, trainable
 from .encoder_fit import EncoderSettings, Encoding, SearchValidation, encoder_fit, sides_of
-from .examples import Examples
+from .examples import Examples, passages_of
 from .runner.checkpoint_folder import check_place
 from .runner.running import Training, check_training, run
 
@@ -120,7 +120,7 @@ def _starting_encoder(encoder: Splade | str | Path, settings: SpladeSettings) ->
 
 def _initial_weights(examples: Examples, tokenizer: Any) -> dict[str, float]:
     """Return the initial query weight of each token, its idf in the documents: ln(1 + (N - df + .5) / (df + .5))."""
-    texts = sorted({passage.text for example in examples for passage in (example.positive, *example.negatives)})
+    texts = sorted({passage.text for example in examples for passage in passages_of(example)})
     df = Counter(token for ids in token_ids(tokenizer, texts, special=False) for token in set(ids))
     weights = {
         token: math.log(1 + (len(texts) - df[number] + 0.5) / (df[number] + 0.5))
