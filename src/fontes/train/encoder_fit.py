@@ -71,7 +71,7 @@ class SearchValidation:
 
 @dataclass(frozen=True)
 class Encoding:
-    """Everything that differs between trainings of different encoders.
+    """The parts of a training that differ between kinds of encoders.
 
     Args:
         kind: Kind of model, for messages and the card.
@@ -121,13 +121,13 @@ def encoder_fit(encoding: Encoding, split: TrainingSplit[Any], search: SearchVal
     """Return the fit of an encoder to training data."""
     from . import towers
 
-    def rows(data: Examples | LabelledPairs | None) -> Rows:
-        return Rows() if data is None else towers.rows_of(data, settings.negatives, settings.loss in DISTILLED)
+    def rows(examples: Examples | LabelledPairs | None) -> Rows:
+        return Rows() if examples is None else towers.rows_of(examples, settings.negatives, settings.loss in DISTILLED)
 
-    model, learned = encoding.model, rows(split.learned)
-    data = [example for example in (split.learned, split.validation) if example is not None]
-    searched = _search_data(search, split) if search.index is not None or settings.by_measure else None
-    tokens = towers.tokens_of(model, learned)
+    model, training_rows = encoding.model, rows(split.learned)
+    examples = [example for example in (split.learned, split.validation) if example is not None]
+    search_data = _search_data(search, split) if search.index is not None or settings.by_measure else None
+    tokens = towers.tokens_of(model, training_rows)
     return Fit(
         kind=encoding.kind,
         base=encoding.base,
@@ -135,11 +135,11 @@ def encoder_fit(encoding: Encoding, split: TrainingSplit[Any], search: SearchVal
         model=model,
         trainer=encoding.trainer,
         loss=encoding.loss,
-        collator=towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts(data)),
-        train=learned,
+        collator=towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts(examples)),
+        train=training_rows,
         tokens=None if tokens is None else tokens | encoding.tokens,
         validation=rows(split.validation),
-        measure=searched and towers.search_measure(encoding.scores, *searched, settings.measure),
+        measure=search_data and towers.search_measure(encoding.scores, *search_data, settings.measure),
         save=partial(towers.save, model),
         restore=partial(towers.restore, model),
         identity={**split.hashes, "encoder": hash_of(encoding.key)},
@@ -148,9 +148,9 @@ def encoder_fit(encoding: Encoding, split: TrainingSplit[Any], search: SearchVal
         facts={
             "queries": len(split.queries),
             "queries_validated": len(queries(split.validation)) if split.validation is not None else 0,
-            "topics_measured": len(searched[2]) if searched else 0,
+            "topics_measured": len(search_data[2]) if search_data else 0,
             **(encoding.facts or {}),
-            **towers.cut_of(model, learned),
+            **towers.cut_of(model, training_rows),
         },
     )
 
@@ -161,15 +161,17 @@ def hash_of(text: str) -> str:
 
 
 def _check_search(search: SearchValidation, split: TrainingSplit[Any], settings: EncoderSettings) -> None:
-    has_topics = search.index is not None and search.topics is not None and search.qrels is not None
+    """Raise ParameterError if the validation lacks topics, judgments or documents that the search needs."""
+    is_complete = search.index is not None and search.topics is not None and search.qrels is not None
     if (search.topics is None) != (search.qrels is None):
         raise ParameterError("validation topics and their qrels belong together: give both or none")
-    if (search.index is not None or settings.by_measure) and not has_topics and not isinstance(split.validation, Examples):
+    if (search.index is not None or settings.by_measure) and not is_complete and not isinstance(split.validation, Examples):
         remedy = "hold out examples for validation, or give index, topics and qrels"
         raise ParameterError(f"{settings.measure} is measured on a search: {remedy}")
 
 
 def _search_data(search: SearchValidation, split: TrainingSplit[Any]) -> tuple[Topics, dict[str, str], Qrels]:
+    """Return the topics of the validation search, the texts of its documents by id, and its judgments."""
     held_out: Examples | tuple[()] = split.validation if isinstance(split.validation, Examples) else ()
     if search.index is not None:
         documents = {doc.id: text_of(doc) for doc in search.index.docs(search.index.ids)}

@@ -157,7 +157,11 @@ def mine_negatives(
     arguments = Mining(per_positive, ranks, margin, sampling, guard_duplicates, seed, gold_last, relative_margin)
     settings = chosen(arguments, preset)
     all_topics, judged = Topics.read(topics), Qrels.of(qrels)
-    relevant = {t: sorted(d for d, grade in judged[t].items() if grade >= 1) for t in all_topics if t in judged}
+    relevant = {
+        topic_id: sorted(doc_id for doc_id, grade in judged[topic_id].items() if grade >= 1)
+        for topic_id in all_topics
+        if topic_id in judged
+    }
     tally = Tally(len(all_topics))
     answerable = Topics(topic for topic in all_topics.values() if relevant.get(topic.id))
     tally.leave_out("no_gold", len(all_topics) - len(answerable))
@@ -168,12 +172,12 @@ def mine_negatives(
     documents = run.documents_for("mining")
     examples: list[Example] = []
     miner = Miner(settings, documents, tally, teacher=teacher, progress=progress)
-    start, topic_list = time.perf_counter(), list(answerable.values())
-    for batch_start in range(0, len(topic_list), TOPICS_AT_ONCE):
-        groups = _groups(topic_list[batch_start : batch_start + TOPICS_AT_ONCE], run, documents, relevant, tally)
+    start, topics_to_mine = time.perf_counter(), list(answerable.values())
+    for batch_start in range(0, len(topics_to_mine), TOPICS_AT_ONCE):
+        batch_end = min(batch_start + TOPICS_AT_ONCE, len(topics_to_mine))
+        groups = _groups(topics_to_mine[batch_start:batch_end], run, documents, relevant, tally)
         examples += miner.examples(groups)
-        batch_end = min(batch_start + TOPICS_AT_ONCE, len(topic_list))
-        progress(Progress("mining", batch_end, len(topic_list), time.perf_counter() - start, "topics"))
+        progress(Progress("mining", batch_end, len(topics_to_mine), time.perf_counter() - start, "topics"))
     mined = tally.mined(examples, asdict(settings))
     return mined if teacher is None else mined.scored(teacher, progress)
 
@@ -206,24 +210,26 @@ def run_of(candidates: object, topics: Topics, settings: Mining, progress: Progr
 def _groups(
     topics: Sequence[Topic], run: Run, documents: Documents, relevant: Mapping[str, list[str]], tally: Tally
 ) -> list[RelevantDocument]:
+    """Return the relevant documents of the topics; count topics and documents that cannot be used as left out."""
     rankings = {topic.id: run[topic.id] for topic in topics if topic.id in run and len(run[topic.id])}
     tally.leave_out("no_hits", len(topics) - len(rankings))
-    relevant_docs = _existing(documents, list(dict.fromkeys(doc_id for topic_id in rankings for doc_id in relevant[topic_id])))
+    docs_by_id = _find_docs(documents, list(dict.fromkeys(doc_id for topic_id in rankings for doc_id in relevant[topic_id])))
     groups = []
     for topic in topics:
         if topic.id not in rankings:
             continue
-        present = [relevant_docs[doc_id] for doc_id in relevant[topic.id] if doc_id in relevant_docs]
-        readable = [doc for doc in present if text_of(doc)]
-        tally.leave_out("no_document", len(relevant[topic.id]) - len(present))
-        tally.leave_out("no_text", len(present) - len(readable))
+        relevant_docs = [docs_by_id[doc_id] for doc_id in relevant[topic.id] if doc_id in docs_by_id]
+        readable = [doc for doc in relevant_docs if text_of(doc)]
+        tally.leave_out("no_document", len(relevant[topic.id]) - len(relevant_docs))
+        tally.leave_out("no_text", len(relevant_docs) - len(readable))
         ranking, relevant_ids = rankings[topic.id], frozenset(relevant[topic.id])
         query = ranking.topic.text if ranking.topic.text.strip() else topic.text
         groups += [RelevantDocument(ranking, query, Passage(doc.id, text_of(doc)), relevant_ids, readable) for doc in readable]
     return groups
 
 
-def _existing(documents: Documents, ids: list[str]) -> dict[str, Doc]:
+def _find_docs(documents: Documents, ids: list[str]) -> dict[str, Doc]:
+    """Return the documents that exist, by id; a list with unknown ids is halved until these are alone."""
     if not ids:
         return {}
     try:
@@ -232,7 +238,7 @@ def _existing(documents: Documents, ids: list[str]) -> dict[str, Doc]:
         if len(ids) == 1:
             return {}
         middle = len(ids) // 2
-        return _existing(documents, ids[:middle]) | _existing(documents, ids[middle:])
+        return _find_docs(documents, ids[:middle]) | _find_docs(documents, ids[middle:])
 
 
 @dataclass
@@ -243,8 +249,8 @@ class RelevantDocument:
         ranking: Hits of the topic.
         query: Query text.
         positive: Relevant document.
-        relevant: Ids that cannot be negatives.
-        guarded: Documents of which no negative may be a duplicate.
+        relevant: Ids of documents that cannot be negatives.
+        guarded: Documents that no negative may duplicate.
         rank: Rank of the relevant document; 0 if it is not a hit.
         preferred: Remaining candidates, in order of preference.
         negatives: Negatives taken.
@@ -261,18 +267,18 @@ class RelevantDocument:
 
 
 class Miner:
-    """Makes examples and counts what is left out.
+    """Makes examples of relevant documents, and counts left-out candidates and documents.
 
     Args:
         settings: The settings.
         documents: The documents, by id.
         tally: The counts.
-        read: Returns the text of a negative.
+        read: Function that returns the text of a negative.
         teacher: The reranker that `settings.relative_margin` needs.
         progress: Called while the teacher scores.
 
     Raises:
-        ParameterError: The teacher is missing, or is no reranker.
+        ParameterError: The teacher is needed and missing, or is not a reranker.
     """
 
     def __init__(

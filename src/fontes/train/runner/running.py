@@ -37,10 +37,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class Fit:
-    """Everything that differs between trainings of different kinds of models.
+    """The parts of a training that differ between kinds of models.
 
     Args:
-        kind: Kind of model, for messages and the card: "cross-encoder".
+        kind: Kind of model, for messages and the card, such as "cross-encoder".
         base: Start, as named by the caller.
         folder: Folder of the start.
         model: Model of sentence-transformers or transformers, in float32 on the CPU.
