@@ -1,4 +1,4 @@
-"""Learners of learning to rank, and the candidates that they learn from."""
+"""Learners of ranking models, and the candidates that they learn from."""
 
 from __future__ import annotations
 

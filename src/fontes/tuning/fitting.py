@@ -96,7 +96,7 @@ def fit(
     judged, judgments = judged_topics(topics, qrels)
     units = units_of(judged, judgments, groups)
     fold_of = folds_of(units, folds, seed)
-    unit_of = {topic_id: fold for fold, unit in enumerate(units) for topic_id in unit}
+    unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
     ids = tuple(judgments)
     pool = CandidatePool(index, judged, judgments, parsed, budget_seconds, seed, candidates, progress)
     first = first_round(index, candidates)
@@ -222,14 +222,14 @@ class CandidatePool:
         best = self._challenge(best, self._second_round(first, lexical), topics)
         return self._challenge(best, self._third_round(best, rerankers), topics)
 
-    def _challenge(self, holder: str, challengers: Sequence[str], topics: Bools) -> str:
-        """Return the best challenger if it beats the holder by over a standard error of the difference, else the holder."""
+    def _challenge(self, incumbent: str, challengers: Sequence[str], topics: Bools) -> str:
+        """Return the best challenger if it beats the incumbent by over a standard error of the difference, else the latter."""
         if not any(map(self._fits, challengers)):
-            return holder
+            return incumbent
         best = self.best(challengers, topics)
-        differences = (self.values(best, topics) - self.values(holder, topics))[topics]
+        differences = (self.values(best, topics) - self.values(incumbent, topics))[topics]
         error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.inf
-        return best if differences.mean() > error else holder
+        return best if differences.mean() > error else incumbent
 
     def best(self, texts: Sequence[str], topics: Bools) -> str:
         """Return the best of these candidates on these topics, by successive halving; ties go to the first."""

@@ -82,46 +82,46 @@ class Scoring:
 
 
 class ScoringActors:
-    """Actors that score settings for a search; `actors` is the package that runs them on a cluster."""
+    """Actors that score settings for a `Scoring`; `actors` is the package that runs them on a cluster."""
 
-    def __init__(self, search: Scoring, actors: ModuleType) -> None:
-        self._search, self._actors = search, actors
+    def __init__(self, scoring: Scoring, actors: ModuleType) -> None:
+        self._scoring, self._actors = scoring, actors
 
     def score_settings(self, settings: Sequence[Setting]) -> None:
-        """Score settings and record their values in the search."""
+        """Score settings and record their values in the `Scoring`."""
         unique = list({_key(setting): setting for setting in settings}.values())
         if unique:
             for setting, values in zip(unique, self._map(_score_setting, unique, unique[0]), strict=True):
-                self._search.record(setting, values)
+                self._scoring.record(setting, values)
 
     def run_studies(self, studies: Sequence[Study], example: Setting) -> list[list[int]]:
         """Return the trials of independent studies; the setting `example` determines the model precision."""
         pools = []
         for trials in self._map(_run_study, studies, example):
             for setting, values in trials:
-                self._search.record(setting, values)
-            pools.append([self._search.number(setting) for setting, _ in trials])
+                self._scoring.record(setting, values)
+            pools.append([self._scoring.number(setting) for setting, _ in trials])
         return pools
 
     def _map(self, function: Callable[[Scoring, Any], Any], parts: Sequence[Any], example: Setting) -> list[Any]:
-        make, stage = self._search.recreator(example), self._search.stage(example)
+        make, stage = self._scoring.recreator(example), self._scoring.stage(example)
         results: list[Any] = self._actors.map_with(make, function, parts, "tuning", stage)
         return results
 
 
-def _score_setting(search: Scoring, setting: Setting) -> Floats:
+def _score_setting(scoring: Scoring, setting: Setting) -> Floats:
     from ..lexical.impacts import in_memory
 
     with in_memory():
-        return search.trials[search.number(setting)].values
+        return scoring.trials[scoring.number(setting)].values
 
 
-def _run_study(search: Scoring, study: Study) -> list[tuple[Setting, Floats]]:
+def _run_study(scoring: Scoring, study: Study) -> list[tuple[Setting, Floats]]:
     from ..lexical.impacts import in_memory
 
     with in_memory():
-        numbers = study(search)
-    return [(search.trials[number].params, search.trials[number].values) for number in numbers]
+        numbers = study(scoring)
+    return [(scoring.trials[number].params, scoring.trials[number].values) for number in numbers]
 
 
 def _key(setting: Setting) -> str:
@@ -235,21 +235,21 @@ def tune(
     units = units_of(judged, judgments, groups)
     fold_of = folds_of(units, folds, seed)
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
-    search = Scoring(maker, judged, judgments, parsed)
+    scoring = Scoring(maker, judged, judgments, parsed)
     topic_folds = np.array([fold_of[topic_id] for topic_id in judgments])
     with in_memory(), work(ray=ray):  # each setting is searched once, so its weights are not worth caching
-        default_values = None if maker.unchanged is None else search.values(maker.unchanged)
-        actors = None if (ray_package := cluster()) is None else ScoringActors(search, ray_package)
-        pools = _score_pools(method, axes, trial_count, search, topic_folds, seed, actors)
+        default_values = None if maker.unchanged is None else scoring.values(maker.unchanged)
+        actors = None if (actors_package := cluster()) is None else ScoringActors(scoring, actors_package)
+        pools = _score_pools(method, axes, trial_count, scoring, topic_folds, seed, actors)
     return Tuning(
         measure=parsed,
         method=method,
         space=axes,
         topic_ids=tuple(judgments),
         units=np.array([unit_of[topic_id] for topic_id in judgments]),
-        trials=tuple(search.trials),
-        folds=tuple(_tuned_fold(search, pool, number, topic_folds, default_values) for number, pool in enumerate(pools)),
-        stage=maker(search.best(range(len(search.trials)), np.ones(len(topic_folds), dtype=bool)).params),
+        trials=tuple(scoring.trials),
+        folds=tuple(_tuned_fold(scoring, pool, number, topic_folds, default_values) for number, pool in enumerate(pools)),
+        stage=maker(scoring.best(range(len(scoring.trials)), np.ones(len(topic_folds), dtype=bool)).params),
         default=maker.default if default_values is not None else None,
         default_values=default_values,
         seconds=time.perf_counter() - start,
@@ -260,17 +260,17 @@ def _score_pools(
     method: str,
     axes: dict[str, Axis],
     trial_count: int,
-    search: Scoring,
-    fold_of: NDArray[np.int64],
+    scoring: Scoring,
+    topic_folds: NDArray[np.int64],
     seed: int,
     actors: ScoringActors | None,
 ) -> list[list[int]]:
     """Score the settings; return for each fold the numbers of the trials that it may choose from."""
-    folds = int(fold_of.max()) + 1
+    folds = int(topic_folds.max()) + 1
     if method == "tpe":
-        studies = [partial(_study, axes, trial_count, fold_of != fold, (seed, fold)) for fold in range(folds + 1)]
+        studies = [partial(_study, axes, trial_count, topic_folds != fold, (seed, fold)) for fold in range(folds + 1)]
         pools = (
-            [study(search) for study in studies]
+            [study(scoring) for study in studies]
             if actors is None
             else actors.run_studies(studies, _draw_setting(axes, np.random.default_rng(seed)))
         )
@@ -282,7 +282,7 @@ def _score_pools(
         settings = list(grid_of(axes))
     if actors is not None:
         actors.score_settings(settings)
-    numbers = [search.number(setting) for setting in settings]
+    numbers = [scoring.number(setting) for setting in settings]
     return [numbers] * folds
 
 
@@ -290,7 +290,7 @@ def _draw_setting(axes: dict[str, Axis], rng: np.random.Generator) -> Setting:
     return {name: axis.draw(rng) for name, axis in axes.items()}
 
 
-def _study(axes: dict[str, Axis], trials: int, topics: NDArray[np.bool_], seed: tuple[int, int], search: Scoring) -> list[int]:
+def _study(axes: dict[str, Axis], trials: int, topics: NDArray[np.bool_], seed: tuple[int, int], scoring: Scoring) -> list[int]:
     """Return the numbers of the trials of one study, which sees only the values of these topics."""
     try:
         import optuna
@@ -299,9 +299,9 @@ def _study(axes: dict[str, Axis], trials: int, topics: NDArray[np.bool_], seed: 
     trial_numbers = []
 
     def score(trial: Any) -> float:
-        number = search.number({name: axis.suggest(trial, name) for name, axis in axes.items()})
+        number = scoring.number({name: axis.suggest(trial, name) for name, axis in axes.items()})
         trial_numbers.append(number)
-        return float(search.trials[number].values[topics].mean())
+        return float(scoring.trials[number].values[topics].mean())
 
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -313,9 +313,11 @@ def _study(axes: dict[str, Axis], trials: int, topics: NDArray[np.bool_], seed: 
     return trial_numbers
 
 
-def _tuned_fold(search: Scoring, pool: list[int], fold: int, fold_of: NDArray[np.int64], defaults: Floats | None) -> TunedFold:
-    held_out = fold_of == fold
-    best = search.best(pool, ~held_out)
+def _tuned_fold(
+    scoring: Scoring, pool: list[int], fold: int, topic_folds: NDArray[np.int64], defaults: Floats | None
+) -> TunedFold:
+    held_out = topic_folds == fold
+    best = scoring.best(pool, ~held_out)
     return TunedFold(
         params=best.params,
         topics=np.flatnonzero(held_out),

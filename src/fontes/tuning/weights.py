@@ -145,8 +145,8 @@ def fit_weights(
         point = space.search(~held_out)
         values[held_out] = space.values(point)[held_out]
         fold_points.append((point, topic_ids[held_out]))
-        trained, score = space.mean(point, ~held_out), space.mean(point, held_out)
-        learned.append(WeightsFold(space.weights(point), trained, score, tuple(topic_ids[held_out])))
+        trained, fold_score = space.mean(point, ~held_out), space.mean(point, held_out)
+        learned.append(WeightsFold(space.weights(point), trained, fold_score, tuple(topic_ids[held_out])))
     score = float(values.sum() if space.measure.summed else values.mean())
     run = space.run(best, fold_points)
     return LearnedWeights(space.weights(best), space.measure, score, space.mean(best, all_topics), tuple(learned), run)
@@ -168,9 +168,11 @@ class _WeightGrid:
         self._grid = list(_grid(systems, steps)) if self.exhaustive else []
 
     def weights(self, point: Steps) -> tuple[float, ...]:
+        """Return the weights of a point, which sum to 1."""
         return tuple(part / self.steps for part in point)
 
     def values(self, point: Steps) -> Floats:
+        """Return the measure of each judged topic, float64, in the order of the qrels."""
         if point not in self._values:
             scores = weighted(self.columns, self.weights(point), self.times)
             ranks = self.judgments.ranks(self.pairs, scores)
@@ -183,6 +185,7 @@ class _WeightGrid:
         return float(values.sum() if self.measure.summed else values.mean())
 
     def search(self, topics: NDArray[np.bool_]) -> Steps:
+        """Return the best point for these topics: of the whole grid, or by hill climbing in a large one."""
         if self.exhaustive:
             return self._best(self._grid, topics)
         systems = len(self.columns)
@@ -275,6 +278,7 @@ class _Judgments:
 
 
 def _fold_masks(qrels: Mapping[str, Any], folds: int, seed: int) -> list[NDArray[np.bool_]]:
+    """Return for each fold a mask of its topics, in the order of the qrels; the folds do not depend on that order."""
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(qrels):
         raise ParameterError(f"folds must be a whole number from 2 to the {len(qrels)} judged topics, not {folds!r}")
     by_id = np.array(sorted(range(len(qrels)), key=list(qrels).__getitem__))
@@ -303,12 +307,14 @@ def _fusion_method(fusion: dict[str, Any]) -> FusionMethod:
 
 
 def _grid(systems: int, steps: int) -> Iterator[Steps]:
+    """Yield all points of a number of systems that sum to a number of steps."""
     for cuts in itertools.combinations(range(systems - 1 + steps), systems - 1):
         bars = (-1, *cuts, systems - 1 + steps)
         yield tuple(b - a - 1 for a, b in itertools.pairwise(bars))
 
 
 def _moves(point: Steps) -> Iterator[Steps]:
+    """Yield the points in which one system's weight has moved by a step to another system."""
     for i, j in itertools.permutations(range(len(point)), 2):
         if point[i]:
             yield tuple(part - (n == i) + (n == j) for n, part in enumerate(point))
