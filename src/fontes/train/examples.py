@@ -113,10 +113,9 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
         count = min(len(queries) - 1, max(1, round(share * len(queries))))
         order = np.random.default_rng(check_whole("seed", seed, 0)).permutation(len(queries))
         held_out_queries = {queries[i] for i in order[:count].tolist()}
-        sides = [
-            [item for item in self if (self._query(item) in held_out_queries) == is_held_out] for is_held_out in (False, True)
-        ]
-        return type(self)(sides[0]), type(self)(sides[1])
+        training = [item for item in self if self._query(item) not in held_out_queries]
+        held_out = [item for item in self if self._query(item) in held_out_queries]
+        return type(self)(training), type(self)(held_out)
 
     @abstractmethod
     def check_labels(self) -> None:
@@ -127,7 +126,7 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
 
     @classmethod
     @abstractmethod
-    def _parse(cls, row: Mapping[str, Any], where: str) -> T: ...
+    def _parse(cls, row: Mapping[str, Any], origin: str) -> T: ...
 
     @staticmethod
     @abstractmethod
@@ -304,20 +303,20 @@ class Examples(TrainingSet[Example]):
         return Examples(scored)
 
     @classmethod
-    def _parse(cls, row: Mapping[str, Any], where: str) -> Example:
+    def _parse(cls, row: Mapping[str, Any], origin: str) -> Example:
         if row.get("topic") is None:
-            raise InputError(f"{where}: no id under 'topic'")
+            raise InputError(f"{origin}: no id under 'topic'")
         if not isinstance(row.get("positive"), Mapping):
-            raise InputError(f"{where}: no positive: an object with 'id' and 'text' under 'positive'")
+            raise InputError(f"{origin}: no positive: an object with 'id' and 'text' under 'positive'")
         negatives = row.get("negatives")
         if not isinstance(negatives, list) or not all(isinstance(negative, Mapping) for negative in negatives):
-            raise InputError(f"{where}: no list of objects under 'negatives'; it may be empty: []")
+            raise InputError(f"{origin}: no list of objects under 'negatives'; it may be empty: []")
         return Example(
-            string_of(row["topic"], "topic", where),
-            text_under(row, "query", "", where),
-            _passage(row["positive"], "positive", where),
-            tuple(_passage(negative, f"negative {n}", where) for n, negative in enumerate(negatives, 1)),
-            where,
+            string_of(row["topic"], "topic", origin),
+            text_under(row, "query", "", origin),
+            _passage(row["positive"], "positive", origin),
+            tuple(_passage(negative, f"negative {n}", origin) for n, negative in enumerate(negatives, 1)),
+            origin,
         )
 
     @staticmethod
@@ -440,9 +439,9 @@ class LabelledPairs(TrainingSet[LabelledPair]):
         with reading(os.fspath(path)) as source:
             items: list[LabelledPair] = []
             for number, row in json_rows(source):
-                where = f"{source.name}, line {number}"
+                origin = f"{source.name}, line {number}"
                 example = "positive" in row and FIRST not in row
-                items += _pairs(Examples._parse(row, where)) if example else [cls._parse(row, where)]
+                items += _pairs(Examples._parse(row, origin)) if example else [cls._parse(row, origin)]
             if not items:
                 raise InputError(f"{source.name}: contains no pairs")
         return cls(items)
@@ -456,8 +455,8 @@ class LabelledPairs(TrainingSet[LabelledPair]):
             raise InputError(f"{first} to {last}: {problem}")
 
     @classmethod
-    def _parse(cls, row: Mapping[str, Any], where: str) -> LabelledPair:
-        return _pair((text_under(row, FIRST, "", where), text_under(row, SECOND, "", where), row.get(LABEL)), where)
+    def _parse(cls, row: Mapping[str, Any], origin: str) -> LabelledPair:
+        return _pair((text_under(row, FIRST, "", origin), text_under(row, SECOND, "", origin), row.get(LABEL)), origin)
 
     @staticmethod
     def _row(item: LabelledPair) -> dict[str, Any]:

@@ -351,14 +351,11 @@ def _curve(axes: Any, tuning: Tuning, name: str) -> None:
         best[x] = max(best.get(x, -np.inf), trial.score)
     points = sorted(best.items())
     # Random settings also differ in the other parameters, so no line connects them.
-    drawn_alone = len(tuning.space) > 1 and tuning.method != "grid"
-    style = {"color": BLUE, "marker": "o", "markersize": 3, "linestyle": "none" if drawn_alone else "-"}
+    is_scattered = len(tuning.space) > 1 and tuning.method != "grid"
+    style = {"color": BLUE, "marker": "o", "markersize": 3, "linestyle": "none" if is_scattered else "-"}
     axes.plot(*zip(*points, strict=True), **style, label="mean over all topics")
-    for number, (value, count) in enumerate(Counter(coordinate(fold.params[name]) for fold in tuning.folds).items()):
-        style = {"color": ORANGE, "markeredgecolor": INK, "markersize": 6 + 2 * count, "linestyle": "none"}
-        axes.plot(value, best[value], "s", **style, label=None if number else CHOSEN_LABEL)
-    final = coordinate(tuning.params[name])
-    axes.plot(final, tuning.best.score, "*", color="white", markeredgecolor=INK, markersize=11, linestyle="none", label="final")
+    chosen = [coordinate(fold.params[name]) for fold in tuning.folds]
+    _draw_choices(axes, [(x, best[x]) for x in chosen], (coordinate(tuning.params[name]), tuning.best.score))
     if tuning.default is not None and tuning.default_values is not None:
         axes.axhline(float(tuning.default_values.mean()), color=INK, linestyle=":", linewidth=1, label="as given")
     axes.set_xlabel(name)
@@ -384,12 +381,8 @@ def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
         points = np.array([*best])
         mesh = axes.scatter(points[:, 0], points[:, 1], c=list(best.values()), cmap="viridis", s=22, label="settings")
     figure.colorbar(mesh, ax=axes, label=str(tuning.measure))
-    chosen = Counter((of_x(fold.params[x]), of_y(fold.params[y])) for fold in tuning.folds)
-    for number, (point, count) in enumerate(chosen.items()):
-        style = {"color": ORANGE, "markeredgecolor": INK, "markersize": 6 + 2 * count, "linestyle": "none"}
-        axes.plot(*point, "s", **style, label=None if number else CHOSEN_LABEL)
-    final = of_x(tuning.params[x]), of_y(tuning.params[y])
-    axes.plot(*final, "*", color="white", markeredgecolor=INK, markersize=11, linestyle="none", label="final")
+    chosen = [(of_x(fold.params[x]), of_y(fold.params[y])) for fold in tuning.folds]
+    _draw_choices(axes, chosen, (of_x(tuning.params[x]), of_y(tuning.params[y])))
     default = tuning.default
     if default is not None and _is_on_axis(tuning, x, default[x]) and _is_on_axis(tuning, y, default[y]):
         point = of_x(default[x]), of_y(default[y])
@@ -399,6 +392,14 @@ def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
     axes.set_ylabel(y)
     _ticks(axes.xaxis, tuning, x)
     _ticks(axes.yaxis, tuning, y)
+
+
+def _draw_choices(axes: Any, chosen: Sequence[tuple[float, float]], final: tuple[float, float]) -> None:
+    """Mark the points that the folds chose, larger if more folds chose one, and the final point."""
+    for number, (point, count) in enumerate(Counter(chosen).items()):
+        style = {"color": ORANGE, "markeredgecolor": INK, "markersize": 6 + 2 * count, "linestyle": "none"}
+        axes.plot(*point, "s", **style, label=None if number else CHOSEN_LABEL)
+    axes.plot(*final, "*", color="white", markeredgecolor=INK, markersize=11, linestyle="none", label="final")
 
 
 def _is_numeric(tuning: Tuning, name: str) -> bool:
