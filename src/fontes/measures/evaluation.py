@@ -52,7 +52,7 @@ AnyTopics: TypeAlias = (
 
 
 def judgments_of(qrels: object) -> Qrels:
-    """Convert `qrels` with `Qrels.of`; InputError if it is empty, a run or topics."""
+    """Convert `qrels` with `Qrels.of`; raise InputError if they are empty, a run or topics."""
     if isinstance(qrels, (Run, Topics)):
         raise InputError(
             f"{type(qrels).__name__} stand where judgments belong; the order is evaluate(run, qrels, measures) and "
@@ -65,7 +65,7 @@ def judgments_of(qrels: object) -> Qrels:
 
 
 def run_and_judgments(run: object, qrels: object) -> tuple[Run, Qrels]:
-    """Convert a run with `Run.of` and judgments with `judgments_of`; InputError if exchanged or unreadable."""
+    """Convert a run with `Run.of` and judgments with `judgments_of`; raise InputError if exchanged or unreadable."""
     try:
         if isinstance(run, Qrels):
             raise InputError("judgments stand where the run belongs")
@@ -86,8 +86,9 @@ def refuse_exchanged(run: object, qrels: object, error: Exception) -> None:
 def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
     """Check that a run's topics and collection are those that were judged.
 
-    They must share a topic, and the run must have a document judged for any topic. If it has none but knows its documents, one
-    judged document in the collection suffices, as a poor system may find none. An empty run agrees with all judgments.
+    They must share a topic, and a document of the run must be judged for some topic. If none is judged but the run knows its
+    collection, a judged document in the collection suffices, since a poor system may find none. An empty run agrees with all
+    judgments.
 
     Args:
         run: The run.
@@ -95,7 +96,7 @@ def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
         name: Name of the run in the message.
 
     Raises:
-        InputError: They do not agree; the message has an id of each.
+        InputError: They do not agree; the message has an id of the run and one of the judgments.
     """
     common = [topic_id for topic_id in run if topic_id in qrels]
     if any(doc_id in qrels[topic_id] for topic_id in common for doc_id in run[topic_id].ids):
