@@ -104,13 +104,13 @@ def bm25(
 
     Args:
         index: An index of texts, or None for an imagined collection.
-        variant: Formula: lucene, robertson, okapi, atire, plus or l. The tf part of "atire", "robertson" and "okapi" is that of
-            textbooks: (k1 + 1) tf / (tf + k1 · (1 - b + b · dl / avgdl)).
+        variant: Formulas: lucene, robertson, okapi, atire, plus or l. The tf part of "atire", "robertson" and "okapi" is that
+            of textbooks: (k1 + 1) tf / (tf + k1 · (1 - b + b · dl / avgdl)).
         k1: Saturation of tf; None: the variant's.
         b: Influence of length, from 0 to 1; None: the variant's.
         delta: Shift of the tf part (plus) or of tf / length (l). None: the variant's.
-        lengths: Document lengths as multiples of the mean. None: ¼, ½, 1, 2 and 4, or with an index the percentiles 5, 25, 50,
-            75 and 95 of its lengths.
+        lengths: Document lengths as multiples of the mean. None: ¼, ½, 1, 2 and 4, or with an index percentiles 5, 25, 50,
+            75 and 95, in terms.
         tf: The greatest tf.
 
     Raises:
@@ -155,8 +155,8 @@ def idf(index: Index | None = None, *, documents: int = 1_000, epsilon: float = 
     Args:
         index: An index of texts, whose size is N.
         documents: N, without an index.
-        epsilon: Parameter of okapi: an idf below 0 becomes epsilon times the mean idf. Without an index the mean is that of
-            Zipf's law, where the term of rank r is in N / r documents.
+        epsilon: Okapi's: an idf below 0 becomes epsilon times the mean idf. Without an index the mean is that of Zipf's law,
+            where the term of rank r is in N / r documents.
 
     Raises:
         ParameterError: A number is out of its range.

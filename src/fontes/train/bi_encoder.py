@@ -29,11 +29,11 @@ class BiEncoderSettings(EncoderSettings):
     """Training settings of a bi-encoder.
 
     Attributes:
-        loss: "mnrl" (multiple negatives): cross-entropy of the relevant document against all others of the batch. "teacher"
-            (MarginMSE): squared error of score differences against those of a teacher, stored in the examples. "kl": divergence
-            of the scores of each query's documents from a teacher's. "cosine" (Sentence-BERT's siamese network): squared error
-            of the cosines of labelled pairs against their labels.
-        scale: Factor of the cosines in the loss, 1 / temperature; not used by "cosine".
+        loss: "mnrl", "teacher", "kl" or "cosine". The loss "mnrl" (multiple negatives) is the cross-entropy of the relevant
+            document against all others of the batch; "teacher" (MarginMSE) the squared error of score differences against those
+            of a teacher, stored in the examples; "kl" the divergence of the scores of each query's documents from a teacher's;
+            "cosine" (Sentence-BERT's siamese network) the squared error of the cosines of labelled pairs against their labels.
+        scale: Factor of the cosines in the loss, one over the temperature; not used by "cosine".
     """
 
     loss: Literal["mnrl", "teacher", "kl", "cosine"] = "mnrl"

@@ -22,11 +22,12 @@ class ColBERTSettings(EncoderSettings):
     """Training settings of a late-interaction model.
 
     Attributes:
-        loss: "mnrl" (multiple negatives): cross-entropy of the relevant document against all others of the batch. "teacher"
-            (MarginMSE): squared error of score differences against those of a teacher, stored in the examples. "kl"
-            (ColBERTv2's): divergence of the scores of each query's documents from a teacher's.
+        loss: "mnrl", "teacher" or "kl". The loss "mnrl" (multiple negatives) is the cross-entropy of the relevant document
+            against all others of the batch; "teacher" (MarginMSE) the squared error of score differences against those of a
+            teacher, stored in the examples; "kl" (ColBERTv2's) the divergence of the scores of each query's documents from a
+            teacher's.
         batch: Examples per step. With "mnrl" larger batches give more negatives.
-        max_length: Maximum tokens of a document; longer ones are truncated. None: the base's.
+        max_length: Maximum tokens of a document, truncated beyond. None: as the base.
         markers: Whether to add markers of queries and documents to a start that has none.
     """
 

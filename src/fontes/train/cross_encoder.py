@@ -121,11 +121,12 @@ class CrossEncoderSettings(FitSettings):
     """Training settings of a cross-encoder; the defaults are the preset "air2025" (see `PRESETS`).
 
     Attributes:
-        loss: "bce": binary cross-entropy of each pair of a query and a document. "margin": hinge loss of the score differences
-            between the relevant document and the others. "lambda": LambdaLoss over each group of a query's documents. "teacher"
-            (MarginMSE): squared error of these differences against those of a teacher, stored in the examples. "kl" (ListNet:
-            Cao et al. 2007): cross-entropy of the softmax of a group's scores against the softmax of a teacher's scores.
-        batch: Rows per step: pairs with "bce", otherwise examples with all their documents.
+        loss: "bce", "margin", "lambda", "teacher" or "kl". The loss "bce" is the binary cross-entropy of each pair of a query
+            and a document; "margin" the hinge loss of the score differences between the relevant document and the others;
+            "lambda" LambdaLoss over each group of a query's documents; "teacher" (MarginMSE) the squared error of these
+            differences against those of a teacher, stored in the examples; "kl" (ListNet: Cao et al. 2007) the cross-entropy of
+            the softmax of a group's scores against the softmax of a teacher's scores.
+        batch: Rows per step: pairs with "bce", else examples with all their documents.
         margin: Required score difference, with "margin".
         teacher_scale: Factor of the teacher's scores, with "teacher" and "kl".
     """

@@ -34,9 +34,9 @@ class EncoderSettings(FitSettings):
         batch: Examples or pairs per step. With "mnrl" larger batches give more negatives.
         mini_batch: Texts computed at once: cached gradients limit memory to one mini-batch, at the cost of computing each text
             twice. None: the whole batch at once, which is faster if memory allows.
-        scale: Factor of the scores in the loss, 1 / temperature.
+        scale: Factor of the scores in the loss, one over the temperature.
         teacher_scale: Factor of the teacher's scores, with "teacher" and "kl".
-        negatives: Number of negatives used per example, from the first; None: all.
+        negatives: Negatives used per example, from the first; None: all.
     """
 
     loss: str

@@ -42,18 +42,18 @@ class RankerSettings(Settings):
     """Settings of `train_ranker`.
 
     Attributes:
-        learner: "lightgbm", LambdaMART; or "linear", logistic regression over pairs of a topic's candidates with different
-            grades.
+        learner: "lightgbm", LambdaMART; or "linear", logistic regression over pairs of candidates. The candidates of a pair
+            have the same topic and different grades.
         trees: Greatest number of trees. The training ends early if more trees do not help on held-out topics.
-        patience: Number of trees without gain on held-out topics after which the training ends.
+        patience: Trees without gain on held-out topics after which training ends.
         leaves: Leaves of a tree.
-        least: Least number of candidates in a leaf.
+        least: Least number of candidates of a leaf.
         lr: Learning rate of the trees.
         measure: Measure on held-out topics by which the number of trees, or a linear model's L2 term, is chosen.
         folds: Folds of the topics; unused with topics to validate on.
-        group: Topics that stay in one fold, in addition to duplicates. "document": topics that share a relevant document, which
-            trees may recognise by its length or date; "conversation": topics with equal ids before the last "_"; None: no
-            other topics.
+        group: Topics that stay in one fold, besides duplicates: "document" or "conversation". With "document" they share a
+            relevant document, which trees may recognise by its length or date; with "conversation" their ids are equal before
+            the last "_". None: no others.
         near: Least similarity of duplicate topics, which stay in one fold.
         seed: Seed of the folds, and of the pairs of a linear model.
 

@@ -102,7 +102,7 @@ class RewriterSettings(FitSettings):
         max_length: Maximum tokens of a context; the oldest parts are dropped first. None: 512.
         target_length: Maximum tokens of a rewrite; the rest is cut.
         answers: Previous turns whose answers are in the context, as in `CanardT5`.
-        held_out: Share of conversations held out, below 1; unused with validation topics.
+        held_out: Share of conversations held out, if none are given for validation; below 1.
         limit: Maximum training turns, drawn by the seed; None: all.
         best: State to keep: the least validation "loss", or the "last".
     """

@@ -28,14 +28,14 @@ class SpladeSettings(EncoderSettings):
     """Training settings of a learned sparse encoder.
 
     Attributes:
-        loss: "mnrl" (multiple negatives): cross-entropy of the relevant document against all others of the batch. "teacher"
-            (MarginMSE): squared error of score differences against those of a teacher, stored in the examples. "kl": divergence
-            of the scores of each query's documents from a teacher's.
+        loss: "mnrl", "teacher" or "kl". The loss "mnrl" (multiple negatives) is the cross-entropy of the relevant document
+            against all others of the batch; "teacher" (MarginMSE) the squared error of score differences against those of a
+            teacher, stored in the examples; "kl" the divergence of the scores of each query's documents from a teacher's.
         batch: Examples per step. With "mnrl" larger batches give more negatives.
-        document_flops: Weight of the FLOPS penalty of documents; the greater it is, the fewer terms a document gets.
+        document_flops: Weight of the FLOPS penalty of documents: the more, the fewer terms they get.
         query_flops: Weight of the FLOPS penalty of queries; not used with static queries.
-        flops_warm_up: Share of the steps in which both weights rise from 0, with the square of the step number.
-        static_queries: Whether queries get learned weights of their own tokens, without running the model ("inference-free").
+        flops_warm_up: Share of the steps in which both weights rise from 0, by the square of the steps.
+        static_queries: Whether queries get learned weights of their own tokens, without the model ("inference-free").
     """
 
     loss: Literal["mnrl", "teacher", "kl"] = "mnrl"

@@ -210,9 +210,10 @@ def tune(
         qrels: Anything that `Qrels.of` accepts.
         measure: Measure to maximise.
         folds: Folds.
-        method: "grid", every combination; "random", `trials` settings drawn uniformly; or "tpe", Optuna's tree-structured
-            Parzen estimator (Bergstra et al. 2011), with `trials` settings in each study.
-        trials: Number of settings for "random" and "tpe". None: 100.
+        method: "grid", "random" settings, or "tpe", Optuna's. The grid has every combination; "random" draws `trials` settings
+            uniformly; each study of "tpe", the tree-structured Parzen estimator (Bergstra et al. 2011), scores `trials`
+            settings.
+        trials: Settings for "random" and "tpe". None: 100.
         groups: Topics that stay in one fold: "document", "conversation", a mapping or a function; see `fontes.split`.
         seed: Seed of the folds and of drawn settings.
         index: The index of a text, or a mapping from names to indexes.

@@ -58,19 +58,19 @@ class FitSettings(Settings):
         epochs: Passes over the training data.
         batch: Rows per step.
         lr: Peak learning rate of AdamW; warm-up and decay are linear.
-        warm_up: Warm-up steps: a share of all steps if below 1, otherwise a number. If it exceeds the number of steps, the
-            learning rate rises to the end and does not reach `lr`.
+        warm_up: Warm-up steps: a share of all if below 1, else a number. If it exceeds the number of steps, the learning rate
+            rises to the end and does not reach `lr`.
         weight_decay: AdamW's weight decay, except for biases and layer norms. If above 0, all word embeddings are trained,
             which is slower.
-        max_length: Maximum tokens of an input; longer inputs are truncated. None: the base's.
-        dropout: Dropout of all layers; None: the base's. Training with 0 is about twice as fast on a CPU.
+        max_length: Maximum tokens of an input, truncated beyond. None: as the base.
+        dropout: Dropout of all layers; None: as the base. Training with 0 is about twice as fast on a CPU.
         held_out: Share of the queries held out for validation, below 1; unused with validation examples.
         order: "length": batches of similar length, with less padding; or "shuffled".
         evaluations: Validations per epoch.
         best: State to keep: the best by "loss" on validation examples or by a measure such as "RR@5", or the "last". With
             "loss" and "last" the validation run is measured by nDCG@10.
-        precision: Precision of matrix products: "float32", "bfloat16", or "auto": bfloat16 if a short calibration shows that it
-            is faster, else float32.
+        precision: Precision of matrix products: "float32", "bfloat16", or "auto". With "auto" it is bfloat16 if a short
+            calibration shows that this is faster, else float32.
         seed: Seed of order, held-out part, dropout and new layers; below 2**32.
     """
 
