@@ -239,7 +239,7 @@ def test_a_training_that_is_interrupted_leaves_what_was_there(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    for name in ("terms.TermModel.loss", "terms._measured"):
+    for name in ("terms.TermModel.loss", "terms._choose_threshold"):
         with monkeypatch.context() as patched:
             patched.setattr(f"fontes.train.{name}", interrupt)
             with pytest.raises(KeyboardInterrupt):

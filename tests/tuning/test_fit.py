@@ -41,7 +41,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, float]]:
         noise = np.random.default_rng([len(text), place]).normal(0, 0.1, len(rows))
         return known(text)[0] + noise - noise.mean()
 
-    monkeypatch.setattr(fitting.CandidatePool, "_measured", measured)
+    monkeypatch.setattr(fitting.CandidatePool, "_measure_part", measured)
     monkeypatch.setattr(fitting, "peak_memory", lambda path, text, texts: 1e6 * len(text))
     monkeypatch.setattr(fitting, "timed", lambda stage, *_: known(str(stage).replace('"', "'"))[1])
     return of

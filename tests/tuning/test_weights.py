@@ -31,7 +31,7 @@ RUNS, QRELS = made()
 
 
 @pytest.mark.parametrize("method", ["wsum", "rrf", "isr", "borda"])
-@pytest.mark.parametrize("measure", ["nDCG@10", "AP", "RR@5", "Judged@5", "Complete@5", "NumRelRet"])
+@pytest.mark.parametrize("measure", ["nDCG@10", "AP", "RR@5", "RR(judged_only=True)@5", "Judged@5", "Complete@5", "NumRelRet"])
 def test_the_learned_weights_are_the_best_of_a_plain_search(method: str, measure: str) -> None:
     learned = fit_weights(RUNS, QRELS, measure, method=method, step=0.25)
     reached = {}
@@ -49,7 +49,7 @@ def test_the_learned_weights_are_the_best_of_a_plain_search(method: str, measure
 @pytest.mark.parametrize("measure", ["AP", "Judged@5"])
 def test_topics_with_many_judgments_give_the_same(measure: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compared = fit_weights(RUNS, QRELS, measure)
-    monkeypatch.setattr(weights, "FEW", 0)
+    monkeypatch.setattr(weights, "MAX_COMPARISONS", 0)
     assert fit_weights(RUNS, QRELS, measure).to_dict() == compared.to_dict()
 
 
@@ -71,6 +71,13 @@ def test_the_score_is_that_of_the_run_of_held_out_topics() -> None:
     learned = fit_weights(RUNS, QRELS)
     assert learned.score == pytest.approx(evaluate(learned.run, QRELS, "nDCG@10")["nDCG@10"])
     assert sum(learned.weights) == pytest.approx(1)
+
+
+def test_unjudged_documents_are_left_out_where_the_measure_says_so() -> None:
+    measure = "RR(judged_only=True)"
+    learned = fit_weights(RUNS, QRELS, measure)
+    assert learned.score == pytest.approx(evaluate(learned.run, QRELS, measure)[measure])
+    assert learned.score > fit_weights(RUNS, QRELS, "RR").score
 
 
 def test_the_judgments_of_a_topic_do_not_touch_the_weights_it_is_fused_with() -> None:

@@ -18,8 +18,8 @@ from ..core import InputError, ParameterError
 from .measure import Measure, check_grade, number, probability
 from .ranks import Floats, Ranks
 
-RANKS = 1000  # ranks read in C/W/L
-HIGHEST = 1023  # highest grade g whose 2^g is a float
+RANKS_READ = 1000  # ranks read in C/W/L
+MAX_GRADE = 1023  # highest grade g whose 2^g is a float
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,25 +37,25 @@ class ExpectedReciprocalRank(Measure, name="ERR"):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_grade("max_rel, the highest grade,", self.max_rel)
-        if self.max_rel > HIGHEST:
-            raise ParameterError(f"2^max_rel of ERR must be a float, so max_rel is {HIGHEST} at the most, not {self.max_rel}")
+        if self.max_rel > MAX_GRADE:
+            raise ParameterError(f"2^max_rel of ERR must be a float, so max_rel is {MAX_GRADE} at the most, not {self.max_rel}")
 
     def values(self, ranks: Ranks) -> Floats:
         check_highest(self, ranks, self.max_rel)
-        satisfied = (np.exp2(np.maximum(ranks.grade, 0)) - 1) / 2.0**self.max_rel
-        return np.array([self._of(ranked[: self.depth]) for ranked in ranks.lists(satisfied)])
+        satisfaction = (np.exp2(np.maximum(ranks.grade, 0)) - 1) / 2.0**self.max_rel
+        return np.array([self._ranking_value(ranked[: self.depth]) for ranked in ranks.lists(satisfaction)])
 
-    def _of(self, satisfied: Floats) -> float:
-        reached = np.cumprod(np.concatenate(([1.0], 1 - satisfied)))[:-1]
-        return float((reached * satisfied / np.arange(1, len(satisfied) + 1)).sum())
+    def _ranking_value(self, satisfaction: Floats) -> float:
+        reached = np.cumprod(np.concatenate(([1.0], 1 - satisfaction)))[:-1]
+        return float((reached * satisfaction / np.arange(1, len(satisfaction) + 1)).sum())
 
 
 @dataclass(frozen=True, repr=False)
 class Browsing(Measure):
-    """Base class of C/W/L measures; a subclass defines the probability of continuing.
+    """Base class of C/W/L measures; a subclass defines the continuation probability.
 
     Args:
-        min_rel: The grade, with all below it, that gains 0.
+        min_rel: The highest grade that gains 0.
         max_rel: The highest possible grade, which gains 1; required.
     """
 
@@ -78,17 +78,17 @@ class Browsing(Measure):
         highest = self.max_rel or 0
         check_highest(self, ranks, highest)
         gain = np.clip((ranks.grade - self.min_rel) / (highest - self.min_rel), 0, 1)
-        return np.array([self._of(ranked[:RANKS]) for ranked in ranks.lists(gain)])
+        return np.array([self._ranking_value(ranked[:RANKS_READ]) for ranked in ranks.lists(gain)])
 
-    def _of(self, ranked: Floats) -> float:
-        gain = np.pad(ranked, (0, RANKS - len(ranked)))
-        rank = np.arange(1, RANKS + 1)
-        going_on = np.where(rank < self.depth, self.going_on(gain, rank), 0.0)
-        seen = np.cumprod(np.concatenate(([1.0], going_on[:-1])))
-        return float((seen * gain).sum() / seen.sum())
+    def _ranking_value(self, ranked: Floats) -> float:
+        gain = np.pad(ranked, (0, RANKS_READ - len(ranked)))
+        rank = np.arange(1, RANKS_READ + 1)
+        continuation = np.where(rank < self.depth, self.continuation_probability(gain, rank), 0.0)
+        weights = np.cumprod(np.concatenate(([1.0], continuation[:-1])))
+        return float((weights * gain).sum() / weights.sum())
 
     @abstractmethod
-    def going_on(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
         """Probability that the reader continues from each rank; 0 at the cutoff.
 
         Args:
@@ -98,8 +98,8 @@ class Browsing(Measure):
 
 
 @dataclass(frozen=True, repr=False)
-class Wanting(Browsing):
-    """A measure whose reader has a target gain.
+class TargetGain(Browsing):
+    """Base class of measures whose reader has a target gain.
 
     Args:
         T: The target total gain, above 0.
@@ -116,43 +116,43 @@ class Wanting(Browsing):
 
 @dataclass(frozen=True, repr=False)
 class ScaledDCG(Browsing, name="SDCG"):
-    """Scaled DCG: DCG as `nDCG`'s, divided by that of k documents of the highest grade; c_i = log2(i + 1) / log2(i + 2)."""
+    """Scaled DCG: DCG as in `nDCG`, divided by the DCG of k documents of the highest grade; c_i = log2(i + 1) / log2(i + 2)."""
 
     cut = "required"
 
-    def going_on(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
         return np.asarray(np.log2(rank + 1) / np.log2(rank + 2))
 
 
 @dataclass(frozen=True, repr=False)
-class BejeweledPlayer(Wanting, name="BPM"):
+class BejeweledPlayer(TargetGain, name="BPM"):
     """The Bejeweled player model (Zhang et al., 2017): c_i is 1 until the gain so far is T or more, or k is reached."""
 
     cut = "required"
 
-    def going_on(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
         return (np.cumsum(gain) < self.T).astype(np.float64)
 
 
 @dataclass(frozen=True, repr=False)
-class INSQMeasure(Wanting, name="INSQ"):
+class INSQMeasure(TargetGain, name="INSQ"):
     """INSQ (Moffat, Scholer and Thomas, 2012): c_i = ((i + 2T - 1) / (i + 2T))²."""
 
     cut = "none"
 
-    def going_on(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
         return np.asarray(((rank + 2 * self.T - 1) / (rank + 2 * self.T)) ** 2)
 
 
 @dataclass(frozen=True, repr=False)
-class INSTMeasure(Wanting, name="INST"):
+class INSTMeasure(TargetGain, name="INST"):
     """INST (Bailey, Moffat, Scholer and Thomas, 2015): as INSQ, with T + T - (the gain so far) in place of 2T."""
 
     cut = "none"
 
-    def going_on(self, gain: Floats, rank: Any) -> Floats:
-        rest = 2 * self.T - np.cumsum(gain)
-        return np.asarray(((rank + rest - 1) / (rank + rest)) ** 2)
+    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
+        remaining = 2 * self.T - np.cumsum(gain)
+        return np.asarray(((rank + remaining - 1) / (rank + remaining)) ** 2)
 
 
 @dataclass(frozen=True, repr=False)
@@ -161,7 +161,7 @@ class NearlyERR8(Browsing, name="NERR8"):
 
     cut = "required"
 
-    def going_on(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
         return 1 - gain
 
 
@@ -171,7 +171,7 @@ class NearlyERR9(Browsing, name="NERR9"):
 
     cut = "required"
 
-    def going_on(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
         return np.asarray(rank / (rank + 1) * (1 - gain))
 
 
@@ -190,17 +190,17 @@ class NearlyERR10(Browsing, name="NERR10"):
         super().__post_init__()
         object.__setattr__(self, "p", probability("p of NERR10", self.p))
 
-    def going_on(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
         return self.p * (1 - gain)
 
 
 @dataclass(frozen=True, repr=False)
-class NearlyERR11(Wanting, name="NERR11"):
+class NearlyERR11(TargetGain, name="NERR11"):
     """Nearly ERR (the same, equation 11): INSQ's c_i * (1 - gain)."""
 
     cut = "none"
 
-    def going_on(self, gain: Floats, rank: Any) -> Floats:
+    def continuation_probability(self, gain: Floats, rank: Any) -> Floats:
         return np.asarray(((rank + 2 * self.T - 1) / (rank + 2 * self.T)) ** 2 * (1 - gain))
 
 
@@ -213,7 +213,7 @@ def check_highest(measure: Measure, ranks: Ranks, highest: int) -> None:
             if grade > highest:
                 raise InputError(
                     f"topic '{topic_id}', document '{doc_id}' has the grade {grade}, above the highest of {measure}; "
-                    f"say what it is, as in {measure(max_rel=min(grade, HIGHEST))}"
+                    f"say what it is, as in {measure(max_rel=min(grade, MAX_GRADE))}"
                 )
 
 

@@ -18,10 +18,11 @@ from ..core.html import table
 from ..core.tabular import Tabular
 from .measure import Measure
 from .names import DEFAULT, parse, parse_all
-from .prediction_powered import ERRORS, TOPICS, PredictionPowered
+from .prediction_powered import MIN_ERRORS, MIN_TOPICS, PredictionPowered
 from .ranks import Ranks
 
-LOOKED_UP = 1000  # judged documents to look up in a collection
+LOOKED_UP = 1000  # greatest number of judged documents looked up in a collection
+MAX_ROWS = 1_000  # greatest number of topics shown in a notebook
 
 
 # Types of callers' arguments.
@@ -51,7 +52,7 @@ AnyTopics: TypeAlias = (
 
 
 def judgments_of(qrels: object) -> Qrels:
-    """Convert `qrels` with `Qrels.of`; InputError if it is empty, a run or topics."""
+    """Convert `qrels` with `Qrels.of`; raise InputError if they are empty, a run or topics."""
     if isinstance(qrels, (Run, Topics)):
         raise InputError(
             f"{type(qrels).__name__} stand where judgments belong; the order is evaluate(run, qrels, measures) and "
@@ -64,7 +65,7 @@ def judgments_of(qrels: object) -> Qrels:
 
 
 def run_and_judgments(run: object, qrels: object) -> tuple[Run, Qrels]:
-    """Convert a run with `Run.of` and judgments with `judgments_of`; InputError if exchanged or unreadable."""
+    """Convert a run with `Run.of` and judgments with `judgments_of`; raise InputError if exchanged or unreadable."""
     try:
         if isinstance(run, Qrels):
             raise InputError("judgments stand where the run belongs")
@@ -85,8 +86,9 @@ def refuse_exchanged(run: object, qrels: object, error: Exception) -> None:
 def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
     """Check that a run's topics and collection are those that were judged.
 
-    They must share a topic, and the run must have a document judged for any topic. If it has none but knows its documents, one
-    judged document in the collection suffices, as a poor system may find none. An empty run agrees with all judgments.
+    They must share a topic, and a document of the run must be judged for some topic. If none is judged but the run knows its
+    collection, a judged document in the collection suffices, since a poor system may find none. An empty run agrees with all
+    judgments.
 
     Args:
         run: The run.
@@ -94,7 +96,7 @@ def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
         name: Name of the run in the message.
 
     Raises:
-        InputError: They do not agree; the message has an id of each.
+        InputError: They do not agree; the message has an id of the run and one of the judgments.
     """
     common = [topic_id for topic_id in run if topic_id in qrels]
     if any(doc_id in qrels[topic_id] for topic_id in common for doc_id in run[topic_id].ids):
@@ -138,9 +140,6 @@ def _kind_of(value: object) -> str:
     return f"'{value}'" if isinstance(value, str) or hasattr(value, "__fspath__") else f"the {type(value).__name__}"
 
 
-ROWS = 1_000  # topics shown in a notebook
-
-
 def evaluate(
     run: AnyRun,
     qrels: AnyQrels,
@@ -153,23 +152,24 @@ def evaluate(
     Means are over all judged topics, as with trec_eval's option -c; topics without results or relevant documents count 0.
     Topics of the run without judgments are ignored.
 
-    With `machine`, a mean is the one by machine labels on all topics, corrected by its difference on the topics that people
-    judged (see `PredictionPowered`), and `Evaluation.interval` has its interval. The topics that people judged must be a random
-    part of all topics. Each value has its ideal ranking from the same labels.
+    With `machine`, a mean is computed from machine labels on all topics and corrected by its error on the topics that people
+    judged (see `PredictionPowered`); `Evaluation.interval` returns its interval. The topics that people judged must be a random
+    sample of all topics. The ideal ranking of a value comes from the same labels as the value.
 
     Args:
         run: Any value that `Run.of` accepts, such as the path of a file.
         qrels: Any value that `Qrels.of` accepts, such as the path of a file.
         measures: Objects such as `nDCG @ 10` or their names, in a list, or a single one; by default nDCG@10, AP and R@100.
-        machine: Labels by a machine, as `qrels`, of these topics and more. 20 topics at least have labels of both kinds.
+        machine: Labels by a machine, in any form of `qrels`, of these topics and more. At least 20 topics must have labels of
+            both kinds.
 
     Returns:
         The mean of each measure, and the values per topic.
 
     Raises:
-        InputError: A file cannot be read, the qrels have no judgments, or they are of other topics or another collection (see
-            `check_agreement`); or the machine's labels cannot be used with them (see `BothLabels.of`).
-        ParameterError: A measure is unknown, or there is none; or it counts, with `machine`.
+        InputError: A file cannot be read, the qrels have no judgments, they belong to other topics or another collection (see
+            `check_agreement`), or the machine labels do not fit them (see `BothLabels.of`).
+        ParameterError: There is no measure, one is unknown, or with `machine` one is a count.
     """
     parsed = parse_all(measures)
     ranking, judgments = run_and_judgments(run, qrels)
@@ -188,7 +188,7 @@ class BothLabels:
     Args:
         people: The judgments, of topics that the machine labelled.
         machine: The machine's labels.
-        notes: Sentences on what was left out or looks wrong.
+        notes: Sentences about topics left out and unusual labels.
     """
 
     people: Qrels
@@ -210,10 +210,10 @@ class BothLabels:
                 )
         labels = judgments_of(machine)
         people = Qrels(row for row in qrels.rows() if row[0] in labels)
-        if len(people) < TOPICS:
+        if len(people) < MIN_TOPICS:
             raise InputError(
                 f"people judged {_topics(len(qrels))}, the machine labelled {len(labels)}, and {len(people)} have both; "
-                f"the correction needs {TOPICS}: judge or label more, or evaluate by one kind alone"
+                f"the correction needs {MIN_TOPICS}: judge or label more, or evaluate by one kind alone"
             )
         highest = {
             "judgments of people": max(grade for grades in people.values() for grade in grades.values()),
@@ -233,17 +233,18 @@ class BothLabels:
     def check(self, run: Run, name: str = "the run") -> None:
         """Check a run as `check_agreement` does, and that it has results for topics that the machine alone labelled, if any."""
         check_agreement(run, self.people, name)
-        others = [topic_id for topic_id in self.machine if topic_id not in self.people]
-        if others and not any(topic_id in run for topic_id in others):
+        machine_only = [topic_id for topic_id in self.machine if topic_id not in self.people]
+        if machine_only and not any(topic_id in run for topic_id in machine_only):
             raise InputError(
-                f"{name} has no results for the topics that the machine alone labelled, such as '{others[0]}'; search them "
-                "too, or evaluate by the judgments of people alone"
+                f"{name} has no results for the topics that the machine alone labelled, such as '{machine_only[0]}'; search "
+                "them too, or evaluate by the judgments of people alone"
             )
 
 
 def measured(run: Run, qrels: Qrels, measures: Iterable[Measure], both: BothLabels | None = None) -> Evaluation:
-    """Evaluate a run as `evaluate` does, without checking that it belongs to these judgments, which are those of `both`."""
-    measures, by_machine = list(measures), None
+    """Evaluate a run as `evaluate` does, without `check_agreement`; with `both`, `qrels` are `both.people`."""
+    measures = list(measures)
+    by_machine = None
     if both is not None:
         by_machine = measured(run, both.machine, [m for m in measures if m.name != "Judged"])
     ranks = Ranks.of(run, qrels)
@@ -262,7 +263,7 @@ class Evaluation(Tabular, Mapping[Measure, float]):
     """Result of `evaluate`: a mapping from measure to its mean over the judged topics.
 
     A measure is looked up as an object or by name. Counts (NumRet, NumRel, NumRelRet) are sums, not means. With machine labels
-    means are corrected ones, and all else is of the topics that people judged.
+    the means are corrected; all other values are those of the topics that people judged.
 
     Attributes:
         topic_ids: Judged topics, in the order of the qrels.
@@ -285,7 +286,7 @@ class Evaluation(Tabular, Mapping[Measure, float]):
         machine: Evaluation | None = None,
         notes: tuple[str, ...] = (),
     ) -> None:
-        """Make an evaluation from its values.
+        """Create an evaluation from its values.
 
         Args:
             topic_ids: Judged topics.
@@ -316,7 +317,7 @@ class Evaluation(Tabular, Mapping[Measure, float]):
         return self._values[parse(measure)]
 
     def estimate(self, measures: Iterable[str | Measure]) -> PredictionPowered:
-        """Return the corrected means of measures, a column for each, with their errors.
+        """Return the corrected means of measures, one column per measure, with their standard errors.
 
         Raises:
             ParameterError: There are no machine labels.
@@ -325,16 +326,17 @@ class Evaluation(Tabular, Mapping[Measure, float]):
         if self.machine is None:
             raise ParameterError("there are no machine labels to correct; evaluate(…, machine=labels) takes them")
         parsed = [parse(measure) for measure in measures]
-        human, machine = (np.stack([each.array(measure) for measure in parsed], axis=1) for each in (self, self.machine))
+        human = np.stack([self.array(measure) for measure in parsed], axis=1)
+        machine = np.stack([self.machine.array(measure) for measure in parsed], axis=1)
         return PredictionPowered.of(human, machine, self.machine.rows_of(self.topic_ids))
 
     def rows_of(self, topic_ids: Iterable[str]) -> NDArray[np.int64]:
         """Return the positions of topics in `topic_ids`."""
-        places = {topic_id: row for row, topic_id in enumerate(self.topic_ids)}
-        return np.array([places[topic_id] for topic_id in topic_ids], dtype=np.int64)
+        rows = {topic_id: row for row, topic_id in enumerate(self.topic_ids)}
+        return np.array([rows[topic_id] for topic_id in topic_ids], dtype=np.int64)
 
     def interval(self, measure: str | Measure, alpha: float = 0.05) -> tuple[float, float]:
-        """Return the ends of the 1 - alpha interval of a corrected mean; NaN where it is unknown. Raises as `estimate` does."""
+        """Return the ends of the 1 - alpha interval of a corrected mean, NaN if unknown; raises as `estimate` does."""
         low, high = self.estimate([measure]).interval(alpha)
         return float(low[0]), float(high[0])
 
@@ -360,7 +362,7 @@ class Evaluation(Tabular, Mapping[Measure, float]):
         return plain
 
     def to_columns(self) -> dict[str, Any]:
-        """Return the column query_id and one for each measure."""
+        """Return the columns: query_id, and one per measure."""
         return {"query_id": list(self.topic_ids)} | {str(measure): values for measure, values in self._values.items()}
 
     def __getitem__(self, measure: str | Measure) -> float:
@@ -383,9 +385,12 @@ class Evaluation(Tabular, Mapping[Measure, float]):
 
     def __str__(self) -> str:
         shown = {str(measure): _shown(measure, value) for measure, value in self.items()}
-        left, right = max(map(len, shown)), max(map(len, shown.values()))
+        name_width, value_width = max(map(len, shown)), max(map(len, shown.values()))
         ends = self._intervals()
-        lines = [f"{name:<{left}}  {value:>{right}}{f'  {ends[name]}' if ends else ''}" for name, value in shown.items()]
+        lines = []
+        for name, value in shown.items():
+            interval = f"  {ends[name]}" if ends else ""
+            lines.append(f"{name:<{name_width}}  {value:>{value_width}}{interval}")
         return "\n".join([*lines, self._note()])
 
     def _repr_html_(self) -> str:
@@ -393,14 +398,14 @@ class Evaluation(Tabular, Mapping[Measure, float]):
         names = list(map(str, self))
         rows = [[_shown(measure, value) for measure, value in self.items()], list(self._intervals().values())]
         means = table(names, [row for row in rows if row])
-        columns = [[_shown(measure, value) for value in self.array(measure)[:ROWS].tolist()] for measure in self]
-        values = table(["topic", *names], zip(self.topic_ids[:ROWS], *columns, strict=True))
-        left_out = f", the first {ROWS:,} of {self.topics:,}" if self.topics > ROWS else ""
+        columns = [[_shown(measure, value) for value in self.array(measure)[:MAX_ROWS].tolist()] for measure in self]
+        values = table(["topic", *names], zip(self.topic_ids[:MAX_ROWS], *columns, strict=True))
+        left_out = f", the first {MAX_ROWS:,} of {self.topics:,}" if self.topics > MAX_ROWS else ""
         summary = f"<summary>each topic{left_out}</summary>"
         return f"{means}<p>{escape(self._note())}</p><details>{summary}{values}</details>"
 
     def _intervals(self) -> dict[str, str]:
-        """Intervals of 95 % by measure, as shown; none without machine labels."""
+        """95% intervals as text, by measure; empty without machine labels."""
         if self.machine is None:
             return {}
         ends = {str(measure): self.interval(measure) for measure in self}
@@ -409,7 +414,8 @@ class Evaluation(Tabular, Mapping[Measure, float]):
     def _note(self) -> str:
         parts = [_topics(self.topics)]
         if self.machine is not None:
-            doubtful = [str(measure) for measure, doubt in zip(self, self.estimate(self).doubtful, strict=True) if doubt]
+            doubts = self.estimate(self).doubtful
+            doubtful = [str(measure) for measure, doubt in zip(self, doubts, strict=True) if doubt]
             parts = ["95% intervals", *machine_notes(self), *few_errors(doubtful)]
         if self.missing:
             parts.append(f"{self.missing} without results count 0")
@@ -425,7 +431,7 @@ class Evaluation(Tabular, Mapping[Measure, float]):
 
 
 def machine_notes(evaluation: Evaluation) -> list[str]:
-    """Return notes on corrected means: topics, and anything unusual; none without machine labels."""
+    """Return notes on corrected means: numbers of topics, and anything unusual; none without machine labels."""
     if evaluation.machine is None:
         return []
     total, missing = evaluation.machine.topics, evaluation.machine.missing - evaluation.missing
@@ -434,11 +440,11 @@ def machine_notes(evaluation: Evaluation) -> list[str]:
 
 
 def few_errors(estimates: list[str]) -> list[str]:
-    """Return a note on estimates with too few errors of the machine to know their size; none without any."""
+    """Return a note on estimates for which the machine made too few errors to know their size; none without such estimates."""
     if not estimates:
         return []
     names = ", ".join(estimates[:3]) + (f" and {len(estimates) - 3:,} more" if len(estimates) > 3 else "")
-    return [f"{names}: machine and people differ on fewer than {ERRORS} topics; the interval may be too narrow"]
+    return [f"{names}: machine and people differ on fewer than {MIN_ERRORS} topics; the interval may be too narrow"]
 
 
 def _shown(measure: Measure, value: float) -> str:

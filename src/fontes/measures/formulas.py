@@ -31,7 +31,7 @@ class TopicCount(Measure, name="NumQ", aliases=("num_q",)):
 
 @dataclass(frozen=True, repr=False)
 class RetrievedCount(Measure, name="NumRet", aliases=("num_ret",)):
-    """n, the number of documents retrieved; with `rel`, of those that are relevant. Summed over the topics.
+    """n, the number of documents retrieved; with `rel`, only relevant ones. Summed over the topics.
 
     Args:
         rel: Least grade of a document that counts, from 1 up; None counts all.
@@ -270,7 +270,7 @@ class RPrecision(Condensable, Binary, name="Rprec"):
 
 @dataclass(frozen=True, repr=False)
 class BinaryPreference(Binary, name="Bpref"):
-    """Binary preference (Buckley and Voorhees, 2004): how rarely documents judged not relevant stand before relevant ones.
+    """Binary preference (Buckley and Voorhees, 2004): how rarely documents judged not relevant are ranked before relevant ones.
 
     1/R * the sum over the relevant documents d retrieved of 1 - min(N_d, R) / min(N, R). N is the number of documents judged
     not relevant (0 <= grade < rel), N_d the number of those ranked before d.
@@ -282,9 +282,9 @@ class BinaryPreference(Binary, name="Bpref"):
         rel_ret = ranks.relevant_retrieved(self.rel)
         num_rel = ranks.count(ranks.relevant(self.rel))
         wrong = (ranks.grade >= 0) & (ranks.grade < self.rel)
-        most = np.maximum(np.minimum(ranks.count(wrong), num_rel), 1)
-        before = np.minimum(ranks.running(wrong & (ranks.rank < FAR)), num_rel[ranks.topic])
-        return ratio(ranks.total(rel_ret, 1 - before / most[ranks.topic]), num_rel)
+        bound = np.maximum(np.minimum(ranks.count(wrong), num_rel), 1)
+        wrong_before = np.minimum(ranks.running(wrong & (ranks.rank < FAR)), num_rel[ranks.topic])
+        return ratio(ranks.total(rel_ret, 1 - wrong_before / bound[ranks.topic]), num_rel)
 
 
 @dataclass(frozen=True, repr=False)
@@ -371,9 +371,9 @@ class PairwiseAccuracy(Binary, name="Accuracy"):
     def values(self, ranks: Ranks) -> Floats:
         rel_ret = ranks.relevant_retrieved(self.rel, self.depth)
         rel_count = ranks.count(rel_ret)
-        others = np.minimum(ranks.retrieved, self.depth) - rel_count
+        non_relevant = np.minimum(ranks.retrieved, self.depth) - rel_count
         wrong = ranks.total(rel_ret, (ranks.rank - ranks.running(rel_ret) + 1).astype(np.float64))
-        return np.where(rel_count > 0, 1 - ratio(wrong, rel_count * others), 0.0)
+        return np.where(rel_count > 0, 1 - ratio(wrong, rel_count * non_relevant), 0.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -400,15 +400,16 @@ class Compatibility(Measure, name="Compat"):
     def values(self, ranks: Ranks) -> Floats:
         ideal = ranks.relevant(1)
         by_grade = np.lexsort((ranks.rank, -ranks.grade, ranks.topic))
-        place = np.empty_like(ranks.rank)
-        place[by_grade] = np.arange(len(place)) - ranks.starts[ranks.topic]
+        ideal_rank = np.empty_like(ranks.rank)
+        ideal_rank[by_grade] = np.arange(len(ideal_rank)) - ranks.starts[ranks.topic]
         size = np.maximum(ranks.retrieved, ranks.count(ideal))
         weights = self.p ** np.arange(int(size.max(initial=0)))
-        before = np.concatenate(([0.0], np.cumsum(weights / np.arange(1, len(weights) + 1))))
-        end = before[size][ranks.topic]  # a document counts from the depth at which both rankings have it
-        overlap = ranks.total(ideal & (ranks.rank < FAR), end - before[np.minimum(np.maximum(ranks.rank, place), len(weights))])
+        cumulative = np.concatenate(([0.0], np.cumsum(weights / np.arange(1, len(weights) + 1))))
+        end = cumulative[size][ranks.topic]  # a document counts from the depth at which both rankings have it
+        later = np.minimum(np.maximum(ranks.rank, ideal_rank), len(weights))
+        overlap = ranks.total(ideal & (ranks.rank < FAR), end - cumulative[later])
         if self.normalize:
-            return ratio(overlap, ranks.total(ideal, end - before[np.minimum(place, len(weights))]))
+            return ratio(overlap, ranks.total(ideal, end - cumulative[np.minimum(ideal_rank, len(weights))]))
         return ratio(overlap, np.concatenate(([0.0], np.cumsum(weights)))[size])
 
 

@@ -26,8 +26,8 @@ class Measure(ABC):
     `measure @ k` sets the cutoff, `measure(rel=2)` sets parameters; both return a new measure. `str` gives the name that
     `parse` reads. Equal measures have equal names.
 
-    A measure is a frozen dataclass with `values`, whose fields are its parameters, with defaults. Subclassing registers it
-    under its name and optional aliases from other programs:
+    A measure is a frozen dataclass: its fields are its parameters, all with defaults, and `values` computes it. Subclassing
+    registers it under its name and any aliases from other programs:
 
         class AveragePrecision(Binary, name="AP", aliases=("map", "map_cut_K")): ...
 
@@ -55,8 +55,8 @@ class Measure(ABC):
 
     cutoff: float | None = field(default=None, kw_only=True)
 
-    def __init_subclass__(cls, *, name: str | None = None, aliases: tuple[str, ...] = (), **other: Any) -> None:
-        super().__init_subclass__(**other)
+    def __init_subclass__(cls, *, name: str | None = None, aliases: tuple[str, ...] = (), **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
         if name is None:
             return
         cls.name, cls.aliases = name, aliases
@@ -76,24 +76,24 @@ class Measure(ABC):
         return self.values(ranks)
 
     def ready(self) -> Self:
-        """Return the measure; ParameterError if it lacks a required cutoff."""
+        """Return the measure; raise ParameterError if it lacks a required cutoff."""
         if self.cut == "required" and self.cutoff is None:
             raise ParameterError(f"{self} needs a cutoff, as in {self @ self.example}")
         return self
 
     @property
     def depth(self) -> int:
-        """Number of documents of a ranking that count."""
+        """Number of documents of each ranking that count."""
         return FAR if self.cutoff is None else int(self.cutoff)
 
     def __matmul__(self, cutoff: float) -> Self:
         return dataclasses.replace(self, cutoff=cutoff)
 
     def __call__(self, **params: Any) -> Self:
-        known = self._params()
+        declared = self._params()
         for key in params:
-            if key not in known:
-                raise ParameterError(f"{self.name} has no parameter '{key}'; it has {', '.join(known) or 'none'}")
+            if key not in declared:
+                raise ParameterError(f"{self.name} has no parameter '{key}'; it has {', '.join(declared) or 'none'}")
         return dataclasses.replace(self, **params)
 
     def __post_init__(self) -> None:
@@ -104,7 +104,7 @@ class Measure(ABC):
         object.__setattr__(self, "cutoff", self._checked(self.cutoff))
 
     def _checked(self, cutoff: Any) -> float:
-        """Return the cutoff as an int; ParameterError if it is none, or below 1."""
+        """Return the cutoff as an int; raise ParameterError if it is not an integer or below 1."""
         try:
             k = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
         except TypeError:
@@ -164,14 +164,14 @@ def check_flag(name: str, value: Any) -> None:
         raise ParameterError(f"{name} is True or False, not {value!r}")
 
 
-def check_grade(name: str, value: Any, least: int = 1) -> None:
-    """Raise ParameterError, naming `name`, unless the grade `value` is an integer from `least` up."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ParameterError(f"{name} must be a whole number from {least} up, not {value!r}")
+def check_grade(name: str, value: Any, minimum: int = 1) -> None:
+    """Raise ParameterError, naming `name`, unless the grade `value` is an integer from `minimum` up."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        raise ParameterError(f"{name} must be a whole number from {minimum} up, not {value!r}")
 
 
 def probability(name: str, value: Any) -> float:
-    """Return a parameter as a float; ParameterError unless it is a number between 0 and 1.
+    """Return a parameter as a float; raise ParameterError unless it is a number between 0 and 1.
 
     Args:
         name: Parameter name for messages.
@@ -184,7 +184,7 @@ def probability(name: str, value: Any) -> float:
 
 
 def number(name: str, value: Any) -> float:
-    """Return a parameter as a float; ParameterError if it is no number.
+    """Return a parameter as a float; raise ParameterError if it is not a number.
 
     Args:
         name: Parameter name for messages.

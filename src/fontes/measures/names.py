@@ -13,10 +13,10 @@ from ..core import ParameterError
 from .measure import MEASURES, Measure
 from .ranks import FAR
 
-OURS = re.compile(r"\s*(?P<name>\w+)\s*(\((?P<params>.*)\))?\s*(@\s*(?P<cutoff>[^@()]*))?\s*")
+MEASURE_NAME = re.compile(r"\s*(?P<name>\w+)\s*(\((?P<params>.*)\))?\s*(@\s*(?P<cutoff>[^@()]*))?\s*")
 COMMA = re.compile(r",(?![^()]*\))")  # not inside parentheses
 DEFAULT = ("nDCG@10", "AP", "R@100")
-"""Measures where none are named."""
+"""Measures of an evaluation that names none."""
 NEAREST = {
     "err_ia": "ERR",
     "nerr_ia": "ERR",
@@ -31,8 +31,8 @@ NEAREST = {
     "p_ia": "P",
     "strecall": "R",
 }
-"""The measures of ir_measures that need judgments of each aspect of a topic, in lower case, and the nearest without aspects."""
-TREC = re.compile(r"\s*(?P<name>[A-Za-z_]+)[_.](?P<cutoff>\d+(\.\d+)?)\s*")
+"""Measures of ir_measures (in lower case) that need judgments per aspect of a topic, and the nearest one without aspects."""
+TREC_NAME = re.compile(r"\s*(?P<name>[A-Za-z_]+)[_.](?P<cutoff>\d+(\.\d+)?)\s*")
 
 
 def parse(name: str | Measure) -> Measure:
@@ -48,27 +48,28 @@ def parse(name: str | Measure) -> Measure:
     """
     if isinstance(name, Measure):
         return name.ready()
-    trec = TREC.fullmatch(name)
-    if trec and f"{trec['name'].lower()}_k" in MEASURES:
-        return _of(f"{trec['name']}_K") @ _cutoff(trec["cutoff"])
-    ours = OURS.fullmatch(name)
-    if not ours:
+    trec_match = TREC_NAME.fullmatch(name)
+    if trec_match and f"{trec_match['name'].lower()}_k" in MEASURES:
+        return _measure_named(f"{trec_match['name']}_K") @ _cutoff(trec_match["cutoff"])
+    match = MEASURE_NAME.fullmatch(name)
+    if not match:
         raise ParameterError(f"'{name}' is not the name of a measure; write it as in nDCG@10, AP or P(rel=2)@5")
-    measure = _of(ours["name"])
-    if ours["params"]:
-        measure = measure(**_params(name, ours["params"]))
-    if ours["cutoff"] is not None:
-        measure = measure @ _cutoff(ours["cutoff"])
+    measure = _measure_named(match["name"])
+    if match["params"]:
+        measure = measure(**_params(name, match["params"]))
+    if match["cutoff"] is not None:
+        measure = measure @ _cutoff(match["cutoff"])
     return measure.ready()
 
 
 def parse_all(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
-    """Parse one or more measures, without repetitions, in order; a string may hold several, separated by commas.
+    """Parse one or more measures, in order and without repetitions; a string may hold several, separated by commas.
 
-    Raises ParameterError if there is none, or `parse` cannot read one.
+    Raises ParameterError if there is no measure, or as `parse` does.
     """
-    each = [measures] if isinstance(measures, (str, Measure)) else measures
-    parsed = list(dict.fromkeys(parse(name) for one in each for name in (_split(one) if isinstance(one, str) else [one])))
+    values = [measures] if isinstance(measures, (str, Measure)) else measures
+    names = (name for value in values for name in (_split(value) if isinstance(value, str) else [value]))
+    parsed = list(dict.fromkeys(parse(name) for name in names))
     if not parsed:
         raise ParameterError("there is no measure; give at least one, such as nDCG@10")
     return parsed
@@ -79,8 +80,8 @@ def _split(names: str) -> list[str]:
     return [name for name in COMMA.split(names) if name.strip()]
 
 
-def _of(name: str) -> Measure:
-    """Return the measure of a name or alias, without cutoff; ParameterError with the closest names."""
+def _measure_named(name: str) -> Measure:
+    """Return the measure with a name or alias, without cutoff; raise ParameterError with the closest names."""
     if name.lower() in NEAREST:
         nearest = NEAREST[name.lower()]
         raise ParameterError(
@@ -120,10 +121,10 @@ def _literal(text: str) -> Any:
 
 
 def _closest(name: str) -> str:
-    known = MEASURES.items()
-    shown = {key.removesuffix("_k"): f"{key[:-1]}{cls.example}" for key, cls in known if key.endswith("_k")}
-    shown |= {key: cls.name for key, cls in known if not key.endswith("_k")}
-    close = difflib.get_close_matches(name.lower(), shown, n=3, cutoff=0.5)
-    if not close:
-        return f"there are {', '.join(dict.fromkeys(cls.name for _, cls in known))}"
-    return "did you mean " + " or ".join(dict.fromkeys(shown[key] for key in close)) + "?"
+    spellings = MEASURES.items()
+    suggestions = {key.removesuffix("_k"): f"{key[:-1]}{cls.example}" for key, cls in spellings if key.endswith("_k")}
+    suggestions |= {key: cls.name for key, cls in spellings if not key.endswith("_k")}
+    matches = difflib.get_close_matches(name.lower(), suggestions, n=3, cutoff=0.5)
+    if not matches:
+        return f"there are {', '.join(dict.fromkeys(cls.name for _, cls in spellings))}"
+    return "did you mean " + " or ".join(dict.fromkeys(suggestions[key] for key in matches)) + "?"

@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 
 FAR = 1 << 62  # rank of a document not retrieved
-SEARCH_COST = 64  # `Strings.find` takes about as long as listing this many ids
+SEARCH_COST = 64  # ids listed in the time of one `Strings.find`
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +61,8 @@ class Ranks:
     def lists(self, values: Floats) -> Iterator[Floats]:
         """Yield each topic's values, one per row, in the order of the run's documents; 0 for unjudged ones."""
         bounds = [*self.starts.tolist(), len(self.topic)]
-        for start, end, number in zip(bounds, bounds[1:], self.retrieved.tolist(), strict=False):
-            ranked = np.zeros(number)
+        for start, end, size in zip(bounds, bounds[1:], self.retrieved.tolist(), strict=False):
+            ranked = np.zeros(size)
             ranked_rows = self.rank[start:end] < FAR
             ranked[self.rank[start:end][ranked_rows]] = values[start:end][ranked_rows]
             yield ranked
@@ -106,29 +106,29 @@ def judgments(qrels: Qrels) -> tuple[Ints, Ints, Ints]:
     return np.repeat(np.arange(len(qrels)), sizes), grade, np.cumsum(sizes) - sizes
 
 
-def ratio(above: Floats | Ints, below: Floats | Ints) -> Floats:
-    """Return above / below, and 0 if below is 0."""
-    return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
+def ratio(numerator: Floats | Ints, denominator: Floats | Ints) -> Floats:
+    """Return numerator / denominator, and 0 where the denominator is 0."""
+    return np.divide(numerator, denominator, out=np.zeros(len(numerator)), where=denominator > 0)
 
 
 def _look_up(run: Run, qrels: Qrels, starts: Ints) -> tuple[Ints, Ints]:
     """Return each topic's number of retrieved documents, and each judgment's rank, in qrels order."""
-    numbers = {topic_id: i for i, topic_id in enumerate(run)}
+    topic_numbers = {topic_id: i for i, topic_id in enumerate(run)}
     codes = _codes(run.ids, {doc_id for grades in qrels.values() for doc_id in grades})
     judgment = np.full(len(run.ids), -1, dtype=np.int64)
     retrieved = np.zeros(len(qrels), dtype=np.int64)
     rank = np.full(sum(map(len, qrels.values())), FAR, dtype=np.int64)
     bounds = run.bounds.tolist()
     for i, (topic_id, grades) in enumerate(qrels.items()):
-        number = numbers.get(topic_id, -1)
-        if number < 0:
+        topic_number = topic_numbers.get(topic_id, -1)
+        if topic_number < 0:
             continue
-        rows = run.codes[bounds[number] : bounds[number + 1]]
+        rows = run.codes[bounds[topic_number] : bounds[topic_number + 1]]
         retrieved[i] = len(rows)
-        judgments = [(codes[doc_id], row) for row, doc_id in enumerate(grades, int(starts[i])) if doc_id in codes]
-        if not judgments:
+        judged_rows = [(codes[doc_id], row) for row, doc_id in enumerate(grades, int(starts[i])) if doc_id in codes]
+        if not judged_rows:
             continue
-        judged_codes, judged = np.array(judgments, dtype=np.int64).T
+        judged_codes, judged = np.array(judged_rows, dtype=np.int64).T
         judgment[judged_codes] = judged
         of_rows = judgment[rows]
         ranks = np.flatnonzero(of_rows >= 0)
@@ -138,7 +138,7 @@ def _look_up(run: Run, qrels: Qrels, starts: Ints) -> tuple[Ints, Ints]:
 
 
 def _codes(ids: Strings, judged: set[str]) -> dict[str, int]:
-    """Codes of the judged documents in `ids`, by search or by full listing, whichever is shorter."""
+    """Codes of the judged documents in `ids`, found by search or by listing all ids, whichever is faster."""
     if len(judged) * SEARCH_COST < len(ids):
         codes = ((doc_id, ids.find(doc_id)) for doc_id in judged)
         return {doc_id: code for doc_id, code in codes if code >= 0}

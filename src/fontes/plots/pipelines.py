@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 AnyStage = Stage[Any, Any]
-Place = tuple[int, float]
-"""A column, and a row that may lie between two."""
+Cell = tuple[int, float]
+"""A column and a row; a row may lie halfway between two others."""
 
 COLOURS = {  # by input and output of a stage
     ("Topics", "Topics"): ("rewrites", "#dcebf7"),
@@ -25,15 +25,15 @@ COLOURS = {  # by input and output of a stage
     ("Run", "Run"): ("reranks", "#fbe8d3"),
     ("Run", "Topics"): ("feeds back", "#f3e0ec"),
 }
-LETTERS = 30  # maximum letters of a line in a box
-LETTER, LINE = 0.066, 0.135  # inches: the width of a letter and the height of a line in a box
+MAX_LETTERS = 30  # maximum letters of a line in a box
+LETTER_WIDTH, LINE_HEIGHT = 0.066, 0.135  # inches: the width of a letter and the height of a line in a box
 PADDING, GAP = 0.09, 0.34  # inches: around the text of a box, and between columns
 MAX_STAGES = 400  # stages of a plot
 
 
 @dataclass(frozen=True)
 class Box:
-    """A stage in the plot; without a colour it is text alone."""
+    """A stage in the plot; without a colour only its text is drawn."""
 
     column: int
     row: float
@@ -44,18 +44,27 @@ class Box:
 
 @dataclass(frozen=True)
 class Diagram:
-    """Boxes and arrows, with the places of incoming and outgoing arrows, relative to the diagram's corner."""
+    """Boxes and arrows, in cells relative to the diagram's corner.
+
+    Args:
+        columns: Number of columns.
+        rows: Number of rows.
+        boxes: The boxes.
+        arrows: Arrows between the cells of two boxes.
+        first: Cells of the boxes that incoming arrows reach.
+        last: Cells of the boxes that outgoing arrows leave.
+    """
 
     columns: int
     rows: float
     boxes: tuple[Box, ...]
-    arrows: tuple[tuple[Place, Place], ...]
-    first: tuple[Place, ...]
-    last: tuple[Place, ...]
+    arrows: tuple[tuple[Cell, Cell], ...]
+    first: tuple[Cell, ...]
+    last: tuple[Cell, ...]
 
     def moved(self, columns: int, rows: float) -> Diagram:
-        """The diagram moved to the right and down."""
-        first, last = ([(c + columns, r + rows) for c, r in places] for places in (self.first, self.last))
+        """Return the diagram moved to the right and down."""
+        first, last = ([(c + columns, r + rows) for c, r in cells] for cells in (self.first, self.last))
         arrows = [((a + columns, b + rows), (c + columns, d + rows)) for (a, b), (c, d) in self.arrows]
         boxes = [replace(box, column=box.column + columns, row=box.row + rows) for box in self.boxes]
         return Diagram(self.columns, self.rows, tuple(boxes), tuple(arrows), tuple(first), tuple(last))
@@ -76,8 +85,8 @@ def pipeline(stage: AnyStage) -> Plot:
     """
     if (count := sum(isinstance(part, Stage) for part in walk(stage))) > MAX_STAGES:
         raise ParameterError(f"a pipeline of {count:,} stages is too large to draw; at most {MAX_STAGES}")
-    ends = [_leaf(Box(0, 0, kind.__name__.lower(), colour="")) for kind in (stage.takes, stage.gives)]
-    block = _in_a_row([ends[0], _block(stage), ends[1]])
+    terminals = [_leaf(Box(0, 0, kind.__name__.lower(), colour="")) for kind in (stage.takes, stage.gives)]
+    block = _in_row([terminals[0], _stage_diagram(stage), terminals[1]])
     widths = [max(_width(box) for box in block.boxes if box.column == column) for column in range(block.columns)]
     lefts = [sum(widths[:column]) + GAP * column for column in range(block.columns)]
     height = max(_height(box) for box in block.boxes) + 0.25
@@ -89,37 +98,39 @@ def pipeline(stage: AnyStage) -> Plot:
         axes.set_axis_off()
         axes.set_xlim(-0.05, max(size[0], WIDTH) + 0.05)
         axes.set_ylim(size[1] + 0.05, -0.05)
-        places = {(box.column, box.row): box for box in block.boxes}
+        box_at = {(box.column, box.row): box for box in block.boxes}
         for source, target in block.arrows:
-            _draw_arrow(axes, [lefts[source[0]], lefts[target[0]]], places[source], places[target], height)
+            _draw_arrow(axes, [lefts[source[0]], lefts[target[0]]], box_at[source], box_at[target], height)
         for box in block.boxes:
             _draw_box(axes, lefts[box.column], box, height)
-        return f"the pipeline {stage!r}, from {ends[0].boxes[0].title} to {ends[1].boxes[0].title}"
+        return f"the pipeline {stage!r}, from {terminals[0].boxes[0].title} to {terminals[1].boxes[0].title}"
 
     return drawn(draw, size[1] + 0.1, max(size[0], WIDTH) + 0.1)
 
 
-def _block(stage: AnyStage) -> Diagram:
+def _stage_diagram(stage: AnyStage) -> Diagram:
     if isinstance(stage, Pipeline):
-        return _in_a_row([_block(step) for step in steps(stage)])
+        return _in_row([_stage_diagram(step) for step in steps(stage)])
     if isinstance(stage, Scaled):
-        return _in_a_row([_block(stage.stage), _leaf(Box(0, 0, f"{stage.weight:g} ×"))])
+        return _in_row([_stage_diagram(stage.stage), _leaf(Box(0, 0, f"{stage.weight:g} ×"))])
     if isinstance(stage, Sum):
         return _fork(stage.stages, Box(0, 0, "+"))
     colour = COLOURS[stage.takes.__name__, stage.gives.__name__][1]
     if isinstance(stage, Cut):
         return _leaf(Box(0, 0, f"% {stage.k}", colour=colour))
-    title, *lines = [stage.name, *_parameters(stage)] if stage.name else textwrap.wrap(repr(stage), LETTERS)
+    title, *lines = [stage.name, *_parameters(stage)] if stage.name else textwrap.wrap(repr(stage), MAX_LETTERS)
     box = Box(0, 0, title, tuple(lines), colour)
     inner = getattr(stage, stage.variadic) if stage.variadic else ()
-    return _fork(inner, replace(box, colour="white")) if inner and all(isinstance(one, Stage) for one in inner) else _leaf(box)
+    if inner and all(isinstance(part, Stage) for part in inner):
+        return _fork(inner, replace(box, colour="white"))
+    return _leaf(box)
 
 
 def _parameters(stage: AnyStage) -> Iterator[str]:
     text = stage.written(index_names(stage), strict=False)
     for key, value in stage.shown().items():
         if key != stage.variadic:
-            yield from textwrap.wrap(f"{key}={value!r}", LETTERS, subsequent_indent="  ")
+            yield from textwrap.wrap(f"{key}={value!r}", MAX_LETTERS, subsequent_indent="  ")
     if " % " in text.rpartition(")")[2]:
         yield f"%{text.rpartition('%')[2]}"
 
@@ -128,7 +139,7 @@ def _leaf(box: Box) -> Diagram:
     return Diagram(1, 1, (box,), (), ((0, 0),), ((0, 0),))
 
 
-def _in_a_row(blocks: Sequence[Diagram]) -> Diagram:
+def _in_row(blocks: Sequence[Diagram]) -> Diagram:
     rows = max(block.rows for block in blocks)
     row = Diagram(0, rows, (), (), (), ())
     for block in blocks:
@@ -144,19 +155,19 @@ def _in_a_row(blocks: Sequence[Diagram]) -> Diagram:
 def _fork(stages: Sequence[AnyStage], box: Box) -> Diagram:
     blocks: list[Diagram] = []
     for stage in stages:
-        blocks.append(_block(stage).moved(0, sum(block.rows for block in blocks)))
+        blocks.append(_stage_diagram(stage).moved(0, sum(block.rows for block in blocks)))
     columns, rows = max(block.columns for block in blocks), sum(block.rows for block in blocks)
     parts = [tuple(item for block in blocks for item in getattr(block, part)) for part in ("boxes", "arrows", "first", "last")]
     stack = Diagram(columns, rows, *parts)
-    return _in_a_row([stack, _leaf(box)])
+    return _in_row([stack, _leaf(box)])
 
 
 def _width(box: Box) -> float:
-    return LETTER * max(map(len, (box.title, *box.lines))) + 2 * PADDING
+    return LETTER_WIDTH * max(map(len, (box.title, *box.lines))) + 2 * PADDING
 
 
 def _height(box: Box) -> float:
-    return LINE * (1 + len(box.lines)) + 2 * PADDING
+    return LINE_HEIGHT * (1 + len(box.lines)) + 2 * PADDING
 
 
 def _draw_box(axes: Axes, left: float, box: Box, height: float) -> None:
@@ -176,12 +187,12 @@ def _draw_box(axes: Axes, left: float, box: Box, height: float) -> None:
         axes.add_patch(shape)
     for number, line in enumerate((box.title, *box.lines)):
         weight = "bold" if not number and box.colour else "normal"
-        at = left + PADDING, middle - half + PADDING + LINE * (number + 0.5)
-        axes.text(*at, line, fontsize=7, family="monospace", weight=weight, va="center", parse_math=False)
+        position = left + PADDING, middle - half + PADDING + LINE_HEIGHT * (number + 0.5)
+        axes.text(*position, line, fontsize=7, family="monospace", weight=weight, va="center", parse_math=False)
 
 
 def _draw_arrow(axes: Axes, lefts: Sequence[float], source: Box, target: Box, height: float) -> None:
-    """Arrow between boxes, level as far as the last gap, so that it crosses no box."""
+    """Draw an arrow between boxes; it is level as far as the last gap between columns, so that it crosses no box."""
     start, end = (lefts[0] + _width(source), height * (source.row + 0.5)), (lefts[1], height * (target.row + 0.5))
     bend = max(start[0], lefts[1] - GAP)
     axes.plot([start[0], bend], [start[1], start[1]], color=INK, linewidth=0.8)

@@ -45,8 +45,8 @@ STYLE = {
     "pdf.fonttype": 42,
 }
 METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
-ROW = 12.0  # points from one label to the next
-PART_OF_AXES = 0.78  # of the height of a figure
+LABEL_DISTANCE = 12.0  # points from one label to the next
+AXES_SHARE = 0.78  # height of the axes as a share of the figure's
 WIDTH, HEIGHT = 6.3, 3.6  # inches: the width of the text on a page of A4
 
 
@@ -54,8 +54,8 @@ class Plot:
     """A figure and its caption, displayed by notebooks.
 
     Attributes:
-        figure: A `matplotlib.figure.Figure`, made without pyplot: no window, backend or setting of the caller changes.
-        caption: A sentence that names all parameters and the method of a fit.
+        figure: A `matplotlib.figure.Figure`, created without pyplot: no window, backend or setting of the caller changes.
+        caption: A sentence with all parameters and the method of a fit.
     """
 
     def __init__(self, figure: Figure, caption: str) -> None:
@@ -88,7 +88,7 @@ class Plot:
 
 
 def drawn(draw: Callable[[Figure], str], height: float = HEIGHT, width: float = WIDTH) -> Plot:
-    """Make a plot by a function that draws on an empty figure and returns the caption; sizes in inches."""
+    """Return a plot drawn by a function that gets an empty figure and returns the caption; sizes are in inches."""
     with style():
         from matplotlib.figure import Figure
 
@@ -98,7 +98,7 @@ def drawn(draw: Callable[[Figure], str], height: float = HEIGHT, width: float = 
 
 
 def style() -> AbstractContextManager[None]:
-    """Context with Matplotlib's defaults and the settings above."""
+    """Return a context with Matplotlib's defaults and the settings of STYLE; raise MissingExtraError without Matplotlib."""
     try:
         from matplotlib import style as styles
     except ImportError:
@@ -108,7 +108,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def format_of(path: str | Path) -> str:
-    """Format by the suffix of a file; raises ParameterError for an unknown one."""
+    """Return the format named by the suffix of a path; raise ParameterError for an unknown one."""
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in METADATA:
         raise ParameterError(f"{path}: a plot is written as {', '.join('.' + f for f in METADATA)}; choose a name that ends so")
@@ -124,27 +124,27 @@ def require_terms(index: Index) -> None:
 
 
 def look(number: int) -> dict[str, Any]:
-    """Colour and line style of line `number`, from 0; both differ, for print in grey."""
+    """Return colour and line style of line `number`, from 0; both differ between lines, for print in grey."""
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": LINES[number % len(LINES)]}
 
 
 def label_ends(axes: Axes, lines: Iterable[tuple[Line2D, str]]) -> None:
-    """Label the lines beside their right ends, moved apart if they would overlap.
+    """Label lines beside their right ends, with labels moved apart if they would overlap.
 
-    A line that leaves the axes earlier is labelled there. Limits must be set before.
+    A line that leaves the axes earlier is labelled where it leaves them. The limits of the axes must be set already.
     """
     figure: Any = axes.figure
     to_axes = axes.transData + axes.transAxes.inverted()
-    named = []
+    labelled = []
     for line, label in lines:
         end = _visible_end(axes, line)
-        across, up = to_axes.transform(end).tolist()
-        if across > 0.99:
-            named.append((line, label, end, up))
+        x, y = to_axes.transform(end).tolist()
+        if x > 0.99:
+            labelled.append((line, label, end, y))
         else:
             axes.annotate(label, end, (-10, 4), textcoords="offset points", ha="right")
-    gap = ROW / (72 * PART_OF_AXES * figure.get_size_inches()[1])
-    for (line, label, end, _), height in zip(named, spaced([up for *_, up in named], gap), strict=True):
+    gap = LABEL_DISTANCE / (72 * AXES_SHARE * figure.get_size_inches()[1])
+    for (line, label, end, _), height in zip(labelled, spaced([y for *_, y in labelled], gap), strict=True):
         axes.annotate(
             label,
             xy=end,
@@ -164,29 +164,25 @@ def label_ends(axes: Axes, lines: Iterable[tuple[Line2D, str]]) -> None:
 
 
 def plain_ticks(*logarithmic: Axis) -> None:
-    """Label logarithmic axes with plain numbers: 1,000 for 10³; 20 and 50 too if there is room."""
+    """Label logarithmic axes with plain numbers: 1,000 for 10³; also 20 and 50 if there is room."""
     for axis in logarithmic:
         low, high = axis.get_view_interval()
-        between = (2, 5) if high / low < 300 else ()
+        minor_digits = (2, 5) if high / low < 300 else ()
 
-        def of_between(value: float, _: object, digits: tuple[int, ...] = between) -> str:
-            return f"{value:,.10g}" if _first_digit(value) in digits else ""
+        def minor_label(value: float, _: object, digits: tuple[int, ...] = minor_digits) -> str:
+            return f"{value:,.10g}" if int(f"{value:e}"[0]) in digits else ""  # the first digit
 
         axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-        axis.set_minor_formatter(of_between)
-
-
-def _first_digit(value: float) -> int:
-    return int(f"{value:e}"[0])
+        axis.set_minor_formatter(minor_label)
 
 
 def spaced(heights: Sequence[float], gap: float) -> list[float]:
-    """Move heights (0 to 1) apart as little as needed for a distance of `gap`, in the same order."""
+    """Return heights (0 to 1) moved apart as little as needed for a distance of `gap`, in the same order."""
     order = np.argsort(np.asarray(heights), kind="stable")
     # Groups of labels that touch, each (sum of its heights, size): merged as long as a group overlaps the one below.
     groups: list[tuple[float, int]] = []
-    for place in order:
-        groups.append((heights[place], 1))
+    for i in order:
+        groups.append((heights[i], 1))
         while len(groups) > 1:
             (below, m), (above, n) = groups[-2:]
             if _start(above, n, gap) - _start(below, m, gap) >= m * gap:
@@ -199,9 +195,9 @@ def spaced(heights: Sequence[float], gap: float) -> list[float]:
         for i in range(size):
             placed[next(position)] = start + i * gap
     limit = 1.0
-    for place in order[::-1]:
-        placed[place] = min(placed[place], limit)
-        limit = placed[place] - gap
+    for i in order[::-1]:
+        placed[i] = min(placed[i], limit)
+        limit = placed[i] - gap
     return placed
 
 

@@ -17,7 +17,7 @@ from ..neural.encoders.base import encoder_in
 from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import located
 from .encoder_fit import EncoderSettings, Encoding, SearchValidation, encoder_fit, hash_of, sides_of
-from .examples import Examples, LabelledPairs, Passage, TrainingSplit
+from .examples import Examples, LabelledPairs, Passage, TrainingSplit, passages_of
 from .runner.checkpoint_folder import check_place
 from .runner.running import Training, check_training, run
 
@@ -29,10 +29,10 @@ class BiEncoderSettings(EncoderSettings):
     """Training settings of a bi-encoder.
 
     Attributes:
-        loss: "mnrl", "teacher", "kl" or "cosine". Multiple negatives ("mnrl"): cross-entropy of the relevant document against
-            all others of the batch; squared error of score differences against a teacher's ("teacher"), stored in the examples
-            (MarginMSE); divergence of the scores of each query's documents from a teacher's ("kl"); or squared error of the
-            cosines of labelled pairs against their labels ("cosine", Sentence-BERT's siamese network).
+        loss: "mnrl", "teacher", "kl" or "cosine". The loss "mnrl" (multiple negatives) is the cross-entropy of the relevant
+            document against all others of the batch; "teacher" (MarginMSE) the squared error of score differences against those
+            of a teacher, stored in the examples; "kl" the divergence of the scores of each query's documents from a teacher's;
+            "cosine" (Sentence-BERT's siamese network) the squared error of the cosines of labelled pairs against their labels.
         scale: Factor of the cosines in the loss, one over the temperature; not used by "cosine".
     """
 
@@ -61,29 +61,30 @@ def train_bi_encoder(
     Args:
         examples: Anything `Examples.of` takes: Examples, a list of Example, or the path of a file; with the loss "cosine"
             anything `LabelledPairs.of` takes.
-        output: Folder to create, complete when it appears. Checkpoints are in OUTPUT.training meanwhile.
-        encoder: Start: a SentenceEncoder, a TransformerEncoder, a folder, or a name on the Hugging Face hub. Of a
-            ChunkedEncoder the inner encoder is trained, on each document's best window for the query before training.
+        output: Folder to create, complete when it appears. During the training, checkpoints are in OUTPUT.training.
+        encoder: Start: a SentenceEncoder, a TransformerEncoder, a folder, or a name on the Hugging Face hub. For a
+            ChunkedEncoder, its inner encoder is trained on the window of each document that is best for the query before
+            training.
         settings: Training settings; None: the defaults.
         validation: A `SearchValidation`, or examples as above; None: held-out queries.
         overwrite: Whether to replace a trained model.
         progress: Called about once a second.
 
     Raises:
-        InputError: Unusable examples, `output`, encoder or working folder.
-        ParameterError: Unsuitable settings or encoder, or the loss is no longer a number.
+        InputError: The examples, `output`, the encoder or the working folder cannot be used.
+        ParameterError: The settings or the encoder are unsuitable, or the loss is no longer a number.
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or BiEncoderSettings()
-    place = Path(output)
-    check_place(place, overwrite)
+    target = Path(output)
+    check_place(target, overwrite)
     check_training("training a bi-encoder")
-    start, windows = _start(encoder, settings.max_length)
+    start, windows = _starting_encoder(encoder, settings.max_length)
     search = SearchValidation.of(validation)
     split = sides_of(examples, search, settings, LabelledPairs if settings.loss == "cosine" else Examples)
     model = trainable(start, dropout=settings.dropout)
     if windows is not None:
-        split = _windowed(split, windows, progress)
+        split = _windowed_split(split, windows, progress)
     from . import towers
 
     encoding = Encoding(
@@ -96,12 +97,12 @@ def train_bi_encoder(
         loss=towers.TowersLoss(model, settings),
         scores=towers.cosines(model),
     )
-    return run(encoder_fit(encoding, split, search, settings), settings, place, overwrite, progress)
+    return run(encoder_fit(encoding, split, search, settings), settings, target, overwrite, progress)
 
 
-def _start(encoder: Encoder | str | Path, max_length: int | None) -> tuple[Trainable, ChunkedEncoder | None]:
+def _starting_encoder(encoder: Encoder | str | Path, max_length: int | None) -> tuple[Trainable, ChunkedEncoder | None]:
     if isinstance(encoder, ChunkedEncoder):
-        inner, _ = _start(encoder_in(encoder), max_length)
+        inner, _ = _starting_encoder(encoder_in(encoder), max_length)
         return inner, encoder
     if isinstance(encoder, (str, Path)):
         folder = located(encoder, SentenceEncoder.kind, SentenceEncoder.owner)
@@ -111,7 +112,7 @@ def _start(encoder: Encoder | str | Path, max_length: int | None) -> tuple[Train
     return (encoder if max_length is None else encoder.with_(max_length=max_length)), None
 
 
-def _windowed(split: TrainingSplit[Any], encoder: ChunkedEncoder, progress: ProgressCallback) -> TrainingSplit[Any]:
+def _windowed_split(split: TrainingSplit[Any], encoder: ChunkedEncoder, progress: ProgressCallback) -> TrainingSplit[Any]:
     if isinstance(split.learned, LabelledPairs):
         raise ParameterError("labelled pairs have no documents to cut into windows: train the inner encoder")
     learned = windowed(split.learned, encoder, progress)
@@ -120,22 +121,22 @@ def _windowed(split: TrainingSplit[Any], encoder: ChunkedEncoder, progress: Prog
 
 
 def windowed(examples: Examples, encoder: ChunkedEncoder, progress: ProgressCallback = silent) -> Examples:
-    """Replace the text of each document by its best window for the query, as the encoder cuts and scores it."""
-    texts = list(dict.fromkeys(passage.text for example in examples for passage in (example.positive, *example.negatives)))
+    """Return examples in which each text is replaced by its best window for the query, by the encoder's own scores."""
+    texts = list(dict.fromkeys(passage.text for example in examples for passage in passages_of(example)))
     queries = list(dict.fromkeys(example.query for example in examples))
     vectors, bounds = encoder.with_(pooling="max").encode_documents_parts([Doc("", text) for text in texts], progress)
-    of_queries = dict(zip(queries, encoder.encode_queries(queries), strict=True))
-    parts = {text: (encoder.windows(text), slice(*bounds[at : at + 2])) for at, text in enumerate(texts)}
+    query_vectors = dict(zip(queries, encoder.encode_queries(queries), strict=True))
+    text_windows = {text: (encoder.windows(text), slice(*bounds[i : i + 2])) for i, text in enumerate(texts)}
 
     def best(query: str, passage: Passage) -> Passage:
-        windows, rows = parts[passage.text]
-        return replace(passage, text=windows[int(np.argmax(vectors[rows] @ of_queries[query]))])
+        windows, rows = text_windows[passage.text]
+        return replace(passage, text=windows[int(np.argmax(vectors[rows] @ query_vectors[query]))])
 
     return Examples(
         replace(
-            one,
-            positive=best(one.query, one.positive),
-            negatives=tuple(best(one.query, passage) for passage in one.negatives),
+            example,
+            positive=best(example.query, example.positive),
+            negatives=tuple(best(example.query, passage) for passage in example.negatives),
         )
-        for one in examples
+        for example in examples
     )

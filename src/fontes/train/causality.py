@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STRENGTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 PURPOSE = "training a head"
 DIGITS = 6  # digits of a weight in a head's file
-BLOCK = 500  # bootstrap samples computed at once
+SAMPLES_AT_ONCE = 500  # bootstrap samples computed at once
 
 Floats = NDArray[np.float64]
 Labelled = str | os.PathLike[str] | Iterable[tuple[str, int]]
@@ -52,8 +52,8 @@ class CausalityMeasured:
         sentences: Number of sentences.
         causal: Number of causal sentences.
         accuracy: Share of correctly classified sentences.
-        precision: Share of causal ones among those classified as causal; 0 if there are none.
-        recall: Share of the causal ones classified as causal.
+        precision: Share of causal sentences among those classified as causal; 0 if none is.
+        recall: Share of the causal sentences classified as causal.
         f1: Harmonic mean of precision and recall.
         auc: Area under the ROC curve, independent of the threshold.
     """
@@ -87,45 +87,47 @@ def train_causality(
 ) -> CausalHead:
     """Fit a logistic regression over the vectors of sentences and their cues, for `CausalEvidence(encoder, head=…)`.
 
-    The loss of scikit-learn: the sum of log losses plus strength / 2 times the squared norm of the weights without the bias (C
-    is 1 / strength). `folds` are random and stratified by label. The head's `card` holds the counts, the strength, and log
-    loss, accuracy and F1 of the cross-validation. The threshold is 0.5.
+    The loss is that of scikit-learn with C = 1 / strength: the sum of log losses plus strength / 2 times the squared norm of
+    the weights without the bias. Folds are random and stratified by label. The head's `card` holds the counts, the strength,
+    and log loss, accuracy and F1 of the cross-validation. The threshold is 0.5.
 
     Args:
-        train: File of JSON lines with `text` and `label` (1: reports a cause; 0: does not), or pairs of them.
+        train: File of JSON lines with `text` and `label` (1: reports a cause; 0: does not), or pairs (text, label).
         encoder: Encoder of the sentences.
-        folds: Number of folds, from 2 to the number of sentences of the rarer label.
+        folds: Number of folds, from 2 to the number of sentences with the rarer label.
         seed: Seed of the folds.
-        strengths: L2 regularization strengths, of which the one with the least cross-validated log loss is used.
+        strengths: L2 regularization strengths to try; the one with the least cross-validated log loss is used.
         name: Name of the encoder in the head; None: the last part of its name or path.
         progress: Called after the cross-validation of each strength.
 
     Raises:
-        InputError: A line lacks a text or has another label, or all labels are equal.
-        ParameterError: Parameter out of range.
+        InputError: A sentence has no text or another label, or a label has fewer than two sentences.
+        ParameterError: A parameter is out of range.
         MissingExtraError: scikit-learn is missing.
     """
     texts, labels = labelled(train)
     if not 0 < labels.sum() < len(labels):
         raise InputError(f"training needs sentences that report a cause and others; all {len(labels)} have one label")
-    fewest = int(min(labels.sum(), len(labels) - labels.sum()))
-    if fewest < 2:
+    rarer_count = int(min(labels.sum(), len(labels) - labels.sum()))
+    if rarer_count < 2:
         raise InputError("training needs at least two sentences that report a cause, and two others")
-    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= fewest:
-        raise ParameterError(f"folds must be a whole number from 2 to the {fewest} sentences of the rarer label, not {folds!r}")
+    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= rarer_count:
+        raise ParameterError(
+            f"folds must be a whole number from 2 to the {rarer_count} sentences of the rarer label, not {folds!r}"
+        )
     check_whole("seed", seed, 0)
     if not strengths or min(strengths) <= 0:
         raise ParameterError(f"strengths must be numbers above 0, not {strengths!r}")
     inputs = np.hstack([sentence_vectors(encoder, texts).astype(np.float64), cue_features(texts)])
     start = time.perf_counter()
     held_out = {}
-    for n, strength in enumerate(strengths, 1):
+    for i, strength in enumerate(strengths, 1):
         held_out[strength] = cross_validated(inputs, labels, strength, folds, seed)
-        progress(Progress("cross-validating", n, len(strengths), time.perf_counter() - start, "strengths"))
+        progress(Progress("cross-validating", i, len(strengths), time.perf_counter() - start, "strengths"))
     losses = {strength: log_loss(labels, probabilities) for strength, probabilities in held_out.items()}
     best = min(losses, key=lambda strength: losses[strength])
-    weights = [_rounded(weight) for weight in fitted(inputs, labels, best)]
-    cross = measure_causality(held_out[best], labels, resamples=1)
+    weights = [_round_digits(weight) for weight in fitted(inputs, labels, best)]
+    cross_validation = measure_causality(held_out[best], labels, resamples=1)
     card = {
         "train": Path(os.fspath(train)).name if isinstance(train, (str, os.PathLike)) else "sentences",
         "sentences": len(labels),
@@ -134,10 +136,10 @@ def train_causality(
         "folds": folds,
         "seed": seed,
         "log_loss": round(losses[best], 4),
-        "accuracy": round(cross.accuracy.value, 4),
-        "f1": round(cross.f1.value, 4),
+        "accuracy": round(cross_validation.accuracy.value, 4),
+        "f1": round(cross_validation.f1.value, 4),
     }
-    probe = [_rounded(float(x)) for x in sentence_vectors(encoder, [PROBE])[0]]
+    probe = [_round_digits(float(x)) for x in sentence_vectors(encoder, [PROBE])[0]]
     encoder_name = Path(str(getattr(encoder, "name_or_path", type(encoder).__name__))).name
     dim = len(probe)
     return CausalHead(name or encoder_name, tuple(weights[:dim]), tuple(weights[dim:-1]), weights[-1], 0.5, tuple(probe), card)
@@ -148,7 +150,7 @@ def measure_causality(
 ) -> CausalityMeasured:
     """Return accuracy, precision, recall and F1 of label 1, and the area under the ROC curve, with 95% intervals.
 
-    Intervals are those of the percentile bootstrap over the sentences (Efron and Tibshirani 1993).
+    The intervals come from the percentile bootstrap over the sentences (Efron and Tibshirani 1993).
 
     Args:
         probabilities: Probability of each sentence, (sentences,).
@@ -162,16 +164,16 @@ def measure_causality(
         raise InputError(f"{len(scores)} probabilities do not fit {len(truth)} labels")
     order = np.argsort(scores, kind="stable")
     scores, truth = scores[order], truth[order]
-    once = _values(truth, scores, threshold, np.ones((1, len(scores))))[0]
+    point_values = _bootstrap_measures(truth, scores, threshold, np.ones((1, len(scores))))[0]
     generator = np.random.default_rng(seed)
     samples = []
-    for start in range(0, resamples, BLOCK):
-        shape = (min(BLOCK, resamples - start), len(scores))
-        drawn = generator.integers(0, len(scores), shape) + np.arange(shape[0])[:, None] * len(scores)
-        times = np.bincount(drawn.ravel(), minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-        samples.append(_values(truth, scores, threshold, times))
+    for start in range(0, resamples, SAMPLES_AT_ONCE):
+        shape = (min(SAMPLES_AT_ONCE, resamples - start), len(scores))
+        draws = generator.integers(0, len(scores), shape) + np.arange(shape[0])[:, None] * len(scores)
+        counts = np.bincount(draws.ravel(), minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+        samples.append(_bootstrap_measures(truth, scores, threshold, counts))
     low, high = np.quantile(np.vstack(samples), (0.025, 0.975), axis=0)
-    rows = [Interval(*map(float, row)) for row in zip(once, low, high, strict=True)]
+    rows = [Interval(*map(float, row)) for row in zip(point_values, low, high, strict=True)]
     return CausalityMeasured(len(truth), int(truth.sum()), *rows)
 
 
@@ -182,11 +184,11 @@ def labelled(sentences: Labelled) -> tuple[list[str], NDArray[np.int64]]:
             rows = [(f"{source.name}, line {n}", row.get("text"), row.get("label")) for n, row in json_rows(source)]
     else:
         rows = [(f"sentence {n}", text, label) for n, (text, label) in enumerate(sentences, 1)]
-    for where, text, label in rows:
+    for origin, text, label in rows:
         if not isinstance(text, str) or not text.strip():
-            raise InputError(f"{where} has no text")
+            raise InputError(f"{origin} has no text")
         if label not in (0, 1):
-            raise InputError(f"{where}: the label must be 1 (reports a cause) or 0, not {label!r}")
+            raise InputError(f"{origin}: the label must be 1 (reports a cause) or 0, not {label!r}")
     if not rows:
         raise InputError("there are no labelled sentences")
     return [str(text) for _, text, _ in rows], np.array([int(label or 0) for *_, label in rows], dtype=np.int64)
@@ -216,30 +218,40 @@ def _regression(strength: float) -> Any:
     return library("sklearn.linear_model", PURPOSE, "train").LogisticRegression(C=1 / strength, tol=1e-8, max_iter=10_000)
 
 
-def _values(truth: NDArray[np.bool_], scores: Floats, threshold: float, times: Floats) -> Floats:
-    """Accuracy, precision, recall, F1 and AUC; `times` counts the draws of each sentence, by ascending probability."""
+def _bootstrap_measures(truth: NDArray[np.bool_], scores: Floats, threshold: float, counts: Floats) -> Floats:
+    """Return accuracy, precision, recall, F1 and AUC of bootstrap samples, float64 (samples, 5).
+
+    Args:
+        truth: Whether each sentence is causal, (sentences,).
+        scores: Ascending probabilities, (sentences,).
+        threshold: Least probability classified as causal.
+        counts: Number of draws of each sentence in each sample, (samples, sentences).
+    """
     positive = scores >= threshold
-    both, wrong, missed = (times @ (mask.astype(float)) for mask in (truth & positive, ~truth & positive, truth & ~positive))
+    true_positives, false_positives, false_negatives = (
+        counts @ (mask.astype(float)) for mask in (truth & positive, ~truth & positive, truth & ~positive)
+    )
     starts = np.flatnonzero(np.diff(scores, prepend=-np.inf))  # equal probabilities form one group
-    causal = np.add.reduceat(times * truth, starts, axis=1)
-    others = np.add.reduceat(times * ~truth, starts, axis=1)
-    above = (causal * (others.cumsum(axis=1) - others / 2)).sum(axis=1)
-    pairs = causal.sum(axis=1) * others.sum(axis=1)
+    causal = np.add.reduceat(counts * truth, starts, axis=1)
+    non_causal = np.add.reduceat(counts * ~truth, starts, axis=1)
+    correct_pairs = (causal * (non_causal.cumsum(axis=1) - non_causal / 2)).sum(axis=1)
+    pairs = causal.sum(axis=1) * non_causal.sum(axis=1)
     columns: tuple[Floats, ...] = (
-        1 - (wrong + missed) / times.sum(axis=1),
-        _share(both, both + wrong),
-        _share(both, both + missed),
-        _share(2 * both, 2 * both + wrong + missed),
-        np.where(pairs > 0, above / np.maximum(pairs, 1), 0.5),
+        1 - (false_positives + false_negatives) / counts.sum(axis=1),
+        _ratio(true_positives, true_positives + false_positives),
+        _ratio(true_positives, true_positives + false_negatives),
+        _ratio(2 * true_positives, 2 * true_positives + false_positives + false_negatives),
+        np.where(pairs > 0, correct_pairs / np.maximum(pairs, 1), 0.5),
     )
     values: Floats = np.stack(columns, axis=1)
     return values
 
 
-def _share(part: Floats, whole: Floats) -> Floats:
-    shares: Floats = np.where(whole > 0, part / np.maximum(whole, 1), 0.0)
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """Return numerator / denominator, and 0 where the denominator is 0; both are counts."""
+    shares: Floats = np.where(denominator > 0, numerator / np.maximum(denominator, 1), 0.0)
     return shares
 
 
-def _rounded(value: float) -> float:
+def _round_digits(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")

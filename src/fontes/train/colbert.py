@@ -22,12 +22,13 @@ class ColBERTSettings(EncoderSettings):
     """Training settings of a late-interaction model.
 
     Attributes:
-        loss: "mnrl", "teacher" or "kl". Multiple negatives ("mnrl"): cross-entropy of the relevant document against all others
-            of the batch; squared error of score differences against a teacher's ("teacher"), stored in the examples
-            (MarginMSE); or divergence of the scores of each query's documents from a teacher's ("kl", ColBERTv2's).
+        loss: "mnrl", "teacher" or "kl". The loss "mnrl" (multiple negatives) is the cross-entropy of the relevant document
+            against all others of the batch; "teacher" (MarginMSE) the squared error of score differences against those of a
+            teacher, stored in the examples; "kl" (ColBERTv2's) the divergence of the scores of each query's documents from a
+            teacher's.
         batch: Examples per step. With "mnrl" larger batches give more negatives.
         max_length: Maximum tokens of a document, truncated beyond. None: as the base.
-        markers: Whether a start without markers of queries and documents gets them.
+        markers: Whether to add markers of queries and documents to a start that has none.
     """
 
     loss: Literal["mnrl", "teacher", "kl"] = "mnrl"
@@ -46,16 +47,16 @@ def train_colbert(
 ) -> Training:
     """Train a late-interaction model and write it to the folder `output`, which `ColBERT(output)` loads.
 
-    Lengths, padding of queries with [MASK], tokens that get no vector and, for a start without a projection, the dimensions
-    are those of the start: `ColBERT("MODEL", dim=128, query_length=32, expand=True)`. By default vectors of punctuation are
-    left out, and an encoder keeps its own dimensions.
+    The start determines lengths, the padding of queries with [MASK], tokens without a vector and, if it has no projection, the
+    dimensions: `ColBERT("MODEL", dim=128, query_length=32, expand=True)`. By default punctuation gets no vectors, and an
+    encoder keeps its own dimensions.
 
     Documents known to be relevant to a query are never its negatives. Training resumes from its last checkpoint, and the same
     seed, torch, processor and thread count give the same model in float32. Uses a GPU if there is one.
 
     Args:
         examples: Anything `Examples.of` takes: Examples, a list of Example, or the path of a file.
-        output: Folder to create, complete when it appears. Checkpoints are in OUTPUT.training meanwhile.
+        output: Folder to create, complete when it appears. During the training, checkpoints are in OUTPUT.training.
         encoder: Start: a ColBERT, a folder, or a name on the Hugging Face hub, of a late-interaction model or any encoder.
         settings: Training settings; None: the defaults.
         validation: A `SearchValidation`, or examples as above; None: held-out queries.
@@ -63,15 +64,15 @@ def train_colbert(
         progress: Called about once a second.
 
     Raises:
-        InputError: Unusable examples, `output`, encoder or working folder.
-        ParameterError: Unsuitable settings or encoder, or the loss is no longer a number.
+        InputError: The examples, `output`, the encoder or the working folder cannot be used.
+        ParameterError: The settings or the encoder are unsuitable, or the loss is no longer a number.
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or ColBERTSettings()
-    place = Path(output)
-    check_place(place, overwrite)
+    target = Path(output)
+    check_place(target, overwrite)
     check_training("training a late-interaction model")
-    start = _start(encoder, settings)
+    start = _starting_encoder(encoder, settings)
     search = SearchValidation.of(validation)
     split = sides_of(examples, search, settings)
     model = trainable(start, markers=settings.markers, dropout=settings.dropout, seed=settings.seed)
@@ -90,10 +91,10 @@ def train_colbert(
         tokens=frozenset() if fill is None else frozenset([fill]),
         facts={"dimensions": start.width, "markers": ", ".join(filter(None, model.prompts.values())) or "none"},
     )
-    return run(encoder_fit(encoding, split, search, settings), settings, place, overwrite, progress)
+    return run(encoder_fit(encoding, split, search, settings), settings, target, overwrite, progress)
 
 
-def _start(encoder: ColBERT | str | Path, settings: ColBERTSettings) -> ColBERT:
+def _starting_encoder(encoder: ColBERT | str | Path, settings: ColBERTSettings) -> ColBERT:
     start = ColBERT(encoder) if isinstance(encoder, (str, Path)) else encoder
     if not isinstance(start, ColBERT):
         raise ParameterError(f"{start!r} cannot be trained; use colbert(…) or a model")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class ColBERTLoss(TowersLoss):
     """Loss of the sums of best similarities (Khattab and Zaharia 2020, equation 3).
 
-    Texts are tensors (texts, tokens, dimensions); tokens that do not count are zero vectors.
+    The representations of texts are tensors (texts, tokens, dimensions), with zero vectors for tokens that do not count.
     """
 
     def vectors(self, features: dict[str, Any]) -> Tensor:
@@ -39,21 +39,23 @@ class ColBERTLoss(TowersLoss):
 
     def scores(self, queries: Tensor, documents: Tensor) -> Tensor:
         empty = ~documents.any(dim=2)[..., None]
-        # One query at a time: the similarities of all would be many times as large as anything else.
+        # One query at a time: the similarities of all queries would need most of the memory.
         best = [(documents @ query.T).masked_fill(empty, -math.inf).amax(dim=1) for query in queries]
-        return torch.stack([one.sum(dim=1) for one in best])
+        return torch.stack([similarities.sum(dim=1) for similarities in best])
 
 
 def maxsims(model: Any) -> Scores:
     """Return a function that scores queries and documents by the sum of best similarities."""
 
     def vectors(encode: Any, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        return [np.asarray(one, np.float32) for one in encode(list(texts), show_progress_bar=False, convert_to_numpy=True)]
+        return [
+            np.asarray(encoded, np.float32) for encoded in encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
+        ]
 
     def scores(queries: Sequence[str], texts: Sequence[str]) -> NDArray[np.float32]:
         documents = vectors(model.encode_document, texts)
         bounds = np.array([0, *accumulate(map(len, documents))])
-        whole = np.concatenate(documents)
-        return np.stack([maxsim(query, whole, bounds) for query in vectors(model.encode_query, queries)])
+        token_vectors = np.concatenate(documents)
+        return np.stack([maxsim(query, token_vectors, bounds) for query in vectors(model.encode_query, queries)])
 
     return scores

@@ -26,7 +26,7 @@ class Validation:
     """Validation of a cross-encoder.
 
     Args:
-        examples: Examples of held-out queries, to measure the loss; None: some training queries are held out.
+        examples: Examples of held-out queries, for the validation loss; None: some training queries are held out.
         run: Candidates to rerank, with topics and documents; training topics are left out.
         qrels: Judgments of the run.
     """
@@ -52,7 +52,7 @@ def train_cross_encoder(
 
     Args:
         examples: Anything `Examples.of` takes: Examples, a list of Example, or the path of a file.
-        output: Folder to create, complete when it appears. Checkpoints are in OUTPUT.training meanwhile.
+        output: Folder to create, complete when it appears. During the training, checkpoints are in OUTPUT.training.
         base: Start: a folder, or a name on the Hugging Face hub. An encoder without a scoring head gets a new one.
         settings: Training settings; None: the defaults.
         validation: A `Validation`, or examples as above; None: held-out queries.
@@ -60,26 +60,26 @@ def train_cross_encoder(
         progress: Called about once a second.
 
     Raises:
-        InputError: Unusable examples, `output`, base or working folder.
-        ParameterError: Unsuitable settings, or the loss is no longer a number.
+        InputError: The examples, `output`, the base or the working folder cannot be used.
+        ParameterError: The settings are unsuitable, or the loss is no longer a number.
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or CrossEncoderSettings()
-    place = Path(output)
-    check_place(place, overwrite)
+    target = Path(output)
+    check_place(target, overwrite)
     check_training("training a cross-encoder")
     data = Examples.of(examples)
     data.check_labels()
-    validated = validation if isinstance(validation, Validation) else Validation(validation)
-    sides = training_split(data, None if validated.examples is None else Examples.of(validated.examples), settings)
+    validation_data = validation if isinstance(validation, Validation) else Validation(validation)
+    split = training_split(data, None if validation_data.examples is None else Examples.of(validation_data.examples), settings)
     if settings.loss in DISTILLED:
-        check_teacher(settings.loss, sides.learned, sides.validation)
-    candidates = _candidates(validated, sides.learned, settings)
+        check_teacher(settings.loss, split.learned, split.validation)
+    candidates = _candidates(validation_data, split.learned, settings)
     from .pair_model import PairModel
 
     folder = located(base, "cross-encoder", "cross-encoder")
     model = PairModel(folder, settings)
-    learned = model.rows(sides.learned)
+    rows = model.rows(split.learned)
     tokens = frozenset(model.tokens)
     fit = Fit(
         kind="cross-encoder",
@@ -88,22 +88,22 @@ def train_cross_encoder(
         model=model.network,
         trainer="CrossEncoderTrainer",
         loss=model.loss(),
-        train=learned,
+        train=rows,
         tokens=tokens,
-        validation=model.rows(sides.validation or ()),
+        validation=model.rows(split.validation or ()),
         measure=candidates and model.measure(*candidates),
         save=model.save,
         restore=model.restore,
-        identity=sides.hashes,
+        identity=split.hashes,
         facts={
-            "queries": len(sides.queries),
-            "queries_validated": len(queries(sides.validation)) if sides.validation else 0,
+            "queries": len(split.queries),
+            "queries_validated": len(queries(split.validation)) if split.validation else 0,
             "topics_measured": len(candidates[1]) if candidates else 0,
             "new_head": model.new_head,
-            **model.cut_of(sides.learned),
+            **model.cut_of(split.learned),
         },
     )
-    return run(fit, settings, place, overwrite, progress)
+    return run(fit, settings, target, overwrite, progress)
 
 
 def _candidates(validation: Validation, learned: Examples, settings: CrossEncoderSettings) -> tuple[Run, Qrels] | None:
@@ -121,10 +121,11 @@ class CrossEncoderSettings(FitSettings):
     """Training settings of a cross-encoder; the defaults are the preset "air2025" (see `PRESETS`).
 
     Attributes:
-        loss: "bce", "margin", "lambda", "teacher" or "kl". Binary cross-entropy ("bce") of each query-document pair; a hinge
-            ("margin") on the score difference between the relevant document and each other; LambdaLoss ("lambda") over each
-            group; squared error of these differences against a teacher's ("teacher"), stored in the examples (MarginMSE); or
-            cross-entropy of the softmax of a group's scores against that of a teacher's ("kl"; ListNet: Cao et al. 2007).
+        loss: "bce", "margin", "lambda", "teacher" or "kl". The loss "bce" is the binary cross-entropy of each pair of a query
+            and a document; "margin" the hinge loss of the score differences between the relevant document and the others;
+            "lambda" LambdaLoss over each group of a query's documents; "teacher" (MarginMSE) the squared error of these
+            differences against those of a teacher, stored in the examples; "kl" (ListNet: Cao et al. 2007) the cross-entropy of
+            the softmax of a group's scores against the softmax of a teacher's scores.
         batch: Rows per step: pairs with "bce", else examples with all their documents.
         margin: Required score difference, with "margin".
         teacher_scale: Factor of the teacher's scores, with "teacher" and "kl".
@@ -150,12 +151,13 @@ PRESETS = {
         precision="float32",
     ),
 }
-"""Published trainings. "air2025" is that of the CheckThat! 2025 report: binary cross-entropy, batches of 16, two epochs, the
-checkpoint of least validation loss. The report names no validation set, so a tenth of the training queries is held out, and no
-learning rate, so it is sentence-transformers' customary 2e-5, which rises over the first tenth of the steps.
+"""Published trainings. "air2025" is the training of the CheckThat! 2025 report: binary cross-entropy, batches of 16, two
+epochs, and the checkpoint of least validation loss. The report names neither a validation set nor a learning rate: a tenth of
+the training queries is held out, and the rate is 2e-5, customary in sentence-transformers, after warm-up over a tenth of the
+steps.
 
-"air2025-run" is what the notebook of the same authors runs: `CrossEncoder.fit` of sentence-transformers with two epochs and
-shuffled batches of 16, all else by default: a learning rate of 2e-5 after 10,000 warm-up steps, weight decay .01, and, without
+"air2025-run" is the training in the notebook of the same authors: `CrossEncoder.fit` of sentence-transformers with two epochs
+and shuffled batches of 16, and its defaults: a learning rate of 2e-5 after 10,000 warm-up steps, weight decay .01, and, without
 evaluations, the last state. With 11,392 tweets there are 7,120 steps, in which the rate rises to 1.42e-5."""
 
 

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from ..core.errors import ParameterError
 from ..core.values import Topic
 
 SHINGLE = 5  # characters
-BATCH = 1 << 11  # rows compared at once with all others
-REMEMBERED = 64  # cached texts, since a relevant document is compared with many others
+BATCH_SIZE = 1 << 11  # rows compared at once with all others
+CACHED_TEXTS = 64  # a relevant document is compared with many others
 WORD = re.compile(r"\w+")
 
 
@@ -40,12 +41,12 @@ class Duplicate:
 
 
 def duplicates_of(topics: Sequence[Topic], near: float | None) -> list[Duplicate]:
-    """Return all pairs of topics with equal or nearly equal text, once each; `id` comes after `of` in the list.
+    """Return all pairs of topics with equal or nearly equal text, each pair once; topic `id` comes after topic `of`.
 
-    Normalisation is NFKC, case folding, and keeping letters and digits, with one space between words. The similarity is the
-    exact Jaccard similarity of the sets of SHINGLE-character shingles of the normalised texts, for all pairs (method of
-    Bayardo, Ma and Srikant 2007). Topics with turns are equal if all turns are; they are never near, since turns share history.
-    `near` is the least similarity of near pairs; None finds no near pairs.
+    Normalisation applies NFKC and case folding and keeps letters and digits, with one space between words. The similarity is
+    the exact Jaccard similarity of the sets of SHINGLE-character shingles of the normalised texts, for all pairs (method of
+    Bayardo, Ma and Srikant 2007). Topics with turns are equal if all turns are equal; they are never near, since turns share
+    history. `near` is the least similarity of near pairs; with None there are no near pairs.
     """
     check_near(near)
     pairs: list[Duplicate] = []
@@ -53,43 +54,42 @@ def duplicates_of(topics: Sequence[Topic], near: float | None) -> list[Duplicate
     for number, topic in enumerate(topics):
         groups.setdefault(normalised(topic), []).append(number)
     for members in groups.values():
-        for at, later in enumerate(members):
-            for earlier in members[:at]:
-                kind = "exact" if whole(topics[later]) == whole(topics[earlier]) else "normalised"
+        for i, later in enumerate(members):
+            for earlier in members[:i]:
+                kind = "exact" if full_text(topics[later]) == full_text(topics[earlier]) else "normalised"
                 pairs.append(Duplicate(topics[later].id, topics[earlier].id, kind, 1.0))
     if near is not None:
         texts = {text: members for text, members in groups.items() if not topics[members[0]].turns}
-        same = list(texts.values())
+        numbers = list(texts.values())
         for a, b, similarity in near_pairs(list(texts), near):
-            for one in same[a]:
-                for other in same[b]:
-                    later, earlier = max(one, other), min(one, other)
-                    pairs.append(Duplicate(topics[later].id, topics[earlier].id, "near", similarity))
+            for i, j in product(numbers[a], numbers[b]):
+                later, earlier = max(i, j), min(i, j)
+                pairs.append(Duplicate(topics[later].id, topics[earlier].id, "near", similarity))
     return pairs
 
 
-def kind_of(text: str, other: str, near: float | None) -> str:
+def kind_of(first: str, second: str, near: float | None) -> str:
     """Return the `kind` of Duplicate of two texts, or "" if they differ; `near` as in `duplicates_of`."""
-    if text == other:
+    if first == second:
         return "exact"
-    one, two = _normal_form(text), _normal_form(other)
-    if one == two:
+    first, second = _normal_form(first), _normal_form(second)
+    if first == second:
         return "normalised"
     if near is None:
         return ""
-    a, b = _shingles_of(one), _shingles_of(two)
+    a, b = _shingles_of(first), _shingles_of(second)
     if min(len(a), len(b)) < near * max(len(a), len(b)) - 1e-9:
         return ""
     shared = len(a & b)
     return "near" if shared / (len(a) + len(b) - shared) >= near - 1e-12 else ""
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHED_TEXTS)
 def _normal_form(text: str) -> str:
     return normalised(Topic("", text))
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHED_TEXTS)
 def _shingles_of(text: str) -> frozenset[str]:
     return frozenset(text[i : i + SHINGLE] for i in range(max(1, len(text) - SHINGLE + 1)))
 
@@ -100,26 +100,27 @@ def check_near(near: float | None) -> None:
         raise ParameterError(f"near, a Jaccard similarity, must be above 0 and at most 1, or None, not {near!r}")
 
 
-def whole(topic: Topic) -> str:
-    """Text of a topic; with turns, the whole conversation."""
+def full_text(topic: Topic) -> str:
+    """Return the text of a topic; with turns, the whole conversation."""
     return "\n".join([*(turn.text for turn in topic.turns[:-1]), topic.text]) if topic.turns else topic.text
 
 
 def normalised(topic: Topic) -> str:
-    """Text of a topic in one case without punctuation; a text without letters and digits is unchanged."""
-    parts = [unicodedata.normalize("NFKC", part).casefold() for part in whole(topic).split("\n")]
+    """Return the text of a topic, case-folded and without punctuation; a text without letters and digits is only stripped."""
+    parts = [unicodedata.normalize("NFKC", part).casefold() for part in full_text(topic).split("\n")]
     return "\n".join(" ".join(WORD.findall(part)) or part.strip() for part in parts)
 
 
 def near_pairs(texts: Sequence[str], near: float) -> list[tuple[int, int, float]]:
-    """Return (a, b, similarity), a < b, of texts whose shingle sets have at least the similarity `near`.
+    """Return (a, b, similarity), with a < b, of texts whose shingle sets have at least the similarity `near`.
 
-    A set must share ceil(near n) of its n shingles, so one of any n - ceil(near n) + 1; and ceil(2 near n / (1 + near)) of them
-    with a set of at least its size (Xiao et al. 2008). Only texts that share one of their rarest shingles are compared.
+    In such a pair, a set of n shingles shares at least ceil(near n) of them, hence one of any n - ceil(near n) + 1; with a set
+    that is not smaller it shares ceil(2 near n / (1 + near)) (Xiao et al. 2008). Only texts that share one of their rarest
+    shingles are compared.
     """
     from scipy.sparse import csr_array
 
-    rows, sizes = _shingles(texts)
+    rows, sizes = _shingle_numbers(texts)
     if not len(sizes):
         return []
     width = int(rows.max()) + 1 if len(rows) else 1
@@ -134,31 +135,32 @@ def near_pairs(texts: Sequence[str], near: float) -> list[tuple[int, int, float]
 
     larger, smaller = rarest(near), rarest(2 * near / (1 + near)).T.tocsr()
     pairs: list[tuple[int, int, float]] = []
-    for first in range(0, len(texts), BATCH):
-        candidates = (larger[first : first + BATCH] @ smaller).tocoo()
-        a, b = candidates.row + first, candidates.col
-        once = (sizes[a] > sizes[b]) | ((sizes[a] == sizes[b]) & (a < b))
-        likely = once & (sizes[b] >= near * sizes[a] - 1e-9)
-        pairs += _verified(sets, sizes, a[likely], b[likely], near)
+    for start in range(0, len(texts), BATCH_SIZE):
+        candidates = (larger[start : start + BATCH_SIZE] @ smaller).tocoo()
+        a, b = candidates.row + start, candidates.col
+        is_ordered = (sizes[a] > sizes[b]) | ((sizes[a] == sizes[b]) & (a < b))
+        candidate_pairs = is_ordered & (sizes[b] >= near * sizes[a] - 1e-9)
+        pairs += _verify_pairs(sets, sizes, a[candidate_pairs], b[candidate_pairs], near)
     return sorted(pairs)
 
 
-def _verified(
+def _verify_pairs(
     sets: Any, sizes: NDArray[np.int64], a: NDArray[Any], b: NDArray[Any], near: float
 ) -> list[tuple[int, int, float]]:
+    """Return the pairs of rows a[i] and b[i] of `sets` that have at least the similarity `near`."""
     pairs = []
-    for first in range(0, len(a), BATCH):
-        one, other = a[first : first + BATCH], b[first : first + BATCH]
-        shared = sets[one].multiply(sets[other]).sum(axis=1)
-        similarity = shared / (sizes[one] + sizes[other] - shared)
+    for start in range(0, len(a), BATCH_SIZE):
+        left, right = a[start : start + BATCH_SIZE], b[start : start + BATCH_SIZE]
+        shared = sets[left].multiply(sets[right]).sum(axis=1)
+        similarity = shared / (sizes[left] + sizes[right] - shared)
         for i in np.flatnonzero(similarity >= near - 1e-12).tolist():
-            low, high = sorted((int(one[i]), int(other[i])))
+            low, high = sorted((int(left[i]), int(right[i])))
             pairs.append((low, high, float(similarity[i])))
     return pairs
 
 
-def _shingles(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sets of shingles, concatenated, as numbers ascending with frequency in each set; and the set sizes."""
+def _shingle_numbers(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the shingle sets, concatenated, as numbers that ascend with the frequency of shingles; and the set sizes."""
     numbers: dict[str, int] = {}
     rows: list[int] = []
     sizes = []

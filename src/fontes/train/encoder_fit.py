@@ -1,4 +1,4 @@
-"""Parts shared by trainings of encoders: settings, sides, validation by an exhaustive search, and the fit."""
+"""Parts shared by trainings of encoders: settings, data, validation by exhaustive search, and the fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydantic import Field
 from ..core.errors import InputError, ParameterError
 from ..core.qrels import Qrels
 from ..core.values import Topic, Topics, text_of
-from .examples import DISTILLED, Examples, LabelledPairs, TrainingSplit, check_teacher, queries, training_split
+from .examples import DISTILLED, Examples, LabelledPairs, TrainingSplit, check_teacher, passages_of, queries, training_split
 from .runner.running import Fit, Rows
 from .runner.settings import FitSettings
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..index import Index
 
 Scores: TypeAlias = Callable[[Sequence[str], Sequence[str]], NDArray[np.float32]]
-"""Scores of queries with documents by the current model: float32, (queries, documents)."""
+"""Function from queries and documents to their scores by the current model: float32, (queries, documents)."""
 
 
 class EncoderSettings(FitSettings):
@@ -33,7 +33,7 @@ class EncoderSettings(FitSettings):
     Attributes:
         batch: Examples or pairs per step. With "mnrl" larger batches give more negatives.
         mini_batch: Texts computed at once: cached gradients limit memory to one mini-batch, at the cost of computing each text
-            twice. None: all at once, faster if memory allows.
+            twice. None: the whole batch at once, which is faster if memory allows.
         scale: Factor of the scores in the loss, one over the temperature.
         teacher_scale: Factor of the teacher's scores, with "teacher" and "kl".
         negatives: Negatives used per example, from the first; None: all.
@@ -52,9 +52,9 @@ class SearchValidation:
     """Validation of an encoder by exhaustive search.
 
     Args:
-        examples: Examples of held-out queries, to measure the loss; None: some training queries are held out.
+        examples: Examples of held-out queries, for the validation loss; None: some training queries are held out.
         index: Index to search; None: the documents of the validation examples.
-        topics: Queries, from which training queries are removed; None: those of the examples.
+        topics: Queries, from which training queries are removed; None: the queries of the examples.
         qrels: Judgments of the queries; None: the relevant documents of the examples.
     """
 
@@ -65,27 +65,27 @@ class SearchValidation:
 
     @classmethod
     def of(cls, validation: object) -> SearchValidation:
-        """Return a validation as it is, or one by examples."""
+        """Return a `SearchValidation` unchanged, or one with the given examples."""
         return validation if isinstance(validation, SearchValidation) else cls(validation)
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """Everything that differs between trainings of different encoders.
+    """The parts of a training that differ between kinds of encoders.
 
     Args:
         kind: Kind of model, for messages and the card.
         base: Start, as named by the caller.
         folder: Folder of the start.
-        key: Identity of the start with its parameters.
+        key: Identity of the start, including its parameters.
         model: Model of sentence-transformers, in float32 on the CPU.
         trainer: Name of its trainer in sentence_transformers.
         loss: Loss of a batch.
         scores: Scores by the current model.
         tokens: Ids of tokens that the model adds to texts.
-        rates: Learning rates of parameters by a pattern of their names.
-        scheduled: Called before each step, as in `Fit`.
-        facts: Further facts of the card.
+        rates: Learning rates of parameters, by a pattern of their names.
+        scheduled: Function called before each step, as in `Fit`.
+        facts: Further facts for the card.
     """
 
     kind: str
@@ -105,7 +105,7 @@ class Encoding:
 def sides_of(
     examples: object, search: SearchValidation, settings: EncoderSettings, kind: type[Examples | LabelledPairs] = Examples
 ) -> TrainingSplit[Any]:
-    """Return the sides of a training, checked against its loss and its validation; raise InputError or ParameterError."""
+    """Return training and validation data, checked for the loss and the search; raise InputError or ParameterError."""
     data: Any = kind.of(examples)
     if settings.loss == "cosine":
         data.check_labels()
@@ -118,16 +118,16 @@ def sides_of(
 
 
 def encoder_fit(encoding: Encoding, split: TrainingSplit[Any], search: SearchValidation, settings: EncoderSettings) -> Fit:
-    """Return the fit of an encoder on the sides of a training."""
+    """Return the fit of an encoder to training data."""
     from . import towers
 
-    def rows(data: Examples | LabelledPairs | None) -> Rows:
-        return Rows() if data is None else towers.rows_of(data, settings.negatives, settings.loss in DISTILLED)
+    def rows(examples: Examples | LabelledPairs | None) -> Rows:
+        return Rows() if examples is None else towers.rows_of(examples, settings.negatives, settings.loss in DISTILLED)
 
-    model, learned = encoding.model, rows(split.learned)
-    data = [example for example in (split.learned, split.validation) if example is not None]
-    searched = _search(search, split) if search.index is not None or settings.by_measure else None
-    tokens = towers.tokens_of(model, learned)
+    model, training_rows = encoding.model, rows(split.learned)
+    examples = [example for example in (split.learned, split.validation) if example is not None]
+    search_data = _search_data(search, split) if search.index is not None or settings.by_measure else None
+    tokens = towers.tokens_of(model, training_rows)
     return Fit(
         kind=encoding.kind,
         base=encoding.base,
@@ -135,11 +135,11 @@ def encoder_fit(encoding: Encoding, split: TrainingSplit[Any], search: SearchVal
         model=model,
         trainer=encoding.trainer,
         loss=encoding.loss,
-        collator=towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts(data)),
-        train=learned,
+        collator=towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts(examples)),
+        train=training_rows,
         tokens=None if tokens is None else tokens | encoding.tokens,
         validation=rows(split.validation),
-        measure=searched and towers.search_measure(encoding.scores, *searched, settings.measure),
+        measure=search_data and towers.search_measure(encoding.scores, *search_data, settings.measure),
         save=partial(towers.save, model),
         restore=partial(towers.restore, model),
         identity={**split.hashes, "encoder": hash_of(encoding.key)},
@@ -148,9 +148,9 @@ def encoder_fit(encoding: Encoding, split: TrainingSplit[Any], search: SearchVal
         facts={
             "queries": len(split.queries),
             "queries_validated": len(queries(split.validation)) if split.validation is not None else 0,
-            "topics_measured": len(searched[2]) if searched else 0,
+            "topics_measured": len(search_data[2]) if search_data else 0,
             **(encoding.facts or {}),
-            **towers.cut_of(model, learned),
+            **towers.cut_of(model, training_rows),
         },
     )
 
@@ -161,20 +161,22 @@ def hash_of(text: str) -> str:
 
 
 def _check_search(search: SearchValidation, split: TrainingSplit[Any], settings: EncoderSettings) -> None:
-    whole = search.index is not None and search.topics is not None and search.qrels is not None
+    """Raise ParameterError if the validation lacks topics, judgments or documents that the search needs."""
+    is_complete = search.index is not None and search.topics is not None and search.qrels is not None
     if (search.topics is None) != (search.qrels is None):
         raise ParameterError("validation topics and their qrels belong together: give both or none")
-    if (search.index is not None or settings.by_measure) and not whole and not isinstance(split.validation, Examples):
+    if (search.index is not None or settings.by_measure) and not is_complete and not isinstance(split.validation, Examples):
         remedy = "hold out examples for validation, or give index, topics and qrels"
         raise ParameterError(f"{settings.measure} is measured on a search: {remedy}")
 
 
-def _search(search: SearchValidation, split: TrainingSplit[Any]) -> tuple[Topics, dict[str, str], Qrels]:
+def _search_data(search: SearchValidation, split: TrainingSplit[Any]) -> tuple[Topics, dict[str, str], Qrels]:
+    """Return the topics of the validation search, the texts of its documents by id, and its judgments."""
     held_out: Examples | tuple[()] = split.validation if isinstance(split.validation, Examples) else ()
     if search.index is not None:
         documents = {doc.id: text_of(doc) for doc in search.index.docs(search.index.ids)}
     else:
-        documents = {passage.id: passage.text for example in held_out for passage in (example.positive, *example.negatives)}
+        documents = {passage.id: passage.text for example in held_out for passage in passages_of(example)}
     if search.topics is None or search.qrels is None:
         topics = Topics({example.topic: Topic(example.topic, example.query) for example in held_out}.values())
         return topics, documents, Qrels.of([(example.topic, example.positive.id, 1) for example in held_out])

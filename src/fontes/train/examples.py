@@ -1,4 +1,4 @@
-"""Training data: examples and pairs, read from JSON lines, checked, hashed, divided and written."""
+"""Training data: examples and labelled pairs, which are read, checked, hashed, divided and written as JSON lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .splits import Side
 
 
 class Item(Protocol):
-    """An example or a pair; `source` is its origin, for error messages."""
+    """An example or a labelled pair; `source` is its origin, for error messages."""
 
     @property
     def source(self) -> str: ...
@@ -40,9 +40,9 @@ T = TypeVar("T", bound=Item)
 
 
 class TrainingSet(Tabular, Sequence[T], Generic[T]):
-    """Immutable, checked training data: examples or pairs in order.
+    """Immutable, checked training data: examples or labelled pairs in order.
 
-    Raises InputError, which begins with the origin, for an unusable item, and if there are none.
+    Raises InputError, which begins with the origin, for an unusable item, and if there are no items.
     """
 
     noun: ClassVar[str]
@@ -66,7 +66,7 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
             path: File; .gz is decompressed, "-" is standard input.
         """
         with reading(os.fspath(path)) as source:
-            items = [cls._parsed(row, f"{source.name}, line {number}") for number, row in json_rows(source)]
+            items = [cls._parse(row, f"{source.name}, line {number}") for number, row in json_rows(source)]
             if not items:
                 raise InputError(f"{source.name}: contains no {cls.noun}s")
         return cls(items)
@@ -95,7 +95,7 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
         return self._hash
 
     def held_out(self, share: float, seed: int = 0) -> tuple[Self, Self]:
-        """Return the training part and the held-out part, in order, each query on one side.
+        """Return the training part and the held-out part, both in order, with each query on one side.
 
         The choice depends on the seed and the set of queries, not on their order.
 
@@ -112,9 +112,10 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
             raise InputError(f"all {self.noun}s have one query; at least two are needed to hold one out")
         count = min(len(queries) - 1, max(1, round(share * len(queries))))
         order = np.random.default_rng(check_whole("seed", seed, 0)).permutation(len(queries))
-        out = {queries[at] for at in order[:count].tolist()}
-        sides = [[item for item in self if (self._query(item) in out) == inside] for inside in (False, True)]
-        return type(self)(sides[0]), type(self)(sides[1])
+        held_out_queries = {queries[i] for i in order[:count].tolist()}
+        training = [item for item in self if self._query(item) not in held_out_queries]
+        held_out = [item for item in self if self._query(item) in held_out_queries]
+        return type(self)(training), type(self)(held_out)
 
     @abstractmethod
     def check_labels(self) -> None:
@@ -125,7 +126,7 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
 
     @classmethod
     @abstractmethod
-    def _parsed(cls, row: Mapping[str, Any], where: str) -> T: ...
+    def _parse(cls, row: Mapping[str, Any], origin: str) -> T: ...
 
     @staticmethod
     @abstractmethod
@@ -134,19 +135,19 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
     @staticmethod
     @abstractmethod
     def _problem(item: T) -> str:
-        """Why the item is unusable; empty if it is usable."""
+        """Return the reason why the item is unusable; empty if it is usable."""
 
     @staticmethod
     @abstractmethod
     def _query(item: T) -> str:
-        """Text by which items are grouped on one side."""
+        """Return the text of an item's query; items of one query are on one side."""
 
     @overload
-    def __getitem__(self, at: int) -> T: ...
+    def __getitem__(self, index: int) -> T: ...
     @overload
-    def __getitem__(self, at: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, at: int | slice) -> T | tuple[T, ...]:
-        return self._items[at]
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        return self._items[index]
 
     def __iter__(self) -> Iterator[T]:
         return iter(self._items)
@@ -164,12 +165,12 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
         return f"{type(self).__name__}({len(self)})"
 
 
-def text_under(row: Mapping[str, Any], name: str, of: str, where: str) -> str:
+def text_under(row: Mapping[str, Any], name: str, described: str, origin: str) -> str:
     """Return `row[name]`; raise InputError unless it is a text. `of` follows the name in the error."""
     value = row.get(name)
     if not isinstance(value, str):
         kind = "is missing" if value is None else f"is a {type(value).__name__}"
-        raise InputError(f"{where}: the {name}{of} {kind}, where a text belongs")
+        raise InputError(f"{origin}: the {name}{described} {kind}, where a text belongs")
     return value
 
 
@@ -197,8 +198,8 @@ class Example:
     Args:
         topic: Topic id.
         query: Query text.
-        positive: Relevant document; its score is a teacher's, if any.
-        negatives: Other documents, in the order chosen; possibly none.
+        positive: Relevant document; its score, if any, comes from a teacher.
+        negatives: Other documents, in the order in which they were chosen; possibly none.
         source: Origin for errors, as "FILE, line 7"; ignored in comparisons.
     """
 
@@ -216,8 +217,8 @@ class Examples(TrainingSet[Example]):
     "rank"}, …]}`. Scores and ranks are optional; the positive may have a teacher's score. A topic may have several lines.
 
     Raises:
-        InputError: There are none, or one has an empty query or text, a score that is not a number, or a negative that is the
-            positive or listed twice; the message begins with its origin.
+        InputError: There are no examples, or one has an empty query or text, a score that is not a number, or a negative that
+            is the positive or listed twice; the message begins with its origin.
     """
 
     noun = "example"
@@ -233,8 +234,8 @@ class Examples(TrainingSet[Example]):
             return value
         items: list[Any] = list(value) if isinstance(value, Iterable) else [value]
         if not all(isinstance(item, Example) for item in items):
-            odd = next(type(item).__name__ for item in items if not isinstance(item, Example))
-            raise InputError(f"examples cannot be made of a {odd}; give Examples, a list of Example, or the path of a file")
+            kind = next(type(item).__name__ for item in items if not isinstance(item, Example))
+            raise InputError(f"examples cannot be made of a {kind}; give Examples, a list of Example, or the path of a file")
         return cls(items)
 
     @property
@@ -262,36 +263,39 @@ class Examples(TrainingSet[Example]):
         """Return the examples with a teacher's scores of positives and negatives.
 
         Args:
-            teacher: A reranker, such as a cross-encoder, which scores the texts; with its `cache`, scoring resumes. Or a stage
-                from topics to a run, such as a fusion of several systems, whose scores of the examples' documents are taken by
-                their ids. Examples whose relevant document it does not return are left out; another document that it does not
-                return gets the least score of the query's ranking.
-            progress: Called with the number of pairs done.
+            teacher: A reranker, such as a cross-encoder, which scores the texts; if it has a `cache`, an interrupted scoring
+                resumes. Or a stage from topics to a run, such as a fusion of several systems, whose scores are assigned to the
+                documents by their ids. Examples whose relevant document it does not return are left out; other documents that
+                it does not return get the least score of the query's ranking.
+            progress: Called with the number of scored pairs.
 
         Raises:
             InputError: The stage returns no relevant document.
-            ParameterError: The teacher is neither.
+            ParameterError: The teacher is neither a reranker nor such a stage.
         """
         if isinstance(teacher, Stage) and (teacher.takes, teacher.gives) == (Topics, Run):
-            return self._ranked(teacher, progress)
-        pairs = list(dict.fromkeys((example.query, p.text) for example in self for p in _passages(example)))
-        of_pairs = map(short, reranker_of(teacher).pair_scores(pairs, progress))
+            return self._scored_by_run(teacher, progress)
+        pairs = list(dict.fromkeys((example.query, p.text) for example in self for p in passages_of(example)))
+        of_pairs = map(round_float32, reranker_of(teacher).pair_scores(pairs, progress))
         scores = dict(zip(pairs, of_pairs, strict=True))
-        return Examples(_with_scores(example, [scores[example.query, p.text] for p in _passages(example)]) for example in self)
+        return Examples(
+            _with_scores(example, [scores[example.query, p.text] for p in passages_of(example)]) for example in self
+        )
 
-    def _ranked(self, teacher: Stage[Topics, Run], progress: ProgressCallback) -> Examples:
-        """The examples whose relevant documents a stage returns, with its scores."""
+    def _scored_by_run(self, teacher: Stage[Topics, Run], progress: ProgressCallback) -> Examples:
+        """Return the examples whose relevant documents a stage returns, with its scores."""
         queries = list(dict.fromkeys(example.query for example in self))
         run = teacher(Topics(Topic(str(number), query) for number, query in enumerate(queries)), progress=progress)
         of_queries: dict[str, dict[str, float]] = {query: {} for query in queries}
         for topic_id, ranking in run.items():
-            of_queries[queries[int(topic_id)]] = dict(zip(ranking.ids, map(short, ranking.scores.tolist()), strict=True))
+            rounded = map(round_float32, ranking.scores.tolist())
+            of_queries[queries[int(topic_id)]] = dict(zip(ranking.ids, rounded, strict=True))
         scored = []
         for example in self:
             scores = of_queries[example.query]
             if example.positive.id in scores:
-                least = min(scores.values())
-                scored.append(_with_scores(example, [scores.get(p.id, least) for p in _passages(example)]))
+                minimum = min(scores.values())
+                scored.append(_with_scores(example, [scores.get(p.id, minimum) for p in passages_of(example)]))
         if not scored:
             raise InputError(
                 f"the teacher {teacher!r} returns no relevant document of the examples; give it their collection, or more hits"
@@ -299,20 +303,20 @@ class Examples(TrainingSet[Example]):
         return Examples(scored)
 
     @classmethod
-    def _parsed(cls, row: Mapping[str, Any], where: str) -> Example:
+    def _parse(cls, row: Mapping[str, Any], origin: str) -> Example:
         if row.get("topic") is None:
-            raise InputError(f"{where}: no id under 'topic'")
+            raise InputError(f"{origin}: no id under 'topic'")
         if not isinstance(row.get("positive"), Mapping):
-            raise InputError(f"{where}: no positive: an object with 'id' and 'text' under 'positive'")
+            raise InputError(f"{origin}: no positive: an object with 'id' and 'text' under 'positive'")
         negatives = row.get("negatives")
         if not isinstance(negatives, list) or not all(isinstance(negative, Mapping) for negative in negatives):
-            raise InputError(f"{where}: no list of objects under 'negatives'; it may be empty: []")
+            raise InputError(f"{origin}: no list of objects under 'negatives'; it may be empty: []")
         return Example(
-            string_of(row["topic"], "topic", where),
-            text_under(row, "query", "", where),
-            _passage(row["positive"], "positive", where),
-            tuple(_passage(negative, f"negative {n}", where) for n, negative in enumerate(negatives, 1)),
-            where,
+            string_of(row["topic"], "topic", origin),
+            text_under(row, "query", "", origin),
+            _passage(row["positive"], "positive", origin),
+            tuple(_passage(negative, f"negative {n}", origin) for n, negative in enumerate(negatives, 1)),
+            origin,
         )
 
     @staticmethod
@@ -342,32 +346,33 @@ class Examples(TrainingSet[Example]):
         return item.query
 
 
-def _passages(example: Example) -> tuple[Passage, ...]:
+def passages_of(example: Example) -> tuple[Passage, ...]:
+    """Return the relevant document of an example and its negatives, in order."""
     return (example.positive, *example.negatives)
 
 
 def _with_scores(example: Example, scores: Sequence[float]) -> Example:
-    """The example with scores of its positive and its negatives, in order."""
-    positive, *negatives = (replace(p, score=score) for p, score in zip(_passages(example), scores, strict=True))
+    """Return the example with the scores of its positive and its negatives, in order."""
+    positive, *negatives = (replace(p, score=score) for p, score in zip(passages_of(example), scores, strict=True))
     return replace(example, positive=positive, negatives=tuple(negatives))
 
 
-def short(score: float) -> float:
+def round_float32(score: float) -> float:
     """Return a float32 as the number with the fewest digits that rounds to it."""
     return float(str(np.float32(score)))
 
 
-def _passage(row: Mapping[str, Any], name: str, where: str) -> Passage:
+def _passage(row: Mapping[str, Any], name: str, origin: str) -> Passage:
     if row.get("id") is None:
-        raise InputError(f"{where}: the {name} has no 'id'")
+        raise InputError(f"{origin}: the {name} has no 'id'")
     score, rank = row.get("score"), row.get("rank")
     number = isinstance(score, (int, float)) and not isinstance(score, bool) and abs(score) <= float_info.max
     if score is not None and not number:
-        raise InputError(f"{where}: the score of the {name} is {str(score)[:80]!r}, not a number")
+        raise InputError(f"{origin}: the score of the {name} is {str(score)[:80]!r}, not a number")
     if rank is not None and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
-        raise InputError(f"{where}: the rank of the {name} is {rank!r}, not a whole number from 1 up")
-    doc_id = string_of(row["id"], f"id of the {name}", where)
-    text = text_under(row, "text", f" of the {name} '{doc_id}'", where)
+        raise InputError(f"{origin}: the rank of the {name} is {rank!r}, not a whole number from 1 up")
+    doc_id = string_of(row["id"], f"id of the {name}", origin)
+    text = text_under(row, "text", f" of the {name} '{doc_id}'", origin)
     return Passage(doc_id, text, None if score is None else float(score), rank)
 
 
@@ -403,7 +408,7 @@ class LabelledPairs(TrainingSet[LabelledPair]):
     A file has one line per pair: `{"first", "second", "label"}`.
 
     Raises:
-        InputError: There are none, or one has an empty text or a label outside 0 to 1; the message begins with its origin.
+        InputError: There are no pairs, or one has an empty text or a label outside 0 to 1; the message begins with its origin.
     """
 
     noun = "pair"
@@ -434,9 +439,9 @@ class LabelledPairs(TrainingSet[LabelledPair]):
         with reading(os.fspath(path)) as source:
             items: list[LabelledPair] = []
             for number, row in json_rows(source):
-                where = f"{source.name}, line {number}"
+                origin = f"{source.name}, line {number}"
                 example = "positive" in row and FIRST not in row
-                items += _pairs(Examples._parsed(row, where)) if example else [cls._parsed(row, where)]
+                items += _pairs(Examples._parse(row, origin)) if example else [cls._parse(row, origin)]
             if not items:
                 raise InputError(f"{source.name}: contains no pairs")
         return cls(items)
@@ -450,8 +455,8 @@ class LabelledPairs(TrainingSet[LabelledPair]):
             raise InputError(f"{first} to {last}: {problem}")
 
     @classmethod
-    def _parsed(cls, row: Mapping[str, Any], where: str) -> LabelledPair:
-        return _pair((text_under(row, FIRST, "", where), text_under(row, SECOND, "", where), row.get(LABEL)), where)
+    def _parse(cls, row: Mapping[str, Any], origin: str) -> LabelledPair:
+        return _pair((text_under(row, FIRST, "", origin), text_under(row, SECOND, "", origin), row.get(LABEL)), origin)
 
     @staticmethod
     def _row(item: LabelledPair) -> dict[str, Any]:
@@ -475,14 +480,14 @@ def _pairs(example: Example) -> list[LabelledPair]:
     return [LabelledPair(example.query, text, label, example.source) for text, label in texts]
 
 
-def _pair(item: Any, where: str) -> LabelledPair:
+def _pair(item: Any, origin: str) -> LabelledPair:
     if isinstance(item, LabelledPair):
         return item
     match item:
         case (str() as first, str() as second, int() | float() | np.number() as label) if not isinstance(label, bool):
             with suppress(OverflowError):
-                return LabelledPair(first, second, float(label), where)
-    raise InputError(f"{where}: no pair of two texts and a label from 0 to 1: {str(item)[:80]}")
+                return LabelledPair(first, second, float(label), origin)
+    raise InputError(f"{origin}: no pair of two texts and a label from 0 to 1: {str(item)[:80]}")
 
 
 Set = TypeVar("Set", bound=TrainingSet[Any])
@@ -490,7 +495,7 @@ Set = TypeVar("Set", bound=TrainingSet[Any])
 
 @dataclass(frozen=True)
 class TrainingSplit(Generic[Set]):
-    """Training data, data for the validation loss (None: no validation), and hashes of both."""
+    """Training data, data for the validation loss (None: no validation), and the hashes of both."""
 
     learned: Set
     validation: Set | None
@@ -503,16 +508,16 @@ class TrainingSplit(Generic[Set]):
 
 
 def training_split(data: Set, validation: Set | None, settings: FitSettings) -> TrainingSplit[Set]:
-    """Return the sides of a training: the given validation data, or the share of queries that the settings hold out.
+    """Return training and validation data: the given validation data, or the share of queries that the settings hold out.
 
-    Raises InputError for a query on both sides, and for too few queries.
+    Raises InputError for a query in both, and for too few queries.
     """
     if validation is not None:
-        if both := sorted(queries(data) & queries(validation)):
-            item = next(item for item in validation if type(validation)._query(item).strip() == both[0])
-            shared = ", ".join(f"'{query}'" for query in both)
-            count = f"the query {shared} is" if len(both) == 1 else f"{len(both):,} queries are"
-            remedy = "remove it from one of the two" if len(both) == 1 else f"remove them from one of the two: {shared}"
+        if shared := sorted(queries(data) & queries(validation)):
+            item = next(item for item in validation if type(validation)._query(item).strip() == shared[0])
+            listed = ", ".join(f"'{query}'" for query in shared)
+            count = f"the query {listed} is" if len(shared) == 1 else f"{len(shared):,} queries are"
+            remedy = "remove it from one of the two" if len(shared) == 1 else f"remove them from one of the two: {listed}"
             raise InputError(f"{item.source or 'validation'}: {count} learned from too; {remedy}")
         return TrainingSplit(data, validation, {"examples": data.hash, "validation": validation.hash})
     hashes = {"examples": data.hash}
@@ -527,31 +532,31 @@ def queries(data: TrainingSet[Any]) -> set[str]:
 
 
 def unlearned(run: Run, qrels: Qrels, learned: Iterable[Example]) -> tuple[Run, Qrels]:
-    """Remove training topics and unjudged topics from a validation run and its judgments; raise InputError if none is left."""
+    """Return a validation run and its judgments without training and unjudged topics; raise InputError if none remains."""
     examples = list(learned)
     texts = {example.query.strip() for example in examples}
-    without = {topic.id for topic in run.topics.values() if topic.text.strip() in texts}
-    without |= {example.topic for example in examples if example.topic not in run.topics}
-    rows = [row for row in qrels.rows() if row[0] not in without]
-    left = np.array([topic in qrels and topic not in without for topic in run.topics], dtype=bool)
-    if not rows or not left.any():
+    learned_topics = {topic.id for topic in run.topics.values() if topic.text.strip() in texts}
+    learned_topics |= {example.topic for example in examples if example.topic not in run.topics}
+    rows = [row for row in qrels.rows() if row[0] not in learned_topics]
+    is_left = np.array([topic in qrels and topic not in learned_topics for topic in run.topics], dtype=bool)
+    if not rows or not is_left.any():
         raise InputError(
             "no judged topic of the run is left for validation, all are learned from: hold some out, or give a run of others"
         )
-    return run.keep(left[run.topic_numbers]), Qrels(rows)
+    return run.keep(is_left[run.topic_numbers]), Qrels(rows)
 
 
 DISTILLED = ("teacher", "kl")  # losses that read a teacher's scores
 
 
 def check_teacher(loss: str, *sides: Iterable[Example] | None) -> None:
-    """Raise InputError if a document has no teacher score, which the loss needs."""
+    """Raise InputError if a document lacks the score of a teacher, which the loss needs."""
     for example in (example for side in sides for example in side or ()):
-        for passage in (example.positive, *example.negatives):
+        for passage in passages_of(example):
             if passage.score is None:
-                where = example.source or f"topic {example.topic}"
+                origin = example.source or f"topic {example.topic}"
                 problem = f"the document '{passage.id}' has no score of a teacher"
-                raise InputError(f"{where}: {problem}; the loss '{loss}' needs one for each, see Examples.scored")
+                raise InputError(f"{origin}: {problem}; the loss '{loss}' needs one for each, see Examples.scored")
 
 
 def reranker_of(teacher: Stage[Any, Run]) -> Reranker:

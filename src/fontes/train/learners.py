@@ -1,4 +1,4 @@
-"""Learners of models of learning to rank, and the candidates that they learn from."""
+"""Learners of ranking models, and the candidates that they learn from."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from ..measures.evaluation import check_agreement, measured
 from .runner.settings import Settings
 from .splits import folds_without_leakage, leakage
 
-STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # of L2 regularization, per topic
-LOPSIDED = 1.5  # times the share of a fold, beyond which the largest is refused
-PAIRS = 2_000  # of two candidates that a linear model learns from, at most, for each topic
-MODULES = ("sklearn.linear_model", "sklearn.svm")  # of scikit-learn's linear models
+L2_STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # strengths of L2 regularization, per topic
+MAX_FOLD_EXCESS = 1.5  # greatest size of a fold, as a multiple of the mean size
+MAX_PAIRS = 2_000  # pairs of candidates per topic that a linear model learns from
+LINEAR_MODULES = ("sklearn.linear_model", "sklearn.svm")  # modules with scikit-learn's linear models
 
 Rows: TypeAlias = NDArray[np.int64]
 RowSplits: TypeAlias = list[tuple[Rows, Rows]]  # rows to learn from, and held-out rows
@@ -42,23 +42,23 @@ class RankerSettings(Settings):
     """Settings of `train_ranker`.
 
     Attributes:
-        learner: "lightgbm", LambdaMART; or "linear", logistic regression over pairs of candidates. The pairs are a topic's
-            candidates with different grades.
-        trees: Greatest number of trees. The training ends early where more do not help on held-out topics.
+        learner: "lightgbm", LambdaMART; or "linear", logistic regression over pairs of candidates. The candidates of a pair
+            have the same topic and different grades.
+        trees: Greatest number of trees. The training ends early if more trees do not help on held-out topics.
         patience: Trees without gain on held-out topics after which training ends.
         leaves: Leaves of a tree.
         least: Least number of candidates of a leaf.
         lr: Learning rate of the trees.
         measure: Measure on held-out topics by which the number of trees, or a linear model's L2 term, is chosen.
         folds: Folds of the topics; unused with topics to validate on.
-        group: Topics that stay in one fold, besides duplicates: "document" or "conversation". Of a "document": those that
-            share a relevant one, which trees may recognise by its length or date; of a "conversation": those with equal ids
-            before the last "_". None: no others.
+        group: Topics that stay in one fold, besides duplicates: "document" or "conversation". With "document" they share a
+            relevant document, which trees may recognise by its length or date; with "conversation" their ids are equal before
+            the last "_". None: no others.
         near: Least similarity of duplicate topics, which stay in one fold.
         seed: Seed of the folds, and of the pairs of a linear model.
 
     Raises:
-        ParameterError: Invalid settings, all named.
+        ParameterError: Settings are invalid; the message names all of them.
     """
 
     learner: Literal["lightgbm", "linear"] = "lightgbm"
@@ -85,8 +85,8 @@ class Candidates:
     Args:
         run: The candidates.
         qrels: Judgments of the topics.
-        matrix: float64, (rows, features).
-        grades: int64, (rows,), from 0 up.
+        matrix: Features, float64 (rows, features).
+        grades: Grades from 0 up, int64 (rows,).
     """
 
     run: Run
@@ -96,7 +96,7 @@ class Candidates:
 
     @classmethod
     def of(cls, run: Run, qrels: Qrels, features: Sequence[Part], progress: ProgressCallback) -> Self:
-        """Compute features and grades. Raises InputError if a topic has no text or the judgments are of others."""
+        """Compute features and grades; raise InputError if a topic has no text or the judgments belong to other topics."""
         check_agreement(run, qrels)
         judged = [topic for topic in run.topics.values() if topic.id in qrels]
         for topic in judged:
@@ -122,32 +122,32 @@ class Candidates:
 
     @cached_property
     def slices(self) -> list[slice]:
-        """Rows of each topic that has any."""
+        """Rows of each topic that has candidates."""
         return [slice(a, b) for a, b in pairwise(self.run.bounds.tolist()) if a < b]
 
     def splits(self, settings: RankerSettings) -> RowSplits:
-        """Rows to learn from and held-out rows of each fold."""
-        # Only topics with candidates: others have nothing to be held out.
+        """Return the rows to learn from and the held-out rows of each fold; raise ParameterError if a fold is too large."""
+        # Topics without candidates have no rows to hold out.
         topics = [topic for topic in self.run.topics.values() if len(self.run[topic.id])]
-        whole, remedy = Topics(topics), "give fewer folds, or group=None (--group None) to divide groups"
+        remedy = "give fewer folds, or group=None (--group None) to divide groups"
         try:
             fold_of = folds_without_leakage(
-                whole, self.qrels, settings.folds, groups=settings.group, near=settings.near, seed=settings.seed
+                Topics(topics), self.qrels, settings.folds, groups=settings.group, near=settings.near, seed=settings.seed
             )
         except ParameterError as error:
             raise ParameterError(str(error).replace("give fewer folds", remedy)) from None
-        most = max(Counter(fold_of.values()).values())
-        if most * settings.folds > LOPSIDED * len(topics):
+        largest_fold = max(Counter(fold_of.values()).values())
+        if largest_fold * settings.folds > MAX_FOLD_EXCESS * len(topics):
             raise ParameterError(
-                f"{most:,} of {len(topics):,} topics share a group or duplicate one another, too many for one of "
+                f"{largest_fold:,} of {len(topics):,} topics share a group or duplicate one another, too many for one of "
                 f"{settings.folds} folds; {remedy}"
             )
         of_topics = np.array([fold_of.get(topic_id, 0) for topic_id in self.run.topics], dtype=np.int64)
         of_rows = of_topics[self.run.topic_numbers]
         return [(np.flatnonzero(of_rows != fold), np.flatnonzero(of_rows == fold)) for fold in range(settings.folds)]
 
-    def beside(self, held_out: Candidates, settings: RankerSettings) -> Candidates:
-        """Return these candidates followed by held-out ones. Raises InputError if these share topics."""
+    def joined_with(self, held_out: Candidates, settings: RankerSettings) -> Candidates:
+        """Return these candidates followed by held-out ones; raise InputError if both share topics or relevant documents."""
         shared = leakage((self.run.topics, self.qrels), (held_out.run.topics, held_out.qrels), settings.near)
         pairs = [*shared.same, *shared.near]
         if pairs:
@@ -172,17 +172,17 @@ class Candidates:
         return Candidates(Run.of(both), Qrels(judged), matrix, grades)
 
     def only(self, rows: Rows) -> Candidates:
-        """Return the candidates of some rows, which are all of their topics."""
+        """Return the candidates of some rows; these must be all rows of their topics."""
         topics = {list(self.run.topics)[n] for n in np.unique(self.run.topic_numbers[rows]).tolist()}
-        known = Qrels(row for row in self.qrels.rows() if row[0] in topics)
-        return Candidates(_with_topics(self.run, topics), known, self.matrix[rows], self.grades[rows])
+        judgments = Qrels(row for row in self.qrels.rows() if row[0] in topics)
+        return Candidates(_with_topics(self.run, topics), judgments, self.matrix[rows], self.grades[rows])
 
     def ranked(self, scores: NDArray[Any]) -> Run:
-        """Return the candidates in the order of other scores, one for each row."""
+        """Return the candidates ordered by other scores, one for each row."""
         return self.run.with_scores(scores.astype(np.float32), {})
 
     def value(self, scores: NDArray[Any], measure: Measure) -> float:
-        """Return the mean of a measure over the judged topics, for the candidates in the order of these scores."""
+        """Return the mean of a measure over the judged topics, for the candidates ordered by these scores."""
         return float(measured(self.ranked(scores), self.qrels, [measure])[measure])
 
 
@@ -191,7 +191,7 @@ def _rows(run: Run) -> list[tuple[str, str, float]]:
 
 
 def _with_topics(run: Run, ids: set[str]) -> Run:
-    """The run without other topics."""
+    """Return the run of some topics."""
     kept = run.keep(np.array([topic_id in ids for topic_id in run.topics], dtype=np.bool_)[run.topic_numbers])
     sizes = np.diff(kept.bounds)[[topic_id in ids for topic_id in run.topics]]
     bounds = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])
@@ -200,28 +200,32 @@ def _with_topics(run: Run, ids: set[str]) -> Run:
 
 
 class Learner(ABC):
-    """A way to learn a model, whose free choice is made on held-out rows."""
+    """A method that learns a model; a parameter of the model is chosen on held-out rows."""
 
     @abstractmethod
-    def chosen(
+    def choose(
         self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
-        """Return the choice, and the scores of held-out rows by it, float64 (rows,); 0 for rows that no side holds out."""
+        """Choose the parameter on held-out rows.
+
+        Returns:
+            The parameter by name, and the scores of the held-out rows with it, float64 (rows,); 0 for rows never held out.
+        """
 
     @abstractmethod
     def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
-        """Return the model that learns from all rows."""
+        """Return the model learned from all rows with the chosen parameter."""
 
 
 def learner_of(settings: RankerSettings, estimator: Any) -> Learner:
-    """Return the learner of settings, or of an estimator of scikit-learn.
+    """Return the learner of the settings, or of an estimator of scikit-learn.
 
     Raises:
-        ParameterError: The estimator is no linear model.
+        ParameterError: The estimator is not a linear model.
         MissingExtraError: LightGBM is missing.
     """
     if estimator is not None:
-        return Estimated(estimator)
+        return EstimatorLearner(estimator)
     return Trees() if settings.learner == "lightgbm" else Pairwise()
 
 
@@ -231,19 +235,19 @@ class Trees(Learner):
     def __init__(self) -> None:
         self._library = lightgbm("training with --learner lightgbm")
 
-    def chosen(
+    def choose(
         self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
-        measure, start, held_out = parse(settings.measure), time.perf_counter(), [data.only(rows) for _, rows in splits]
-        by_rows = {rows.tobytes(): part for (_, rows), part in zip(splits, held_out, strict=True)}
+        measure, start = parse(settings.measure), time.perf_counter()
+        held_out = {rows.tobytes(): data.only(rows) for _, rows in splits}
 
-        def evaluated(scores: Floats, of: Any) -> tuple[str, float, bool]:
-            part = by_rows[np.asarray(of.used_indices, dtype=np.int64).tobytes()]
+        def evaluate(scores: Floats, dataset: Any) -> tuple[str, float, bool]:
+            part = held_out[np.asarray(dataset.used_indices, dtype=np.int64).tobytes()]
             return str(measure), part.value(scores, measure), True
 
         def report(environment: Any) -> None:
-            done = environment.iteration + 1
-            progress(Progress("training", done, settings.trees, time.perf_counter() - start, "trees"))
+            count = environment.iteration + 1
+            progress(Progress("training", count, settings.trees, time.perf_counter() - start, "trees"))
 
         stop = self._library.early_stopping(settings.patience, verbose=False)
         result = self._library.cv(
@@ -251,7 +255,7 @@ class Trees(Learner):
             self._rows(data),
             settings.trees,
             folds=splits,
-            feval=evaluated,
+            feval=evaluate,
             callbacks=[stop, report],
             return_cvbooster=True,
         )
@@ -265,7 +269,7 @@ class Trees(Learner):
 
     def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
         booster = self._library.train(self._parameters(data, settings), self._rows(data), int(chosen["trees"]))
-        # Without LightGBM's own parameters, which name the number of threads.
+        # LightGBM's own parameters are left out: they include the number of threads.
         text, _, _ = booster.model_to_string().partition("\nparameters:")
         return TreeModel({"features": [str(n) for n in range(data.matrix.shape[1])]}, text + "\n")
 
@@ -292,14 +296,14 @@ class Trees(Learner):
 
 @dataclass(frozen=True)
 class Scale:
-    """Mean and standard deviation of each feature, missing values left out; a feature of one value has the deviation 1."""
+    """Mean and standard deviation of each feature, ignoring missing values; the deviation of a constant feature is 1."""
 
     means: Floats
     deviations: Floats
 
     @classmethod
     def of(cls, matrix: Floats) -> Self:
-        """Scale of the rows of a matrix."""
+        """Return the scale of the features of a matrix, (rows, features)."""
         present = ~np.isnan(matrix)
         counts, filled = np.maximum(present.sum(axis=0), 1), np.where(present, matrix, 0.0)
         means = filled.sum(axis=0) / counts
@@ -307,11 +311,11 @@ class Scale:
         return cls(means, np.where(deviations > 0, deviations, 1.0))
 
     def apply(self, matrix: Floats) -> Floats:
-        """Standardized features, with 0 for missing values."""
+        """Return standardized features, with 0 for missing values."""
         return np.where(np.isnan(matrix), 0.0, (matrix - self.means) / self.deviations)
 
     def model(self, weights: Floats, constant: float) -> LinearModel:
-        """Return the model over the features themselves, of weights of standardized ones."""
+        """Return the model over unscaled features, given the weights of standardized features and the constant."""
         scaled = weights / self.deviations
         return LinearModel(
             {"features": [str(n) for n in range(len(scaled))]}, scaled, float(constant - scaled @ self.means), self.means
@@ -319,22 +323,28 @@ class Scale:
 
 
 class Pairwise(Learner):
-    """Logistic regression over the differences of pairs of a topic's candidates with different grades; topics weigh alike."""
+    """Logistic regression over the differences of pairs of a topic's candidates with different grades.
 
-    def chosen(
+    All topics have the same weight.
+    """
+
+    def choose(
         self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
-        measure, start, best = parse(settings.measure), time.perf_counter(), (-np.inf, 0.0, np.zeros(0))
-        learned, held_out = [data.only(rows) for rows, _ in splits], np.sort(np.concatenate([rows for _, rows in splits]))
-        measured_on = data.only(held_out)
-        for number, strength in enumerate(STRENGTHS, 1):
+        measure, start = parse(settings.measure), time.perf_counter()
+        learned = [data.only(rows) for rows, _ in splits]
+        held_out_rows = np.sort(np.concatenate([rows for _, rows in splits]))
+        held_out = data.only(held_out_rows)
+        best_value, best_strength, best_scores = -np.inf, 0.0, np.zeros(0)
+        for number, strength in enumerate(L2_STRENGTHS, 1):
             scores = np.zeros(data.run.rows)
             for part, (_, rows) in zip(learned, splits, strict=True):
                 scores[rows] = self.model(part, settings, {"strength": strength}).predict(data.matrix[rows])
-            value = measured_on.value(scores[held_out], measure)
-            best = max(best, (value, strength, scores), key=lambda one: one[0])
-            progress(Progress("training", number, len(STRENGTHS), time.perf_counter() - start, "strengths"))
-        return {"strength": best[1]}, best[2]
+            value = held_out.value(scores[held_out_rows], measure)
+            if value > best_value:
+                best_value, best_strength, best_scores = value, strength, scores
+            progress(Progress("training", number, len(L2_STRENGTHS), time.perf_counter() - start, "strengths"))
+        return {"strength": best_strength}, best_scores
 
     def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
         scale = Scale.of(data.matrix)
@@ -343,14 +353,14 @@ class Pairwise(Learner):
         for rows in data.slices:
             grades, topic_inputs = data.grades[rows], inputs[rows]
             better, worse = np.nonzero(grades[:, None] > grades)
-            if len(better) > PAIRS:
-                sample = np.sort(generator.choice(len(better), PAIRS, replace=False))
+            if len(better) > MAX_PAIRS:
+                sample = np.sort(generator.choice(len(better), MAX_PAIRS, replace=False))
                 better, worse = better[sample], worse[sample]
             if len(better):
                 differences.append(topic_inputs[better] - topic_inputs[worse])
                 weights.append(np.full(len(better), 1 / len(better)))
         pairs, signs = np.concatenate(differences), np.resize([1, -1], sum(map(len, differences)))
-        # Each second pair is turned round: the loss is the same, and scikit-learn wants two classes.
+        # Every second pair is reversed: the loss is the same, and scikit-learn needs two classes.
         model = _sklearn("linear_model").LogisticRegression(
             C=1 / (chosen["strength"] * len(weights)), fit_intercept=False, solver="newton-cholesky", tol=1e-8, max_iter=1_000
         )
@@ -360,22 +370,22 @@ class Pairwise(Learner):
         return scale.model(model.coef_[0], 0.0)
 
 
-class Estimated(Learner):
+class EstimatorLearner(Learner):
     """A linear model of scikit-learn over standardized features of single candidates.
 
     Args:
         estimator: The unfitted model.
 
     Raises:
-        ParameterError: It is none.
+        ParameterError: The estimator is not an unfitted linear model of scikit-learn.
     """
 
     def __init__(self, estimator: Any) -> None:
-        if isinstance(estimator, type) or not type(estimator).__module__.startswith(MODULES):
-            raise ParameterError(_refused(estimator))
+        if isinstance(estimator, type) or not type(estimator).__module__.startswith(LINEAR_MODULES):
+            raise ParameterError(_refusal(estimator))
         self._estimator = estimator
 
-    def chosen(
+    def choose(
         self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
         scores = np.zeros(data.run.rows)
@@ -389,11 +399,11 @@ class Estimated(Learner):
         fitted = base.clone(self._estimator).fit(scale.apply(data.matrix), targets)
         weights = np.asarray(getattr(fitted, "coef_", np.zeros(0)), dtype=np.float64)
         if weights.size != data.matrix.shape[1] or not hasattr(fitted, "intercept_"):
-            raise ParameterError(_refused(self._estimator))
+            raise ParameterError(_refusal(self._estimator))
         return scale.model(weights.ravel(), float(np.ravel(fitted.intercept_)[0]))
 
 
-def _refused(estimator: Any) -> str:
+def _refusal(estimator: Any) -> str:
     name = getattr(estimator, "__name__", type(estimator).__name__)
     return (
         f"{name} is no unfitted linear model of scikit-learn, whose weights can be kept as an array; take one such as Ridge() "

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,13 @@ from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Doc, Documents, Hit, Topic, Topics, text_of
 from .duplicates import Duplicate, kind_of
-from .examples import Example, Examples, Passage, reranker_of, short
+from .examples import Example, Examples, Passage, reranker_of, round_float32
 
 NEAR = 0.8  # minimum Jaccard similarity of shingles of duplicates, as in `split`
 SAMPLING = ("top", "random")
 NEGATIVES = ("negative", "negatives")
 KINDS = ("exact", "normalised", "near")
-SHOWN = 3  # duplicates in a report
+REPORTED_DUPLICATES = 3  # duplicates in a report
 REASONS = {  # singular and plural
     "no_gold": ("topic without a relevant document", "topics without a relevant document"),
     "no_hits": ("topic without hits", "topics without hits"),
@@ -49,7 +50,7 @@ REASONS = {  # singular and plural
     ),
 }
 QUANTILES = {"least": 0, "lower": 0.25, "median": 0.5, "upper": 0.75, "most": 1}
-TOGETHER = 500  # topics per batch of documents
+TOPICS_AT_ONCE = 500  # topics per batch of documents
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class Mining:
         sampling: "top": the best of the window; "random": drawn without replacement.
         guard_duplicates: Whether to leave out duplicates and near duplicates of relevant documents and of negatives taken.
         seed: Seed of the draw.
-        gold_last: Whether a relevant document outside the window replaces the hit at its last place.
-        relative_margin: Greatest score of a negative by a teacher, as a share of the relevant document's; None: any.
+        gold_last: Whether a relevant document outside the window replaces the window's last hit.
+        relative_margin: Greatest score of a negative by a teacher, as a share of the relevant document's score; None: any.
     """
 
     per_positive: int = 4
@@ -119,14 +120,15 @@ def mine_negatives(
 ) -> Mined:
     """Make groups of a query, a relevant document and negatives: non-relevant hits of a run.
 
-    Each relevant document (grade 1 or more) of a topic makes a group, in which no other relevant one is a negative. Negatives
-    are documents judged 0 or less and, mostly, unjudged documents, some of which may be relevant. A small window gives fewer
-    negatives or none. The query is the topic's text in the run, after rewriting. A text is title, space, text, as for
-    rerankers. Results depend on run, seed and parameters only, and groups of a topic not on other topics.
+    Each relevant document (grade 1 or more) of a topic makes a group; other relevant documents of the topic are never its
+    negatives. Negatives are documents judged 0 or less and, mostly, unjudged documents, some of which may be relevant. A small
+    window gives fewer negatives or none. The query is the topic's text in the run, after rewriting. The text of a document is
+    its title, a space and its text, as for rerankers. Results depend only on the run, the seed and the parameters; the groups
+    of a topic do not depend on other topics.
 
     Args:
         candidates: Stage from topics to a run; or a run, or its path, with documents (`read_run(path).with_(documents=index)`).
-            A stage is asked for no more hits than `ranks` needs.
+            A stage retrieves no more hits than `ranks` needs.
         topics: Anything `Topics.of` accepts, or a path.
         qrels: Anything `Qrels.of` accepts, or a path.
         per_positive: Maximum number of negatives per group.
@@ -134,68 +136,72 @@ def mine_negatives(
         margin: Least score difference, in the run, between the relevant document and a negative. If the run lacks the relevant
             document, the group has no negatives.
         sampling: "top": the best of the window; "random": drawn by seed, topic and documents.
-        guard_duplicates: Leave out candidates whose text equals that of a relevant document of the topic (false negatives) or
-            of a negative of the group, ignoring case, white space and punctuation, or is near (see `split`) at 0.8. The next
-            candidate takes the place.
-        gold_last: Whether a relevant document outside the window replaces the hit at its last place.
+        guard_duplicates: Whether to leave out candidates whose text duplicates a relevant document of the topic (false
+            negatives) or a negative of the group: texts that are equal except for case, white space and punctuation, or near
+            (see `split`) with a similarity of 0.8. The next candidates replace them.
+        gold_last: Whether a relevant document outside the window replaces the window's last hit.
         seed: Seed of the random sampling.
-        preset: "air2025": the first five hits, the relevant document in the last place if it is not among them, the other four
-            negatives; no guard. Replaces all parameters from `per_positive` to `gold_last`.
+        preset: "air2025": the first five hits, of which the last is replaced by the relevant document if that is not among
+            them; the other four are negatives, without a guard. Replaces all parameters from `per_positive` to `gold_last`.
         teacher: The teacher whose scores the examples get, as by `Mined.scored`; for a relative margin a reranker.
         relative_margin: Leave out candidates that the teacher scores above this share of the relevant document's score, which
-            are often relevant themselves: positive-aware mining (Moreira et al. 2024, NV-Retriever, who use 0.95). A relevant
-            document of score 0 or less has no share, and its group no negatives.
-        progress: Called as topics are done.
+            are often relevant themselves: positive-aware mining (Moreira et al. 2024, NV-Retriever, who use 0.95). If the score
+            of the relevant document is 0 or less, its group has no negatives.
+        progress: Called as topics are finished.
 
     Raises:
         InputError: No topic has a relevant document, hits and text for an example, or the run lacks documents.
-        ParameterError: Parameter out of range, or changed beside a preset.
+        ParameterError: A parameter is out of range, or changed although a preset sets it.
         PipelineError: The stage does not go from topics to a run.
     """
     arguments = Mining(per_positive, ranks, margin, sampling, guard_duplicates, seed, gold_last, relative_margin)
     settings = chosen(arguments, preset)
-    known, judged = Topics.read(topics), Qrels.of(qrels)
-    relevant = {t: sorted(d for d, grade in judged[t].items() if grade >= 1) for t in known if t in judged}
-    tally = Tally(len(known))
-    answerable = Topics(topic for topic in known.values() if relevant.get(topic.id))
-    tally.leave_out("no_gold", len(known) - len(answerable))
+    all_topics, judged = Topics.read(topics), Qrels.of(qrels)
+    relevant = {
+        topic_id: sorted(doc_id for doc_id, grade in judged[topic_id].items() if grade >= 1)
+        for topic_id in all_topics
+        if topic_id in judged
+    }
+    tally = Tally(len(all_topics))
+    answerable = Topics(topic for topic in all_topics.values() if relevant.get(topic.id))
+    tally.leave_out("no_gold", len(all_topics) - len(answerable))
     if not answerable:
-        known.judged(judged)
+        all_topics.judged(judged)
         raise InputError("no topic has a document of grade 1 or more, from which examples could be made")
     run = run_of(candidates, answerable, settings, progress)
     documents = run.documents_for("mining")
     examples: list[Example] = []
     miner = Miner(settings, documents, tally, teacher=teacher, progress=progress)
-    start, waiting = time.perf_counter(), list(answerable.values())
-    for at in range(0, len(waiting), TOGETHER):
-        groups = _groups(waiting[at : at + TOGETHER], run, documents, relevant, tally)
+    start, topics_to_mine = time.perf_counter(), list(answerable.values())
+    for batch_start in range(0, len(topics_to_mine), TOPICS_AT_ONCE):
+        batch_end = min(batch_start + TOPICS_AT_ONCE, len(topics_to_mine))
+        groups = _groups(topics_to_mine[batch_start:batch_end], run, documents, relevant, tally)
         examples += miner.examples(groups)
-        done = min(at + TOGETHER, len(waiting))
-        progress(Progress("mining", done, len(waiting), time.perf_counter() - start, "topics"))
+        progress(Progress("mining", batch_end, len(topics_to_mine), time.perf_counter() - start, "topics"))
     mined = tally.mined(examples, asdict(settings))
     return mined if teacher is None else mined.scored(teacher, progress)
 
 
 def chosen(settings: Mining, preset: str | None) -> Mining:
-    """Return the settings, or those of the preset; raise ParameterError for settings changed beside a preset."""
+    """Return the settings or the preset; raise ParameterError for settings that differ from the defaults beside a preset."""
     settings.check()
     if preset is None:
         return settings
     if preset not in PRESETS:
         raise ParameterError(f"there is no preset '{preset}'; there is {', '.join(PRESETS)}")
-    usual = Mining()
-    changed = [name for name in PRESET_FIELDS if getattr(settings, name) != getattr(usual, name)]
+    defaults = Mining()
+    changed = [name for name in PRESET_FIELDS if getattr(settings, name) != getattr(defaults, name)]
     if changed:
         raise ParameterError(f"the preset {preset} sets {' and '.join(changed)}; leave these out")
     return replace(PRESETS[preset], seed=settings.seed)
 
 
 def run_of(candidates: object, topics: Topics, settings: Mining, progress: ProgressCallback) -> Run:
-    """Return the run to mine; a stage is run on these topics, as deep as needed."""
+    """Return the run to mine; a stage is run on these topics, no deeper than needed."""
     if not isinstance(candidates, Stage):
         return Run.of(candidates)
     candidates.require(Topics, Run, "mining")
-    # With a margin the relevant document's own score counts, whatever its rank.
+    # A margin needs the relevant document's score, at any rank.
     stage = candidates % settings.ranks[1] if settings.margin is None else candidates
     run: Run = stage(topics, progress=progress)
     return run
@@ -204,24 +210,26 @@ def run_of(candidates: object, topics: Topics, settings: Mining, progress: Progr
 def _groups(
     topics: Sequence[Topic], run: Run, documents: Documents, relevant: Mapping[str, list[str]], tally: Tally
 ) -> list[RelevantDocument]:
+    """Return the relevant documents of the topics; count topics and documents that cannot be used as left out."""
     rankings = {topic.id: run[topic.id] for topic in topics if topic.id in run and len(run[topic.id])}
     tally.leave_out("no_hits", len(topics) - len(rankings))
-    golds = _existing(documents, list(dict.fromkeys(doc_id for topic_id in rankings for doc_id in relevant[topic_id])))
+    docs_by_id = _find_docs(documents, list(dict.fromkeys(doc_id for topic_id in rankings for doc_id in relevant[topic_id])))
     groups = []
     for topic in topics:
         if topic.id not in rankings:
             continue
-        present = [golds[doc_id] for doc_id in relevant[topic.id] if doc_id in golds]
-        readable = [doc for doc in present if text_of(doc)]
-        tally.leave_out("no_document", len(relevant[topic.id]) - len(present))
-        tally.leave_out("no_text", len(present) - len(readable))
-        ranking, others = rankings[topic.id], frozenset(relevant[topic.id])
+        relevant_docs = [docs_by_id[doc_id] for doc_id in relevant[topic.id] if doc_id in docs_by_id]
+        readable = [doc for doc in relevant_docs if text_of(doc)]
+        tally.leave_out("no_document", len(relevant[topic.id]) - len(relevant_docs))
+        tally.leave_out("no_text", len(relevant_docs) - len(readable))
+        ranking, relevant_ids = rankings[topic.id], frozenset(relevant[topic.id])
         query = ranking.topic.text if ranking.topic.text.strip() else topic.text
-        groups += [RelevantDocument(ranking, query, Passage(doc.id, text_of(doc)), others, readable) for doc in readable]
+        groups += [RelevantDocument(ranking, query, Passage(doc.id, text_of(doc)), relevant_ids, readable) for doc in readable]
     return groups
 
 
-def _existing(documents: Documents, ids: list[str]) -> dict[str, Doc]:
+def _find_docs(documents: Documents, ids: list[str]) -> dict[str, Doc]:
+    """Return the documents that exist, by id; a list with unknown ids is halved until these are alone."""
     if not ids:
         return {}
     try:
@@ -230,7 +238,7 @@ def _existing(documents: Documents, ids: list[str]) -> dict[str, Doc]:
         if len(ids) == 1:
             return {}
         middle = len(ids) // 2
-        return _existing(documents, ids[:middle]) | _existing(documents, ids[middle:])
+        return _find_docs(documents, ids[:middle]) | _find_docs(documents, ids[middle:])
 
 
 @dataclass
@@ -241,8 +249,8 @@ class RelevantDocument:
         ranking: Hits of the topic.
         query: Query text.
         positive: Relevant document.
-        relevant: Ids that cannot be negatives.
-        guarded: Documents of which no negative may be a duplicate.
+        relevant: Ids of documents that cannot be negatives.
+        guarded: Documents that no negative may duplicate.
         rank: Rank of the relevant document; 0 if it is not a hit.
         preferred: Remaining candidates, in order of preference.
         negatives: Negatives taken.
@@ -259,18 +267,18 @@ class RelevantDocument:
 
 
 class Miner:
-    """Makes examples and counts what is left out.
+    """Makes examples of relevant documents, and counts left-out candidates and documents.
 
     Args:
         settings: The settings.
         documents: The documents, by id.
         tally: The counts.
-        read: Returns the text of a negative.
+        read: Function that returns the text of a negative.
         teacher: The reranker that `settings.relative_margin` needs.
-        progress: Called as the teacher scores.
+        progress: Called while the teacher scores.
 
     Raises:
-        ParameterError: The teacher is missing, or is no reranker.
+        ParameterError: The teacher is needed and missing, or is not a reranker.
     """
 
     def __init__(
@@ -292,20 +300,20 @@ class Miner:
 
     def examples(self, groups: Sequence[RelevantDocument]) -> list[Example]:
         """Return the examples of groups, in order; reads the documents of all groups together."""
-        most = self.settings.per_positive
+        per_positive = self.settings.per_positive
         for group in groups:
-            self._prepare(group)
+            self._order_candidates(group)
         open_groups = list(groups)
-        while open_groups := [group for group in open_groups if group.preferred and len(group.negatives) < most]:
-            ids = list(dict.fromkeys(hit.id for group in open_groups for hit in group.preferred[:most]))
+        while open_groups := [group for group in open_groups if group.preferred and len(group.negatives) < per_positive]:
+            ids = list(dict.fromkeys(hit.id for group in open_groups for hit in group.preferred[:per_positive]))
             docs = dict(zip(ids, self.documents.docs(ids), strict=True))
             scores = self._scores(open_groups, docs)
             for group in open_groups:
-                self._take(group, docs, scores)
+                self._take_negatives(group, docs, scores)
         return [self._example(group) for group in groups]
 
-    def _prepare(self, group: RelevantDocument) -> None:
-        """Order the candidates of the window."""
+    def _order_candidates(self, group: RelevantDocument) -> None:
+        """Put the candidates of the window in order of preference."""
         settings, topic = self.settings, group.ranking.topic.id
         ids, scores = group.ranking.ids, group.ranking.scores.tolist()
         group.rank = ids.index(group.positive.id) + 1 if group.positive.id in ids else 0
@@ -317,29 +325,30 @@ class Miner:
             bound = scores[group.rank - 1] - settings.margin if group.rank else None
             window = [hit for hit in window if bound is not None and hit.score <= bound]
         if settings.sampling == "random":
-            window.sort(key=lambda hit: drawn(settings.seed, topic, group.positive.id, hit.id))
+            window.sort(key=lambda hit: random_key(settings.seed, topic, group.positive.id, hit.id))
         group.preferred = window
 
     def _scores(self, groups: Sequence[RelevantDocument], docs: dict[str, Doc]) -> dict[tuple[str, str], float]:
-        """Teacher's scores of the relevant documents and of the candidates that are next, by query and text."""
+        """Return the teacher's scores of the relevant documents and of the next candidates, by query and text."""
         if self._teacher is None:
             return {}
-        most = self.settings.per_positive
-        texts = ((group, [self.read(docs[hit.id]) for hit in group.preferred[:most]]) for group in groups)
-        pairs = list(dict.fromkeys((one.query, text) for one, others in texts for text in (one.positive.text, *others)))
-        return dict(zip(pairs, self._teacher.pair_scores(pairs, self._progress), strict=True))
+        pairs: dict[tuple[str, str], None] = {}
+        for group in groups:
+            texts = [self.read(docs[hit.id]) for hit in group.preferred[: self.settings.per_positive]]
+            pairs |= dict.fromkeys((group.query, text) for text in (group.positive.text, *texts))
+        return dict(zip(pairs, self._teacher.pair_scores(list(pairs), self._progress), strict=True))
 
-    def _take(self, group: RelevantDocument, docs: dict[str, Doc], scores: dict[tuple[str, str], float]) -> None:
-        """Take suitable candidates; `docs` has as many as a group needs."""
-        most = self.settings.per_positive
-        taken_hits, group.preferred = group.preferred[:most], group.preferred[most:]
+    def _take_negatives(self, group: RelevantDocument, docs: dict[str, Doc], scores: dict[tuple[str, str], float]) -> None:
+        """Take suitable candidates among the next ones as negatives; `docs` has these candidates."""
+        per_positive = self.settings.per_positive
+        next_hits, group.preferred = group.preferred[:per_positive], group.preferred[per_positive:]
         if scores and scores[group.query, group.positive.text] <= 0:
             group.preferred = []
             self.tally.leave_out("low_gold")
             return
-        for hit in taken_hits:
-            if len(group.negatives) < most and self._fits(docs[hit.id], group, scores):
-                group.negatives.append(Passage(hit.id, self.read(docs[hit.id]), short(hit.score), hit.rank))
+        for hit in next_hits:
+            if len(group.negatives) < per_positive and self._fits(docs[hit.id], group, scores):
+                group.negatives.append(Passage(hit.id, self.read(docs[hit.id]), round_float32(hit.score), hit.rank))
 
     def _example(self, group: RelevantDocument) -> Example:
         negatives = sorted(group.negatives, key=lambda passage: passage.rank or 0)
@@ -368,8 +377,8 @@ class Miner:
         return True
 
 
-def drawn(seed: int, *names: str) -> bytes:
-    """Sort key for a random order that depends only on seed and names, on every machine."""
+def random_key(seed: int, *names: str) -> bytes:
+    """Return a sort key for a random order that depends only on seed and names, on every machine."""
     return hashlib.blake2b("\0".join((str(seed), *names)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
@@ -381,10 +390,10 @@ class Mined:
         examples: Examples.
         settings: Mining settings by name.
         total: Topics, or documents.
-        unit: "topic" or "document", what `total` counts.
+        unit: Unit of `total`, "topic" or "document".
         left_out: Topics, relevant documents and candidates left out, by key of REASONS.
         duplicates: Candidates that the guard left out before their group was full; `id` is the candidate, `of` the relevant
-            document, and `similarity` is 1, or for near ones the threshold.
+            document, and `similarity` is 1, or the threshold for near duplicates.
         negative_ranks: Rank of each negative in its run, in the order of the examples.
         positive_ranks: Rank of each group's relevant document; 0 if it is not in the run.
     """
@@ -403,23 +412,23 @@ class Mined:
         self.examples.write(path)
 
     def scored(self, teacher: Stage[Any, Run], progress: ProgressCallback = silent) -> Mined:
-        """Return a copy with a teacher's scores, as `Examples.scored`, without the groups that it leaves out."""
+        """Return a copy with a teacher's scores, without the groups that `Examples.scored` leaves out."""
         scored = self.examples.scored(teacher, progress)
         if len(scored) == len(self.examples):
             return replace(self, examples=scored)
-        kept = {(one.query, one.positive.id) for one in scored}
-        stays = [(example.query, example.positive.id) in kept for example in self.examples]
+        kept = {(example.query, example.positive.id) for example in scored}
+        is_kept = [(example.query, example.positive.id) in kept for example in self.examples]
         return replace(
             self,
             examples=scored,
-            left_out={**self.left_out, "untaught": stays.count(False)},
-            negative_ranks=tuple(passage.rank or 0 for one in scored for passage in one.negatives),
-            positive_ranks=tuple(rank for rank, stay in zip(self.positive_ranks, stays, strict=True) if stay),
+            left_out={**self.left_out, "untaught": is_kept.count(False)},
+            negative_ranks=tuple(passage.rank or 0 for example in scored for passage in example.negatives),
+            positive_ranks=tuple(compress(self.positive_ranks, is_kept)),
         )
 
     @property
     def sizes(self) -> dict[int, int]:
-        """Number of groups by number of negatives, the greatest first."""
+        """Number of groups by number of negatives, from the most negatives to the fewest."""
         return dict(sorted(Counter(len(example.negatives) for example in self.examples).items(), reverse=True))
 
     def to_dict(self) -> dict[str, Any]:
@@ -450,19 +459,19 @@ class Mined:
         if self.duplicates:
             lines.append(self._duplicates_line())
         if self.negative_ranks:
-            lines.append(f"ranks of the negatives: {_spread(self.negative_ranks)}")
+            lines.append(f"ranks of the negatives: {_format_quantiles(self.negative_ranks)}")
         present = [rank for rank in self.positive_ranks if rank]
         missed = len(self.positive_ranks) - len(present)
         if present:
             missing = f"; {missed:,} not among the hits" if missed else ""
-            lines.append(f"ranks of the relevant documents: {_spread(present)}{missing}")
+            lines.append(f"ranks of the relevant documents: {_format_quantiles(present)}{missing}")
         return "\n".join(lines)
 
     def _duplicates_line(self) -> str:
         kinds = Counter(pair.kind for pair in self.duplicates)
         counts = ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kinds[kind])
         pairs = list(dict.fromkeys(f"{pair.id} = {pair.of}" for pair in self.duplicates))
-        shown = ", ".join(pairs[:SHOWN]) + (", …" if len(pairs) > SHOWN else "")
+        shown = ", ".join(pairs[:REPORTED_DUPLICATES]) + (", …" if len(pairs) > REPORTED_DUPLICATES else "")
         noun = ("candidate that is a duplicate", "candidates that are duplicates")
         return f"left out: {_counted(len(self.duplicates), noun)} of a relevant document ({counts}): {shown}"
 
@@ -472,7 +481,7 @@ class Mined:
 
 @dataclass
 class Tally:
-    """Counts of what mining leaves out and takes; `total` is the number of topics or documents (`unit`)."""
+    """Counts of the groups that mining makes and of all it leaves out; `total` is a number of topics or documents (`unit`)."""
 
     total: int
     unit: str = "topic"
@@ -482,11 +491,11 @@ class Tally:
     positive_ranks: list[int] = field(default_factory=list)
 
     def leave_out(self, reason: str, count: int = 1) -> None:
-        """Count what is left out, by a key of REASONS."""
+        """Count topics, documents or candidates left out for a reason, a key of REASONS."""
         self.left_out[reason] += count
 
     def group(self, positive: int, negatives: Sequence[int]) -> None:
-        """Count the ranks of a group; 0 for a relevant document outside the run."""
+        """Count a group with the ranks of its documents; the rank of a relevant document outside the run is 0."""
         self.positive_ranks.append(positive)
         self.negative_ranks += negatives
 
@@ -504,9 +513,9 @@ def _quantiles(ranks: Sequence[int]) -> dict[str, float]:
     return {name: float(np.quantile(ranks, q)) for name, q in QUANTILES.items()} if ranks else {}
 
 
-def _spread(ranks: Sequence[int]) -> str:
-    least, lower, median, upper, most = (f"{value:g}" for value in _quantiles(ranks).values())
-    return f"{least} to {most}, the median {median}, half of them {lower} to {upper}"
+def _format_quantiles(ranks: Sequence[int]) -> str:
+    minimum, lower, median, upper, maximum = (f"{value:g}" for value in _quantiles(ranks).values())
+    return f"{minimum} to {maximum}, the median {median}, half of them {lower} to {upper}"
 
 
 def _counted(number: int, nouns: tuple[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Trainable cross-encoder of sentence-transformers: rows, losses and files.
+"""Trainable cross-encoder, a model of sentence-transformers: rows, losses and files.
 
 Imports torch and transformers: import it inside functions only.
 """
@@ -27,17 +27,17 @@ from ..neural.models.compute import batch_tokens, in_batches, set_dropout
 from ..neural.models.hub import NO_CODE, quiet, readable, without_warnings
 from ..neural.rerank.crossencoder import is_headless, logits_of
 from ..passages.reranker import Reranker
-from .examples import DISTILLED, Example
+from .examples import DISTILLED, Example, passages_of
 from .runner.running import Rows
 
 if TYPE_CHECKING:
     from .cross_encoder import CrossEncoderSettings
 
-ROUNDED = 8  # batches are padded to a multiple of this many tokens
+PADDING_MULTIPLE = 8  # batches are padded to a multiple of this many tokens
 
 
 class PairModel:
-    """Cross-encoder in float32 on the CPU, made from the base in a folder; the seed is that of a new head."""
+    """Cross-encoder in float32 on the CPU, loaded from the base in a folder; a new head depends on the seed."""
 
     def __init__(self, folder: Path, settings: CrossEncoderSettings) -> None:
         self._settings = settings
@@ -52,13 +52,13 @@ class PairModel:
                 num_labels=1 if self.new_head else None,
                 **NO_CODE,
             ).float()
-        # A tokenizer saves the options of its last call; restore those of the base.
-        self._cuts = _cuts(self.network.tokenizer)
+        # A tokenizer saves the options of its last call; `save` restores the base's.
+        self._truncation_and_padding = _truncation_and_padding(self.network.tokenizer)
         self.tokens = {self.network.tokenizer.pad_token_id or 0}  # of all rows so far
-        # Rounding up gives few distinct lengths: the matrix library caches work for each of them.
+        # Padding to multiples gives few distinct lengths, for each of which the matrix library caches work.
         self._processing = self.network[0].processing_kwargs
-        if (self.network.max_seq_length or 0) % ROUNDED == 0:
-            self.network[0].processing_kwargs = {**self._processing, "text": {"pad_to_multiple_of": ROUNDED}}
+        if (self.network.max_seq_length or 0) % PADDING_MULTIPLE == 0:
+            self.network[0].processing_kwargs = {**self._processing, "text": {"pad_to_multiple_of": PADDING_MULTIPLE}}
         if settings.dropout is not None:
             set_dropout(self.network, settings.dropout)
         if (labels := self.network.num_labels) != 1:
@@ -70,7 +70,7 @@ class PairModel:
             labelled = [
                 (example.query, passage.text, float(passage is example.positive))
                 for example in examples
-                for passage in (example.positive, *example.negatives)
+                for passage in passages_of(example)
             ]
             rows = [{"query": query, "document": text, "label": label} for query, text, label in labelled]
             return Rows(rows, self._lengths([(query, text) for query, text, _ in labelled]))
@@ -82,7 +82,7 @@ class PairModel:
 
     def cut_of(self, examples: Sequence[Example]) -> dict[str, Any]:
         """Return the token limit of a pair, and the share of longer pairs; empty without a limit."""
-        pairs = [(example.query, passage.text) for example in examples for passage in (example.positive, *example.negatives)]
+        pairs = [(example.query, passage.text) for example in examples for passage in passages_of(example)]
         if not pairs or not (limit := self.network.max_seq_length):
             return {}
         encoded = self.network.tokenizer(*map(list, zip(*pairs, strict=True)), truncation=False, verbose=False)
@@ -103,30 +103,30 @@ class PairModel:
     def measure(self, run: Run, qrels: Qrels) -> Callable[[], float]:
         """Return a function that reranks a run with the current model and measures it."""
         measure = self._settings.measure
-        stage = _InTraining(self.network)
+        stage = _CurrentModel(self.network)
         return lambda: float(evaluate(stage(run), qrels, measure)[measure])
 
     def save(self, folder: Path) -> None:
         """Write the model to a folder."""
-        _set_cuts(self.network.tokenizer, self._cuts)
+        _set_truncation_and_padding(self.network.tokenizer, self._truncation_and_padding)
         with quiet(), self._unpadded():
             self.network.save_pretrained(str(folder), create_model_card=False)
 
     def restore(self, folder: Path) -> None:
         """Load weights from a folder."""
         with without_warnings():
-            other = sentence_transformers.CrossEncoder(str(folder), device="cpu", **NO_CODE)
-        self.network.load_state_dict(other.state_dict())
+            loaded = sentence_transformers.CrossEncoder(str(folder), device="cpu", **NO_CODE)
+        self.network.load_state_dict(loaded.state_dict())
 
     @contextmanager
     def _unpadded(self) -> Iterator[None]:
-        """Disable the rounding up of lengths, which is for training only."""
-        first = self.network[0]
-        before, first.processing_kwargs = first.processing_kwargs, self._processing
+        """Disable the padding to multiples, which is for training only."""
+        transformer = self.network[0]
+        processing, transformer.processing_kwargs = transformer.processing_kwargs, self._processing
         try:
             yield
         finally:
-            first.processing_kwargs = before
+            transformer.processing_kwargs = processing
 
     def _lengths(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         if not pairs:
@@ -139,13 +139,13 @@ class PairModel:
         return [len(ids) for ids in encoded["input_ids"]]
 
 
-def _cuts(tokenizer: Any) -> tuple[Any, Any]:
-    """Truncation and padding of a fast tokenizer; (None, None) for others."""
+def _truncation_and_padding(tokenizer: Any) -> tuple[Any, Any]:
+    """Return truncation and padding of a fast tokenizer; (None, None) for other tokenizers."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     return (backend.truncation, backend.padding) if backend is not None else (None, None)
 
 
-def _set_cuts(tokenizer: Any, cuts: tuple[Any, Any]) -> None:
+def _set_truncation_and_padding(tokenizer: Any, cuts: tuple[Any, Any]) -> None:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return
@@ -155,8 +155,8 @@ def _set_cuts(tokenizer: Any, cuts: tuple[Any, Any]) -> None:
 
 
 def _group(example: Example, scale: float | None) -> dict[str, Any]:
-    """A row: with labels of 1 and 0, or a teacher's scores times a scale."""
-    passages = (example.positive, *example.negatives)
+    """Return a row: query, documents, and as labels 1 and 0, or with a scale the teacher's scores times the scale."""
+    passages = passages_of(example)
     labels = [float(p is example.positive) if scale is None else scale * (p.score or 0.0) for p in passages]
     return {"query": example.query, "documents": [passage.text for passage in passages], "labels": labels}
 
@@ -164,8 +164,8 @@ def _group(example: Example, scale: float | None) -> dict[str, Any]:
 class _DistanceLoss(torch.nn.Module):
     """Mean error of the score differences between the relevant document and the others of a group.
 
-    With a margin the hinge max(0, margin - difference), else the squared error against the labels' differences (MarginMSE;
-    Hofstätter et al. 2020).
+    With a margin the error is the hinge max(0, margin - difference), otherwise the squared error against the differences of the
+    labels (MarginMSE; Hofstätter et al. 2020).
     """
 
     def __init__(self, model: Any, margin: float | None) -> None:
@@ -181,12 +181,12 @@ class _DistanceLoss(torch.nn.Module):
         distances = torch.cat([group[0] - group[1:] for group in scores])
         if self.margin is not None:
             return torch.relu(self.margin - distances).mean()
-        right = torch.cat([group[0] - group[1:] for group in labels]).to(distances)
-        return torch.square(distances - right).mean()
+        targets = torch.cat([group[0] - group[1:] for group in labels]).to(distances)
+        return torch.square(distances - targets).mean()
 
 
 @dataclass(frozen=True)
-class _InTraining(Reranker):
+class _CurrentModel(Reranker):
     network: Any = field(repr=False)
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""Training of models of learning to rank: LambdaMART by LightGBM, and linear models, over features of candidates."""
+"""Training for learning to rank: LambdaMART by LightGBM, and linear models, over features of candidates."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class RankerTraining:
     Args:
         model: The model.
         settings: Its settings.
-        chosen: What held-out topics have chosen: "trees" or "strength", by name; empty for an estimator.
-        importance: Share of each feature in the gain of all splits, or of a linear model in the sum of |weight| · standard
+        chosen: Parameter chosen on held-out topics, "trees" or "strength", by name; empty for an estimator.
+        importance: Share of each feature in the gain of all splits, or for a linear model in the sum of |weight| · standard
             deviation.
         measure: The measure on held-out topics.
-        score: Its mean over held-out topics. These have chosen the number of trees, so it is a little optimistic;
-            `validate_ranker` measures without that.
-        before: The same for the candidates in their own order.
-        topics: Topics learned from.
-        unjudged: Topics of the run that were left out for lack of judgments.
-        candidates: Number of candidates learned from.
-        relevant: Number of relevant ones among them.
-        run: Held-out run: candidates of each topic by a model that has not learned from it.
+        score: Mean of the measure over held-out topics. It is slightly optimistic, since the parameter was chosen on the same
+            topics; the score of `validate_ranker` is not.
+        before: The same mean for the candidates in their own order.
+        topics: Number of training topics.
+        unjudged: Number of topics of the run that were left out because they have no judgments.
+        candidates: Number of training candidates.
+        relevant: Number of relevant candidates among them.
+        run: Held-out run: candidates of each topic, scored by a model that has not learned from the topic.
         seconds: Duration.
     """
 
@@ -89,7 +89,7 @@ class RankerFold:
     """A held-out fold.
 
     Args:
-        chosen: What the topics of the other folds have chosen, as in `RankerTraining`.
+        chosen: Parameter chosen on the topics of the other folds, as in `RankerTraining`.
         score: Mean of the measure on this fold.
         topics: The fold's topics.
     """
@@ -105,8 +105,8 @@ class RankerValidation:
 
     Args:
         measure: The measure.
-        score: Its mean over all topics, each ranked by a model that has learned, and was chosen, without its fold.
-        before: The same for the candidates in their own order.
+        score: Mean of the measure over all topics, each ranked by a model that was learned and chosen without its fold.
+        before: The same mean for the candidates in their own order.
         folds: The folds.
         run: Held-out run.
     """
@@ -147,21 +147,21 @@ def train_ranker(
 ) -> RankerTraining:
     """Train a model that reorders candidates by their features, for `ltr(FOLDER)`.
 
-    Held-out topics choose the number of trees (early stopping) or the strength of the regularization; the model then learns
-    from all topics of `candidates`. Unjudged candidates count as not relevant, and negative grades as 0. The gain of a grade
-    is the grade, as in nDCG here. The same settings, data and versions of libraries give the same model.
+    The number of trees (early stopping) or the strength of the regularization is chosen on held-out topics; then the model
+    learns from all topics of `candidates`. Unjudged candidates count as not relevant, and negative grades as 0. The gain of a
+    grade is the grade itself, as in `nDCG`. The same settings, data and versions of libraries give the same model.
 
     Args:
         index: The index of the features.
         candidates: Candidates with their topics, such as `(index.bm25() % 100)(topics)`.
         qrels: Anything that `Qrels.of` accepts.
-        features: Stages, `Feature`s or their texts, in a list; or one text with commas between: 'bm25(), column("date")'.
-        output: Folder of the model. None: it is not written.
+        features: A list of stages, `Feature`s or their texts; or one text, separated by commas: 'bm25(), column("date")'.
+        output: Folder of the model. None: the model is not written.
         settings: Settings; None: the defaults.
         validation: Candidates and judgments of other topics to hold out, in place of folds.
-        estimator: An unfitted linear model of scikit-learn, such as `Ridge()` or `LogisticRegression()`, in place of the
-            learner: it is fitted to the grades of single candidates, or as a classifier to whether they are above 0, over
-            standardized features.
+        estimator: An unfitted linear model of scikit-learn, such as `Ridge()` or `LogisticRegression()`, used instead of the
+            learner. It is fitted to the standardized features of single candidates, with their grades as targets, or for a
+            classifier whether the grades are above 0.
         overwrite: Whether to replace a model.
         progress: Called with the progress.
 
@@ -169,8 +169,8 @@ def train_ranker(
         The model, its figures, and the held-out run.
 
     Raises:
-        InputError: No candidate is relevant, a topic has no text, `output` cannot be written, or topics to validate on
-            duplicate topics to learn from.
+        InputError: No candidate is relevant, a topic has no text, `output` cannot be written, or validation topics duplicate
+            training topics.
         ParameterError: A setting, a feature or the estimator is unsuitable.
         MissingExtraError: LightGBM or scikit-learn is missing.
     """
@@ -185,11 +185,11 @@ def train_ranker(
     data.check()
     if validation is None:
         held_out = data
-        chosen, scores = learner.chosen(data, data.splits(settings), settings, progress)
+        chosen, scores = learner.choose(data, data.splits(settings), settings, progress)
     else:
         held_out = Candidates.of(validation[0], Qrels.of(validation[1]), chosen_features, progress)
-        both, rows = data.beside(held_out, settings), np.arange(data.run.rows + held_out.run.rows)
-        chosen, scores = learner.chosen(both, [(rows[: data.run.rows], rows[data.run.rows :])], settings, progress)
+        joined, rows = data.joined_with(held_out, settings), np.arange(data.run.rows + held_out.run.rows)
+        chosen, scores = learner.choose(joined, [(rows[: data.run.rows], rows[data.run.rows :])], settings, progress)
         scores = scores[data.run.rows :]
     model = learner.model(data, settings, chosen)
     importance = model.importance(data.matrix)
@@ -198,8 +198,8 @@ def train_ranker(
             "the model has learned nothing: no feature tells relevant candidates from others, or there are too few of them"
         )
     names = feature_names(chosen_features)
-    shares = {name: round(float(share), 6) for name, share in zip(names, importance, strict=True)}
-    score, before = held_out.value(scores, measure), held_out.value(held_out.run.scores, measure)
+    importance_shares = {name: round(float(share), 6) for name, share in zip(names, importance, strict=True)}
+    score, unranked_score = held_out.value(scores, measure), held_out.value(held_out.run.scores, measure)
     model.facts.update(
         features=names,
         analyzer=analyzer_facts(state),
@@ -210,7 +210,7 @@ def train_ranker(
         },
         settings=settings.model_dump() | ({} if estimator is None else {"estimator": repr(estimator)}),
         chosen=chosen,
-        importance=shares,
+        importance=importance_shares,
         measure=str(measure),
         score=round(score, 6),
         topics=len(data.run.topics),
@@ -224,10 +224,10 @@ def train_ranker(
         model=model,
         settings=settings,
         chosen=chosen,
-        importance=shares,
+        importance=importance_shares,
         measure=measure,
         score=score,
-        before=before,
+        before=unranked_score,
         topics=len(data.run.topics),
         unjudged=len(candidates.topics) - len(data.run.topics),
         candidates=data.run.rows,
@@ -248,14 +248,14 @@ def validate_ranker(
     estimator: Any = None,
     progress: ProgressCallback = silent,
 ) -> RankerValidation:
-    """Measure `train_ranker` by nested cross-validation: all choices for a fold are made on the other folds.
+    """Evaluate `train_ranker` by nested cross-validation, with all choices for a fold made on the other folds.
 
     Args:
         index: As in `train_ranker`.
         candidates: As in `train_ranker`.
         qrels: As in `train_ranker`.
         features: As in `train_ranker`.
-        settings: Settings, whose folds are the inner ones.
+        settings: Settings, with the number of inner folds.
         folds: Number of outer folds.
         estimator: As in `train_ranker`.
         progress: Called with the progress.
@@ -269,13 +269,13 @@ def validate_ranker(
     check_features(chosen_features, state)
     data = Candidates.of(candidates, Qrels.of(qrels), chosen_features, progress)
     data.check()
-    scores, parts = np.zeros(data.run.rows), []
-    for learned, held_out in data.splits(settings.model_copy(update={"folds": folds})):
-        inner = data.only(learned)
+    scores, ranker_folds = np.zeros(data.run.rows), []
+    for learned_rows, held_out_rows in data.splits(settings.model_copy(update={"folds": folds})):
+        inner = data.only(learned_rows)
         inner.check()
-        chosen, _ = learner.chosen(inner, inner.splits(settings), settings, progress)
-        scores[held_out] = learner.model(inner, settings, chosen).predict(data.matrix[held_out])
-        outer = data.only(held_out)
-        parts.append(RankerFold(chosen, outer.value(scores[held_out], measure), tuple(outer.qrels)))
-    score, before = data.value(scores, measure), data.value(data.run.scores, measure)
-    return RankerValidation(measure, score, before, tuple(parts), data.ranked(scores))
+        chosen, _ = learner.choose(inner, inner.splits(settings), settings, progress)
+        scores[held_out_rows] = learner.model(inner, settings, chosen).predict(data.matrix[held_out_rows])
+        outer = data.only(held_out_rows)
+        ranker_folds.append(RankerFold(chosen, outer.value(scores[held_out_rows], measure), tuple(outer.qrels)))
+    score, unranked_score = data.value(scores, measure), data.value(data.run.scores, measure)
+    return RankerValidation(measure, score, unranked_score, tuple(ranker_folds), data.ranked(scores))

@@ -37,8 +37,8 @@ def train_rewriter(
 ) -> Training:
     """Train a T5 on manual rewrites and write it to the folder `output`, which `CanardT5(output)` loads.
 
-    The input is that of `CanardT5.context`, the target the manual rewrite of the turn, also for first turns. Turns of one
-    conversation, `<conversation>_<turn>`, are on one side.
+    The input of the model is the context that `CanardT5.context` returns; the target is the manual rewrite of the turn, also
+    for first turns. Turns of one conversation, `<conversation>_<turn>`, are on one side.
 
     The same seed, torch, processor and thread count give the same model in float32, also after an interruption: training
     resumes from its last checkpoint. Uses a GPU if there is one.
@@ -46,7 +46,7 @@ def train_rewriter(
     Args:
         topics: Anything `Topics.of` takes, or the path of a file. Topics without a manual rewrite of their own turn are left
             out.
-        output: Folder to create, complete when it appears. Checkpoints are in OUTPUT.training meanwhile.
+        output: Folder to create, complete when it appears. During the training, checkpoints are in OUTPUT.training.
         base: Start, a T5 or another encoder-decoder: a folder, or a name on the Hugging Face hub.
         settings: Training settings; None: the defaults.
         validation: Topics of other conversations; None: held-out conversations.
@@ -54,15 +54,16 @@ def train_rewriter(
         progress: Called about once a second.
 
     Raises:
-        InputError: No rewrites, a conversation on both sides, or an unusable `output`, base or working folder.
+        InputError: There are no rewrites, a conversation is on both sides, or `output`, base or the working folder is unusable.
         ParameterError: The loss is no longer a number.
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or RewriterSettings()
-    place = Path(output)
-    check_place(place, overwrite)
+    target = Path(output)
+    check_place(target, overwrite)
     check_training("training a rewriter")
-    learned, validated = training_split(Topics.read(topics), None if validation is None else Topics.read(validation), settings)
+    validation_topics = None if validation is None else Topics.read(validation)
+    training_pairs, validation_pairs = training_split(Topics.read(topics), validation_topics, settings)
 
     folder = located(base, KIND)
     model = RewriterModel(folder, settings)
@@ -73,23 +74,26 @@ def train_rewriter(
         model=model.network,
         trainer="Seq2SeqTrainer",
         loss=None,
-        train=model.rows(learned),
-        validation=model.rows(validated),
+        train=model.rows(training_pairs),
+        validation=model.rows(validation_pairs),
         save=model.save,
         restore=model.restore,
         collator=model.collator,
         counted=model.counted,
-        identity={"topics": hash_of(learned), "validation": hash_of(validated)},
-        facts={"conversations": len(conversations(learned)), "conversations_validated": len(conversations(validated))},
+        identity={"topics": hash_of(training_pairs), "validation": hash_of(validation_pairs)},
+        facts={
+            "conversations": len(conversations(training_pairs)),
+            "conversations_validated": len(conversations(validation_pairs)),
+        },
     )
-    return run(fit, settings, place, overwrite, progress)
+    return run(fit, settings, target, overwrite, progress)
 
 
 class RewriterSettings(FitSettings):
     """Training settings of a T5 that rewrites turns.
 
-    Contexts of 512 tokens and rewrites of 64 are those of chatty-goose, by the authors of castorini/t5-base-canard (Lin et al.
-    2020); the other defaults are ours.
+    Contexts of 512 tokens and rewrites of 64 are the settings of chatty-goose, by the authors of castorini/t5-base-canard (Lin
+    et al. 2020); the other defaults are our own.
 
     Attributes:
         epochs: Passes over the turns.
@@ -119,7 +123,7 @@ class RewriterSettings(FitSettings):
 
 @dataclass(frozen=True)
 class RewritePair:
-    """A turn with its manual rewrite; `context` are the parts that the model reads, the turn last."""
+    """A turn with its manual rewrite; `context` has the parts that the model reads, with the turn last."""
 
     conversation: str
     context: tuple[str, ...]
@@ -127,7 +131,7 @@ class RewritePair:
 
 
 def rewrite_pairs(topics: Topics, answers: int) -> list[RewritePair]:
-    """Return the turns that have a manual rewrite, with the answers of a number of previous turns in their context."""
+    """Return the turns with a manual rewrite; their contexts include the answers of up to `answers` previous turns."""
     pairs = []
     for topic in topics.values():
         rewrite = topic.turns[-1].manual.strip() if topic.turns else ""
@@ -144,25 +148,25 @@ def training_split(
     if not pairs:
         raise InputError("there are no training data: no topic has a manual rewrite of its own turn")
     random = np.random.default_rng(settings.seed)
-    validated: list[RewritePair] = []
+    validation_pairs: list[RewritePair] = []
     if validation is not None:
-        validated = rewrite_pairs(validation, settings.answers)
-        if not validated:
+        validation_pairs = rewrite_pairs(validation, settings.answers)
+        if not validation_pairs:
             raise InputError("there are no validation data: no topic has a manual rewrite of its own turn")
-        if both := sorted(conversations(pairs) & conversations(validated)):
-            names = ", ".join(f"'{name}'" for name in both)
+        if shared := sorted(conversations(pairs) & conversations(validation_pairs)):
+            names = ", ".join(f"'{name}'" for name in shared)
             raise InputError(f"training and validation conversations must differ; remove from one of the two: {names}")
     elif settings.held_out:
         ids = sorted(conversations(pairs))
         if len(ids) < 2:
             raise InputError("the topics belong to one conversation; at least two are needed to hold one out, or held_out=0")
         count = min(len(ids) - 1, max(1, round(settings.held_out * len(ids))))
-        out = {ids[at] for at in random.permutation(len(ids))[:count].tolist()}
-        validated = [pair for pair in pairs if pair.conversation in out]
-        pairs = [pair for pair in pairs if pair.conversation not in out]
+        held_out_conversations = {ids[i] for i in random.permutation(len(ids))[:count].tolist()}
+        validation_pairs = [pair for pair in pairs if pair.conversation in held_out_conversations]
+        pairs = [pair for pair in pairs if pair.conversation not in held_out_conversations]
     if settings.limit is not None and settings.limit < len(pairs):
-        pairs = [pairs[at] for at in sorted(random.permutation(len(pairs))[: settings.limit].tolist())]
-    return pairs, validated
+        pairs = [pairs[i] for i in sorted(random.permutation(len(pairs))[: settings.limit].tolist())]
+    return pairs, validation_pairs
 
 
 def conversations(pairs: Sequence[RewritePair]) -> set[str]:
@@ -175,7 +179,7 @@ def hash_of(pairs: Sequence[RewritePair]) -> str:
     return hash_json([[list(pair.context), pair.rewrite] for pair in pairs])
 
 
-INPUT = 512  # default maximum tokens of a context
+MAX_CONTEXT = 512  # default maximum of tokens in a context
 IGNORED = -100  # label of padding
 
 
@@ -192,15 +196,15 @@ class RewriterModel:
         self.collator = transformers.DataCollatorForSeq2Seq(self.tokenizer, model=self.network, label_pad_token_id=IGNORED)
 
     def rows(self, pairs: Sequence[RewritePair]) -> Rows:
-        """Return the turns as rows: tokens of the context, and those of the rewrite as labels."""
-        inputs = context_ids(self.tokenizer, [pair.context for pair in pairs], self._settings.max_length or INPUT)
+        """Return the turns as rows: token ids of the context, and token ids of the rewrite as labels."""
+        inputs = context_ids(self.tokenizer, [pair.context for pair in pairs], self._settings.max_length or MAX_CONTEXT)
         labels = token_ids(self.tokenizer, [pair.rewrite for pair in pairs], self._settings.target_length)
         pairs_of_ids = zip(inputs, labels, strict=True)
         rows = [{"input_ids": ids, "attention_mask": [1] * len(ids), "labels": target} for ids, target in pairs_of_ids]
         return Rows(rows, [len(ids) for ids in inputs])
 
     def counted(self, batch: Any) -> int:
-        """Number of rewrite tokens of a batch, over which the loss is the mean."""
+        """Return the number of rewrite tokens in a batch; the loss is their mean."""
         return int((batch["labels"] != IGNORED).sum())
 
     def save(self, folder: Path) -> None:
@@ -212,5 +216,5 @@ class RewriterModel:
     def restore(self, folder: Path) -> None:
         """Load weights from a folder."""
         with without_warnings():
-            other, _ = seq2seq(folder, KIND)
-        self.network.load_state_dict(other.state_dict())
+            loaded, _ = seq2seq(folder, KIND)
+        self.network.load_state_dict(loaded.state_dict())

@@ -16,7 +16,7 @@ from ..neural.models.hub import tokenizer_in
 from ..neural.sparse import Splade
 from ..neural.sparse.trainable import STATIC_NAME, checkpoint_of, is_headless, trainable
 from .encoder_fit import EncoderSettings, Encoding, SearchValidation, encoder_fit, sides_of
-from .examples import Examples
+from .examples import Examples, passages_of
 from .runner.checkpoint_folder import check_place
 from .runner.running import Training, check_training, run
 
@@ -28,9 +28,9 @@ class SpladeSettings(EncoderSettings):
     """Training settings of a learned sparse encoder.
 
     Attributes:
-        loss: "mnrl", "teacher" or "kl". Multiple negatives ("mnrl"): cross-entropy of the relevant document against all others
-            of the batch; squared error of score differences against a teacher's ("teacher"), stored in the examples
-            (MarginMSE); or divergence of the scores of each query's documents from a teacher's ("kl").
+        loss: "mnrl", "teacher" or "kl". The loss "mnrl" (multiple negatives) is the cross-entropy of the relevant document
+            against all others of the batch; "teacher" (MarginMSE) the squared error of score differences against those of a
+            teacher, stored in the examples; "kl" the divergence of the scores of each query's documents from a teacher's.
         batch: Examples per step. With "mnrl" larger batches give more negatives.
         document_flops: Weight of the FLOPS penalty of documents: the more, the fewer terms they get.
         query_flops: Weight of the FLOPS penalty of queries; not used with static queries.
@@ -57,44 +57,44 @@ def train_splade(
 ) -> Training:
     """Train a learned sparse encoder and write it to the folder `output`, which `Splade(output)` loads.
 
-    To the loss is added the FLOPS penalty (Paria et al. 2020): the sum over the vocabulary of the squared mean weight of a
-    token in the batch, once for queries and once for documents, whose weights warm up as in SPLADE (Formal et al. 2021). The
-    loss on validation examples has the whole penalty from the first step.
+    The loss includes the FLOPS penalty (Paria et al. 2020): the sum over the vocabulary of the squared mean weight of a token
+    in the batch, one sum for queries and one for documents. The weights of both sums warm up as in SPLADE (Formal et al. 2021).
+    The loss on validation examples includes the whole penalty from the first step.
 
     Documents known to be relevant to a query are never its negatives. Training resumes from its last checkpoint, and the same
     seed, torch, processor and thread count give the same model in float32. Uses a GPU if there is one.
 
     Args:
         examples: Anything `Examples.of` takes: Examples, a list of Example, or the path of a file.
-        output: Folder to create, complete when it appears. Checkpoints are in OUTPUT.training meanwhile.
+        output: Folder to create, complete when it appears. During the training, checkpoints are in OUTPUT.training.
         encoder: Start: a Splade, a folder, or a name on the Hugging Face hub, of a SPLADE model or a masked language model. An
-            encoder without a head gets a new one, for which a few hundred examples are too few.
+            encoder without a head gets a new head, which a few hundred examples are too few to train.
         settings: Training settings; None: the defaults.
         validation: A `SearchValidation`, or examples as above; None: held-out queries.
         overwrite: Whether to replace a trained model.
         progress: Called about once a second.
 
     Raises:
-        InputError: Unusable examples, `output`, encoder or working folder.
-        ParameterError: Unsuitable settings or encoder, or the loss is no longer a number.
+        InputError: The examples, `output`, the encoder or the working folder cannot be used.
+        ParameterError: The settings or the encoder are unsuitable, or the loss is no longer a number.
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or SpladeSettings()
-    place = Path(output)
-    check_place(place, overwrite)
+    target = Path(output)
+    check_place(target, overwrite)
     check_training("training a learned sparse encoder")
-    start = _start(encoder, settings)
+    start = _starting_encoder(encoder, settings)
     search = SearchValidation.of(validation)
     split = sides_of(examples, search, settings)
     checkpoint = checkpoint_of(start.folder)
     static = None
     if settings.static_queries and checkpoint.static is None:
-        static = _idf(split.learned, tokenizer_in(checkpoint.transformer, f"{start.name_or_path} has no tokenizer"))
+        static = _initial_weights(split.learned, tokenizer_in(checkpoint.transformer, f"{start.name_or_path} has no tokenizer"))
     model = trainable(start, dropout=settings.dropout, static=static, seed=settings.seed)
-    without_model = static is not None or checkpoint.static is not None
+    static_queries = static is not None or checkpoint.static is not None
     from . import splade_loss
 
-    loss = splade_loss.SpladeLoss(model, settings, queries=not without_model)
+    loss = splade_loss.SpladeLoss(model, settings, queries=not static_queries)
     encoding = Encoding(
         kind="SPLADE model",
         base=str(start.name_or_path),
@@ -104,23 +104,23 @@ def train_splade(
         trainer="SparseEncoderTrainer",
         loss=loss,
         scores=splade_loss.products(model),
-        rates={STATIC_NAME: STATIC_RATE} if without_model else None,
+        rates={STATIC_NAME: STATIC_RATE} if static_queries else None,
         scheduled=loss.warm_up,
-        facts={"new_head": is_headless(checkpoint), "static_queries": without_model},
+        facts={"new_head": is_headless(checkpoint), "static_queries": static_queries},
     )
-    return run(encoder_fit(encoding, split, search, settings), settings, place, overwrite, progress)
+    return run(encoder_fit(encoding, split, search, settings), settings, target, overwrite, progress)
 
 
-def _start(encoder: Splade | str | Path, settings: SpladeSettings) -> Splade:
+def _starting_encoder(encoder: Splade | str | Path, settings: SpladeSettings) -> Splade:
     start = Splade(encoder) if isinstance(encoder, (str, Path)) else encoder
     if not isinstance(start, Splade):
         raise ParameterError(f"{start!r} cannot be trained; use splade_encoder(…) or a model")
     return start if settings.max_length is None else start.with_(max_length=settings.max_length)
 
 
-def _idf(examples: Examples, tokenizer: Any) -> dict[str, float]:
-    """Initial weight of each token in queries: ln(1 + (N - df + .5) / (df + .5)) over the documents of the examples."""
-    texts = sorted({passage.text for example in examples for passage in (example.positive, *example.negatives)})
+def _initial_weights(examples: Examples, tokenizer: Any) -> dict[str, float]:
+    """Return the initial query weight of each token, its idf in the documents: ln(1 + (N - df + .5) / (df + .5))."""
+    texts = sorted({passage.text for example in examples for passage in passages_of(example)})
     df = Counter(token for ids in token_ids(tokenizer, texts, special=False) for token in set(ids))
     weights = {
         token: math.log(1 + (len(texts) - df[number] + 0.5) / (df[number] + 0.5))

@@ -35,17 +35,17 @@ class SpladeLoss(TowersLoss):
         self._warm_up = settings.flops_warm_up
         self._share = 0.0 if self._warm_up else 1.0  # of the penalty's weights
 
-    def warm_up(self, part: float) -> None:
-        """Set the penalty to that after a part of the training: its weights rise by the square (Formal et al. 2021)."""
-        self._share = min(1.0, part / self._warm_up) ** 2 if self._warm_up else 1.0
+    def warm_up(self, share: float) -> None:
+        """Set the weights of the penalty after a share of the training; they rise with its square (Formal et al. 2021)."""
+        self._share = min(1.0, share / self._warm_up) ** 2 if self._warm_up else 1.0
 
     def penalty(self, queries: Tensor, documents: Tensor) -> Tensor | float:
-        share = self._share if self.model.training else 1.0  # on validation examples, values of all steps are comparable
+        share = self._share if self.model.training else 1.0  # so that validation losses of different steps are comparable
         return share * (self._query_flops * flops(queries) + self._document_flops * flops(documents))
 
 
 def flops(weights: Tensor) -> Tensor:
-    """Sum over the vocabulary of the squared mean weight of a token; weights are (texts, vocabulary)."""
+    """Return the sum over the vocabulary of the squared mean weight of a token; weights are (texts, vocabulary)."""
     return weights.mean(dim=0).square().sum()
 
 

@@ -16,9 +16,9 @@ from ..core.values import Topic, Topics
 from ..tuning.folds import Groups, connected, folds_of, units_of
 from .duplicates import Duplicate, check_near, duplicates_of
 
-Several: TypeAlias = object  # anything that Topics.of or Qrels.of accepts, a path, or a list of Topics, Qrels or paths
+TopicsOrQrels: TypeAlias = object  # anything that Topics.of or Qrels.of accepts, a path, or a list of Topics, Qrels or paths
 
-EXAMPLES = 3  # shown per kind in a report
+REPORTED_PAIRS = 3  # duplicate pairs of each kind in a report
 
 
 class Side(NamedTuple):
@@ -53,9 +53,9 @@ class Leakage:
         test: Number of test topics.
         same: Pairs with equal text, exact or normalised; `id` is the test topic, `of` the training topic.
         near: Pairs whose similarity is at least `threshold`.
-        threshold: Least similarity of near pairs; None: not searched.
-        documents: Relevant documents of both sides, each with the ids of its training topics and of its test topics.
-        judged: Whether both sides have judgments, without which no documents are known.
+        threshold: Least similarity of near pairs; None: near pairs were not searched.
+        documents: Documents relevant on both sides, each with the ids of its training topics and of its test topics.
+        judged: Whether both sides have judgments; otherwise `documents` is empty.
     """
 
     train: int
@@ -79,8 +79,8 @@ class Leakage:
             "test": self.test,
             "threshold": self.threshold,
             "topics": len(self.topics),
-            "same": [_plain(pair) for pair in self.same],
-            "near": [_plain(pair) for pair in self.near],
+            "same": [_json_pair(pair) for pair in self.same],
+            "near": [_json_pair(pair) for pair in self.near],
             "documents": {d: {"train": list(train), "test": list(test)} for d, (train, test) in self.documents.items()},
         }
 
@@ -94,10 +94,10 @@ class Leakage:
             lines.append(self._line("a relevant document", shared, ()))
         return "\n".join(lines)
 
-    def _line(self, what: str, topics: set[str], pairs: Sequence[Duplicate]) -> str:
+    def _line(self, shared: str, topics: set[str], pairs: Sequence[Duplicate]) -> str:
         share = f"{len(topics) / self.test:.1%}" if self.test else "0.0%"
         noun = "test topic " if len(topics) == 1 else "test topics"
-        return f"  {what:<22} {len(topics):>6,} {noun}  {share:>6}  {_examples(pairs)}".rstrip()
+        return f"  {shared:<22} {len(topics):>6,} {noun}  {share:>6}  {_examples(pairs)}".rstrip()
 
     def __repr__(self) -> str:
         return f"Leakage({len(self.topics)} of {self.test} test topics)"
@@ -112,9 +112,9 @@ class Split:
         test: Test side.
         duplicates: Topics left out, each with the topic kept in its place (`of`).
         leakage: Remaining overlap of the two sides.
-        unjudged: Topics left out for lack of judgments.
-        unknown: Number of judged topics left out for lack of text.
-        groups: Number of groups; without `groups`, of topics.
+        unjudged: Number of topics left out because they have no judgments.
+        unknown: Number of judged topics left out because they have no text.
+        groups: Number of groups; without `groups`, number of topics.
     """
 
     train: Side
@@ -141,7 +141,7 @@ class Split:
             "groups": self.groups,
             "unjudged": self.unjudged,
             "unknown": self.unknown,
-            "duplicates": [_plain(pair) for pair in self.duplicates],
+            "duplicates": [_json_pair(pair) for pair in self.duplicates],
             "leakage": self.leakage.to_dict(),
         }
 
@@ -151,12 +151,12 @@ class Split:
         share = f"{test / (train + test):.1%}"
         lines = [f"{train + test:,} topics{grouped}: {train:,} for training, {test:,} for testing ({share})"]
         if self.unjudged:
-            lines.append(f"{_counted(self.unjudged, 'topic')} without judgments left out")
+            lines.append(f"{_count_of(self.unjudged, 'topic')} without judgments left out")
         if self.unknown:
-            lines.append(f"{_counted(self.unknown, 'judged topic')} without text left out")
+            lines.append(f"{_count_of(self.unknown, 'judged topic')} without text left out")
         for kind in ("exact", "normalised", "near"):
             if pairs := [pair for pair in self.duplicates if pair.kind == kind]:
-                lines.append(f"{_counted(len(pairs), f'{kind} duplicate')} left out: {_examples(pairs)}")
+                lines.append(f"{_count_of(len(pairs), f'{kind} duplicate')} left out: {_examples(pairs)}")
         return "\n".join([*lines, str(self.leakage)])
 
     def __repr__(self) -> str:
@@ -164,8 +164,8 @@ class Split:
 
 
 def split(
-    topics: Several,
-    qrels: Several | None = None,
+    topics: TopicsOrQrels,
+    qrels: TopicsOrQrels | None = None,
     test: float = 0.2,
     *,
     groups: Groups = None,
@@ -174,43 +174,43 @@ def split(
 ) -> Split:
     """Divide topics into training and test, without duplicates, independently of the order of the input.
 
-    Of duplicates the one with the first id is kept; a later topic is left out if it duplicates a kept one. A topic inherits the
-    judgments of removed topics with equal text, the higher grade on conflict, but not those of near ones. Groups are shuffled
-    by `seed` and go to the test side as long as they fit.
+    Among duplicates the topic with the first id is kept; a later topic is left out if it duplicates a kept one. A kept topic
+    inherits the judgments of removed topics with equal text, the higher grade on conflict, but not the judgments of near
+    duplicates. Groups are shuffled by `seed` and go to the test side as long as they fit.
 
     Args:
         topics: Anything `Topics.of` accepts, or a path. A list of Topics or of paths (`pathlib.Path`), such as existing splits,
             is merged.
         qrels: Anything `Qrels.of` accepts, a path, or a list of Qrels or paths; if given, only judged topics are divided.
-        test: Share of the topics, below 1, or their number, an int.
-        groups: What must stay on one side. "document": topics that share a relevant document, transitively; "conversation":
-            topics with equal ids before the last "_"; a mapping from topic id to group name; or a function from topic to that
-            name.
-        near: Least Jaccard similarity of 5-character shingles of duplicates; None: only texts equal but for case, white space
-            and punctuation.
+        test: Share of test topics, a float below 1, or their number, an int.
+        groups: Topics that must stay on one side. "document": topics that share a relevant document, transitively;
+            "conversation": topics with equal ids before the last "_"; a mapping from topic id to group name; or a function from
+            topic to group name.
+        near: Least Jaccard similarity of 5-character shingles of duplicates; None: only texts that are equal except for case,
+            white space and punctuation.
         seed: Seed of the shuffle.
 
     Raises:
-        InputError: Two texts have one id, or there are too few topics.
+        InputError: Two different texts have the same id, or there are too few topics.
         ParameterError: Parameter out of range.
     """
     check_near(near)
-    merged, judged = _merged_topics(topics), _merged_qrels(qrels)
+    merged, judged = _merge_topics(topics), _merge_qrels(qrels)
     remaining = {i: merged[i] for i in sorted(merged) if qrels is None or i in judged}
     unjudged = len(merged) - len(remaining)
     if not remaining:
         raise InputError("none of the topics has judgments; do topics and qrels belong together?")
     unknown = sum(topic_id not in merged for topic_id in judged)
-    duplicates = _left_out(list(remaining.values()), near)
-    judged = _with_judgments_of(judged, duplicates)
+    duplicates = _find_duplicates(list(remaining.values()), near)
+    judged = _inherit_judgments(judged, duplicates)
     for pair in duplicates:
         del remaining[pair.id]
     units = units_of(Topics(remaining.values()), judged, groups)
-    chosen = _chosen(units, test, len(remaining), seed)
+    test_ids = _test_topics(units, test, len(remaining), seed)
     sides = []
-    for inside in (False, True):
-        ids = [i for i in remaining if (i in chosen) == inside]
-        rows = (row for row in judged.rows() if row[0] in remaining and (row[0] in chosen) == inside)
+    for is_test in (False, True):
+        ids = [i for i in remaining if (i in test_ids) == is_test]
+        rows = (row for row in judged.rows() if row[0] in remaining and (row[0] in test_ids) == is_test)
         sides.append(Side(Topics(remaining[i] for i in ids), Qrels(sorted(rows))))
     # Kept topics are never duplicates, so only documents can be shared.
     shared = _leakage(sides[0], sides[1], near, [])
@@ -220,7 +220,7 @@ def split(
 def folds_without_leakage(
     topics: Topics, qrels: Qrels, folds: int, *, groups: Groups = None, near: float | None = 0.8, seed: int = 0
 ) -> dict[str, int]:
-    """Return the fold of each topic, from 0; topics of one group, and duplicates of one another, are in one fold.
+    """Return the fold of each topic, from 0; topics of one group, and topics that duplicate each other, are in one fold.
 
     Args:
         topics: Topics.
@@ -243,9 +243,9 @@ def leakage(train: object, test: object, near: float | None = 0.8) -> Leakage:
     """Find texts, near texts and relevant documents that test topics share with training topics; raises as `split`.
 
     Args:
-        train: Pair (topics, qrels), each as in `split`; unjudged topics are left out. Or topics alone, as Topics or a
-            `pathlib.Path`.
-        test: Likewise for the test side.
+        train: A pair (topics, qrels), both as in `split`, in which unjudged topics are left out; or topics alone, as Topics or
+            a `pathlib.Path`.
+        test: The same for the test side.
         near: As in `split`.
     """
     check_near(near)
@@ -254,14 +254,14 @@ def leakage(train: object, test: object, near: float | None = 0.8) -> Leakage:
 
 
 def _shared_texts(train: Side, test: Side, near: float | None) -> list[Duplicate]:
-    """Pairs of a test and a training topic with equal or near text, most similar first."""
-    sides = [(topic, False) for topic in train.topics.values()] + [(topic, True) for topic in test.topics.values()]
-    numbered = [replace(topic, id=str(number)) for number, (topic, _) in enumerate(sides)]  # both sides may use the same ids
+    """Return pairs of a test and a training topic with equal or near text, most similar first."""
+    topics = [*train.topics.values(), *test.topics.values()]
+    numbered = [replace(topic, id=str(number)) for number, topic in enumerate(topics)]  # both sides may use the same ids
     pairs = []
     for pair in duplicates_of(numbered, near):
         later, earlier = int(pair.id), int(pair.of)
-        if sides[later][1] and not sides[earlier][1]:
-            pairs.append(replace(pair, id=sides[later][0].id, of=sides[earlier][0].id))
+        if earlier < len(train.topics) <= later:
+            pairs.append(replace(pair, id=topics[later].id, of=topics[earlier].id))
     return sorted(pairs, key=lambda pair: (-pair.similarity, pair.id, pair.of))
 
 
@@ -287,22 +287,22 @@ def _relevant(side: Side) -> dict[str, list[str]]:
     return topics
 
 
-def _left_out(topics: list[Topic], near: float | None) -> list[Duplicate]:
-    """The most similar kept topic for each topic that duplicates one."""
-    before: dict[str, list[Duplicate]] = {}
+def _find_duplicates(topics: list[Topic], near: float | None) -> list[Duplicate]:
+    """Return the topics that duplicate a kept topic, each with the most similar kept topic."""
+    earlier: dict[str, list[Duplicate]] = {}
     for pair in duplicates_of(topics, near):
-        before.setdefault(pair.id, []).append(pair)
+        earlier.setdefault(pair.id, []).append(pair)
     left_out: dict[str, Duplicate] = {}
     for topic in topics:
-        staying = [pair for pair in before.get(topic.id, ()) if pair.of not in left_out]
-        if staying:
+        kept = [pair for pair in earlier.get(topic.id, ()) if pair.of not in left_out]
+        if kept:
             kinds = ("exact", "normalised", "near")
-            left_out[topic.id] = min(staying, key=lambda pair: (-pair.similarity, kinds.index(pair.kind), pair.of))
+            left_out[topic.id] = min(kept, key=lambda pair: (-pair.similarity, kinds.index(pair.kind), pair.of))
     return list(left_out.values())
 
 
-def _with_judgments_of(qrels: Qrels, duplicates: Iterable[Duplicate]) -> Qrels:
-    """Judgments, extended by those of topics with equal text."""
+def _inherit_judgments(qrels: Qrels, duplicates: Iterable[Duplicate]) -> Qrels:
+    """Return the judgments, extended by those of left-out topics with equal text."""
     same = {pair.id: pair.of for pair in duplicates if pair.kind != "near"}
     if not any(topic_id in qrels for topic_id in same):
         return qrels
@@ -313,7 +313,7 @@ def _with_judgments_of(qrels: Qrels, duplicates: Iterable[Duplicate]) -> Qrels:
     return Qrels((topic, group, doc, highest[topic, doc]) for topic, group, doc, _ in rows)
 
 
-def _chosen(units: list[list[str]], test: float, count: int, seed: int) -> set[str]:
+def _test_topics(units: list[list[str]], test: float, count: int, seed: int) -> set[str]:
     if isinstance(test, bool) or not isinstance(test, (int, float)) or test <= 0 or (isinstance(test, float) and test >= 1):
         raise ParameterError(f"test must be a share between 0 and 1, or a number of topics, not {test!r}")
     size = test if isinstance(test, int) else max(1, round(test * count))
@@ -330,13 +330,13 @@ def _chosen(units: list[list[str]], test: float, count: int, seed: int) -> set[s
 
 def _side(topics: object) -> Side:
     topics, qrels = topics if isinstance(topics, tuple) and len(topics) == 2 else (topics, None)
-    merged, judged = _merged_topics(topics), _merged_qrels(qrels)
+    merged, judged = _merge_topics(topics), _merge_qrels(qrels)
     return Side(Topics(t for t in merged.values() if t.id in judged) if judged else merged, judged)
 
 
-def _merged_topics(several: object) -> Topics:
+def _merge_topics(values: object) -> Topics:
     merged: dict[str, Topic] = {}
-    for topics in _several(several, Topics):
+    for topics in _as_list(values, Topics):
         for topic in Topics.read(topics).values():
             first = merged.setdefault(topic.id, topic)
             if (first.text, first.turns) != (topic.text, topic.turns):
@@ -346,25 +346,26 @@ def _merged_topics(several: object) -> Topics:
     return Topics(merged.values())
 
 
-def _merged_qrels(several: object) -> Qrels:
-    if several is None:
+def _merge_qrels(values: object) -> Qrels:
+    if values is None:
         return Qrels()
-    return Qrels(row for qrels in _several(several, Qrels) for row in Qrels.of(qrels).rows())
+    return Qrels(row for qrels in _as_list(values, Qrels) for row in Qrels.of(qrels).rows())
 
 
-def _several(values: object, kind: type[Any]) -> list[object]:
+def _as_list(values: object, kind: type[Any]) -> list[object]:
     if isinstance(values, (list, tuple)) and values and all(isinstance(item, (kind, os.PathLike)) for item in values):
         return list(values)
     return [values]
 
 
 def _examples(pairs: Sequence[Duplicate]) -> str:
-    return ", ".join(f"{pair.id} = {pair.of}" for pair in pairs[:EXAMPLES]) + (", …" if len(pairs) > EXAMPLES else "")
+    more = ", …" if len(pairs) > REPORTED_PAIRS else ""
+    return ", ".join(f"{pair.id} = {pair.of}" for pair in pairs[:REPORTED_PAIRS]) + more
 
 
-def _counted(number: int, noun: str) -> str:
+def _count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _plain(pair: Duplicate) -> dict[str, Any]:
+def _json_pair(pair: Duplicate) -> dict[str, Any]:
     return {"id": pair.id, "of": pair.of, "kind": pair.kind, "similarity": round(pair.similarity, 4)}

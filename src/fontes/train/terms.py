@@ -22,7 +22,7 @@ from ..rewrite.quretec import RELEVANT, THRESHOLD, Pieces, QuReTeC, positions_of
 from ..rewrite.terms import Labels, TermScores, history_of, term_scores, words_of
 from ..rewrite.turns import conversation_of, utterance
 from ..storage.hashes import hash_json
-from .runner.checkpoint_folder import check_place, temporary_workplace, workplace, writing
+from .runner.checkpoint_folder import check_place, new_model_folder, open_checkpoints, temporary_checkpoints
 from .runner.running import Fit, Rows
 from .runner.settings import LAST, FitSettings, Settings
 
@@ -30,7 +30,7 @@ BASE = "sentence-transformers/all-MiniLM-L6-v2"
 CARD = "term_classifier.json"
 KIND = "term classifier"
 WARM_UP = 0.1  # share of the training
-DECAY = 0.01  # weight decay, except for biases and norms
+WEIGHT_DECAY = 0.01  # weight decay, except for biases and norms
 
 
 class TermSettings(Settings):
@@ -67,18 +67,18 @@ class TermSettings(Settings):
     seed: int = Field(default=0, ge=0, lt=2**32)
 
     def fit_settings(self) -> FitSettings:
-        """Settings for the runner."""
+        """Return the settings for the runner."""
         precision = self.precision
         if precision == "auto":
             precision = "bfloat16" if "bfloat16" in candidates(device()) else "float32"
         names = ("epochs", "batch", "lr", "max_length", "dropout", "seed")
         same = {name: getattr(self, name) for name in names}
-        return FitSettings(**same, weight_decay=DECAY, warm_up=WARM_UP, held_out=0.0, best=LAST, precision=precision)
+        return FitSettings(**same, weight_decay=WEIGHT_DECAY, warm_up=WARM_UP, held_out=0.0, best=LAST, precision=precision)
 
 
 @dataclass(frozen=True)
 class TermTraining:
-    """Record of a training; beside the model as term_classifier.json.
+    """Record of a training, saved with the model as term_classifier.json.
 
     Args:
         base: Starting encoder.
@@ -89,11 +89,11 @@ class TermTraining:
         validation: Topics held out to choose the threshold.
         held_out: Topics held out for `scores`.
         steps: Number of steps.
-        epochs: Passes over the topics; fewer than set if the time ran out.
+        epochs: Passes over the topics; fewer than in the settings if the time ran out.
         seconds: Duration.
         losses: Mean loss of each tenth of the steps.
         threshold: Probability with the best F1 on the validation topics, used by QuReTeC.
-        chosen: Scores on the validation topics at this threshold, optimistic since it was chosen on them.
+        chosen: Scores on the validation topics at this threshold, which are optimistic, since it was chosen on them.
         scores: Scores on the held-out topics.
     """
 
@@ -140,17 +140,18 @@ def train_terms(
         settings: Training settings; None: the defaults.
         overwrite: Whether to replace a term classifier.
         progress: Called about once a second.
-        checkpoints: Folder for the training state, saved every five minutes, from which the same training resumes. None: it
-            starts anew.
+        checkpoints: Folder for the training state, saved every five minutes, from which the same training resumes. None: the
+            training starts anew.
 
     Raises:
-        InputError: No rewrites or histories, unusable `output` or base, or checkpoints of another training.
-        ParameterError: Overflow at this learning rate and weight, or both minutes and checkpoints.
+        InputError: There are no rewrites or histories, `output` or base is unusable, or the checkpoints belong to another
+            training.
+        ParameterError: Numbers overflow at this learning rate and weight, or both minutes and checkpoints are given.
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or TermSettings()
-    place = Path(output)
-    check_place(place, overwrite, CARD, KIND)
+    target = Path(output)
+    check_place(target, overwrite, CARD, KIND)
     if checkpoints is not None and settings.minutes is not None:
         raise ParameterError("with minutes the learning rate follows the clock, so checkpoints are useless: give one of them")
     for name in ("torch", "transformers", "accelerate"):
@@ -180,14 +181,14 @@ def train_terms(
         minutes=settings.minutes,
     )
     fit_settings = settings.fit_settings()
-    with temporary_workplace() if checkpoints is None else workplace(Path(checkpoints)) as work:
-        work.begin(fit.identity_with(fit_settings), "give another folder, or train as it says")
-        losses = fitted(fit, fit_settings, work, progress).losses
-    with writing(place) as folder:
-        unwritten = f"{place} cannot be written"
+    with temporary_checkpoints() if checkpoints is None else open_checkpoints(Path(checkpoints)) as checkpoint_folder:
+        checkpoint_folder.begin(fit.identity_with(fit_settings), "give another folder, or train as it says")
+        losses = fitted(fit, fit_settings, checkpoint_folder, progress).losses
+    with new_model_folder(target) as folder:
+        unwritten = f"{target} cannot be written"
         with readable(unwritten):
             model.save(folder, THRESHOLD)
-        threshold, chosen, scores = _measured(folder, sides, settings)
+        threshold, chosen, scores = _choose_threshold(folder, sides, settings)
         with readable(unwritten):
             model.save(folder, threshold)
         training = TermTraining(
@@ -211,7 +212,7 @@ def train_terms(
 
 
 class TopicSplit(NamedTuple):
-    """Topics of a training, each conversation on one side: to learn from, to choose the threshold on, and to measure with."""
+    """Topics to learn from, to choose the threshold on, and to measure with; each conversation is on one side."""
 
     learned: list[Topic]
     validation: list[Topic]
@@ -225,13 +226,13 @@ def topic_split(topics: Topics, settings: TermSettings) -> TopicSplit:
     if not usable:
         raise InputError("there are no training data: no topic has earlier turns and a manual rewrite of its own turn")
     random = np.random.default_rng(settings.seed)
-    usable = [usable[at] for at in random.permutation(len(usable))][: settings.limit]
-    names = sorted({conversation_of(topic) for topic in usable})
-    if len(names) < 3:
+    usable = [usable[i] for i in random.permutation(len(usable))][: settings.limit]
+    conversations = sorted({conversation_of(topic) for topic in usable})
+    if len(conversations) < 3:
         need = "at least three are needed: to learn from, to choose the threshold on, and to measure with"
-        raise InputError(f"the topics belong to {len(names)} conversation{'s' * (len(names) > 1)}; {need}")
-    count = min(len(names) - 1, max(2, round(settings.held_out * len(names))))
-    chosen = [names[at] for at in random.permutation(len(names))[:count]]
+        raise InputError(f"the topics belong to {len(conversations)} conversation{'s' * (len(conversations) > 1)}; {need}")
+    count = min(len(conversations) - 1, max(2, round(settings.held_out * len(conversations))))
+    chosen = [conversations[i] for i in random.permutation(len(conversations))[:count]]
     side = dict.fromkeys(chosen[: count // 2], 1) | dict.fromkeys(chosen[count // 2 :], 2)
     sides = TopicSplit([], [], [])
     for topic in usable:
@@ -240,12 +241,17 @@ def topic_split(topics: Topics, settings: TermSettings) -> TopicSplit:
 
 
 def rate(part: float, steps: int) -> float:
-    """Factor of the learning rate before a step: rises over WARM_UP, then falls to 0; `part` is the finished share."""
+    """Return the factor of the learning rate before a step: it rises during WARM_UP, then falls to 0.
+
+    Args:
+        part: Finished share of the training.
+        steps: Number of steps.
+    """
     return max(0.0, min((part + 1 / steps) / WARM_UP, (1 - part) / (1 - WARM_UP), 1.0))
 
 
-def _measured(folder: Path, sides: TopicSplit, settings: TermSettings) -> tuple[float, TermScores, TermScores]:
-    """Threshold with the best F1 on the validation topics, its scores there, and those on the held-out topics."""
+def _choose_threshold(folder: Path, sides: TopicSplit, settings: TermSettings) -> tuple[float, TermScores, TermScores]:
+    """Return the threshold with the best F1 on the validation topics, and its scores on validation and held-out topics."""
     stage = QuReTeC(folder, settings.answers, max_length=settings.max_length, precision="float32")
     labels = Labels(settings.analyzer)
 
@@ -256,10 +262,10 @@ def _measured(folder: Path, sides: TopicSplit, settings: TermSettings) -> tuple[
             raise ParameterError(
                 f"with lr={settings.lr:g} and weight={settings.weight:g} the numbers overflow: use smaller ones"
             )
-        return {at: term_scores(probabilities, topics, at, settings.answers, analyzer=labels) for at in thresholds}
+        return {t: term_scores(probabilities, topics, t, settings.answers, analyzer=labels) for t in thresholds}
 
-    by_threshold = scores(sides.validation, [round(0.05 * at, 2) for at in range(2, 19)])
-    best = max(by_threshold, key=lambda at: (by_threshold[at].f1, -abs(at - THRESHOLD)))
+    by_threshold = scores(sides.validation, [round(0.05 * i, 2) for i in range(2, 19)])
+    best = max(by_threshold, key=lambda threshold: (by_threshold[threshold].f1, -abs(threshold - THRESHOLD)))
     return best, by_threshold[best], scores(sides.held_out, [best])[best]
 
 
@@ -290,21 +296,25 @@ class TermModel:
         self._pieces = Pieces(self.tokenizer, positions_of(self.network.config))
 
     def rows(self, topics: Sequence[Topic]) -> Rows:
-        """Return the topics as tokens, labelled 1 (relevant) or 0 at the first subword of a history's word, else IGNORED."""
+        """Return the topics as token ids, labelled 1 (relevant) or 0 at the first subword of each word of the history.
+
+        Other tokens have the label IGNORED.
+        """
         answers, labels = self._settings.answers, Labels(self._settings.analyzer)
         marks = [labels(topic, answers) for topic in topics]
         histories = [history_of(topic, answers) for topic in topics]
         turns = [words_of(utterance(topic)) for topic in topics]
         rows: list[dict[str, Any]] = []
-        for one, marked in zip(self._pieces.inputs(histories, turns, self._settings.max_length), marks, strict=True):
-            row = {"input_ids": one.ids, "labels": [IGNORED] * len(one.ids)}
-            for at, mark in zip(one.starts, marked[one.lost :], strict=True):
-                row["labels"][at] = int(mark)
+        inputs = self._pieces.inputs(histories, turns, self._settings.max_length)
+        for encoded, marked in zip(inputs, marks, strict=True):
+            row = {"input_ids": encoded.ids, "labels": [IGNORED] * len(encoded.ids)}
+            for start, mark in zip(encoded.starts, marked[encoded.lost :], strict=True):
+                row["labels"][start] = int(mark)
             rows.append(row)
         return Rows(rows, [len(row["input_ids"]) for row in rows])
 
     def loss(self, outputs: Any, labels: Any, num_items_in_batch: Any = None) -> Any:
-        """Cross-entropy of a batch, relevant words weighted."""
+        """Return the cross-entropy of a batch, with relevant words weighted."""
         import torch
 
         logits = outputs.logits.float()
@@ -325,5 +335,5 @@ class TermModel:
         import transformers
 
         with without_warnings():
-            other = transformers.AutoModelForTokenClassification.from_pretrained(folder, **NO_CODE, dtype=torch.float32)
-        self.network.load_state_dict(other.state_dict())
+            loaded = transformers.AutoModelForTokenClassification.from_pretrained(folder, **NO_CODE, dtype=torch.float32)
+        self.network.load_state_dict(loaded.state_dict())

@@ -1,4 +1,4 @@
-"""Trainable two towers of one encoder: rows, losses, searches and files.
+"""Two-tower training of one encoder: rows, losses, searches and files.
 
 Imports torch and sentence-transformers: import it inside functions only.
 """
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from .encoder_fit import EncoderSettings, Scores
 
 POSITIVE, NEGATIVE, UNCOUNTED = 1.0, 0.0, -1.0  # labels of a batch's documents for a query
-DEPTH = 1000  # documents of a query in a run
-CHUNK = 1000  # texts tokenized at once
+DEPTH = 1000  # documents per query in the run of a search
+CHUNK_SIZE = 1000  # texts tokenized at once
 PART = 16  # texts padded together
 
 
@@ -60,31 +60,32 @@ def rows_of(data: Examples | LabelledPairs, negatives: int | None, teacher: bool
         passages = (example.positive, *example.negatives[:negatives])
         labels = [float(p.score or 0.0) if teacher else float(p is example.positive) for p in passages]
         rows.append({"query": example.query, "documents": [passage.text for passage in passages], "labels": labels})
-    return Rows(rows, [1] * len(rows))  # equal lengths: any order, since those of a batch are each other's negatives
+    return Rows(rows, [1] * len(rows))  # equal lengths give random batches, whose examples are each other's negatives
 
 
 @dataclass
 class Collator(SentenceTransformerDataCollator):
     """Collates rows into queries, distinct documents by length, and the labels between them.
 
-    Labels are float32, (2, queries, documents): POSITIVE for the first document of a query, UNCOUNTED for others known to be
-    relevant to it (`relevant`: texts by query), else NEGATIVE; and the labels of the query's own documents, NaN for others.
+    Labels are float32, (2, queries, documents). The first table has POSITIVE for the first document of a query, UNCOUNTED for
+    other documents known to be relevant to it (`relevant`: texts by query), else NEGATIVE. The second has the labels of the
+    query's own documents, and NaN for all others.
     """
 
     relevant: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
         texts = sorted({text for row in features for text in row["documents"]}, key=lambda text: (len(text), text))
-        at = {text: number for number, text in enumerate(texts)}
+        columns = {text: number for number, text in enumerate(texts)}
         labels = torch.full((2, len(features), len(texts)), NEGATIVE)
         labels[1] = math.nan
         for number, row in enumerate(features):
             for text in self.relevant.get(row["query"], ()):
-                if text in at:
-                    labels[0, number, at[text]] = UNCOUNTED
+                if text in columns:
+                    labels[0, number, columns[text]] = UNCOUNTED
             for text, label in zip(row["documents"], row["labels"], strict=True):
-                labels[1, number, at[text]] = label
-            labels[0, number, at[row["documents"][0]]] = POSITIVE
+                labels[1, number, columns[text]] = label
+            labels[0, number, columns[row["documents"][0]]] = POSITIVE
         batch: dict[str, Any] = {"label": labels}
         for name, column in (("query", [row["query"] for row in features]), ("document", texts)):
             prompts = self.prompts if isinstance(self.prompts, dict) else {}
@@ -94,7 +95,7 @@ class Collator(SentenceTransformerDataCollator):
 
 
 def parts_of(features: dict[str, Any]) -> list[dict[str, Any]]:
-    """Divide the texts of a batch into parts of PART, without the padding common to each part."""
+    """Divide the texts of a batch into parts of PART texts, without the padding that all texts of a part share."""
     mask, parts = features["attention_mask"], []
     counted = mask.bool() | features.get("query_expansion_positions", mask).bool()
     for first in range(0, len(mask), PART):
@@ -106,7 +107,7 @@ def parts_of(features: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class TowersLoss(CachedLossMixin, nn.Module):
-    """Loss of the scores of a batch's queries and documents, with cached gradients if there are mini-batches.
+    """Loss of the scores of a batch's queries and documents, with cached gradients if `mini_batch` is set.
 
     The losses of `EncoderSettings.loss`: "mnrl", cross-entropy of the relevant document against all others of the batch
     (multiple negatives; Henderson et al. 2017); "teacher", squared error of the score differences between relevant and other
@@ -114,15 +115,15 @@ class TowersLoss(CachedLossMixin, nn.Module):
     the scores of a query's own documents from that of a teacher's; "cosine", squared error of the cosines of pairs against
     their labels (Reimers and Gurevych 2019).
 
-    This class has models of one vector a text, whose score is the inner product. `mini_batch` texts are computed at once, which
-    bounds memory (GradCache; Gao et al. 2021).
+    This class is for models with one vector per text, scored by the inner product. `mini_batch` texts are computed at once,
+    which bounds memory (GradCache; Gao et al. 2021).
 
     Args:
         model: Model of sentence-transformers.
         settings: Loss, scales and mini-batch.
     """
 
-    output = "sentence_embedding"  # of the model
+    output = "sentence_embedding"  # name of the model's output
 
     def __init__(self, model: Any, settings: EncoderSettings) -> None:
         super().__init__()
@@ -135,7 +136,7 @@ class TowersLoss(CachedLossMixin, nn.Module):
         if self.cached:
             return self.forward_cached(sentence_features, labels)
         parts = ([features] if self.whole else parts_of(features) for features in sentence_features)
-        return self.calculate_loss([[self.vectors(part) for part in those] for those in parts], labels)
+        return self.calculate_loss([[self.vectors(part) for part in text_parts] for text_parts in parts], labels)
 
     def calculate_loss(self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False) -> Tensor:
         queries, documents = (self.joined(parts).float() for parts in reps)
@@ -162,46 +163,53 @@ class TowersLoss(CachedLossMixin, nn.Module):
             return self.vectors(part), state
 
     def vectors(self, features: dict[str, Any]) -> Tensor:
-        """Representations of a part of the texts."""
+        """Return the representations of a part of the texts."""
         vectors: Tensor = self.model(features, task=features.get("task"))[self.output]
         return vectors
 
     def joined(self, parts: list[Tensor]) -> Tensor:
-        """Representations of all texts."""
+        """Return the representations of all texts, given those of each part."""
         return torch.cat(parts)
 
     def scores(self, queries: Tensor, documents: Tensor) -> Tensor:
-        """Scores, (queries, documents)."""
+        """Return the scores, (queries, documents)."""
         return queries @ documents.T
 
     def penalty(self, queries: Tensor, documents: Tensor) -> Tensor | float:
-        """Term added to the loss."""
+        """Return the term added to the loss."""
         return 0.0
 
     def _loss(self, scores: Tensor, kinds: Tensor, labels: Tensor) -> Tensor:
-        settings, known = self.settings, ~torch.isnan(labels)
+        settings, is_labelled = self.settings, ~torch.isnan(labels)
         if settings.loss == "cosine":
-            return nn.functional.mse_loss(scores[known], labels[known])
+            return nn.functional.mse_loss(scores[is_labelled], labels[is_labelled])
         scores, positive = scores * settings.scale, kinds == POSITIVE
         if settings.loss == "mnrl":
             return nn.functional.cross_entropy(scores.masked_fill(kinds == UNCOUNTED, -math.inf), kinds.argmax(dim=1))
         labels = labels * settings.teacher_scale
         if settings.loss == "kl":
-            return divergence(scores, labels, known)
-        others = known & ~positive
+            return divergence(scores, labels, is_labelled)
+        is_other = is_labelled & ~positive
         distances = scores[positive][:, None] - scores
-        right = labels[positive][:, None] - labels
-        return nn.functional.mse_loss(distances[others], right[others])
+        target_distances = labels[positive][:, None] - labels
+        return nn.functional.mse_loss(distances[is_other], target_distances[is_other])
 
 
-def divergence(scores: Tensor, right: Tensor, known: Tensor) -> Tensor:
-    """Mean divergence of the softmax of each row's scores from that of the right ones, over the documents `own`."""
-    log, log_right = (one.masked_fill(~known, -math.inf).log_softmax(dim=1) for one in (scores, right))
-    return (log_right.exp() * (log_right.masked_fill(~known, 0) - log.masked_fill(~known, 0))).sum(dim=1).mean()
+def divergence(scores: Tensor, targets: Tensor, is_labelled: Tensor) -> Tensor:
+    """Return the mean Kullback-Leibler divergence of the softmax of each row's scores from the softmax of its targets.
+
+    Args:
+        scores: Scores, (queries, documents).
+        targets: Scores of a teacher, (queries, documents).
+        is_labelled: Whether a document has a target for a query, (queries, documents); others are left out.
+    """
+    log_scores, log_targets = (logits.masked_fill(~is_labelled, -math.inf).log_softmax(dim=1) for logits in (scores, targets))
+    differences = log_targets.masked_fill(~is_labelled, 0) - log_scores.masked_fill(~is_labelled, 0)
+    return (log_targets.exp() * differences).sum(dim=1).mean()
 
 
 def tokens_of(model: Any, rows: Rows) -> frozenset[int] | None:
-    """Return the ids of all tokens in rows, with prompts and padding; None if the model has no such tokenizer."""
+    """Return the ids of all tokens in rows, with prompts and padding; None for a model without a tokenizer of transformers."""
     tokenizer = model.tokenizer
     if not hasattr(tokenizer, "pad_token_id") or has_static_embedding_input(model):
         return None
@@ -209,8 +217,9 @@ def tokens_of(model: Any, rows: Rows) -> frozenset[int] | None:
     queries, documents = {row["query"] for row in rows.rows}, {text for row in rows.rows for text in row["documents"]}
     for name, texts in (("query", queries), ("document", documents)):
         ordered, prompt = sorted(texts), model.prompts.get(name) or ""
-        for at in range(0, len(ordered), CHUNK):
-            ids.update(*token_ids(tokenizer, [prompt + text for text in ordered[at : at + CHUNK]], model.max_seq_length))
+        for start in range(0, len(ordered), CHUNK_SIZE):
+            chunk = [prompt + text for text in ordered[start : start + CHUNK_SIZE]]
+            ids.update(*token_ids(tokenizer, chunk, model.max_seq_length))
     return frozenset(ids)
 
 
@@ -219,16 +228,16 @@ def cut_of(model: Any, rows: Rows) -> dict[str, Any]:
     if tokens_of(model, Rows()) is None or not (limit := model.max_seq_length):
         return {}
     texts = sorted({model.prompts.get("document", "") + text for row in rows.rows for text in row["documents"]})
-    chunks = (texts[at : at + CHUNK] for at in range(0, len(texts), CHUNK))
+    chunks = (texts[start : start + CHUNK_SIZE] for start in range(0, len(texts), CHUNK_SIZE))
     cut = sum(len(ids) > limit for chunk in chunks for ids in token_ids(model.tokenizer, chunk))
     return {"tokens_read": int(limit), "documents_cut": round(cut / max(1, len(texts)), 6)}
 
 
 def relevant_texts(data: Iterable[Examples | LabelledPairs]) -> dict[str, frozenset[str]]:
-    """Return the texts relevant to each query; none for pairs."""
+    """Return the texts relevant to each query of the examples; labelled pairs are ignored."""
     texts: dict[str, set[str]] = {}
-    for one in data:
-        for example in one if isinstance(one, Examples) else ():
+    for dataset in data:
+        for example in dataset if isinstance(dataset, Examples) else ():
             texts.setdefault(example.query, set()).add(example.positive.text)
     return {query: frozenset(relevant) for query, relevant in texts.items()}
 
@@ -253,7 +262,7 @@ def search_measure(
         rows = scores(queries, texts)
         best = np.argsort(-rows, axis=1, kind="stable")[:, :DEPTH]
         run = Run.of(
-            {topic: {ids[at]: float(row[at]) for at in order} for topic, row, order in zip(topics, rows, best, strict=True)}
+            {topic: {ids[i]: float(row[i]) for i in order} for topic, row, order in zip(topics, rows, best, strict=True)}
         )
         return float(measured(run, qrels, [measure])[measure])
 
@@ -263,7 +272,7 @@ def search_measure(
 def save(model: Any, folder: Path) -> None:
     """Write a model of sentence-transformers to a folder."""
     tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
-    if tokenizer is not None:  # else its file would have the truncation and padding of the last batch
+    if tokenizer is not None:  # otherwise its file would have the truncation and padding of the last batch
         tokenizer.no_truncation()
         tokenizer.no_padding()
     with quiet():

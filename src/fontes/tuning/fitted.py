@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-SHOWN = 12  # candidates printed
+PRINTED_CANDIDATES = 12  # candidates printed
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Fitted(HeldOut):
         budget: The longest time of a search, in seconds.
         topic_ids: The judged topics, in id order.
         units: The group number of each topic, int64.
-        values: Held-out measure of each topic, of the pipeline chosen on the other folds, float64.
-        bm25_values: The same for BM25, whose k1 and b were chosen on the other folds.
+        values: Held-out measure of each topic, for the pipeline chosen on the other folds, float64.
+        bm25_values: The same for BM25 with k1 and b chosen on the other folds.
         chosen: The pipeline that each fold's other folds chose.
         candidates: All candidates.
         seconds: Duration of the search.
@@ -94,17 +94,17 @@ class Fitted(HeldOut):
 
     @property
     def best(self) -> Candidate:
-        """The chosen candidate; its mean is of the topics that chose it."""
+        """The chosen candidate; its mean is not held out."""
         return next(candidate for candidate in self.candidates if candidate.pipeline == self.pipeline)
 
     @property
     def front(self) -> tuple[Candidate, ...]:
-        """Candidates measured on all topics than which none is both quicker and better, the quickest first."""
+        """Candidates measured on all topics that no other one beats in both time and mean, the fastest first."""
         full = [candidate for candidate in self.candidates if candidate.topics == len(self.topic_ids)]
         front: list[Candidate] = []
-        for one in sorted(full, key=lambda one: (one.seconds, -one.mean)):
-            if not front or one.mean > front[-1].mean:
-                front.append(one)
+        for candidate in sorted(full, key=lambda candidate: (candidate.seconds, -candidate.mean)):
+            if not front or candidate.mean > front[-1].mean:
+                front.append(candidate)
         return tuple(front)
 
     def fate(self, candidate: Candidate) -> str:
@@ -120,7 +120,7 @@ class Fitted(HeldOut):
         )
 
     def to_columns(self) -> dict[str, Any]:
-        """Return the columns pipeline, round, seconds, topics, mean, memory, fate: a row per candidate."""
+        """Return the columns pipeline, round, seconds, topics, mean, memory and fate, with a row per candidate."""
         rows = [{**vars(candidate), "fate": self.fate(candidate)} for candidate in self.candidates]
         names = ["pipeline", "round", "seconds", "topics", "mean", "memory", "fate"]
         return columns_of([{name: row[name] for name in names} for row in rows], names)
@@ -172,13 +172,14 @@ class Fitted(HeldOut):
         axes = panels[0]
         for number, name in enumerate(("first round", "with feedback or fused", "reranked"), 1):
             tried = [candidate for candidate in self.candidates if candidate.round == number and candidate.topics]
-            for full in (True, False):  # those of fewer topics are paler
-                drawn = [one for one in tried if (one.topics == len(self.topic_ids)) is full]
+            for full in (True, False):  # candidates measured on fewer topics are paler
+                shown = [candidate for candidate in tried if (candidate.topics == len(self.topic_ids)) is full]
                 style = {"color": COLOURS[number - 1], "markersize": 4, "linestyle": "none", "alpha": 1 if full else 0.3}
-                if drawn:
-                    label = name if full or len(drawn) == len(tried) else None
-                    axes.plot([1000 * one.seconds for one in drawn], [one.mean for one in drawn], "o", **style, label=label)
-        front = [(1000 * one.seconds, one.mean) for one in self.front]
+                if shown:
+                    label = name if full or len(shown) == len(tried) else None
+                    milliseconds, means = zip(*((1000 * candidate.seconds, candidate.mean) for candidate in shown), strict=True)
+                    axes.plot(milliseconds, means, "o", **style, label=label)
+        front = [(1000 * candidate.seconds, candidate.mean) for candidate in self.front]
         axes.plot(*zip(*front, strict=True), color=INK, linewidth=1, drawstyle="steps-post", label="front")
         style = {"color": "white", "markeredgecolor": INK, "markersize": 12, "linestyle": "none"}
         axes.plot(1000 * self.best.seconds, self.best.mean, "*", **style, label="chosen")
@@ -186,8 +187,8 @@ class Fitted(HeldOut):
         axes.set_xscale("log")
         axes.set_xlabel("ms a search, 95th percentile")
         axes.set_ylabel(str(self.measure))
-        for one in measured:
-            panels[1].plot(one.memory / 1e6, one.mean, "o", color=COLOURS[one.round - 1], markersize=4)
+        for candidate in measured:
+            panels[1].plot(candidate.memory / 1e6, candidate.mean, "o", color=COLOURS[candidate.round - 1], markersize=4)
         if measured:
             panels[1].plot(self.best.memory / 1e6, self.best.mean, "*", **style)
             panels[1].set_xlabel("MB of a process that searches, peak")
@@ -214,11 +215,12 @@ class Fitted(HeldOut):
             (candidate for candidate in self.candidates if candidate.topics),
             key=lambda candidate: (-candidate.topics, -candidate.mean),
         )
-        for one in ranked[:SHOWN]:
-            memory = "" if math.isnan(one.memory) else f"{one.memory / 1e6:,.0f}"
-            lines.append(f"{1000 * one.seconds:9.2f}  {memory:>6}  {one.topics:6}  {one.mean:.4f}  {one.pipeline}")
-        if len(self.candidates) > SHOWN:
-            lines.append(f"and {len(self.candidates) - min(SHOWN, len(ranked))} more")
+        for candidate in ranked[:PRINTED_CANDIDATES]:
+            memory = "" if math.isnan(candidate.memory) else f"{candidate.memory / 1e6:,.0f}"
+            cells = (f"{1000 * candidate.seconds:9.2f}", f"{memory:>6}", f"{candidate.topics:6}", f"{candidate.mean:.4f}")
+            lines.append("  ".join([*cells, candidate.pipeline]))
+        if len(self.candidates) > PRINTED_CANDIDATES:
+            lines.append(f"and {len(self.candidates) - min(PRINTED_CANDIDATES, len(ranked))} more")
         lines += [f"note: {candidate.pipeline}: {candidate.problem}" for candidate in self.candidates if candidate.problem]
         if len(set(self.chosen)) > 1:
             lines.append(f"note: the folds chose {len(set(self.chosen))} different pipelines")

@@ -27,17 +27,17 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 BM25 = tuple(f"bm25(k1={k1}, b={b})" for k1 in (0.6, 0.9, 1.2, 1.6, 2.0) for b in (0.2, 0.4, 0.6, 0.75, 0.9))
-UNTUNED = "bm25(k1=0.9, b=0.4)"
-OTHERS = ("ql(mu=500)", "ql(mu=1000)", "ql(mu=2000)", "tfidf()")
+UNTUNED_BM25 = "bm25(k1=0.9, b=0.4)"
+OTHER_LEXICAL = ("ql(mu=500)", "ql(mu=1000)", "ql(mu=2000)", "tfidf()")
 FIELD_WEIGHTS = (2, 4)
 FEEDBACK = ("rm3(fb_docs=5, fb_terms=10)", "rm3(fb_docs=10, fb_terms=20)")
-WEIGHTS = (0.2, 0.35, 0.5, 0.65, 0.8)
-DEPTHS = (10, 20, 50, 100)  # documents that a reranker reads
-SHARES = (0.125, 0.25, 0.5, 1.0)  # of the topics, at which the worse half of the candidates is dropped
-LEAST = 10  # topics of the first comparison
-TIMED = 50  # topics whose time is measured
-HOPELESS = 10, 3  # topics after which a candidate whose median is this many times the budget is timed no further
-TIME = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s)\s*")
+FUSION_WEIGHTS = (0.2, 0.35, 0.5, 0.65, 0.8)
+RERANKED_DEPTHS = (10, 20, 50, 100)  # documents that a reranker reads
+TOPIC_SHARES = (0.125, 0.25, 0.5, 1.0)  # of the topics, at which the worse half of the candidates is dropped
+MIN_TOPICS = 10  # topics of the first comparison, if there are as many
+TIMED_TOPICS = 50  # topics whose time is measured
+HOPELESS = 10, 3  # after 10 topics with a median of more than 3 times the budget, timing ends
+TIME_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s)\s*")
 
 
 def fit(
@@ -57,18 +57,18 @@ def fit(
 ) -> Fitted:
     """Choose the pipeline with the best `measure` among those whose searches take no longer than a budget.
 
-    There are three rounds. The first has BM25 with 25 settings, query likelihood and TF-IDF, BM25F where the index keeps fields
-    apart, sequential dependence where it keeps positions, each encoder whose vectors, token vectors or term weights it stores,
-    and `candidates`. The second adds to the best lexical one RM3 and its fusion with each of the others. The third puts each
-    reranker on 10 to 100 documents of the best so far. In each round the worse half of the candidates is dropped after an
-    eighth, a quarter and a half of the topics (successive halving: Jamieson and Talwalkar 2016). BM25 holds the place until
-    another is better by a standard error of the difference (the rule of Breiman et al. 1984, section 3.4.3), and so do later
-    winners: many candidates on few topics would else choose one by chance. The second round begins with the fusions of
-    untuned BM25 (k1=0.9, b=0.4) with equal weights.
+    There are three rounds. The first has BM25 with 25 settings, query likelihood and TF-IDF, BM25F if the index keeps fields
+    apart, sequential dependence if it keeps positions, each encoder whose vectors, token vectors or term weights it stores, and
+    `candidates`. The second begins with the fusions of untuned BM25 (k1=0.9, b=0.4) with equal weights; then it adds RM3 to the
+    best lexical candidate, and fuses this candidate with each of the others. The third puts each reranker on 10 to 100
+    documents of the best candidate so far. In each round the worse half of the candidates is dropped after an eighth, a quarter
+    and a half of the topics (successive halving: Jamieson and Talwalkar 2016). BM25 is replaced by another candidate only if
+    this is better by a standard error of the difference (the rule of Breiman et al. 1984, section 3.4.3), and so are later
+    winners: otherwise many candidates on few topics would win by chance.
 
     For each fold all rounds are run on the other folds alone, and the winner is scored on the fold: `Fitted.score` is the
-    mean of these held-out values. The time of a pipeline is the 95th percentile over 50 topics, asked one after the other for
-    ten documents, each for the second time.
+    mean of these held-out values. The time of a pipeline is the 95th percentile over 50 topics, searched one after the other
+    for ten documents, each for the second time.
 
     Args:
         index: The index.
@@ -81,89 +81,90 @@ def fit(
         candidates: Texts of further pipelines for the first round.
         groups: Topics that stay in one fold, as for `tune`.
         seed: Seed of the folds, and of the order of the topics.
-        memory: Measure the peak memory of a new process that searches, for the chosen pipeline and those that no other beats
-            in time and mean.
+        memory: Whether to measure the peak memory of a new process that searches, for the chosen pipeline and for those that no
+            other beats in both time and mean.
         progress: Called as candidates are measured.
 
     Raises:
-        ParameterError: The budget, the measure or a text is invalid, or no candidate is as quick as the budget.
+        ParameterError: The budget, the measure or a text is invalid, or no candidate is within the budget.
         InputError: Judged topics are not among the topics, or no document of the collection is judged.
     """
     from ..lexical.impacts import in_memory
 
     start = time.perf_counter()
-    limit, parsed = seconds_of(budget), mean_measure(measure)
+    budget_seconds, parsed = seconds_of(budget), mean_measure(measure)
     judged, judgments = judged_topics(topics, qrels)
     units = units_of(judged, judgments, groups)
     fold_of = folds_of(units, folds, seed)
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
     ids = tuple(judgments)
-    pool = CandidatePool(index, judged, judgments, parsed, limit, seed, candidates, progress)
+    pool = CandidatePool(index, judged, judgments, parsed, budget_seconds, seed, candidates, progress)
     first = first_round(index, candidates)
-    reranking = [_stage(text, index, Run) for text in rerankers]
-    numbers = np.array([fold_of[topic_id] for topic_id in ids])
-    values, lexical, chosen = np.zeros(len(ids)), np.zeros(len(ids)), []
+    reranking = [_parse_stage(text, index, Run) for text in rerankers]
+    topic_folds = np.array([fold_of[topic_id] for topic_id in ids])
+    values, bm25_values, chosen = np.zeros(len(ids)), np.zeros(len(ids)), []
     with in_memory():  # most candidates are searched a few times only, so their weights are not worth caching
-        for number in range(folds):
-            held_out = numbers == number
+        for fold in range(folds):
+            held_out = topic_folds == fold
             best = pool.winner(first, reranking, ~held_out)
             bm25 = pool.best(BM25, ~held_out)
-            values[held_out], lexical[held_out] = (pool.values(text, held_out)[held_out] for text in (best, bm25))
+            values[held_out], bm25_values[held_out] = (pool.values(text, held_out)[held_out] for text in (best, bm25))
             chosen.append(best)
-        everything = np.ones(len(ids), dtype=bool)
-        final = pool.winner(first, reranking, everything)
-        pool.values(final, everything)
+        all_topics = np.ones(len(ids), dtype=bool)
+        final = pool.winner(first, reranking, all_topics)
+        pool.values(final, all_topics)
     fitted = Fitted(
         pipeline=final,
         stage=pool.stages[final],
         measure=parsed,
-        budget=limit,
+        budget=budget_seconds,
         topic_ids=ids,
         units=np.array([unit_of[topic_id] for topic_id in ids]),
         values=values,
-        bm25_values=lexical,
+        bm25_values=bm25_values,
         chosen=tuple(chosen),
         candidates=pool.candidates(),
         seconds=time.perf_counter() - start,
     )
-    return _with_memory(fitted, index.path, judged, progress) if memory else fitted
+    return _measure_memory(fitted, index.path, judged, progress) if memory else fitted
 
 
-def _with_memory(fitted: Fitted, path: Path, topics: Topics, progress: ProgressCallback) -> Fitted:
-    """Return the result with the memory of the chosen pipeline and of the front; its candidates are otherwise unchanged."""
-    start, texts = time.perf_counter(), [topic.text for topic in list(topics.values())[:TOPICS]]
-    measuring = list(dict.fromkeys(entry.pipeline for entry in (*fitted.front, fitted.best)))
+def _measure_memory(fitted: Fitted, path: Path, topics: Topics, progress: ProgressCallback) -> Fitted:
+    """Return the result with the measured memory of the chosen pipeline and of the front."""
+    start, queries = time.perf_counter(), [topic.text for topic in list(topics.values())[:TOPICS]]
+    measuring = list(dict.fromkeys(candidate.pipeline for candidate in (*fitted.front, fitted.best)))
     peaks = {}
     for number, text in enumerate(measuring):
         progress(Progress("measuring memory", number, len(measuring), time.perf_counter() - start, "pipelines"))
-        peaks[text] = peak_memory(path, text, texts)
+        peaks[text] = peak_memory(path, text, queries)
     candidates = (replace(candidate, memory=peaks.get(candidate.pipeline, candidate.memory)) for candidate in fitted.candidates)
     return replace(fitted, candidates=tuple(candidates), seconds=fitted.seconds + time.perf_counter() - start)
 
 
 def seconds_of(budget: str | float) -> float:
-    """Return a budget in seconds; raise ParameterError if it is none."""
-    if isinstance(budget, str) and (match := TIME.fullmatch(budget)):
+    """Return a budget in seconds; raise ParameterError if it is not a time above 0."""
+    if isinstance(budget, str) and (match := TIME_PATTERN.fullmatch(budget)):
         budget = float(match[1]) / (1000 if match[2] == "ms" else 1)
     if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 < budget < float("inf"):
         raise ParameterError(f"the budget is a time above 0, such as 20ms or 1s, not {budget!r}")
     return float(budget)
 
 
-def first_round(index: Any, more: Iterable[str]) -> list[str]:
-    """Return the texts of the first round: lexical ones, those of stored encoders, and `more`."""
+def first_round(index: Any, candidates: Iterable[str]) -> list[str]:
+    """Return the texts of the first round: lexical pipelines, those of stored encoders, and `candidates`."""
     facts = index.info()
-    texts = [*BM25, *OTHERS]
+    texts = [*BM25, *OTHER_LEXICAL]
     if facts.get("separate") and {"title", "text"} <= set(facts["fields"]):
         texts += [f"bm25(k1=1.2, b=0.75, fields={{'title': {w}, 'text': 1}})" for w in FIELD_WEIGHTS]
     if facts.get("positions"):
         texts.append("sdm() >> ql(mu=1000)")
     for key, stage in (("vectors", "dense"), ("weights", "splade"), ("token_vectors", "late")):
         texts += [f"{stage}({entry['encoder']})" for entry in facts.get(key, ())]
-    return list(dict.fromkeys([*texts, *more]))
+    return list(dict.fromkeys([*texts, *candidates]))
 
 
-def _stage(text: str, index: Any, takes: type) -> Stage[Any, Run]:
+def _parse_stage(text: str, index: Any, takes: type) -> Stage[Any, Run]:
+    """Return the stage of a text, from `takes` (Topics or Run) to a run; raise ParameterError for any other stage."""
     stage = part(text, index)
     if not isinstance(stage, Stage) or stage.takes is not takes or stage.gives is not Run:
         kind = "from topics to a run" if takes is Topics else "a reranker, from run to run"
@@ -173,7 +174,7 @@ def _stage(text: str, index: Any, takes: type) -> Stage[Any, Run]:
 
 @dataclass
 class CandidatePool:
-    """All candidates, with their times and values; each is computed once, and only where it is asked for.
+    """All candidates, with their times and values, each computed once and only when needed.
 
     Args:
         index: The index.
@@ -181,8 +182,8 @@ class CandidatePool:
         qrels: The judgments, in the order of the values.
         measure: The measure.
         budget: The longest time of a search, in seconds.
-        seed: Seed of the order in which topics are taken.
-        named: Candidates of the user, whose errors are raised; others that cannot search are left out.
+        seed: Seed of the order in which topics are added.
+        named: Candidates of the user, whose errors are raised; other candidates that cannot search are left out.
         progress: Called as candidates are measured.
     """
 
@@ -202,7 +203,7 @@ class CandidatePool:
     def __post_init__(self) -> None:
         ids = list(self.qrels)
         order = np.random.default_rng(self.seed).permutation(len(ids))
-        ends = sorted({min(len(ids), max(LEAST, round(share * len(ids)))) for share in SHARES})
+        ends = sorted({min(len(ids), max(MIN_TOPICS, round(share * len(ids)))) for share in TOPIC_SHARES})
         self._parts = np.split(order, ends[:-1])
         self._memories = [RunMemory(Topics(self.topics[ids[i]] for i in rows.tolist())) for rows in self._parts]
         self._qrels = [Qrels(row for row in self.qrels.rows() if row[0] in memory.topics) for memory in self._memories]
@@ -213,109 +214,111 @@ class CandidatePool:
     def winner(self, first: Sequence[str], rerankers: Sequence[Stage[Run, Run]], topics: Bools) -> str:
         """Return the winner of three rounds on these topics; it fits the budget."""
         for text in first:
-            self._add(text, partial(_stage, text, self.index, Topics), 1)
+            self._add(text, partial(_parse_stage, text, self.index, Topics), 1)
         bm25 = self.best(BM25, topics)
-        best = self._challenged(bm25, [text for text in first if text not in BM25], topics)
-        lexical = best if best in OTHERS else bm25
-        best = self._challenged(best, self._hybrids(first), topics)
-        best = self._challenged(best, self._second(first, lexical), topics)
-        return self._challenged(best, self._third(best, rerankers), topics)
+        best = self._challenge(bm25, [text for text in first if text not in BM25], topics)
+        lexical = best if best in OTHER_LEXICAL else bm25
+        best = self._challenge(best, self._untuned_fusions(first), topics)
+        best = self._challenge(best, self._second_round(first, lexical), topics)
+        return self._challenge(best, self._third_round(best, rerankers), topics)
 
-    def _challenged(self, holder: str, challengers: Sequence[str], topics: Bools) -> str:
-        """Return the best challenger if it is better than the holder by a standard error of the difference, else the holder."""
+    def _challenge(self, incumbent: str, challengers: Sequence[str], topics: Bools) -> str:
+        """Return the best challenger if it beats the incumbent by over a standard error of the difference, else the latter."""
         if not any(map(self._fits, challengers)):
-            return holder
+            return incumbent
         best = self.best(challengers, topics)
-        differences = (self.values(best, topics) - self.values(holder, topics))[topics]
+        differences = (self.values(best, topics) - self.values(incumbent, topics))[topics]
         error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.inf
-        return best if differences.mean() > error else holder
+        return best if differences.mean() > error else incumbent
 
     def best(self, texts: Sequence[str], topics: Bools) -> str:
         """Return the best of these candidates on these topics, by successive halving; ties go to the first."""
-        left = [text for text in texts if self._fits(text)]
-        if not left:
+        remaining = [text for text in texts if self._fits(text)]
+        if not remaining:
             quickest = min((self.seconds[text] for text in texts if text in self.seconds), default=float("nan"))
             raise ParameterError(
                 f"no candidate answers within {1000 * self.budget:g} ms; the quickest takes {1000 * quickest:.3g} ms: "
                 "give a larger budget"
             )
-        seen, means = np.zeros(len(topics), dtype=bool), dict.fromkeys(left, 0.0)
-        for number, rows in enumerate(self._parts):
-            seen[rows] = True
-            if (of_these := seen & topics).any():
-                means = {text: float(self._known(text, number)[of_these].mean()) for text in left}
-            order = sorted(left, key=lambda text: -means[text])  # stable: ties keep their order
-            left = order[: max(1, len(left) // 2)] if number < len(self._parts) - 1 else order[:1]
-        return left[0]
+        seen_topics, means = np.zeros(len(topics), dtype=bool), dict.fromkeys(remaining, 0.0)
+        for part_number, rows in enumerate(self._parts):
+            seen_topics[rows] = True
+            if (covered := seen_topics & topics).any():
+                means = {text: float(self._measured_values(text, part_number)[covered].mean()) for text in remaining}
+            order = sorted(remaining, key=lambda text: -means[text])  # stable: ties keep their order
+            remaining = order[: max(1, len(remaining) // 2)] if part_number < len(self._parts) - 1 else order[:1]
+        return remaining[0]
 
     def values(self, text: str, topics: Bools) -> Floats:
-        """Return the measure of each topic, computed at least for these; NaN where it is not."""
-        for number, rows in enumerate(self._parts):
+        """Return the measure of each topic, computed at least for the parts with these topics; NaN where not computed."""
+        for part_number, rows in enumerate(self._parts):
             if topics[rows].any():
-                self._known(text, number, all_before=False)
+                self._measured_values(text, part_number, all_before=False)
         return self._values[text]
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """Return all candidates with what is known of them, in the order in which they were made."""
+        """Return all candidates with their measured times and values, in the order in which they were added."""
         rows = []
         for text in self.stages:
-            known = self._values.get(text)
-            scored = known[~np.isnan(known)] if known is not None else np.zeros(0)
+            values = self._values.get(text)
+            scored = values[~np.isnan(values)] if values is not None else np.zeros(0)
             mean = float(scored.mean()) if len(scored) else float("nan")
             seconds = self.seconds.get(text, float("nan"))
             rows.append(Candidate(text, self.rounds[text], seconds, len(scored), mean, problem=self.problems.get(text, "")))
         return tuple(rows)
 
-    def _others(self, first: Sequence[str]) -> list[str]:
-        """Candidates of the first round that BM25 can be fused with."""
-        return [text for text in first if text not in {*BM25, *OTHERS} and text in self.stages and self._fits(text)]
+    def _fusion_partners(self, first: Sequence[str]) -> list[str]:
+        """Return the candidates of the first round that BM25 can be fused with."""
+        return [text for text in first if text not in {*BM25, *OTHER_LEXICAL} and text in self.stages and self._fits(text)]
 
-    def _hybrids(self, first: Sequence[str]) -> list[str]:
-        """Make the fusions of untuned BM25 with equal weights, a choice that does not depend on the topics."""
-        return [self._fused([UNTUNED, text], "method='wsum', weights=(0.5, 0.5)", 2) for text in self._others(first)]
+    def _untuned_fusions(self, first: Sequence[str]) -> list[str]:
+        """Add the fusions of untuned BM25 with equal weights, a choice that does not depend on the topics."""
+        settings = "method='wsum', weights=(0.5, 0.5)"
+        return [self._add_fusion([UNTUNED_BM25, text], settings) for text in self._fusion_partners(first)]
 
-    def _second(self, first: Sequence[str], lexical: str) -> list[str]:
-        """Make the candidates of the second round: feedback, and fusions with the best lexical one."""
+    def _second_round(self, first: Sequence[str], lexical: str) -> list[str]:
+        """Add the candidates of the second round: feedback, and fusions with the best lexical candidate."""
         stage = self.stages[lexical]
         texts = []
-        for entry in FEEDBACK:
+        for feedback in FEEDBACK:
             systems = {"own": stage}
-            make = partial(part, f"own >> {entry} >> own", self.index, systems=systems)
-            texts.append(self._add(f"{lexical} >> {entry} >> {lexical}", make, 2))
-        others = self._others(first)
-        for text in others:
-            for weight in WEIGHTS:
+            make = partial(part, f"own >> {feedback} >> own", self.index, systems=systems)
+            texts.append(self._add(f"{lexical} >> {feedback} >> {lexical}", make, 2))
+        partners = self._fusion_partners(first)
+        for text in partners:
+            for weight in FUSION_WEIGHTS:
                 weights = (weight, round(1 - weight, 2))
-                texts.append(self._fused([lexical, text], f"method='wsum', weights={weights}", 2))
-            texts.append(self._fused([lexical, text], "method='rrf'", 2))
-        if len(others) > 1:
-            texts.append(self._fused([lexical, *others], f"method='wsum', weights={(1,) * (len(others) + 1)}", 2))
+                texts.append(self._add_fusion([lexical, text], f"method='wsum', weights={weights}"))
+            texts.append(self._add_fusion([lexical, text], "method='rrf'"))
+        if len(partners) > 1:
+            texts.append(self._add_fusion([lexical, *partners], f"method='wsum', weights={(1,) * (len(partners) + 1)}"))
         return texts
 
-    def _third(self, best: str, rerankers: Sequence[Stage[Run, Run]]) -> list[str]:
-        """Make the candidates of the third round: rerankers on the best so far."""
+    def _third_round(self, best: str, rerankers: Sequence[Stage[Run, Run]]) -> list[str]:
+        """Add the candidates of the third round: rerankers on the best candidate so far."""
         texts = []
         for reranker in rerankers:
-            for depth in DEPTHS:
+            for depth in RERANKED_DEPTHS:
                 stage = self.stages[best] % depth >> reranker
                 texts.append(str(stage))
                 self.stages.setdefault(str(stage), stage)
                 self.rounds.setdefault(str(stage), 3)
         return texts
 
-    def _fused(self, texts: Sequence[str], settings: str, number: int) -> str:
-        systems: dict[str, Any] = {f"s{place}": self.stages[text] for place, text in enumerate(texts)}
-        text = f"fuse({', '.join(texts)}, {settings})"
-        return self._add(text, partial(part, f"fuse({', '.join(systems)}, {settings})", self.index, systems=systems), number)
+    def _add_fusion(self, texts: Sequence[str], settings: str) -> str:
+        """Add a fusion of candidates to the second round and return its text."""
+        systems: dict[str, Any] = {f"s{i}": self.stages[text] for i, text in enumerate(texts)}
+        make = partial(part, f"fuse({', '.join(systems)}, {settings})", self.index, systems=systems)
+        return self._add(f"fuse({', '.join(texts)}, {settings})", make, 2)
 
-    def _add(self, text: str, make: Callable[[], Any], number: int) -> str:
+    def _add(self, text: str, make: Callable[[], Any], round_number: int) -> str:
         if text not in self.stages and text not in self.problems:
-            self.rounds[text] = number
+            self.rounds[text] = round_number
             self.stages[text] = make()
         return text
 
     def _fits(self, text: str) -> bool:
-        """Whether searches take no longer than the budget; measured once."""
+        """Whether searches take no longer than the budget; each candidate is timed once."""
         if text not in self.stages or text in self.problems:
             return False
         if text not in self.seconds:
@@ -330,36 +333,36 @@ class CandidatePool:
             self.progress(Progress("measuring", len(self.seconds), None, spent, "candidates"))
         return self.seconds[text] <= self.budget
 
-    def _known(self, text: str, number: int, *, all_before: bool = True) -> Floats:
-        """Values with those of one part of the topics, and by default of all parts before it."""
-        known = self._values.setdefault(text, np.full(len(self.qrels), np.nan))
-        for place in range(number + 1) if all_before else [number]:
-            rows = self._parts[place]
-            if len(rows) and np.isnan(known[rows[0]]):
-                known[rows] = self._measured(text, place)
-        return known
+    def _measured_values(self, text: str, part_number: int, *, all_before: bool = True) -> Floats:
+        """Return the measure of each topic, computed for one part of the topics and by default for all parts before it."""
+        values = self._values.setdefault(text, np.full(len(self.qrels), np.nan))
+        for i in range(part_number + 1) if all_before else [part_number]:
+            rows = self._parts[i]
+            if len(rows) and np.isnan(values[rows[0]]):
+                values[rows] = self._measure_part(text, i)
+        return values
 
-    def _measured(self, text: str, place: int) -> Floats:
-        memory, stage = self._memories[place], self.stages[text]
+    def _measure_part(self, text: str, part_number: int) -> Floats:
+        memory, stage = self._memories[part_number], self.stages[text]
         depth = self.measure.cutoff
         cut = stage % depth if isinstance(depth, int) else stage
         run = memory.reusing(cut)(memory.topics)
         if run.documents is not None:
             check_agreement(run, self.qrels)
-        of_topic = measured(run, self._qrels[place], [self.measure]).per_topic(self.measure)
-        return np.array([of_topic[self._ids[i]] for i in self._parts[place].tolist()])
+        of_topic = measured(run, self._qrels[part_number], [self.measure]).per_topic(self.measure)
+        return np.array([of_topic[self._ids[i]] for i in self._parts[part_number].tolist()])
 
 
 def timed(stage: Stage[Topics, Run], topics: Topics, budget: float, k: int = 10) -> float:
-    """Return the 95th percentile of the seconds of a search, over at most 50 topics, each asked for the second time."""
-    chosen = list(topics.values())[:TIMED]
-    few, times = HOPELESS
+    """Return the 95th percentile of the seconds of a search, over at most 50 topics, each searched for the second time."""
+    timed_topics = list(topics.values())[:TIMED_TOPICS]
+    min_searches, factor = HOPELESS
     seconds: list[float] = []
-    for topic in chosen:
+    for topic in timed_topics:
         stage.search(topic, k)
         start = time.perf_counter()
         stage.search(topic, k)
         seconds.append(time.perf_counter() - start)
-        if len(seconds) == few and float(np.median(seconds)) > times * budget:
+        if len(seconds) == min_searches and float(np.median(seconds)) > factor * budget:
             break
     return float(np.quantile(seconds, 0.95))

@@ -1,4 +1,4 @@
-"""Groups of related topics, and folds that keep each group whole."""
+"""Groups of related topics, and folds that do not divide a group."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ def units_of(topics: Topics, qrels: Qrels, groups: Groups) -> list[list[str]]:
             to a group name.
 
     Raises:
-        ParameterError: `groups` is another word, or "document" without judgments.
+        ParameterError: `groups` is another string, or "document" without judgments.
         InputError: The mapping lacks a topic.
     """
     ids = sorted(topics)
     if groups is None:
-        return [[i] for i in ids]
+        return [[topic_id] for topic_id in ids]
     if groups == "document":
         if not qrels:
             raise ParameterError("groups='document' needs judgments, which say what documents topics share; give qrels")
-        return connected(ids, ([(i, d) for d, grade in qrels.get(i, {}).items() if grade >= 1] for i in ids))
+        links = ([(topic_id, doc_id) for doc_id, grade in qrels.get(topic_id, {}).items() if grade >= 1] for topic_id in ids)
+        return connected(ids, links)
     if groups == "conversation":
-        return _named({i: i.rpartition("_")[0] or i for i in ids})
+        return _grouped({topic_id: topic_id.rpartition("_")[0] or topic_id for topic_id in ids})
     if isinstance(groups, Mapping):
-        for i in ids:
-            if i not in groups:
-                raise InputError(f"topic '{i}' has no group in the mapping of groups")
-        return _named({i: groups[i] for i in ids})
+        for topic_id in ids:
+            if topic_id not in groups:
+                raise InputError(f"topic '{topic_id}' has no group in the mapping of groups")
+        return _grouped({topic_id: groups[topic_id] for topic_id in ids})
     if callable(groups):
-        return _named({i: groups(topics[i]) for i in ids})
+        return _grouped({topic_id: groups(topics[topic_id]) for topic_id in ids})
     raise ParameterError(f"groups must be 'document', 'conversation', a mapping or a function, not {groups!r}")
 
 
@@ -68,7 +69,8 @@ def folds_of(units: list[list[str]], folds: int, seed: int) -> dict[str, int]:
     return fold_of
 
 
-def _named(names: Mapping[str, object]) -> list[list[str]]:
+def _grouped(names: Mapping[str, object]) -> list[list[str]]:
+    """Return the topic ids with each group name, given the group name of each topic id."""
     units: dict[object, list[str]] = {}
     for topic_id, name in names.items():
         units.setdefault(name, []).append(topic_id)
@@ -77,17 +79,17 @@ def _named(names: Mapping[str, object]) -> list[list[str]]:
 
 def connected(ids: list[str], links: Iterable[list[tuple[str, str]]]) -> list[list[str]]:
     """Return groups of ids that share names, transitively, from lists of (id, name)."""
-    parent = {i: i for i in ids}
+    parent = {topic_id: topic_id for topic_id in ids}
 
-    def root(i: str) -> str:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = parent[i]
-        return i
+    def root(topic_id: str) -> str:
+        while parent[topic_id] != topic_id:
+            parent[topic_id] = parent[parent[topic_id]]
+            topic_id = parent[topic_id]
+        return topic_id
 
     first: dict[str, str] = {}
     for pairs in links:
-        for topic_id, doc_id in pairs:
-            a, b = root(topic_id), root(first.setdefault(doc_id, topic_id))
+        for topic_id, name in pairs:
+            a, b = root(topic_id), root(first.setdefault(name, topic_id))
             parent[max(a, b)] = min(a, b)
-    return _named({i: root(i) for i in ids})
+    return _grouped({topic_id: root(topic_id) for topic_id in ids})

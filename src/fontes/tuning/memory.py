@@ -15,10 +15,10 @@ TOPICS = 10
 def peak_memory(path: Path, pipeline: str, texts: Iterable[str], k: int = 10) -> float:
     """Return the peak resident memory in bytes of a process that opens an index and searches for a few texts.
 
-    Pages of the index that the searches read count, and so do Python and the libraries that the pipeline imports.
+    The memory includes the pages of the index that the searches read, Python, and the libraries that the pipeline imports.
 
     Args:
-        path: The directory of the index.
+        path: Folder of the index.
         pipeline: The text of a pipeline.
         texts: Queries.
         k: Documents per query.

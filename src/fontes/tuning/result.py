@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-NEAR_EDGE = 0.02  # as a fraction of a range without steps
+NEAR_EDGE = 0.02  # distance from an edge of a range without steps, as a share of the range
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class TunedFold:
 
 
 class HeldOut(Tabular):
-    """Base of results of tuning: their held-out mean and its interval."""
+    """Base class of results of tuning, with the held-out mean and its interval."""
 
     if TYPE_CHECKING:
 
@@ -154,23 +154,23 @@ class Tuning(HeldOut):
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """One sentence for each parameter whose best values all lie at an edge of the space."""
+        """A sentence for each parameter whose best values all lie at an edge of the space."""
         best = [trial for trial in self.trials if trial.score == self.best.score]
-        limits = {name: known.limits for part in walk(self.stage) for name, known in parameters(type(part)).items()}
+        limits = {name: parameter.limits for part in walk(self.stage) for name, parameter in parameters(type(part)).items()}
         sentences = []
         for name, axis in self.space.items():
             if axis.ends is None:
                 continue
             low, high = axis.ends
             slack = 0.0 if hasattr(axis, "values") else NEAR_EDGE * (high - low)
-            least, most = limits.get(name.rpartition("__")[2].partition(".")[0], (-math.inf, math.inf))
-            values = [trial.params[name] for trial in best]
-            shown = f"{name}={_short(self.params[name])}"
-            if all(value <= low + slack for value in values) and low > least:
+            minimum, maximum = limits.get(name.rpartition("__")[2].partition(".")[0], (-math.inf, math.inf))
+            best_values = [trial.params[name] for trial in best]
+            shown = f"{name}={_format_value(self.params[name])}"
+            if all(value <= low + slack for value in best_values) and low > minimum:
                 sentences.append(f"{shown} is at the lower end of the space; smaller values may do better")
-            elif all(value >= high - slack for value in values) and high < most:
+            elif all(value >= high - slack for value in best_values) and high < maximum:
                 sentences.append(f"{shown} is at the upper end of the space; larger values may do better")
-            elif all(value <= least or value >= most for value in values):
+            elif all(value <= minimum or value >= maximum for value in best_values):
                 sentences.append(f"{shown} is the last value that {name} can have")
         return tuple(sentences)
 
@@ -189,14 +189,14 @@ class Tuning(HeldOut):
             "interval": list(self.interval),
             "default": None
             if self.default is None or self.default_values is None
-            else {"params": _plain(self.default), "score": float(self.default_values.mean())},
+            else {"params": _json_setting(self.default), "score": float(self.default_values.mean())},
             "difference": self.difference,
             "difference_interval": None if self.difference_interval is None else list(self.difference_interval),
-            "params": _plain(self.params),
+            "params": _json_setting(self.params),
             "score_where_chosen": self.best.score,
             "folds": [
                 {
-                    "params": _plain(fold.params),
+                    "params": _json_setting(fold.params),
                     "topics": len(fold.topics),
                     "score_where_chosen": fold.chosen,
                     "score": fold.score,
@@ -208,19 +208,20 @@ class Tuning(HeldOut):
             "seconds": round(self.seconds, 3),
         }
         if trials:
-            plain["trials"] = [{"params": _plain(trial.params), "score": trial.score} for trial in self.trials]
+            plain["trials"] = [{"params": _json_setting(trial.params), "score": trial.score} for trial in self.trials]
         return plain
 
     def to_columns(self) -> dict[str, Any]:
-        """Return a column for each parameter, and score: a row per trial."""
-        rows = [_plain(trial.params) for trial in self.trials]
+        """Return a column per parameter and the column score, with a row per trial."""
+        rows = [_json_setting(trial.params) for trial in self.trials]
         return {name: [row[name] for row in rows] for name in self.space} | {"score": [trial.score for trial in self.trials]}
 
     def plot(self, parameters: str | Sequence[str] | None = None) -> Plot:
-        """Plot the mean as a curve over one parameter or a map over two, with the choices of the folds.
+        """Plot the mean as a curve over one parameter or a map over two, with the settings that the folds chose.
 
         Args:
-            parameters: One or two names; by default the first two of the space. The best value over all others is shown.
+            parameters: One or two names; by default the first two of the space. Over the other parameters the best mean is
+                shown.
 
         Raises:
             ParameterError: A name is not in the space, or the number of names is wrong.
@@ -240,10 +241,10 @@ class Tuning(HeldOut):
         if self.default is not None and self.default_values is not None and self.difference_interval is not None:
             bounds = interval(self.default_values, self.units)
             lines += [
-                f"as given    {self.default_values.mean():.4f}  {between(bounds)}  {_listed(self.default)}",
+                f"as given    {self.default_values.mean():.4f}  {between(bounds)}  {_format_setting(self.default)}",
                 f"difference {self.difference:+.4f}  {between(self.difference_interval, '+')}",
             ]
-        lines += ["", *self._table(), "", f"final: {_listed(self.params)}"]
+        lines += ["", *self._table(), "", f"final: {_format_setting(self.params)}"]
         lines.append(f"{self.best.score:.4f} on the topics that chose it, which is no estimate for others")
         return "\n".join(lines + [f"note: {warning}" for warning in self.warnings])
 
@@ -253,7 +254,7 @@ class Tuning(HeldOut):
             [
                 str(number),
                 str(len(fold.topics)),
-                *(_short(fold.params[name]) for name in self.space),
+                *(_format_value(fold.params[name]) for name in self.space),
                 f"{fold.chosen:.4f}",
                 f"{fold.score:.4f}",
                 "" if fold.default is None else f"{fold.default:.4f}",
@@ -266,11 +267,11 @@ class Tuning(HeldOut):
         return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
 
     def __repr__(self) -> str:
-        return f"Tuning({self.measure} {self.score:.4f} held out; {_listed(self.params)})"
+        return f"Tuning({self.measure} {self.score:.4f} held out; {_format_setting(self.params)})"
 
 
 def interval(values: Floats, units: NDArray[np.int64], level: float = 0.95) -> tuple[float, float]:
-    """Return Student's t interval of a mean, for values that may be dependent within a unit.
+    """Return Student's t interval of a mean, for values that may depend on each other within a unit.
 
     The variance is G / (G - 1) · Σ_g (Σ_{i in g} (x_i - mean))² / n² for G units and n values, as for a cluster sample
     (Cochran 1977, ch. 11); with one value per unit it is s² / n.
@@ -280,31 +281,31 @@ def interval(values: Floats, units: NDArray[np.int64], level: float = 0.95) -> t
     """
     from scipy.stats import t
 
-    _, unit = np.unique(units, return_inverse=True)
-    count = int(unit.max()) + 1 if len(unit) else 0
+    _, unit_numbers = np.unique(units, return_inverse=True)
+    count = int(unit_numbers.max()) + 1 if len(unit_numbers) else 0
     if count < 2:
         raise ParameterError("an interval needs two topics, or two groups of topics, or more")
     mean = float(values.mean())
-    sums = np.bincount(unit, weights=values - mean)
+    sums = np.bincount(unit_numbers, weights=values - mean)
     error = math.sqrt(count / (count - 1) * float((sums * sums).sum())) / len(values)
-    reach = float(t.ppf((1 + level) / 2, count - 1)) * error
-    return mean - reach, mean + reach
+    half_width = float(t.ppf((1 + level) / 2, count - 1)) * error
+    return mean - half_width, mean + half_width
 
 
 def between(bounds: tuple[float, float], sign: str = "") -> str:
-    """Return an interval as printed."""
+    """Return an interval as text."""
     return f"[{bounds[0]:{sign}.4f}, {bounds[1]:{sign}.4f}]"
 
 
-def _listed(setting: Setting) -> str:
-    return ", ".join(f"{name}={_short(value)}" for name, value in setting.items())
+def _format_setting(setting: Setting) -> str:
+    return ", ".join(f"{name}={_format_value(value)}" for name, value in setting.items())
 
 
-def _short(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _plain(setting: Setting) -> dict[str, Any]:
+def _json_setting(setting: Setting) -> dict[str, Any]:
     simple = (bool, int, float, str, type(None))
     return {
         name: value if isinstance(value, simple) else list(value) if isinstance(value, (list, tuple)) else repr(value)
@@ -313,7 +314,7 @@ def _plain(setting: Setting) -> dict[str, Any]:
 
 
 BLUE, ORANGE = COLOURS[0], COLOURS[5]
-CHOSEN = "chosen by folds (larger: by more)"
+CHOSEN_LABEL = "chosen by folds (larger: by more)"
 
 
 def surface(tuning: Tuning, parameters: str | Sequence[str] | None) -> Plot:
@@ -332,8 +333,8 @@ def surface(tuning: Tuning, parameters: str | Sequence[str] | None) -> Plot:
         else:
             _map(figure, axes, tuning, *names)
         figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize="small", columnspacing=1.2)
-        others = [name for name in tuning.space if name not in names]
-        best = f", the best over {' and '.join(others)}" if others else ""
+        other_parameters = [name for name in tuning.space if name not in names]
+        best = f", the best over {' and '.join(other_parameters)}" if other_parameters else ""
         return (
             f"{tuning.measure} of {len(tuning.topic_ids):,} topics against {' and '.join(names)}{best}: the mean over all "
             f"topics for {len(tuning.trials):,} settings, what {len(tuning.folds)} folds chose, and the final setting."
@@ -346,18 +347,15 @@ def _curve(axes: Any, tuning: Tuning, name: str) -> None:
     coordinate = _coordinate(tuning, name)
     best: dict[float, float] = {}
     for trial in tuning.trials:
-        at = coordinate(trial.params[name])
-        best[at] = max(best.get(at, -np.inf), trial.score)
+        x = coordinate(trial.params[name])
+        best[x] = max(best.get(x, -np.inf), trial.score)
     points = sorted(best.items())
     # Random settings also differ in the other parameters, so no line connects them.
-    drawn_alone = len(tuning.space) > 1 and tuning.method != "grid"
-    style = {"color": BLUE, "marker": "o", "markersize": 3, "linestyle": "none" if drawn_alone else "-"}
+    is_scattered = len(tuning.space) > 1 and tuning.method != "grid"
+    style = {"color": BLUE, "marker": "o", "markersize": 3, "linestyle": "none" if is_scattered else "-"}
     axes.plot(*zip(*points, strict=True), **style, label="mean over all topics")
-    for number, (value, count) in enumerate(Counter(coordinate(fold.params[name]) for fold in tuning.folds).items()):
-        style = {"color": ORANGE, "markeredgecolor": INK, "markersize": 6 + 2 * count, "linestyle": "none"}
-        axes.plot(value, best[value], "s", **style, label=None if number else CHOSEN)
-    final = coordinate(tuning.params[name])
-    axes.plot(final, tuning.best.score, "*", color="white", markeredgecolor=INK, markersize=11, linestyle="none", label="final")
+    chosen = [coordinate(fold.params[name]) for fold in tuning.folds]
+    _draw_choices(axes, [(x, best[x]) for x in chosen], (coordinate(tuning.params[name]), tuning.best.score))
     if tuning.default is not None and tuning.default_values is not None:
         axes.axhline(float(tuning.default_values.mean()), color=INK, linestyle=":", linewidth=1, label="as given")
     axes.set_xlabel(name)
@@ -370,9 +368,9 @@ def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
     of_x, of_y = _coordinate(tuning, x), _coordinate(tuning, y)
     best: dict[tuple[float, float], float] = {}
     for trial in tuning.trials:
-        at = of_x(trial.params[x]), of_y(trial.params[y])
-        best[at] = max(best.get(at, -np.inf), trial.score)
-    xs, ys = sorted({at[0] for at in best}), sorted({at[1] for at in best})
+        point = of_x(trial.params[x]), of_y(trial.params[y])
+        best[point] = max(best.get(point, -np.inf), trial.score)
+    xs, ys = sorted({point[0] for point in best}), sorted({point[1] for point in best})
     if len(best) == len(xs) * len(ys) and len(xs) > 1 and len(ys) > 1:
         grid = np.array([[best[a, b] for a in xs] for b in ys])
         mesh = axes.pcolormesh(xs, ys, grid, cmap="viridis", shading="nearest")
@@ -383,16 +381,12 @@ def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
         points = np.array([*best])
         mesh = axes.scatter(points[:, 0], points[:, 1], c=list(best.values()), cmap="viridis", s=22, label="settings")
     figure.colorbar(mesh, ax=axes, label=str(tuning.measure))
-    chosen = Counter((of_x(fold.params[x]), of_y(fold.params[y])) for fold in tuning.folds)
-    for number, (at, count) in enumerate(chosen.items()):
-        style = {"color": ORANGE, "markeredgecolor": INK, "markersize": 6 + 2 * count, "linestyle": "none"}
-        axes.plot(*at, "s", **style, label=None if number else CHOSEN)
-    final = of_x(tuning.params[x]), of_y(tuning.params[y])
-    axes.plot(*final, "*", color="white", markeredgecolor=INK, markersize=11, linestyle="none", label="final")
+    chosen = [(of_x(fold.params[x]), of_y(fold.params[y])) for fold in tuning.folds]
+    _draw_choices(axes, chosen, (of_x(tuning.params[x]), of_y(tuning.params[y])))
     default = tuning.default
-    if default is not None and _shown(tuning, x, default[x]) and _shown(tuning, y, default[y]):
-        at = of_x(default[x]), of_y(default[y])
-        axes.plot(*at, "X", color="white", markeredgecolor=INK, markersize=8, linestyle="none", label="as given")
+    if default is not None and _is_on_axis(tuning, x, default[x]) and _is_on_axis(tuning, y, default[y]):
+        point = of_x(default[x]), of_y(default[y])
+        axes.plot(*point, "X", color="white", markeredgecolor=INK, markersize=8, linestyle="none", label="as given")
     axes.grid(False)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
@@ -400,20 +394,28 @@ def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
     _ticks(axes.yaxis, tuning, y)
 
 
-def _numeric(tuning: Tuning, name: str) -> bool:
+def _draw_choices(axes: Any, chosen: Sequence[tuple[float, float]], final: tuple[float, float]) -> None:
+    """Mark the points that the folds chose, larger if more folds chose one, and the final point."""
+    for number, (point, count) in enumerate(Counter(chosen).items()):
+        style = {"color": ORANGE, "markeredgecolor": INK, "markersize": 6 + 2 * count, "linestyle": "none"}
+        axes.plot(*point, "s", **style, label=None if number else CHOSEN_LABEL)
+    axes.plot(*final, "*", color="white", markeredgecolor=INK, markersize=11, linestyle="none", label="final")
+
+
+def _is_numeric(tuning: Tuning, name: str) -> bool:
     axis = tuning.space[name]
     return not isinstance(axis, Choices) or axis.ordered
 
 
 def _coordinate(tuning: Tuning, name: str) -> Any:
-    """Function from values to coordinates: numbers to themselves, others to their list index."""
-    if _numeric(tuning, name):
+    """Return a function from values to coordinates: numbers to themselves, other values to their list index."""
+    if _is_numeric(tuning, name):
         return float
     values = list(map(repr, tuning.space[name].values))  # type: ignore[union-attr]
     return lambda value: float(values.index(repr(value)))
 
 
-def _shown(tuning: Tuning, name: str, value: Any) -> bool:
+def _is_on_axis(tuning: Tuning, name: str, value: Any) -> bool:
     axis = tuning.space[name]
     if axis.ends is not None:
         return isinstance(value, (int, float)) and axis.ends[0] <= value <= axis.ends[1]
@@ -421,6 +423,6 @@ def _shown(tuning: Tuning, name: str, value: Any) -> bool:
 
 
 def _ticks(axis: Any, tuning: Tuning, name: str) -> None:
-    if not _numeric(tuning, name):
+    if not _is_numeric(tuning, name):
         values = tuning.space[name].values  # type: ignore[union-attr]
         axis.set_ticks(range(len(values)), [str(value) for value in values])

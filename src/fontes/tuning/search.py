@@ -30,14 +30,14 @@ Study = Callable[["Scoring"], list[int]]
 
 
 class Scoring:
-    """Scores settings on all topics, each once; `precisions` are those for `core.precision.settled`."""
+    """Scores settings on all topics, each setting once; `precisions` are passed to `core.precision.settled`."""
 
     def __init__(
         self, maker: Maker, topics: Topics, qrels: Qrels, measure: Measure, precisions: dict[str, str] | None = None
     ) -> None:
         self.trials: list[Trial] = []
         self._numbers: dict[str, int] = {}
-        self._known: dict[str, Floats] = {}
+        self._computed: dict[str, Floats] = {}
         self._maker, self._memory, self._qrels, self._measure = maker, RunMemory(topics), qrels, measure
         self._precisions = precisions or {}
 
@@ -45,24 +45,24 @@ class Scoring:
         """Return the trial number of a setting, scoring it if it is new."""
         key = _key(setting)
         if key not in self._numbers:
-            values = self._known.pop(key) if key in self._known else self.values(self._maker(setting))
+            values = self._computed.pop(key) if key in self._computed else self.values(self._maker(setting))
             self._numbers[key] = len(self.trials)
             self.trials.append(Trial(dict(setting), values))
         return self._numbers[key]
 
-    def know(self, setting: Setting, values: Floats) -> None:
-        """Record values of a setting that were computed elsewhere."""
-        self._known[_key(setting)] = values
+    def record(self, setting: Setting, values: Floats) -> None:
+        """Record the values of a setting that another process computed."""
+        self._computed[_key(setting)] = values
 
     def values(self, stage: Any) -> Floats:
         """Return the measure of each topic under a stage."""
-        # A cutoff that is no whole number is a recall, as in IPrec@0.1, and needs the whole run.
+        # A cutoff that is not an integer is a recall, as in IPrec@0.1, and needs the whole run.
         depth = self._measure.cutoff
         if self._precisions:
             stage = settled(stage, self._precisions)
         cut = stage % depth if isinstance(depth, int) else stage
         run = self._memory.reusing(cut)(self._memory.topics)
-        # Without documents, a run with nothing judged may have a poor setting or another collection.
+        # Without documents, a run without judged hits may come from a poor setting or from another collection.
         if run.documents is not None:
             check_agreement(run, self._qrels)
         return measured(run, self._qrels, [self._measure]).array(self._measure)
@@ -82,53 +82,53 @@ class Scoring:
 
 
 class ScoringActors:
-    """Actors that score settings for a search; `actors` is the package that works on a cluster."""
+    """Actors that score settings for a `Scoring`; `actors` is the package that runs them on a cluster."""
 
-    def __init__(self, search: Scoring, actors: ModuleType) -> None:
-        self._search, self._actors = search, actors
+    def __init__(self, scoring: Scoring, actors: ModuleType) -> None:
+        self._scoring, self._actors = scoring, actors
 
-    def value(self, settings: Sequence[Setting]) -> None:
-        """Score settings and record their values in the search."""
+    def score_settings(self, settings: Sequence[Setting]) -> None:
+        """Score settings and record their values in the `Scoring`."""
         unique = list({_key(setting): setting for setting in settings}.values())
         if unique:
-            for setting, values in zip(unique, self._spread(_valued, unique, unique[0]), strict=True):
-                self._search.know(setting, values)
+            for setting, values in zip(unique, self._map(_score_setting, unique, unique[0]), strict=True):
+                self._scoring.record(setting, values)
 
-    def studied(self, studies: Sequence[Study], example: Setting) -> list[list[int]]:
+    def run_studies(self, studies: Sequence[Study], example: Setting) -> list[list[int]]:
         """Return the trials of independent studies; the setting `example` determines the model precision."""
         pools = []
-        for trials in self._spread(_studied, studies, example):
+        for trials in self._map(_run_study, studies, example):
             for setting, values in trials:
-                self._search.know(setting, values)
-            pools.append([self._search.number(setting) for setting, _ in trials])
+                self._scoring.record(setting, values)
+            pools.append([self._scoring.number(setting) for setting, _ in trials])
         return pools
 
-    def _spread(self, function: Callable[[Scoring, Any], Any], parts: Sequence[Any], example: Setting) -> list[Any]:
-        make, stage = self._search.recreator(example), self._search.stage(example)
+    def _map(self, function: Callable[[Scoring, Any], Any], parts: Sequence[Any], example: Setting) -> list[Any]:
+        make, stage = self._scoring.recreator(example), self._scoring.stage(example)
         results: list[Any] = self._actors.map_with(make, function, parts, "tuning", stage)
         return results
 
 
-def _valued(search: Scoring, setting: Setting) -> Floats:
+def _score_setting(scoring: Scoring, setting: Setting) -> Floats:
     from ..lexical.impacts import in_memory
 
     with in_memory():
-        return search.trials[search.number(setting)].values
+        return scoring.trials[scoring.number(setting)].values
 
 
-def _studied(search: Scoring, study: Study) -> list[tuple[Setting, Floats]]:
+def _run_study(scoring: Scoring, study: Study) -> list[tuple[Setting, Floats]]:
     from ..lexical.impacts import in_memory
 
     with in_memory():
-        numbers = study(search)
-    return [(search.trials[number].params, search.trials[number].values) for number in numbers]
+        numbers = study(scoring)
+    return [(scoring.trials[number].params, scoring.trials[number].values) for number in numbers]
 
 
 def _key(setting: Setting) -> str:
     return repr(sorted(setting.items()))
 
 
-RUNS = 8  # cached runs; a stage that no setting changes is used every time, and stays
+RUNS = 8  # cached runs; the run of a stage that no setting changes is used each time and stays cached
 
 
 class RunMemory:
@@ -150,11 +150,11 @@ class RunMemory:
 
     def reusing(self, stage: Stage[Any, Any]) -> Stage[Any, Any]:
         """Return a copy with memoized inner retrieval stages, or the stage itself if it has none."""
-        reused = stage.map(self._remembered)
+        reused = stage.map(self._memoized)
         assert isinstance(reused, Stage)
         return stage if isinstance(reused, MemoizedStage) else reused
 
-    def _remembered(self, part: Part) -> Part:
+    def _memoized(self, part: Part) -> Part:
         if not isinstance(part, Stage) or part.takes is not Topics or part.gives is not Run:
             return part
         return part if any(isinstance(inner, MemoizedStage) for inner in walk(part)) else MemoizedStage(part, self)
@@ -172,7 +172,7 @@ class MemoizedStage(Stage[Topics, Run]):
 
 
 METHODS = ("grid", "random", "tpe")
-TRIALS = 100  # default for random and TPE
+TRIALS = 100  # default number of trials of "random" and "tpe"
 
 
 def tune(
@@ -190,34 +190,34 @@ def tune(
     index: Any = None,
     ray: bool | str | None = None,
 ) -> Tuning:
-    """Search the space for the parameters that make `measure` best, by nested cross-validation.
+    """Search the space for the parameters that maximise `measure`, by nested cross-validation.
 
     For each fold, the setting with the best mean over the other folds is chosen and scored on the held-out fold. Each setting
-    is run once on all topics and its values serve every fold. "random" draws its settings before any is scored; "tpe" makes
-    one study per fold, on the other folds, and one on all topics. The final parameters are the best over all topics; ties go
-    to the first setting. Retrieval depth is limited to what the measure reads.
+    is run once on all topics, and its values are used for every fold. "random" draws its settings before any is scored; "tpe"
+    runs one study per fold, on the other folds, and one on all topics. The final parameters are the best over all topics; ties
+    go to the first setting. Retrieval is no deeper than the measure reads.
 
     Args:
-        stage: A stage from topics to a run; a function that makes one from the parameters, as
-            `lambda k1, weight: index.bm25(k1=k1) + weight * dense`; or a text with `tune()` in place of parameters, as
+        stage: A stage from topics to a run; a function that returns one for the parameters, such as
+            `lambda k1, weight: index.bm25(k1=k1) + weight * dense`; or a text with `tune()` in place of parameters, such as
             `"bm25(k1=tune(), b=tune(0.3, 0.9))"`.
         space: A mapping from parameter name to a list of values or a range: (low, high, step), or (low, high) for "random",
-            "tpe" and parameters whose class knows a step. A range is of whole numbers if its bounds are and the present
-            value is one or unknown. `k1` sets that parameter in every part of `stage` that has it, `bm25__k1` only in parts
-            called bm25, and `fields.title` or `b.title` a field's value in a mapping. None: the space of the text, or for a
-            stage the usual parameters of BM25 and query likelihood in their ranges.
+            "tpe" and parameters whose class declares a step. A range holds integers if its bounds are integers and the present
+            value is an integer or unknown. `k1` sets that parameter in every part of `stage` that has it, `bm25__k1` only in
+            parts named bm25, and `fields.title` or `b.title` a field's value in a mapping. None: the space of the text, or for
+            a stage the usual parameters of BM25 and query likelihood in their ranges.
         topics: Anything that `Topics.of` accepts, or a path; topics without judgments are not searched.
         qrels: Anything that `Qrels.of` accepts.
         measure: Measure to maximise.
         folds: Folds.
-        method: "grid", "random" settings, or "tpe", Optuna's. The grid has every combination; "random" draws `trials`
-            settings uniformly; each study of "tpe", the tree-structured Parzen estimator (Bergstra et al. 2011), tries
-            `trials`.
+        method: "grid", "random" settings, or "tpe", Optuna's. The grid has every combination; "random" draws `trials` settings
+            uniformly; each study of "tpe", the tree-structured Parzen estimator (Bergstra et al. 2011), scores `trials`
+            settings.
         trials: Settings for "random" and "tpe". None: 100.
         groups: Topics that stay in one fold: "document", "conversation", a mapping or a function; see `fontes.split`.
         seed: Seed of the folds and of drawn settings.
-        index: The index of a text, or several by name.
-        ray: A cluster that searches settings (with "tpe", studies) in parallel: True for a local Ray, or an address. None:
+        index: The index of a text, or a mapping from names to indexes.
+        ray: A cluster that scores settings (with "tpe", runs studies) in parallel: True for a local Ray, or an address. None:
             no cluster.
 
     Raises:
@@ -230,104 +230,106 @@ def tune(
     start = time.perf_counter()
     parsed = mean_measure(measure)
     judged, judgments = judged_topics(topics, qrels)
-    maker, chosen = maker_of(stage, space, index)
-    axes = axes_of(chosen, maker)
-    count = _count(method, trials)
+    maker, values_by_parameter = maker_of(stage, space, index)
+    axes = axes_of(values_by_parameter, maker)
+    trial_count = _trial_count(method, trials)
     units = units_of(judged, judgments, groups)
     fold_of = folds_of(units, folds, seed)
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
-    search = Scoring(maker, judged, judgments, parsed)
-    numbers = np.array([fold_of[topic_id] for topic_id in judgments])
+    scoring = Scoring(maker, judged, judgments, parsed)
+    topic_folds = np.array([fold_of[topic_id] for topic_id in judgments])
     with in_memory(), work(ray=ray):  # each setting is searched once, so its weights are not worth caching
-        unchanged = None if maker.unchanged is None else search.values(maker.unchanged)
-        actors = None if (package := cluster()) is None else ScoringActors(search, package)
-        pools = _settings(method, axes, count, search, numbers, seed, actors)
+        default_values = None if maker.unchanged is None else scoring.values(maker.unchanged)
+        actors = None if (actors_package := cluster()) is None else ScoringActors(scoring, actors_package)
+        pools = _score_pools(method, axes, trial_count, scoring, topic_folds, seed, actors)
     return Tuning(
         measure=parsed,
         method=method,
         space=axes,
         topic_ids=tuple(judgments),
         units=np.array([unit_of[topic_id] for topic_id in judgments]),
-        trials=tuple(search.trials),
-        folds=tuple(_fold(search, pool, number, numbers, unchanged) for number, pool in enumerate(pools)),
-        stage=maker(search.best(range(len(search.trials)), np.ones(len(numbers), dtype=bool)).params),
-        default=maker.default if unchanged is not None else None,
-        default_values=unchanged,
+        trials=tuple(scoring.trials),
+        folds=tuple(_tuned_fold(scoring, pool, number, topic_folds, default_values) for number, pool in enumerate(pools)),
+        stage=maker(scoring.best(range(len(scoring.trials)), np.ones(len(topic_folds), dtype=bool)).params),
+        default=maker.default if default_values is not None else None,
+        default_values=default_values,
         seconds=time.perf_counter() - start,
     )
 
 
-def _settings(
+def _score_pools(
     method: str,
     axes: dict[str, Axis],
-    count: int,
-    search: Scoring,
-    fold_of: NDArray[np.int64],
+    trial_count: int,
+    scoring: Scoring,
+    topic_folds: NDArray[np.int64],
     seed: int,
     actors: ScoringActors | None,
 ) -> list[list[int]]:
-    """Score the settings; return for each fold the trials it may choose from."""
-    folds = int(fold_of.max()) + 1
+    """Score the settings; return for each fold the numbers of the trials that it may choose from."""
+    folds = int(topic_folds.max()) + 1
     if method == "tpe":
-        studies = [partial(_study, axes, count, fold_of != fold, (seed, fold)) for fold in range(folds + 1)]
+        studies = [partial(_study, axes, trial_count, topic_folds != fold, (seed, fold)) for fold in range(folds + 1)]
         pools = (
-            [study(search) for study in studies]
+            [study(scoring) for study in studies]
             if actors is None
-            else actors.studied(studies, _drawn(axes, np.random.default_rng(seed)))
+            else actors.run_studies(studies, _draw_setting(axes, np.random.default_rng(seed)))
         )
         return pools[:folds]
     if method == "random":
         rng = np.random.default_rng(seed)
-        settings: list[Setting] = [_drawn(axes, rng) for _ in range(count)]
+        settings: list[Setting] = [_draw_setting(axes, rng) for _ in range(trial_count)]
     else:
         settings = list(grid_of(axes))
     if actors is not None:
-        actors.value(settings)
-    numbers = [search.number(setting) for setting in settings]
+        actors.score_settings(settings)
+    numbers = [scoring.number(setting) for setting in settings]
     return [numbers] * folds
 
 
-def _drawn(axes: dict[str, Axis], rng: np.random.Generator) -> Setting:
+def _draw_setting(axes: dict[str, Axis], rng: np.random.Generator) -> Setting:
     return {name: axis.draw(rng) for name, axis in axes.items()}
 
 
-def _study(axes: dict[str, Axis], count: int, topics: NDArray[np.bool_], seed: tuple[int, int], search: Scoring) -> list[int]:
-    """Trials of one study, which sees the values of these topics only."""
+def _study(axes: dict[str, Axis], trials: int, topics: NDArray[np.bool_], seed: tuple[int, int], scoring: Scoring) -> list[int]:
+    """Return the numbers of the trials of one study, which sees only the values of these topics."""
     try:
         import optuna
     except ImportError:
         raise MissingExtraError.of("optuna", "tune", "method='tpe'") from None
-    numbers = []
+    trial_numbers = []
 
     def score(trial: Any) -> float:
-        number = search.number({name: axis.suggest(trial, name) for name, axis in axes.items()})
-        numbers.append(number)
-        return float(search.trials[number].values[topics].mean())
+        number = scoring.number({name: axis.suggest(trial, name) for name, axis in axes.items()})
+        trial_numbers.append(number)
+        return float(scoring.trials[number].values[topics].mean())
 
-    shown = optuna.logging.get_verbosity()
+    verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         sampler = optuna.samplers.TPESampler(seed=int(np.random.default_rng(seed).integers(1 << 31)))
-        optuna.create_study(direction="maximize", sampler=sampler).optimize(score, n_trials=count)
+        optuna.create_study(direction="maximize", sampler=sampler).optimize(score, n_trials=trials)
     finally:
-        optuna.logging.set_verbosity(shown)
-    return numbers
+        optuna.logging.set_verbosity(verbosity)
+    return trial_numbers
 
 
-def _fold(search: Scoring, pool: list[int], number: int, fold_of: NDArray[np.int64], unchanged: Floats | None) -> TunedFold:
-    held_out = fold_of == number
-    best = search.best(pool, ~held_out)
+def _tuned_fold(
+    scoring: Scoring, pool: list[int], fold: int, topic_folds: NDArray[np.int64], defaults: Floats | None
+) -> TunedFold:
+    held_out = topic_folds == fold
+    best = scoring.best(pool, ~held_out)
     return TunedFold(
         params=best.params,
         topics=np.flatnonzero(held_out),
         values=best.values[held_out],
         chosen=float(best.values[~held_out].mean()),
-        default=None if unchanged is None else float(unchanged[held_out].mean()),
+        default=None if defaults is None else float(defaults[held_out].mean()),
     )
 
 
 def mean_measure(name: str | Measure) -> Measure:
-    """Return a measure that is an average; raise ParameterError for a count."""
+    """Return the measure with a name; raise ParameterError if it is a count, not an average."""
     measure = parse(name)
     if measure.summed:
         raise ParameterError(f"{measure} is a count, not an average; tune on a measure such as nDCG@10")
@@ -336,18 +338,18 @@ def mean_measure(name: str | Measure) -> Measure:
 
 def judged_topics(topics: object, qrels: object) -> tuple[Topics, Qrels]:
     """Return the judged topics and their judgments, both in id order; raise InputError if a topic is missing."""
-    known, judgments = Topics.read(topics), judgments_of(qrels)
-    missing = [topic_id for topic_id in judgments if topic_id not in known]
+    all_topics, judgments = Topics.read(topics), judgments_of(qrels)
+    missing = [topic_id for topic_id in judgments if topic_id not in all_topics]
     if missing:
         raise InputError(
             f"{len(missing)} of the {len(judgments)} judged topics are not among the topics, the first is '{missing[0]}'; "
             f"give the topics of the qrels"
         )
     ordered = Qrels(sorted(judgments.rows()))
-    return Topics(known[topic_id] for topic_id in ordered), ordered
+    return Topics(all_topics[topic_id] for topic_id in ordered), ordered
 
 
-def _count(method: str, trials: int | None) -> int:
+def _trial_count(method: str, trials: int | None) -> int:
     if method not in METHODS:
         raise ParameterError(f"unknown method '{method}'; there are {', '.join(METHODS)}")
     if trials is None:

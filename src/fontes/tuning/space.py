@@ -1,4 +1,4 @@
-"""Search space of a tuning, and the stages that its settings make."""
+"""Search space of a tuning, and the stage of each setting."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class Range:
-    """A range of numbers, or of whole numbers; `step` is the grid's, if known."""
+    """A range of numbers, or with `whole` of integers; `step` is the step of a grid, if known."""
 
     low: float
     high: float
@@ -77,14 +77,14 @@ Axis: TypeAlias = Choices | Range
 
 
 def axes_of(space: Space, maker: Maker) -> dict[str, Axis]:
-    """Return the values of each parameter of a space; `maker` gives present values and known ranges.
+    """Return the axis of each parameter of a space; `maker` has the present values and declared ranges.
 
     Raises:
         ParameterError: The space is empty or invalid.
     """
     if not isinstance(space, Mapping) or not space:
         raise ParameterError(f"the space must map names of parameters to values, as {{'k1': (0.1, 4.5, 0.2)}}, not {space!r}")
-    return {name: _axis(name, values, maker) for name, values in space.items()}
+    return {name: _parse_axis(name, values, maker) for name, values in space.items()}
 
 
 def grid_of(axes: Mapping[str, Axis]) -> Iterator[Setting]:
@@ -93,23 +93,23 @@ def grid_of(axes: Mapping[str, Axis]) -> Iterator[Setting]:
     Raises:
         ParameterError: A range has no step.
     """
-    values = [_on_grid(name, axis) for name, axis in axes.items()]
+    values = [_grid_values(name, axis) for name, axis in axes.items()]
     return (dict(zip(axes, chosen, strict=True)) for chosen in itertools.product(*values))
 
 
-def _on_grid(name: str, axis: Axis) -> tuple[Any, ...]:
+def _grid_values(name: str, axis: Axis) -> tuple[Any, ...]:
     if isinstance(axis, Choices):
         return axis.values
     if axis.step is None:
         raise ParameterError(
             f"a grid needs a step: give {name}=({axis.low:g}, {axis.high:g}, step) or a list, or method='random' or 'tpe'"
         )
-    return _stepped(axis.low, axis.high, axis.step, axis.whole)
+    return _range_values(axis.low, axis.high, axis.step, axis.whole)
 
 
-def _axis(name: str, values: object, maker: Maker) -> Axis:
+def _parse_axis(name: str, values: object, maker: Maker) -> Axis:
     if isinstance(values, tuple):
-        return _numbers(name, values, maker)
+        return _parse_range(name, values, maker)
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ParameterError(f"{name}: give a list of values, (low, high) or (low, high, step), not {values!r}")
     listed = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
@@ -118,7 +118,7 @@ def _axis(name: str, values: object, maker: Maker) -> Axis:
     return Choices(listed)
 
 
-def _numbers(name: str, bounds: tuple[Any, ...], maker: Maker) -> Axis:
+def _parse_range(name: str, bounds: tuple[Any, ...], maker: Maker) -> Axis:
     if len(bounds) not in (2, 3) or any(isinstance(n, bool) or not isinstance(n, (int, float, np.number)) for n in bounds):
         raise ParameterError(
             f"{name}: a tuple is a range, (low, high) or (low, high, step), not {bounds!r}; for a choice of values give a list"
@@ -126,16 +126,16 @@ def _numbers(name: str, bounds: tuple[Any, ...], maker: Maker) -> Axis:
     low, high, step = (float(n) for n in (*bounds, 1)[:3])
     if not all(map(math.isfinite, (low, high, step))) or low > high or step <= 0:
         raise ParameterError(f"{name}: low must not be above high, and step must be above 0, not {bounds!r}")
-    # (0, 1) for a parameter that is no whole number means all between.
+    # For a parameter that is not an integer, (0, 1) means all numbers between.
     whole = all(isinstance(n, (int, np.integer)) for n in bounds) and isinstance(maker.default.get(name, 0), int)
     if len(bounds) == 3:
-        return Choices(_stepped(low, high, step, whole))
-    known = maker.ranges.get(name)
-    default = float(known[2]) if isinstance(known, tuple) and len(known) == 3 else None
+        return Choices(_range_values(low, high, step, whole))
+    declared = maker.ranges.get(name)
+    default = float(declared[2]) if isinstance(declared, tuple) and len(declared) == 3 else None
     return Range(int(low), int(high), True, default) if whole else Range(low, high, False, default)
 
 
-def _stepped(low: float, high: float, step: float, whole: bool) -> tuple[float, ...]:
+def _range_values(low: float, high: float, step: float, whole: bool) -> tuple[float, ...]:
     count = math.floor((high - low) / step + 1e-9) + 1
     values = (round(low + i * step, 10) for i in range(count))
     return tuple(int(v) if whole else v for v in values)
@@ -149,13 +149,13 @@ Tunable: TypeAlias = Retriever | Callable[..., Retriever] | str
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes the stage of a setting.
+    """Creates the stage of a setting.
 
     Args:
-        make: Makes the stage from parameter values by name.
-        unchanged: The stage with its present values; None for a function without all defaults.
-        default: Known present values of the parameters.
-        ranges: Ranges known to the parameters' classes.
+        make: Function from parameter values, by name, to the stage.
+        unchanged: The stage with its present values; None for a function with a parameter that has no default.
+        default: Present values of the parameters, where known.
+        ranges: Ranges that the classes of the parameters declare.
     """
 
     make: Callable[..., Any]
@@ -170,27 +170,28 @@ class Maker:
             ParameterError: The function did not return a stage.
             PipelineError: The stage does not go from topics to a run.
         """
-        return _checked(self.make(**setting))
+        return _checked_retriever(self.make(**setting))
 
 
 def maker_of(tunable: Tunable, space: Space | None, index: Any) -> tuple[Maker, Space]:
     """Return the maker of stages and the space to search.
 
-    `space` is added to that of a text; None is the default space of a stage. `index` is that of a text, or several by name.
+    `space` is added to the space of a text; None is the default space of a stage. `index` is the index of a text, or a mapping
+    from names to indexes.
 
     Raises:
         ParameterError: A parameter of the space is not in `tunable`, or there is no default space.
         PipelineError: The stage does not go from topics to a run.
     """
     if isinstance(tunable, str):
-        return _of_text(tunable, space, index)
+        return _text_maker(tunable, space, index)
     if index is not None:
         raise ParameterError("an index is given for a text alone; a stage has its own")
     if not isinstance(tunable, Stage) and not callable(tunable):
         raise ParameterError(f"tune takes a stage, a function that makes one, or a text, not a {type(tunable).__name__}")
     chosen = default_space(tunable) if space is None else space
     names = list(chosen) if isinstance(chosen, Mapping) else []
-    return _of_stage(tunable, names) if isinstance(tunable, Stage) else _of_function(tunable, names), chosen
+    return _stage_maker(tunable, names) if isinstance(tunable, Stage) else _function_maker(tunable, names), chosen
 
 
 def default_space(tunable: Retriever | Callable[..., Retriever]) -> Space:
@@ -208,58 +209,58 @@ def default_space(tunable: Retriever | Callable[..., Retriever]) -> Space:
                 names = [name] if entries is None else [f"{name}.{entry}" for entry in entries]
                 space |= dict.fromkeys(names, parameter.range)
     if not space:
-        what = repr(tunable) if isinstance(tunable, Stage) else "a function"
-        raise ParameterError(f"there is no default space for {what}; give one, as {{'k1': (0.1, 4.5, 0.2), 'b': [0.4, 0.75]}}")
+        named = repr(tunable) if isinstance(tunable, Stage) else "a function"
+        raise ParameterError(f"there is no default space for {named}; give one, as {{'k1': (0.1, 4.5, 0.2), 'b': [0.4, 0.75]}}")
     return space
 
 
-def _of_stage(stage: Retriever, names: list[str]) -> Maker:
-    """Maker of copies of a stage that sets a parameter in every part that has it."""
+def _stage_maker(stage: Retriever, names: list[str]) -> Maker:
+    """Return the maker of copies of a stage; it sets a parameter in every part that has it."""
     owners = {name: _owner(stage, name) for name in names}
 
     def make(**setting: Any) -> Part:
         def changed(part: Part) -> Part:
-            changes = {_field(name): value for name, value in setting.items() if _has(part, name)}
+            changes = {_field(name): value for name, value in setting.items() if _has_parameter(part, name)}
             return part.with_(**changes) if changes else part
 
         return stage.map(changed)
 
-    default = {name: _present(owner, _field(name)) for name, owner in owners.items()}
-    return Maker(make, _checked(stage), default, _ranges(owners))
+    default = {name: _present_value(owner, _field(name)) for name, owner in owners.items()}
+    return Maker(make, _checked_retriever(stage), default, _ranges(owners))
 
 
-def _of_text(text: str, space: Space | None, index: Any) -> tuple[Maker, Space]:
-    one, several = (None, index) if isinstance(index, Mapping) else (index, None)
-    make, written = parse_tunable(text, one, indexes=several)
-    chosen = {**written, **(space or {})}
-    for name in chosen:
-        if name not in written:
-            raise ParameterError(f"'{name}' is not tuned in the text; {nearest(name, written)}")
-    unchanged = _checked(make())
-    owners = {path: part for path in chosen if (part := _at(unchanged, path)) is not None}
-    default = {path: _present(owner, _field(path)) for path, owner in owners.items()}
-    return Maker(make, unchanged, default, _ranges(owners)), chosen
+def _text_maker(text: str, space: Space | None, index: Any) -> tuple[Maker, Space]:
+    single, indexes = (None, index) if isinstance(index, Mapping) else (index, None)
+    make, declared = parse_tunable(text, single, indexes=indexes)
+    values = {**declared, **(space or {})}
+    for name in values:
+        if name not in declared:
+            raise ParameterError(f"'{name}' is not tuned in the text; {nearest(name, declared)}")
+    unchanged = _checked_retriever(make())
+    owners = {path: part for path in values if (part := _part_at(unchanged, path)) is not None}
+    default = {path: _present_value(owner, _field(path)) for path, owner in owners.items()}
+    return Maker(make, unchanged, default, _ranges(owners)), values
 
 
-def _of_function(function: Callable[..., Any], names: list[str]) -> Maker:
+def _function_maker(function: Callable[..., Any], names: list[str]) -> Maker:
     try:
-        known = inspect.signature(function).parameters
+        signature = inspect.signature(function).parameters
     except ValueError:
         return Maker(function, None, {}, {})
-    kinds = [parameter.kind for parameter in known.values()]
+    kinds = [parameter.kind for parameter in signature.values()]
     for name in names:
-        if name not in known and inspect.Parameter.VAR_KEYWORD not in kinds:
-            raise ParameterError(f"the function has no parameter '{name}'; it has {', '.join(known) or 'none'}")
-    named = {n: p for n, p in known.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    for name, parameter in named.items():
+        if name not in signature and inspect.Parameter.VAR_KEYWORD not in kinds:
+            raise ParameterError(f"the function has no parameter '{name}'; it has {', '.join(signature) or 'none'}")
+    declared = {n: p for n, p in signature.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    for name, parameter in declared.items():
         if parameter.default is parameter.empty and name not in names:
             raise ParameterError(f"the function needs '{name}', for which the space has no values")
-    defaults = {n: p.default for n, p in named.items() if p.default is not p.empty}
-    unchanged = _checked(function()) if len(defaults) == len(named) else None
+    defaults = {n: p.default for n, p in declared.items() if p.default is not p.empty}
+    unchanged = _checked_retriever(function()) if len(defaults) == len(declared) else None
     return Maker(function, unchanged, {n: defaults[n] for n in names if n in defaults}, {})
 
 
-def _checked(stage: Any) -> Retriever:
+def _checked_retriever(stage: Any) -> Retriever:
     if not isinstance(stage, Stage):
         raise ParameterError(f"the function that makes the stage returned a {type(stage).__name__}, not a stage")
     stage.require(Topics, Run, "tune")
@@ -267,7 +268,7 @@ def _checked(stage: Any) -> Retriever:
 
 
 def _field(name: str) -> str:
-    """Parameter of a name in the space: `k1` for `bm25__k1`."""
+    """Return the parameter of a name in the space: `k1` for `bm25__k1`."""
     return name.rpartition("__")[2]
 
 
@@ -276,38 +277,38 @@ def _label(part: Part) -> str:
 
 
 def _parameter(name: str) -> str:
-    """Parameter of a name in the space that may be of a value in a mapping: `fields` for `bm25__fields.title`."""
+    """Return the parameter of a name in the space that may name an entry of a mapping: `fields` for `bm25__fields.title`."""
     return _field(name).partition(".")[0]
 
 
-def _has(part: Part, name: str) -> bool:
+def _has_parameter(part: Part, name: str) -> bool:
     owner, _, _ = name.rpartition("__")
     return _parameter(name) in part.params() and owner in ("", _label(part))
 
 
 def _owner(stage: Retriever, name: str) -> Part:
-    owners = [part for part in walk(stage) if _has(part, name)]
+    owners = [part for part in walk(stage) if _has_parameter(part, name)]
     kinds = list(dict.fromkeys(map(_label, owners)))
     if not owners:
-        known = {f"{_label(part)}__{field}" for part in walk(stage) for field in part.params()}
-        raise ParameterError(f"no stage has the parameter '{name}'; there are {', '.join(sorted(known)) or 'none'}")
+        names = {f"{_label(part)}__{field}" for part in walk(stage) for field in part.params()}
+        raise ParameterError(f"no stage has the parameter '{name}'; there are {', '.join(sorted(names)) or 'none'}")
     if len(kinds) > 1:
         choices = " or ".join(f"'{kind}__{name}'" for kind in kinds)
         raise ParameterError(f"'{name}' is a parameter of {' and '.join(kinds)}; write {choices}")
     return owners[0]
 
 
-def _at(stage: Retriever, path: str) -> Part | None:
-    """Part for a path of a text: `bm25_2__k1` is the second part called bm25."""
+def _part_at(stage: Retriever, path: str) -> Part | None:
+    """Return the part that a path of a text names, or None: `bm25_2__k1` is the second part named bm25."""
     label, _, field = path.rpartition("__")
     numbered = re.fullmatch(r"(.+)_(\d+)", label)
-    named = [part for part in walk(stage) if part.name == label and field.partition(".")[0] in part.params()]
-    if not named and numbered:
-        named = [part for part in walk(stage) if part.name == numbered[1]][int(numbered[2]) - 1 :]
-    return named[0] if named else None
+    parts = [part for part in walk(stage) if part.name == label and field.partition(".")[0] in part.params()]
+    if not parts and numbered:
+        parts = [part for part in walk(stage) if part.name == numbered[1]][int(numbered[2]) - 1 :]
+    return parts[0] if parts else None
 
 
-def _present(part: Part, field: str) -> Any:
+def _present_value(part: Part, field: str) -> Any:
     name, dot, entry = field.partition(".")
     if dot:
         return part.entries(name).get(entry)
@@ -317,5 +318,5 @@ def _present(part: Part, field: str) -> Any:
 
 
 def _ranges(owners: Mapping[str, Part]) -> Setting:
-    known = {name: parameters(type(owner))[_parameter(name)] for name, owner in owners.items()}
-    return {name: parameter.range for name, parameter in known.items() if parameter.range is not None}
+    declared = {name: parameters(type(owner))[_parameter(name)] for name, owner in owners.items()}
+    return {name: parameter.range for name, parameter in declared.items() if parameter.range is not None}

@@ -22,7 +22,7 @@ from ..measures.names import parse
 from ..measures.ranks import FAR, Ranks, judgments
 
 Steps = tuple[int, ...]  # the weights as multiples of the step
-FEW = 8  # sorting takes about as long as comparing each pair with this many judged documents
+MAX_COMPARISONS = 8  # comparisons per pair of a document and a topic; with more, sorting all pairs is faster
 MAX_GRID = 1001  # greatest grid searched exhaustively: 5 systems in steps of 0.1
 
 
@@ -31,7 +31,7 @@ class WeightsFold:
     """A held-out fold.
 
     Args:
-        weights: Learned on the other folds.
+        weights: Weights learned on the other folds.
         trained: Mean of `weights` on the other folds.
         score: Mean of `weights` on this fold.
         topics: The fold's topics.
@@ -48,9 +48,9 @@ class LearnedWeights(Tabular):
     """Result of `fit_weights`.
 
     Args:
-        weights: Learned on all judged topics, for use on other topics.
+        weights: Weights learned on all judged topics, for use on other topics.
         measure: The maximised measure.
-        score: Held-out mean over all judged topics, of `run`.
+        score: Mean of `run`, which is held out, over all judged topics.
         trained: Mean of `weights` on the topics they were learned on, an optimistic estimate.
         folds: The held-out folds.
         run: The held-out run: each judged topic is fused with the weights learned without its fold, other topics with
@@ -65,7 +65,7 @@ class LearnedWeights(Tabular):
     run: Run
 
     def to_columns(self) -> dict[str, Any]:
-        """Return the columns fold, weight1 and so on, trained, score, topics (their number): a row per fold."""
+        """Return the columns fold, weight1 and so on, trained, score and topics (a number), with a row per fold."""
         weights = zip(*(fold.weights for fold in self.folds), strict=True)
         return {
             "fold": list(range(1, len(self.folds) + 1)),
@@ -91,8 +91,8 @@ class LearnedWeights(Tabular):
     def __str__(self) -> str:
         lines = [f"{self.measure} {self.score:.4f} on held-out topics"]
         for i, fold in enumerate(self.folds, 1):
-            lines.append(f"fold {i}: weights {_shown(fold.weights)}  {fold.score:.4f} on {len(fold.topics)} topics")
-        return "\n".join([*lines, f"all topics: weights {_shown(self.weights)}"])
+            lines.append(f"fold {i}: weights {_format_weights(fold.weights)}  {fold.score:.4f} on {len(fold.topics)} topics")
+        return "\n".join([*lines, f"all topics: weights {_format_weights(self.weights)}"])
 
 
 def fit_weights(
@@ -107,13 +107,13 @@ def fit_weights(
 ) -> LearnedWeights:
     """Learn the weights that maximise `measure` for a fusion of `runs`, by cross-validation.
 
-    Weights are multiples of `step` that sum to 1. Up to 1,001 combinations (five runs in steps of 0.1) all are tried; beyond,
-    hill climbing moves one step of weight at a time, from equal weights and from each run alone. Ties go to the weights
-    nearest to equal ones. The order of the files does not matter. Judged topics missing from the runs count 0, as in
-    `evaluate`.
+    Weights are multiples of `step` that sum to 1. Up to 1,001 combinations (five runs in steps of 0.1) are all tried; of more,
+    hill climbing tries some, moving one step of weight at a time, from equal weights and from each run alone. Ties go to the
+    weights nearest to equal ones. The order of topics and judgments does not matter. Judged topics missing from the runs count
+    0, as in `evaluate`.
 
     Args:
-        runs: Two or more runs, or anything that `Run.of` accepts.
+        runs: Two or more runs, each a Run or anything that `Run.of` accepts.
         qrels: Anything that `Qrels.of` accepts.
         measure: Measure to maximise.
         folds: Folds of the judged topics.
@@ -132,27 +132,28 @@ def fit_weights(
     judged = judgments_of(qrels)
     for number, system in enumerate(systems, 1):
         check_agreement(system, judged, f"run {number}")
-    held_out = _deal(judged, folds, seed)
-    steps = _steps(step)
-    space = _Space(systems, judged, parse(measure), _method(fusion), steps)
-    everything = np.ones(len(judged), dtype=bool)
-    best = space.search(everything)
-    names = np.array(list(judged), dtype=object)
+    fold_masks = _fold_masks(judged, folds, seed)
+    steps = _step_count(step)
+    space = _WeightGrid(systems, judged, parse(measure), _fusion_method(fusion), steps)
+    all_topics = np.ones(len(judged), dtype=bool)
+    best = space.search(all_topics)
+    topic_ids = np.array(list(judged), dtype=object)
     values = np.zeros(len(judged))
-    parts: list[WeightsFold] = []
-    chosen: list[tuple[Steps, Iterable[str]]] = []
-    for out in held_out:
-        point = space.search(~out)
-        values[out] = space.values(point)[out]
-        chosen.append((point, names[out]))
-        parts.append(WeightsFold(space.weights(point), space.mean(point, ~out), space.mean(point, out), tuple(names[out])))
+    learned: list[WeightsFold] = []
+    fold_points: list[tuple[Steps, Iterable[str]]] = []
+    for held_out in fold_masks:
+        point = space.search(~held_out)
+        values[held_out] = space.values(point)[held_out]
+        fold_points.append((point, topic_ids[held_out]))
+        trained, fold_score = space.mean(point, ~held_out), space.mean(point, held_out)
+        learned.append(WeightsFold(space.weights(point), trained, fold_score, tuple(topic_ids[held_out])))
     score = float(values.sum() if space.measure.summed else values.mean())
-    run = space.run(best, chosen)
-    return LearnedWeights(space.weights(best), space.measure, score, space.mean(best, everything), tuple(parts), run)
+    run = space.run(best, fold_points)
+    return LearnedWeights(space.weights(best), space.measure, score, space.mean(best, all_topics), tuple(learned), run)
 
 
-class _Space:
-    """Grid of weights, with cached values of each topic."""
+class _WeightGrid:
+    """Grid of weights; a point is a tuple of multiples of the step, whose values of each topic are cached."""
 
     def __init__(self, runs: Sequence[Run], qrels: Qrels, measure: Measure, method: FusionMethod, steps: int) -> None:
         self.pairs = Pairs.of(runs)
@@ -161,28 +162,31 @@ class _Space:
         self.method, self.measure, self.steps = method, measure, steps
         self.qrels = qrels
         self.judgments = _Judgments.of(self.pairs, qrels)
-        self._known: dict[Steps, Floats] = {}
+        self._values: dict[Steps, Floats] = {}
         systems = len(runs)
-        self.whole = math.comb(systems - 1 + steps, systems - 1) <= MAX_GRID
-        self._grid = list(_grid(systems, steps)) if self.whole else []
+        self.exhaustive = math.comb(systems - 1 + steps, systems - 1) <= MAX_GRID
+        self._grid = list(_grid(systems, steps)) if self.exhaustive else []
 
     def weights(self, point: Steps) -> tuple[float, ...]:
+        """Return the weights of a point, which sum to 1."""
         return tuple(part / self.steps for part in point)
 
     def values(self, point: Steps) -> Floats:
-        if point not in self._known:
+        """Return the measure of each judged topic, float64, in the order of the qrels."""
+        if point not in self._values:
             scores = weighted(self.columns, self.weights(point), self.times)
             ranks = self.judgments.ranks(self.pairs, scores)
-            self._known[point] = np.asarray(self.measure.values(ranks), dtype=np.float64)
-        return self._known[point]
+            self._values[point] = np.asarray(self.measure.score(ranks), dtype=np.float64)
+        return self._values[point]
 
     def mean(self, point: Steps, topics: NDArray[np.bool_]) -> float:
-        """Mean over some of the judged topics; the sum for counts."""
+        """Return the mean over some of the judged topics, or the sum for a count."""
         values = self.values(point)[topics]
         return float(values.sum() if self.measure.summed else values.mean())
 
     def search(self, topics: NDArray[np.bool_]) -> Steps:
-        if self.whole:
+        """Return the best point for these topics: of the whole grid, or by hill climbing in a large one."""
+        if self.exhaustive:
             return self._best(self._grid, topics)
         systems = len(self.columns)
         alone = [tuple(self.steps * (i == j) for j in range(systems)) for i in range(systems)]
@@ -197,17 +201,17 @@ class _Space:
             point = better
 
     def _best(self, points: Sequence[Steps], topics: NDArray[np.bool_]) -> Steps:
-        # Rounded, as means of the same values in another order differ in their last bits.
+        # Rounded, since means of the same values in another order differ in their last bits.
         return max(points, key=lambda p: (round(self.mean(p, topics), 12), -sum(x * x for x in p), p))
 
     def run(self, best: Steps, folds: Sequence[tuple[Steps, Iterable[str]]]) -> Run:
-        """Run fused with each fold's weights on its topics, and with `best` on all others."""
+        """Return the run fused with each fold's weights on its topics, and with `best` on all others."""
         number = {topic_id: i for i, topic_id in enumerate(self.pairs.topics)}
         scores = weighted(self.columns, self.weights(best), self.times)
         for point, names in folds:
-            inside = np.zeros(len(number), dtype=bool)
-            inside[[number[name] for name in names if name in number]] = True
-            rows = self.pairs.of_topics(inside)
+            in_fold = np.zeros(len(number), dtype=bool)
+            in_fold[[number[name] for name in names if name in number]] = True
+            rows = self.pairs.of_topics(in_fold)
             times = None if self.times is None else self.times[rows]
             scores[rows] = weighted(self.columns[:, rows], self.weights(point), times)
         return self.pairs.run(scores, {"parts": [run.provenance for run in self.pairs.runs], "weights": self.weights(best)})
@@ -215,12 +219,12 @@ class _Space:
 
 @dataclass(frozen=True, eq=False)
 class _Judgments:
-    """The judged documents among the pairs, and the other columns of `Ranks`.
+    """The judged documents among the pairs of a topic and a document, and the columns of `Ranks` that no scores change.
 
     Args:
         qrels: The judgments.
-        row: Qrels row of each judged document.
-        pair: Its pair.
+        row: Qrels row of each judged document among the pairs.
+        pair: Pair of each such document.
         first: First pair of its topic.
         size: Number of pairs of its topic.
         rivals: Concatenated pairs of the topic of each judged document; None if sorting is faster than comparing.
@@ -254,7 +258,7 @@ class _Judgments:
         end = np.searchsorted(pairs.bounds, pair, side="right")
         first, size = pairs.bounds[end - 1], pairs.bounds[end] - pairs.bounds[end - 1]
         rivals = None
-        if 0 < size.sum() <= FEW * len(pairs):
+        if 0 < size.sum() <= MAX_COMPARISONS * len(pairs):
             rivals = np.arange(size.sum()) + np.repeat(first - (np.cumsum(size) - size), size)
         return cls(qrels, row, pair, first, size, rivals, topic, grade, starts, ordered.retrieved)
 
@@ -262,9 +266,9 @@ class _Judgments:
         rounded = scores.astype(np.float32)
         rank = np.full(len(self.topic), FAR, dtype=np.int64)
         if self.rivals is None:
-            place = np.empty(len(pairs), dtype=np.int64)
-            place[pairs.order(rounded)] = np.arange(len(pairs))
-            rank[self.row] = place[self.pair] - self.first
+            position = np.empty(len(pairs), dtype=np.int64)
+            position[pairs.order(rounded)] = np.arange(len(pairs))
+            rank[self.row] = position[self.pair] - self.first
         else:
             keys = order_keys(rounded, np.arange(len(pairs), dtype=np.uint32))
             better = keys[self.rivals] > np.repeat(keys[self.pair], self.size)
@@ -273,45 +277,48 @@ class _Judgments:
         return Ranks(self.qrels, self.topic, self.grade[order], rank[order], self.starts, self.retrieved, rank)
 
 
-def _deal(qrels: Mapping[str, Any], folds: int, seed: int) -> list[NDArray[np.bool_]]:
+def _fold_masks(qrels: Mapping[str, Any], folds: int, seed: int) -> list[NDArray[np.bool_]]:
+    """Return for each fold a mask of its topics, in the order of the qrels; the folds do not depend on that order."""
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(qrels):
         raise ParameterError(f"folds must be a whole number from 2 to the {len(qrels)} judged topics, not {folds!r}")
     by_id = np.array(sorted(range(len(qrels)), key=list(qrels).__getitem__))
-    dealt = np.empty(len(qrels), dtype=np.int64)
-    dealt[by_id[np.random.default_rng(seed).permutation(len(qrels))]] = np.arange(len(qrels)) % folds
-    return [dealt == fold for fold in range(folds)]
+    fold_of = np.empty(len(qrels), dtype=np.int64)
+    fold_of[by_id[np.random.default_rng(seed).permutation(len(qrels))]] = np.arange(len(qrels)) % folds
+    return [fold_of == fold for fold in range(folds)]
 
 
-def _steps(step: float) -> int:
+def _step_count(step: float) -> int:
     steps = round(1 / step) if isinstance(step, (int, float)) and 0 < step <= 1 else 0
     if steps < 1 or abs(steps * step - 1) > 1e-9:
         raise ParameterError(f"step must divide 1, as 0.1, 0.05 and 0.25 do, and {step!r} does not")
     return steps
 
 
-def _method(fusion: dict[str, Any]) -> FusionMethod:
-    parameters = {"method": "wsum", "normalize": "min-max", "k": 60, "missing": None, **fusion}
-    unknown = set(parameters) - {"method", "normalize", "k", "missing"}
+def _fusion_method(fusion: dict[str, Any]) -> FusionMethod:
+    settings = {"method": "wsum", "normalize": "min-max", "k": 60, "missing": None, **fusion}
+    unknown = set(settings) - {"method", "normalize", "k", "missing"}
     if unknown:
         raise ParameterError(
             f"fit_weights has no parameter '{min(unknown)}'; of fuse it takes method, normalize, k and missing"
         )
-    if parameters["method"] not in WEIGHTED:
-        raise ParameterError(f"weights can be learned for {', '.join(WEIGHTED)}, not for {parameters['method']!r}")
-    return FusionMethod.checked(parameters["method"], parameters["normalize"], None, parameters["k"], parameters["missing"])
+    if settings["method"] not in WEIGHTED:
+        raise ParameterError(f"weights can be learned for {', '.join(WEIGHTED)}, not for {settings['method']!r}")
+    return FusionMethod.checked(settings["method"], settings["normalize"], None, settings["k"], settings["missing"])
 
 
 def _grid(systems: int, steps: int) -> Iterator[Steps]:
+    """Yield all points of a number of systems that sum to a number of steps."""
     for cuts in itertools.combinations(range(systems - 1 + steps), systems - 1):
         bars = (-1, *cuts, systems - 1 + steps)
         yield tuple(b - a - 1 for a, b in itertools.pairwise(bars))
 
 
 def _moves(point: Steps) -> Iterator[Steps]:
+    """Yield the points in which one system's weight has moved by a step to another system."""
     for i, j in itertools.permutations(range(len(point)), 2):
         if point[i]:
             yield tuple(part - (n == i) + (n == j) for n, part in enumerate(point))
 
 
-def _shown(weights: Sequence[float]) -> str:
+def _format_weights(weights: Sequence[float]) -> str:
     return ",".join(f"{weight:g}" for weight in weights)

@@ -23,11 +23,11 @@ CARD = "README.md"
 CURVES = "curves.svg"
 LICENCE = re.compile(r"^license:\s*(\S.*?)\s*$", re.MULTILINE)
 USES = {
-    "cross-encoder": 'run % 100 >> cross_encoder("{place}")',
-    "bi-encoder": 'index.encode(sentence_encoder("{place}"))',
-    "ColBERT model": 'encode_late(index, colbert("{place}"))',
-    "SPLADE model": 'index.encode(splade_encoder("{place}"))',
-    "T5 rewriter": 'canard_t5("{place}") >> bm25()',
+    "cross-encoder": 'run % 100 >> cross_encoder("{model}")',
+    "bi-encoder": 'index.encode(sentence_encoder("{model}"))',
+    "ColBERT model": 'encode_late(index, colbert("{model}"))',
+    "SPLADE model": 'index.encode(splade_encoder("{model}"))',
+    "T5 rewriter": 'canard_t5("{model}") >> bm25()',
 }
 TASKS = {
     "cross-encoder": "text-ranking",
@@ -39,11 +39,11 @@ TASKS = {
 
 
 def licence_of(folder: Path) -> str:
-    """Licence in a model's README.md or config.json, or "not stated"."""
+    """Return the licence in a model's README.md or config.json, or "not stated"."""
     readme, config = folder / CARD, folder / "config.json"
     if readme.is_file():
-        _, _, rest = readme.read_text(encoding="utf-8", errors="replace").partition("---\n")
-        if match := LICENCE.search(rest.partition("\n---")[0]):
+        _, _, front_matter = readme.read_text(encoding="utf-8", errors="replace").partition("---\n")
+        if match := LICENCE.search(front_matter.partition("\n---")[0]):
             return match[1]
     if config.is_file():
         named = json.loads(config.read_text(encoding="utf-8")).get("license")
@@ -52,17 +52,17 @@ def licence_of(folder: Path) -> str:
     return "not stated"
 
 
-def describe(training: Training, folder: Path, place: Path) -> None:
-    """Write the card and, if matplotlib is installed, the curves to a folder, which will move to `place`."""
+def describe(training: Training, folder: Path, target: Path) -> None:
+    """Write the card and, if matplotlib is installed, the curves to a folder, which will move to `target`."""
     try:
         learning_curves(training.losses, training.evaluations, training.best).save(folder / CURVES)
         curves = f"![The learning curves]({CURVES})\n"
     except MissingExtraError:
         curves = ""
-    (folder / CARD).write_text(_card(training, place, curves), encoding="utf-8")
+    (folder / CARD).write_text(_card(training, target, curves), encoding="utf-8")
 
 
-def _card(training: Training, place: Path, curves: str) -> str:
+def _card(training: Training, target: Path, curves: str) -> str:
     library = "transformers" if training.kind == "T5 rewriter" else "sentence-transformers"
     head = {"library_name": library, "pipeline_tag": TASKS.get(training.kind, "")}
     if not Path(training.base).exists():
@@ -70,12 +70,12 @@ def _card(training: Training, place: Path, curves: str) -> str:
     if training.licence != "not stated":
         head["license"] = training.licence
     front = "\n".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in head.items())
-    use = USES.get(training.kind, "").format(place=place.name)
+    use = USES.get(training.kind, "").format(model=target.name)
     figures = [(f"validation {name}", f"{value:.4f}") for name, value in training.figures.items()]
     facts = [(name.replace("_", " "), value) for name, value in training.facts.items()]
     parts = [
         f"---\n{front}\n---\n",
-        f"# {place.name}\n",
+        f"# {target.name}\n",
         f"A {training.kind}, trained from {training.base}. In Fontes: `{use}`.\n",
         "## Figures\n",
         _table([*figures, ("step of the best state", f"{training.best:,} of {training.steps:,}")]),
@@ -119,12 +119,12 @@ def learning_curves(losses: Sequence[float], evaluations: Sequence[Mapping[str, 
     names = list(dict.fromkeys(name for row in evaluations for name in row if name not in ("step", LOSS)))
     parts = np.array_split(np.arange(1, len(losses) + 1), min(POINTS, len(losses)))
     steps = [float(part[-1]) for part in parts]
-    means = [float(np.mean([losses[n - 1] for n in part])) for part in parts]
+    means = [float(np.mean([losses[i - 1] for i in part])) for part in parts]
 
     def draw(figure: Figure) -> str:
-        every = np.atleast_1d(figure.subplots(1, 1 + len(names), sharex=True))
-        every[0].plot(steps, means, label="training", **look(0))
-        for number, (axes, name) in enumerate(zip(every, [LOSS, *names], strict=True), 1):
+        all_axes = np.atleast_1d(figure.subplots(1, 1 + len(names), sharex=True))
+        all_axes[0].plot(steps, means, label="training", **look(0))
+        for number, (axes, name) in enumerate(zip(all_axes, [LOSS, *names], strict=True), 1):
             rows = [row for row in evaluations if name in row]
             if rows:
                 values = [row[name] for row in rows]

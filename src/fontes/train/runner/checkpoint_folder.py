@@ -21,14 +21,14 @@ STATE = "trainer_state.json"  # written last: a checkpoint without it is incompl
 
 
 class CheckpointFolder:
-    """An existing folder with the checkpoints of one training; with `kept` False nothing is written."""
+    """An existing folder with the checkpoints of one training; unless it is `persistent`, nothing is written to it."""
 
-    def __init__(self, folder: Path, kept: bool = True) -> None:
-        self.folder, self.kept = folder, kept
+    def __init__(self, folder: Path, persistent: bool = True) -> None:
+        self.folder, self.persistent = folder, persistent
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Facts of the folder's training, empty without one; raises InputError for a damaged file."""
+        """Facts of the folder's training, empty without a training; raises InputError for a damaged file."""
         file = self.folder / IDENTITY
         try:
             facts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -38,9 +38,9 @@ class CheckpointFolder:
             raise InputError(f"{file} is damaged: {error}; remove {self.folder} to begin anew") from None
         return facts
 
-    def note(self, **facts: Any) -> None:
-        """Add facts of the training."""
-        if not self.kept:
+    def record(self, **facts: Any) -> None:
+        """Write further facts of the training."""
+        if not self.persistent:
             return
         draft = self.folder / f".{IDENTITY}"
         with draft.open("w", encoding="utf-8") as file:
@@ -49,38 +49,38 @@ class CheckpointFolder:
         draft.replace(self.folder / IDENTITY)
 
     def begin(self, identity: Mapping[str, Any], advice: str) -> None:
-        """Assign the folder to a training, or check that it is assigned to it.
+        """Assign the folder to a training, or check that it belongs to this training.
 
         Args:
             identity: Identity of the training, as JSON values.
-            advice: Advice for the InputError of a folder with another training or other files.
+            advice: Advice in the InputError for a folder with another training or other files.
         """
         facts = self.facts
         if not facts:
-            others = [path.name for path in self.folder.iterdir() if path.name != f".{IDENTITY}"]
-            if others:
-                raise InputError(f"{self.folder} contains other files ({others[0]}) and no training; {advice}")
-            self.note(identity=identity)
+            other_files = [path.name for path in self.folder.iterdir() if path.name != f".{IDENTITY}"]
+            if other_files:
+                raise InputError(f"{self.folder} contains other files ({other_files[0]}) and no training; {advice}")
+            self.record(identity=identity)
         elif facts.get("identity") != identity:
-            other = _differing(facts.get("identity"), identity)
-            raise InputError(f"{self.folder} contains another training, with another {other}; {advice}")
+            difference = _first_difference(facts.get("identity"), identity)
+            raise InputError(f"{self.folder} contains another training, with another {difference}; {advice}")
 
     def checkpoint(self, step: int) -> Path:
-        """Folder of the checkpoint after a step."""
+        """Return the folder of the checkpoint after a step."""
         return self.folder / f"checkpoint-{step}"
 
     def last(self) -> int:
-        """Step of the last complete checkpoint; 0 if there is none."""
-        return max((step for step, path in self._checkpoints() if _object(path / STATE)), default=0)
+        """Return the step of the last complete checkpoint; 0 if there is none."""
+        return max((step for step, path in self._checkpoints() if _read_object(path / STATE)), default=0)
 
     def keep(self, steps: Iterable[int]) -> None:
-        """Remove all checkpoints but those of some steps."""
+        """Remove all checkpoints except those after some steps."""
         for step, path in self._checkpoints():
             if step not in steps:
                 shutil.rmtree(path, ignore_errors=True)
 
     def clear(self) -> None:
-        """Remove the training, so that another one may begin."""
+        """Remove the training, so that another one can begin."""
         self.keep(())
         for path in (self.folder / IDENTITY, self.folder / f".{IDENTITY}"):
             path.unlink(missing_ok=True)
@@ -97,7 +97,7 @@ class CheckpointFolder:
 
 
 @contextmanager
-def workplace(folder: Path) -> Iterator[CheckpointFolder]:
+def open_checkpoints(folder: Path) -> Iterator[CheckpointFolder]:
     """Create and lock the working folder of a training; raises FontesError if another process trains there."""
     with ExitStack() as stack:
         try:
@@ -109,58 +109,59 @@ def workplace(folder: Path) -> Iterator[CheckpointFolder]:
 
 
 @contextmanager
-def temporary_workplace() -> Iterator[CheckpointFolder]:
+def temporary_checkpoints() -> Iterator[CheckpointFolder]:
     """Create a working folder without checkpoints, removed at the end of the block."""
     with TemporaryDirectory() as folder:
-        yield CheckpointFolder(Path(folder), kept=False)
+        yield CheckpointFolder(Path(folder), persistent=False)
 
 
 def check_place(
-    place: Path, overwrite: bool, mark: str = IDENTITY, noun: str = "model trained by Fontes", key: str = "fingerprint"
+    target: Path, overwrite: bool, mark: str = IDENTITY, noun: str = "model trained by Fontes", key: str = "fingerprint"
 ) -> None:
-    """Raise InputError, before training, if a model could not be written to a place.
+    """Raise InputError, before training, if a model could not be written to the folder `target`.
 
-    Only a folder whose file `mark` has the key is ever overwritten; `noun` describes it in the error.
+    Only a folder with a file `mark`, a JSON object that has the key `key`, is ever overwritten; `noun` describes such a folder
+    in the error.
     """
-    if place.exists() and not overwrite:
-        raise InputError(f"{place} exists already; give another folder, or overwrite it")
-    if place.exists() and key not in _object(place / mark):
-        raise InputError(f"{place} is not a {noun} (it has no {mark} of one), so it is not overwritten; give another folder")
+    if target.exists() and not overwrite:
+        raise InputError(f"{target} exists already; give another folder, or overwrite it")
+    if target.exists() and key not in _read_object(target / mark):
+        raise InputError(f"{target} is not a {noun} (it has no {mark} of one), so it is not overwritten; give another folder")
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{place.parent} cannot be created: {error.strerror}") from None
-    if not os.access(place.parent, os.W_OK):
-        raise InputError(f"{place.parent} cannot be written to")
+        raise InputError(f"{target.parent} cannot be created: {error.strerror}") from None
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"{target.parent} cannot be written to")
 
 
 @contextmanager
-def writing(place: Path) -> Iterator[Path]:
-    """Make a folder that moves to its place on success; raise InputError if it cannot be written."""
+def new_model_folder(target: Path) -> Iterator[Path]:
+    """Create a draft folder, which becomes `target` on success; raise InputError if it cannot be written."""
     try:
-        with staging(place) as folder:
+        with staging(target) as folder:
             yield folder
             for path in folder.rglob("*"):
                 path.chmod((0o777 if path.is_dir() else 0o666) & ~umask())  # safetensors writes for the owner only
-            commit(folder, place)
+            commit(folder, target)
     except OSError as error:
-        raise InputError(f"{place} cannot be written: {error.strerror or error}") from error
+        raise InputError(f"{target} cannot be written: {error.strerror or error}") from error
 
 
-def _object(file: Path) -> dict[str, Any]:
+def _read_object(file: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError, RecursionError):
         value = json.loads(file.read_text(encoding="utf-8"))
         return value if isinstance(value, dict) else {}
     return {}
 
 
-def _differing(first: object, second: Mapping[str, Any]) -> str:
-    """Name of the first difference between two trainings."""
+def _first_difference(first: object, second: Mapping[str, Any]) -> str:
+    """Return the name of the first difference between the identities of two trainings."""
     if not isinstance(first, dict):
         return "form"
     for name in second:
         if first.get(name) != second[name]:
             if isinstance(first.get(name), dict) and isinstance(second[name], dict):
-                return _differing(first[name], second[name])
+                return _first_difference(first[name], second[name])
             return name
     return "form"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SAVED_EVERY = 300.0  # seconds from one checkpoint to the next
 EVERY = 1.0  # seconds from one report to the next
-CALIBRATED_FROM = 30  # steps of a training that is worth a calibration
+CALIBRATED_FROM = 30  # least number of steps that is worth a calibration
 CLIPPED = 1.0  # gradient clipping norm
 
 
@@ -40,7 +40,7 @@ class TrainingHistory:
     Args:
         losses: Loss of each step.
         evaluations: Evaluations.
-        best: Step of the best state, which the model is in.
+        best: Step of the best state, in which the model is left.
         precision: Precision of matrix products, and the result of the calibration.
         device: Device used.
         seconds: Duration, without interruptions.
@@ -54,31 +54,32 @@ class TrainingHistory:
     seconds: float
 
 
-def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: ProgressCallback) -> TrainingHistory:
-    """Train a model from the last checkpoint of its working folder, and leave it in its best state."""
+def fitted(fit: Fit, settings: FitSettings, checkpoints: CheckpointFolder, progress: ProgressCallback) -> TrainingHistory:
+    """Train a model from the last checkpoint in its working folder, and leave it in its best state."""
     start = time.perf_counter()
-    where = device()
+    device_name = device()
     with without_warnings(), quiet():
-        # Weight decay changes all rows.
-        vocabulary = UsedEmbeddings(fit.model, () if settings.weight_decay else fit.tokens or ())
-        fit = _with_whole_embeddings(fit, vocabulary)
-        precision = place.facts.get("precision") or _precision(fit, settings, place, where)
-        place.note(precision=precision)
-        half = precision.startswith("bfloat16")
-        trainer = _trainer(fit, settings, place.folder, where, half)
-        watch = _Watch(fit, settings, place, progress, start)
-        trainer.add_callback(watch)
+        # Weight decay changes all rows, so all are trained.
+        embeddings = UsedEmbeddings(fit.model, () if settings.weight_decay else fit.tokens or ())
+        fit = _with_whole_embeddings(fit, embeddings)
+        precision = checkpoints.facts.get("precision") or _training_precision(fit, settings, checkpoints, device_name)
+        checkpoints.record(precision=precision)
+        is_bfloat16 = precision.startswith("bfloat16")
+        trainer = _make_trainer(fit, settings, checkpoints.folder, device_name, is_bfloat16)
+        monitor = _Monitor(fit, settings, checkpoints, progress, start)
+        trainer.add_callback(monitor)
         if fit.rate is not None:
-            trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(trainer.create_optimizer(), lambda step: watch.rate(step))
-        last = watch.before
+            optimizer = trainer.create_optimizer()
+            trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: monitor.rate(step))
+        last_step = monitor.previous_steps
         transformers.set_seed(settings.seed)
-        with watch.stopping():
-            trainer.train(resume_from_checkpoint=str(place.checkpoint(last)) if last else None)
+        with monitor.stopping():
+            trainer.train(resume_from_checkpoint=str(checkpoints.checkpoint(last_step)) if last_step else None)
         best = best_step(trainer.state.log_history, settings)
         if best not in (0, trainer.state.global_step):
-            with readable(f"the best checkpoint, {place.checkpoint(best)}, cannot be read"):
-                fit.restore(place.checkpoint(best))
-        vocabulary.put_back()
+            with readable(f"the best checkpoint, {checkpoints.checkpoint(best)}, cannot be read"):
+                fit.restore(checkpoints.checkpoint(best))
+        embeddings.restore()
     fit.model.eval()
     history = trainer.state.log_history
     return TrainingHistory(
@@ -86,20 +87,20 @@ def fitted(fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: P
         evaluations=tuple(evaluations(history, settings)),
         best=best or trainer.state.global_step,
         precision=precision,
-        device=where,
-        seconds=time.perf_counter() - start + watch.earlier,
+        device=device_name,
+        seconds=time.perf_counter() - start + monitor.previous_seconds,
     )
 
 
-def _with_whole_embeddings(fit: Fit, vocabulary: UsedEmbeddings) -> Fit:
-    """Make `fit` save and restore whole embeddings."""
+def _with_whole_embeddings(fit: Fit, embeddings: UsedEmbeddings) -> Fit:
+    """Return `fit` with functions that save and restore whole embeddings."""
 
     def within(work: Callable[[Path], None]) -> Callable[[Path], None]:
-        def whole(folder: Path) -> None:
-            with vocabulary.whole():
+        def run_with_whole(folder: Path) -> None:
+            with embeddings.whole():
                 work(folder)
 
-        return whole
+        return run_with_whole
 
     return replace(fit, save=within(fit.save), restore=within(fit.restore))
 
@@ -119,9 +120,9 @@ def best_step(history: list[dict[str, Any]], settings: FitSettings) -> int:
     return better(figures, key=figures.__getitem__, default=0)
 
 
-def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bool) -> Any:
-    plain, more = hasattr(transformers, fit.trainer), {}
-    if plain:
+def _make_trainer(fit: Fit, settings: FitSettings, folder: Path, device_name: str, is_bfloat16: bool) -> Any:
+    is_transformers, extra_arguments = hasattr(transformers, fit.trainer), {}
+    if is_transformers:
         base = getattr(transformers, fit.trainer)
         arguments_class = getattr(transformers, fit.trainer.replace("Trainer", "TrainingArguments"))
         inputs = {"train_dataset": list(fit.train.rows), "compute_loss_func": fit.loss}
@@ -131,7 +132,7 @@ def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bo
 
         base = getattr(sentence_transformers, fit.trainer)
         arguments_class = base.training_args_class
-        more = {"learning_rate_mapping": dict(fit.rates)}
+        extra_arguments = {"learning_rate_mapping": dict(fit.rates)}
         inputs = {"train_dataset": datasets.Dataset.from_list(list(fit.train.rows)), "loss": fit.loss}
     steps = _steps(fit, settings)
     arguments = arguments_class(
@@ -143,17 +144,18 @@ def _trainer(fit: Fit, settings: FitSettings, folder: Path, where: str, half: bo
         weight_decay=settings.weight_decay,
         optim="adamw_torch_fused",
         max_grad_norm=CLIPPED,
-        bf16=half,
-        use_cpu=where == "cpu",
+        bf16=is_bfloat16,
+        use_cpu=device_name == "cpu",
         seed=settings.seed,
         logging_steps=1,
         logging_nan_inf_filter=False,
-        save_strategy="no",  # _Watch decides when
+        save_strategy="no",  # _Monitor decides when
         report_to=[],
         disable_tqdm=True,
-        **more,
+        **extra_arguments,
     )
-    cls = type("FontesTrainer", (_PlainFitting if plain else _Fitting, base), {"fit": fit, "fit_settings": settings})
+    overrides = _TransformersFitting if is_transformers else _Fitting
+    cls = type("FontesTrainer", (overrides, base), {"fit": fit, "fit_settings": settings})
     trainer = cls(model=fit.model, args=arguments, data_collator=fit.collator, **inputs)
     trainer.remove_callback(transformers.PrinterCallback)
     return trainer
@@ -164,18 +166,18 @@ def _steps(fit: Fit, settings: FitSettings) -> int:
 
 
 class _Fitting:
-    """Overrides of transformers' trainers: order of rows, evaluation, and content of a checkpoint."""
+    """Overrides for the trainers of sentence-transformers: order of rows, evaluation, and content of a checkpoint."""
 
     fit: Fit
     fit_settings: FitSettings
 
     def add_model_card_callback(self, default_args_dict: Any) -> None:
-        """Do nothing: Fontes writes the card, and theirs looks the base up on the hub."""
+        """Do nothing: Fontes writes the card, while theirs would look up the base on the hub."""
 
     def get_batch_sampler(self, dataset: Any, batch_size: int, *args: Any, **kwargs: Any) -> Any:
         lengths = self.fit.train.lengths
         if self.fit_settings.order == "shuffled":
-            lengths = [1] * len(lengths)  # rows of equal length in any order
+            lengths = [1] * len(lengths)  # rows of equal length come in random order
         return LikeLength(lengths, batch_size, self.fit_settings.seed)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
@@ -193,13 +195,13 @@ class _Fitting:
         return metrics
 
     def _validation_loss(self, rows: Rows) -> float:
-        """Mean loss over batches of similar length, weighted by item count; uses no random numbers."""
+        """Return the mean loss over batches of similar length, weighted by item count; uses no random numbers."""
         trainer = cast(Any, self)
         order = np.argsort(np.asarray(rows.lengths), kind="stable").tolist()
         total, count, size = 0.0, 0, self.fit_settings.batch
         with torch.no_grad(), trainer.compute_loss_context_manager():
-            for at in range(0, len(order), size):
-                batch = [dict(rows.rows[n]) for n in order[at : at + size]]
+            for start in range(0, len(order), size):
+                batch = [dict(rows.rows[n]) for n in order[start : start + size]]
                 inputs = trainer._prepare_inputs(trainer.data_collator(batch))
                 items = len(batch) if self.fit.counted is None else self.fit.counted(inputs)
                 total += float(trainer.compute_loss(trainer.model, inputs)) * items
@@ -213,7 +215,7 @@ class _Fitting:
         self.fit.restore(Path(checkpoint_path))
 
 
-class _PlainFitting(_Fitting):
+class _TransformersFitting(_Fitting):
     """Further overrides for the trainers of transformers alone."""
 
     def get_train_dataloader(self) -> Any:
@@ -223,16 +225,16 @@ class _PlainFitting(_Fitting):
         return trainer.accelerator.prepare(batches)
 
 
-class _Watch(transformers.TrainerCallback):
-    """Checks at each step that the loss is a number, and when to evaluate, save and report."""
+class _Monitor(transformers.TrainerCallback):
+    """Callback that checks at each step that the loss is a number, and decides when to evaluate, save and report."""
 
     def __init__(
-        self, fit: Fit, settings: FitSettings, place: CheckpointFolder, progress: ProgressCallback, start: float
+        self, fit: Fit, settings: FitSettings, checkpoints: CheckpointFolder, progress: ProgressCallback, start: float
     ) -> None:
-        self._settings, self._place, self._progress = settings, place, progress
+        self._settings, self._checkpoints, self._progress = settings, checkpoints, progress
         self._start, self._saved, self._reported = start, time.perf_counter(), 0.0
-        self.earlier = float(place.facts.get("seconds", 0.0))  # seconds before the interruption
-        self.before = place.last()  # steps before the interruption
+        self.previous_seconds = float(checkpoints.facts.get("seconds", 0.0))  # seconds before the interruption
+        self.previous_steps = checkpoints.last()  # steps before the interruption
         self._steps = _steps(fit, settings)
         parts = settings.epochs * settings.evaluations
         evaluated = len(fit.validation) or fit.measure
@@ -241,81 +243,80 @@ class _Watch(transformers.TrainerCallback):
 
     def rate(self, step: int) -> float:
         assert self._fit.rate is not None
-        return self._fit.rate(self._part(step), self._steps)
+        return self._fit.rate(self._finished_share(step), self._steps)
 
-    def _part(self, step: int) -> float:
+    def _finished_share(self, step: int) -> float:
         seconds = time.perf_counter() - self._start
         return max(step / self._steps, seconds / (60 * self._fit.minutes) if self._fit.minutes else 0.0)
 
     def stopping(self) -> Any:
-        """Turn library errors on writing or reading a checkpoint into one sentence."""
-        return readable(f"the training in {self._place.folder} stopped")
+        """Return a context that turns library errors on writing or reading a checkpoint into one sentence."""
+        return readable(f"the training in {self._checkpoints.folder} stopped")
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self._fit.scheduled is not None:
-            self._fit.scheduled(self._part(state.global_step))
+            self._fit.scheduled(self._finished_share(state.global_step))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         control.should_evaluate = state.global_step in self._evaluated_at
         late = time.perf_counter() - self._saved > SAVED_EVERY
-        control.should_save = self._place.kept and (control.should_evaluate or late)
-        if self._part(state.global_step) >= 1:
+        control.should_save = self._checkpoints.persistent and (control.should_evaluate or late)
+        if self._finished_share(state.global_step) >= 1:
             control.should_training_stop = True
         return control
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         numbers = [value for key, value in logs.items() if key in ("loss", "grad_norm", "eval_loss", "eval_measure")]
         if not np.isfinite(numbers).all():
-            raise ParameterError(self._overflow(state.global_step))
+            raise ParameterError(self._overflow_message(state.global_step))
         now = time.perf_counter()
-        done = state.global_step
-        if "loss" in logs and (now - self._reported > EVERY or done == self._steps):
+        step = state.global_step
+        if "loss" in logs and (now - self._reported > EVERY or step == self._steps):
             self._reported = now
-            part = min(self._part(done), 1.0) if self._fit.minutes else None
-            self._progress(
-                Progress("training", done, self._steps, now - self._start, "steps", part, self.before, self._note(state))
-            )
+            part = min(self._finished_share(step), 1.0) if self._fit.minutes else None
+            note = self._report_note(state)
+            self._progress(Progress("training", step, self._steps, now - self._start, "steps", part, self.previous_steps, note))
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         now = self._saved = time.perf_counter()
-        self._place.note(seconds=now - self._start + self.earlier)
-        self._place.keep((state.global_step, best_step(state.log_history, self._settings)))
+        self._checkpoints.record(seconds=now - self._start + self.previous_seconds)
+        self._checkpoints.keep((state.global_step, best_step(state.log_history, self._settings)))
 
-    def _note(self, state: Any) -> str:
+    def _report_note(self, state: Any) -> str:
         losses = [row["loss"] for row in state.log_history[-50:] if "loss" in row]
         parts = [f"loss {np.mean(losses):.4f}"] if losses else []
         validated = evaluations(state.log_history, self._settings)[-1:]
         parts += [f"validation {name} {value:.4f}" for row in validated for name, value in row.items() if name != "step"]
         return ", ".join(parts)
 
-    def _overflow(self, step: int) -> str:
-        last = self._place.last()
-        checkpoint = (
-            f"the checkpoint of step {last} is in {self._place.checkpoint(last)}" if last else "there is no checkpoint yet"
-        )
+    def _overflow_message(self, step: int) -> str:
+        last = self._checkpoints.last()
+        folder = self._checkpoints.checkpoint(last)
+        checkpoint = f"the checkpoint of step {last} is in {folder}" if last else "there is no checkpoint yet"
         values = {"lr": self._settings.lr, **self._fit.factors}
         named = " and ".join(f"{name}={value:g}" for name, value in values.items())
         return f"at step {step} the loss is no longer a number with {named}: use smaller values; {checkpoint}"
 
 
-def _precision(fit: Fit, settings: FitSettings, place: CheckpointFolder, where: str) -> str:
-    """Training precision, calibrated by a few training steps in each on rows of median length."""
+def _training_precision(fit: Fit, settings: FitSettings, checkpoints: CheckpointFolder, device_name: str) -> str:
+    """Return the training precision; "auto" is calibrated by a few training steps in each on rows of median length."""
     if settings.precision != "auto":
         return settings.precision
-    names = ["float32", *(name for name in candidates(where) if name == "bfloat16")]
+    names = ["float32", *(name for name in candidates(device_name) if name == "bfloat16")]
     if len(names) == 1 or _steps(fit, settings) < CALIBRATED_FROM:
         return "float32"
-    trainer = _trainer(fit, settings, place.folder, where, half=False)
+    trainer = _make_trainer(fit, settings, checkpoints.folder, device_name, is_bfloat16=False)
     order = np.argsort(np.asarray(fit.train.lengths), kind="stable")
-    first = max(0, (len(order) - settings.batch) // 2)
-    batch = [dict(fit.train.rows[n]) for n in order[first : first + settings.batch].tolist()]
+    start_row = max(0, (len(order) - settings.batch) // 2)
+    batch = [dict(fit.train.rows[n]) for n in order[start_row : start_row + settings.batch].tolist()]
 
     def step(name: str) -> float:
         start = time.perf_counter()
-        with torch.autocast(torch.device(where).type, torch.bfloat16, enabled=name == "bfloat16"):
+        with torch.autocast(torch.device(device_name).type, torch.bfloat16, enabled=name == "bfloat16"):
             loss = trainer.compute_loss(trainer.model, trainer._prepare_inputs(trainer.data_collator(batch)))
             loss.backward()  # inside autocast: cached gradients recompute the outputs in the backward pass
-        float(sum(parameter.grad.sum() for parameter in trainer.model.parameters() if parameter.grad is not None))  # waits
+        # A sum of the gradients waits for the device.
+        float(sum(parameter.grad.sum() for parameter in trainer.model.parameters() if parameter.grad is not None))
         trainer.model.zero_grad()
         return time.perf_counter() - start
 
@@ -328,9 +329,9 @@ def _precision(fit: Fit, settings: FitSettings, place: CheckpointFolder, where: 
 
 
 class LikeLength(torch.utils.data.Sampler[list[int]]):
-    """Batches of rows of similar length, in random order that depends on the seed and the epoch only.
+    """Batches of rows of similar length, in a random order that depends only on the seed and the epoch.
 
-    `lengths` are tokens of each row; the last batch of an epoch may be smaller.
+    `lengths` are numbers of tokens, one per row; the last batch of an epoch may be smaller.
     """
 
     def __init__(self, lengths: Sequence[int], batch: int, seed: int) -> None:
@@ -338,7 +339,7 @@ class LikeLength(torch.utils.data.Sampler[list[int]]):
         self._lengths, self._batch, self._seed, self._epoch = list(lengths), batch, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the order to that of an epoch."""
+        """Set the epoch, which determines the order."""
         self._epoch = epoch
 
     def __len__(self) -> int:
@@ -347,11 +348,11 @@ class LikeLength(torch.utils.data.Sampler[list[int]]):
     def __iter__(self) -> Iterator[list[int]]:
         generator = torch.Generator()
         generator.manual_seed(self._seed + self._epoch)
-        # Each part is sorted from longest to shortest; training in such an order is worse than in a random one.
+        # The library sorts parts from longest to shortest; training in that order is worse than in a random one.
         grouped: list[int] = get_length_grouped_indices(  # type: ignore[no-untyped-call]
             self._lengths, self._batch, generator=generator
         )
-        whole = len(grouped) // self._batch
-        for at in [*torch.randperm(whole, generator=generator).tolist(), whole]:
-            if batch := grouped[at * self._batch : (at + 1) * self._batch]:
+        full_batches = len(grouped) // self._batch
+        for i in [*torch.randperm(full_batches, generator=generator).tolist(), full_batches]:
+            if batch := grouped[i * self._batch : (i + 1) * self._batch]:
                 yield batch

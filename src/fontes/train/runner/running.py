@@ -12,7 +12,7 @@ from typing import Any
 from ...core.progress import ProgressCallback, silent
 from ...neural.models.hub import fingerprint, library
 from .card import describe, licence_of
-from .checkpoint_folder import IDENTITY, check_place, workplace, writing
+from .checkpoint_folder import IDENTITY, check_place, new_model_folder, open_checkpoints
 from .settings import FitSettings
 
 SUFFIX = ".training"  # of the working folder beside the output
@@ -21,7 +21,7 @@ LIBRARIES = ("torch", "transformers", "sentence_transformers", "accelerate", "da
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows for training or validation, for the data collator of the trainer.
+    """Rows of training or validation data, for the data collator of the trainer.
 
     Args:
         rows: Columns of each row, in one order; labels are under "label" or "labels".
@@ -37,33 +37,33 @@ class Rows:
 
 @dataclass(frozen=True)
 class Fit:
-    """Everything that differs between trainings of different kinds of models.
+    """The parts of a training that differ between kinds of models.
 
     Args:
-        kind: Kind of model, for messages and the card: "cross-encoder".
+        kind: Kind of model, for messages and the card, such as "cross-encoder".
         base: Start, as named by the caller.
         folder: Folder of the start.
         model: Model of sentence-transformers or transformers, in float32 on the CPU.
         trainer: Name of its trainer in transformers or sentence_transformers.
         loss: For sentence_transformers a torch module of features and labels; for transformers a function of outputs and
-            labels. None: the model's own.
+            labels. None: the model's own loss.
         train: Training rows.
-        validation: Validation rows; none if empty.
-        measure: Function that gives the measure `best` on the validation run for the current model; None: no run.
-        save: Writes the model to an empty folder, from which it can be loaded.
-        restore: Loads weights that `save` wrote.
-        identity: Identity of the training besides settings and base: hashes of the data.
-        facts: Further facts of the card, such as the number of queries.
+        validation: Validation rows; may be empty.
+        measure: Function that returns the measure `best` of the validation run for the current model; None: no validation run.
+        save: Function that writes the model to an empty folder, from which it can be loaded.
+        restore: Function that loads weights written by `save`.
+        identity: Identity of the training in addition to settings and base: hashes of the data.
+        facts: Further facts for the card, such as the number of queries.
         tokens: Ids of all tokens in `train`, with special tokens and padding: only these word embeddings are trained, which is
-            faster with equal results. None: all.
-        collator: Makes a batch of rows; None: that of the trainer.
-        counted: Gives the number of items that the mean loss of a collated batch covers; None: its rows.
-        rate: Gives the factor of the learning rate for the finished part of the training and the number of steps; None: linear
-            warm-up and decay, as in the settings.
-        rates: Learning rates of some parameters, by a pattern of their names, in place of that of the settings.
-        scheduled: Called before each step with the finished part of the training, as for a penalty that warms up.
-        factors: Settings beside the learning rate that may make the loss overflow.
-        minutes: Time limit, after which the training ends early; None: none.
+            faster with equal results. None: all are trained.
+        collator: Makes a batch of rows; None: the trainer's collator.
+        counted: Function that returns the number of items whose mean loss a collated batch gives; None: the number of rows.
+        rate: Function from the finished share of the training and the number of steps to the factor of the learning rate; None:
+            linear warm-up and decay, as in the settings.
+        rates: Learning rates of some parameters, by a pattern of their names, instead of the rate in the settings.
+        scheduled: Function called before each step with the finished share of the training; a penalty warms up by it.
+        factors: Settings other than the learning rate that may make the loss overflow.
+        minutes: Time limit, after which the training ends early; None: no limit.
     """
 
     kind: str
@@ -89,7 +89,7 @@ class Fit:
     minutes: float | None = None
 
     def identity_with(self, settings: FitSettings) -> dict[str, Any]:
-        """Identity of the training, as JSON values."""
+        """Return the identity of the training, as JSON values."""
         identity = {"kind": self.kind, "base": fingerprint(self.folder), "settings": settings.model_dump()}
         identity["data"] = dict(self.identity)
         return json.loads(json.dumps(identity))  # type: ignore[no-any-return]
@@ -97,7 +97,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Training:
-    """Record of a training; beside the model as training.json.
+    """Record of a training, saved with the model as training.json.
 
     Args:
         kind: "cross-encoder", "bi-encoder", "ColBERT model", "SPLADE model" or "T5 rewriter".
@@ -110,7 +110,7 @@ class Training:
         rows: Number of training rows.
         validated: Number of validation rows.
         steps: Number of steps.
-        best: Step whose state the model has.
+        best: Step of the model's state.
         losses: Loss of each step.
         evaluations: Evaluations: "step", "loss", and the measure by its name.
         precision: Precision of matrix products, and the result of the calibration.
@@ -161,22 +161,22 @@ def run(
 ) -> Training:
     """Train a model and write it to the folder `output`, complete when it appears.
 
-    Checkpoints are in a folder beside it, OUTPUT.training. Restarted with the same data, base and settings, an interrupted
-    training resumes from there: on one machine to the same weights in float32. `overwrite` replaces a trained model and drops
-    another training in the working folder. Raises InputError for an unusable output or working folder, and ParameterError if
-    the loss is no longer a number.
+    Checkpoints are in the working folder beside it, OUTPUT.training. An interrupted training that is restarted with the same
+    data, base and settings resumes from there, in float32 on the same machine to the same weights. `overwrite` replaces a
+    trained model and removes another training in the working folder. Raises InputError for an unusable output or working
+    folder, and ParameterError if the loss is no longer a number.
     """
     check_place(output, overwrite)
     check_training()
     from .fitting import fitted
 
     identity = fit.identity_with(settings)
-    with workplace(output.with_name(output.name + SUFFIX)) as place:
-        if overwrite and place.facts.get("identity") not in (None, identity):
-            place.clear()
-        place.begin(identity, "give another output, or overwrite it")
-        history = fitted(fit, settings, place, progress)
-        with writing(output) as folder:
+    with open_checkpoints(output.with_name(output.name + SUFFIX)) as checkpoints:
+        if overwrite and checkpoints.facts.get("identity") not in (None, identity):
+            checkpoints.clear()
+        checkpoints.begin(identity, "give another output, or overwrite it")
+        history = fitted(fit, settings, checkpoints, progress)
+        with new_model_folder(output) as folder:
             fit.save(folder)
             training = Training(
                 kind=fit.kind,
@@ -200,5 +200,5 @@ def run(
             )
             describe(training, folder, output)
             (folder / IDENTITY).write_text(json.dumps(training.to_dict(), indent=1) + "\n", encoding="utf-8")
-        place.remove()
+        checkpoints.remove()
     return training

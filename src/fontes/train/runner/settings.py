@@ -1,4 +1,4 @@
-"""Training settings, checked on construction, with a message for each invalid one."""
+"""Training settings, checked on construction, with a message for each invalid setting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ...core.errors import ParameterError
 from ...measures import DEFAULT, Measure, parse
 
-LOSS, LAST = "loss", "last"  # values of `best` that are no measures
+LOSS, LAST = "loss", "last"  # values of `best` that are not measures
 BOUNDS = {
     "greater_than": "above {gt}",
     "greater_than_equal": "{ge} or more",
@@ -58,19 +58,19 @@ class FitSettings(Settings):
         epochs: Passes over the training data.
         batch: Rows per step.
         lr: Peak learning rate of AdamW; warm-up and decay are linear.
-        warm_up: Warm-up steps: a share of all if below 1, else a number. With more than the training has, the
-            learning rate rises to the end and does not reach `lr`.
-        weight_decay: AdamW's weight decay, except for biases and layer norms. If set, all word
-            embeddings are trained, which is slower.
+        warm_up: Warm-up steps: a share of all if below 1, else a number. If it exceeds the number of steps, the learning rate
+            rises to the end and does not reach `lr`.
+        weight_decay: AdamW's weight decay, except for biases and layer norms. If above 0, all word embeddings are trained,
+            which is slower.
         max_length: Maximum tokens of an input, truncated beyond. None: as the base.
-        dropout: Dropout of all layers; None: as the base. 0 is about twice as fast on a CPU.
+        dropout: Dropout of all layers; None: as the base. Training with 0 is about twice as fast on a CPU.
         held_out: Share of the queries held out for validation, below 1; unused with validation examples.
         order: "length": batches of similar length, with less padding; or "shuffled".
         evaluations: Validations per epoch.
-        best: State to keep: the best by "loss" on validation examples or by a measure such as "RR@5", or the
-            "last". With "loss" and "last" the run is measured by nDCG@10.
-        precision: Precision of matrix products: "float32", "bfloat16", or "auto". The last is bfloat16 if a short
-            calibration shows that it is faster.
+        best: State to keep: the best by "loss" on validation examples or by a measure such as "RR@5", or the "last". With
+            "loss" and "last" the validation run is measured by nDCG@10.
+        precision: Precision of matrix products: "float32", "bfloat16", or "auto". With "auto" it is bfloat16 if a short
+            calibration shows that this is faster, else float32.
         seed: Seed of order, held-out part, dropout and new layers; below 2**32.
     """
 
@@ -106,9 +106,9 @@ class FitSettings(Settings):
 
     @property
     def criterion(self) -> str | None:
-        """Name of the value that chooses the best state, loss or measure; None if the last state is kept."""
+        """Name of the value by which the best state is chosen, "loss" or a measure; None if the last state is kept."""
         return None if self.best == LAST else str(self.measure) if self.by_measure else LOSS
 
     def warm_up_steps(self, steps: int) -> int:
-        """Number of warm-up steps in a training of a number of steps."""
+        """Return the number of warm-up steps in a training with a number of steps."""
         return int(self.warm_up) if self.warm_up >= 1 else math.ceil(steps * self.warm_up)
