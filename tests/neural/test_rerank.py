@@ -123,7 +123,7 @@ def test_many_topics_are_reranked_in_groups_with_the_same_result(monkeypatch: py
     scores = {t: {d: float(i) for i, d in enumerate("abc"[: n % 4])} for n, t in enumerate(topics)}
     run = ft.Run.of(scores, topics).with_(documents=RUN.documents)
     whole = Overlap()(run)
-    monkeypatch.setattr(reranker, "TOGETHER", 5)
+    monkeypatch.setattr(reranker, "GROUP_SIZE", 5)
     assert Overlap()(run) == whole
     for stage in (Overlap(), Overlap().interpolate(0.5)):
         seen: list[Progress] = []

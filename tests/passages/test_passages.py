@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 import fontes as ft
 from fontes.core.expression import pipeline
 from fontes.passages import PassageDocuments
-from fontes.passages.split import _packed
+from fontes.passages.split import _pack_sentences
 
 CZECH = "Příliš žluťoučký kůň úpěl. Ďábelské ódy zněly. A pak bylo ticho."
 
@@ -98,7 +98,7 @@ def test_sentences_are_packed_as_a_plain_loop_packs_them(lengths: list[int], mos
         end = at + len(" ".join(sentence))
         spans.append((at, end))
         at = end + 2
-    assert [text[a:b].split() for a, b in _packed(text, spans, most)] == expected
+    assert [text[a:b].split() for a, b in _pack_sentences(text, spans, most)] == expected
 
 
 @given(st.integers(0, 60), st.integers(1, 12), st.data())
@@ -257,7 +257,7 @@ def test_text_is_split_when_asked_for_and_not_again(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_places_of_so_many_documents_are_remembered_and_then_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fontes.passages.aggregate.REMEMBERED", 3)
+    monkeypatch.setattr("fontes.passages.aggregate.MAX_CACHED_DOCUMENTS", 3)
     split = ft.Passages(words=2, stride=2).over(Collection([ft.Doc(i, numbered(3)) for i in "abcd"]))
     for some in ("abc", "c", "d", "ab", "cb"):
         assert split.counts(list(some)) == [2] * len(some)

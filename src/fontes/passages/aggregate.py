@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 # Han, Hiragana, Katakana: written without spaces, so each character is a word.
 IDEOGRAPHS = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 WORD = re.compile(f"[{IDEOGRAPHS}]|[^\\s{IDEOGRAPHS}]+")
-SEPARATOR = "%p"  # separates document id and passage number
-SENTENCE = "#"  # separates document id and sentence number
-REMEMBERED = 200_000  # documents whose passage spans are cached
+SEPARATOR = "%p"  # between document id and passage number
+SENTENCE_SEPARATOR = "#"  # between document id and sentence number
+MAX_CACHED_DOCUMENTS = 200_000  # documents whose passage spans are cached
 
 
 class PassageDocuments:
-    """Passages by id, split on demand; caches their spans, not the text.
+    """Passages by id, split on demand; caches their spans, not their text.
 
     Args:
         documents: Source of the documents' text.
-        passages: Splitter of the documents.
+        passages: Splits the documents.
     """
 
     def __init__(self, documents: Documents, passages: Splitter) -> None:
@@ -75,21 +75,22 @@ class PassageDocuments:
         return getattr(self.documents, "snippets", None)
 
     def _split(self, doc_ids: Iterable[str]) -> dict[str, tuple[Doc, Spans]]:
-        names = list(doc_ids)
-        docs = dict(zip(names, self.documents.docs(names), strict=True))
-        new = [name for name in docs if name not in self._spans]
-        spans = {name: self._spans[name] for name in docs if name in self._spans}
-        spans.update(zip(new, self.passages.splitter()([docs[name].text for name in new]), strict=True))
-        if len(self._spans) + len(new) > REMEMBERED:
+        """Return each document with the spans of its passages."""
+        ids = list(doc_ids)
+        docs = dict(zip(ids, self.documents.docs(ids), strict=True))
+        new = [doc_id for doc_id in docs if doc_id not in self._spans]
+        spans = {doc_id: self._spans[doc_id] for doc_id in docs if doc_id in self._spans}
+        spans.update(zip(new, self.passages.splitter()([docs[doc_id].text for doc_id in new]), strict=True))
+        if len(self._spans) + len(new) > MAX_CACHED_DOCUMENTS:
             self._spans = {}
-        self._spans.update((name, spans[name]) for name in new)
-        return {name: (docs[name], spans[name]) for name in docs}
+        self._spans.update((doc_id, spans[doc_id]) for doc_id in new)
+        return {doc_id: (doc, spans[doc_id]) for doc_id, doc in docs.items()}
 
 
 def split_id(passage_id: str, separator: str) -> tuple[str, int]:
-    """Split a passage id at the last `separator` into document id and number; InputError for any other id."""
-    doc_id, present, number = passage_id.rpartition(separator)
-    if not (present and re.fullmatch("[0-9]{1,18}", number)):
+    """Split a passage id at the last `separator` into document id and number; InputError if it is not a passage id."""
+    doc_id, matched_separator, number = passage_id.rpartition(separator)
+    if not (matched_separator and re.fullmatch("[0-9]{1,18}", number)):
         raise InputError(f"'{passage_id}' is not a passage's id: it does not end in '{separator}' and a number")
     return doc_id, int(number)
 
@@ -100,32 +101,34 @@ def check_separator(separator: str) -> None:
         raise ParameterError(f"passages: the separator must be characters without digits and white space, not {separator!r}")
 
 
-def sentence_qrels(topics: object, separator: str = SENTENCE) -> Qrels:
-    """Judgments of the claims' evidence sentences: grade 1, one group per evidence set.
+def sentence_qrels(topics: object, separator: str = SENTENCE_SEPARATOR) -> Qrels:
+    """Return judgments of the claims' evidence sentences: grade 1, one group per evidence set.
 
     Use them to evaluate a run of sentences: `evaluate(run, sentence_qrels("claims_dev.jsonl"), ["SetP", "SetR", "SetF"])`.
-    Sentence numbers are the file's, counted from 0 in the document's own list; sentences found by rules or a model may differ.
+    Sentence numbers come from the file, where they count the sentences of a document from 0; the sentences that rules or a
+    model find may differ.
 
     Args:
         topics: Any value that `Topics.read` accepts, such as the path of SciFact's or FEVER's claims. Topics without "evidence"
             in `metadata` (lists of sets of [document, sentence]) have no judgments.
-        separator: Separator of the document's id and the sentence's number.
+        separator: Separator between the document's id and the sentence's number.
 
     Raises:
         InputError: No claim names sentences.
     """
     check_separator(separator)
-    qrels = Qrels(_rows(Topics.read(topics), separator))
+    qrels = Qrels(_evidence_judgments(Topics.read(topics), separator))
     if not qrels:
         raise InputError("none of the topics names sentences; claims of SciFact and FEVER do, under 'evidence'")
     return qrels
 
 
-def _rows(topics: Topics, separator: str) -> Iterator[tuple[str, str, str, int]]:
+def _evidence_judgments(topics: Topics, separator: str) -> Iterator[tuple[str, str, str, int]]:
+    """Yield topic id, group, sentence id and grade of each sentence of an evidence set."""
     for topic in topics.values():
-        for number, pieces in enumerate(topic.metadata.get("evidence", ()), 1):
-            for document, sentence in pieces:
-                yield topic.id, str(number), f"{document}{separator}{sentence}", 1
+        for group, evidence_set in enumerate(topic.metadata.get("evidence", ()), 1):
+            for doc_id, sentence in evidence_set:
+                yield topic.id, str(group), f"{doc_id}{separator}{sentence}", 1
 
 
 SPLIT_AT = ("last", "first")
@@ -136,12 +139,13 @@ Aggregate = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float6
 class ToDocuments(Stage[Run, Run], name="to_documents"):
     """Joins the passages of a run to documents again.
 
-    The run's `documents` is again that of the documents, if the run came from `Passages`.
+    If the run came from `Passages`, the resulting run has the `documents` that `Passages` split.
 
     Args:
-        aggregate: Document score: "max", "mean" or "sum" of its passages', or "first", that of the passage with the lowest
-            number.
-        separator: Separator of document and number in ids. None: that of the `Passages` that made the run, or "%p".
+        aggregate: Document score: "max", "mean" or "sum" of the passage scores, or "first", the score of the passage with the
+            lowest number.
+        separator: Separator between document id and passage number. None: the separator of the `Passages` that made the run,
+            or "%p".
         split_at: "last" separator, or "first", which truncates ids that contain it, as TREC CAsT 2021's tool does.
 
     Raises:
@@ -163,16 +167,16 @@ class ToDocuments(Stage[Run, Run], name="to_documents"):
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
-        names, parents, numbers = parents_of(run, self.separator, self.split_at)
+        doc_ids, parents, numbers = parents_of(run, self.separator, self.split_at)
         topics = run.topic_numbers
-        # Passages grouped by document, by number.
+        # Passages grouped by document, ordered by number within a document.
         order = np.lexsort((numbers[run.codes], parents[run.codes], topics))
         topics, docs = topics[order], parents[run.codes[order]]
         starts = np.flatnonzero(np.diff(topics, prepend=-1) | np.diff(docs, prepend=-1))
         documents = run.documents.documents if isinstance(run.documents, PassageDocuments) else None
         return Run.from_columns(
             run.topics,
-            Strings.of(names),
+            Strings.of(doc_ids),
             topics[starts],
             docs[starts].astype(np.int32),
             AGGREGATES[self.aggregate](run.scores[order].astype(np.float64), starts).astype(np.float32),
@@ -182,7 +186,7 @@ class ToDocuments(Stage[Run, Run], name="to_documents"):
 
 
 to_documents = ToDocuments
-"""The stage under the name that a text has for it: `to_documents("max")` joins passages, in Python and in a text."""
+"""The class under the stage's name: `to_documents("max")` is the same in Python and in the text of a pipeline."""
 
 
 def parents_of(
@@ -196,8 +200,8 @@ def parents_of(
         split_at: As for `to_documents`.
 
     Returns:
-        Document ids; for each code of the run its document's index among them, int64 of the length of `run.ids`; and likewise
-        the passage number.
+        Document ids; for each code of the run, the index of its document among them; and for each code, the passage number.
+            Both arrays are int64 and as long as `run.ids`.
 
     Raises:
         InputError: An id is not a passage's.
@@ -206,22 +210,22 @@ def parents_of(
         separator = run.documents.passages.separator if isinstance(run.documents, PassageDocuments) else SEPARATOR
     check_separator(separator)
     used = np.unique(run.codes)
-    seen: dict[str, int] = {}
+    document_numbers: dict[str, int] = {}
     parents = np.zeros(len(run.ids), dtype=np.int64)
     numbers = np.zeros(len(run.ids), dtype=np.int64)
     for code, passage_id in zip(used.tolist(), run.ids.take(used), strict=True):
         doc_id, numbers[code] = split_id(passage_id, separator)
         if split_at == "first":
             doc_id = passage_id.partition(separator)[0]
-        parents[code] = seen.setdefault(doc_id, len(seen))
-    return list(seen), parents, numbers
+        parents[code] = document_numbers.setdefault(doc_id, len(document_numbers))
+    return list(document_numbers), parents, numbers
 
 
 def _sums(scores: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.add.reduceat(scores, starts) if len(starts) else scores
 
 
-# Functions of passage scores grouped by document, and each document's start.
+# Each function takes passage scores grouped by document, and the start of each group.
 AGGREGATES: dict[str, Aggregate] = {
     "max": lambda scores, starts: np.maximum.reduceat(scores, starts) if len(starts) else scores,
     "mean": lambda scores, starts: _sums(scores, starts) / np.diff(starts, append=len(scores)),
@@ -235,8 +239,8 @@ class BestPassages(Stage[Run, Run], name="best_passages"):
     """Keeps the best passages of each document: `bm25 % 10 >> Sentences() >> reranker >> BestPassages(3)`.
 
     Args:
-        n: Most passages per document; None: no limit.
-        threshold: Least score of a passage to keep; None: any.
+        n: Maximum passages per document; None: no limit.
+        threshold: Minimum score of a passage to keep; None: any.
         separator: As for `to_documents`.
 
     Raises:
@@ -251,19 +255,21 @@ class BestPassages(Stage[Run, Run], name="best_passages"):
     def check(self) -> None:
         if self.n is not None:
             check_whole("best_passages: n", self.n)
-        value = self.threshold
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or np.isnan(value)):
-            raise ParameterError(f"best_passages: the threshold is a number, not {value!r}")
+        threshold = self.threshold
+        if threshold is not None and (
+            isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or np.isnan(threshold)
+        ):
+            raise ParameterError(f"best_passages: the threshold is a number, not {threshold!r}")
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
-        names, parents, _ = parents_of(run, self.separator)
-        mask = np.ones(run.rows, dtype=np.bool_) if self.threshold is None else run.scores >= np.float32(self.threshold)
+        doc_ids, parents, _ = parents_of(run, self.separator)
+        keep = np.ones(run.rows, dtype=np.bool_) if self.threshold is None else run.scores >= np.float32(self.threshold)
         if self.n is not None and run.rows:
-            of_document = run.topic_numbers * len(names) + parents[run.codes]
-            # Rows are in rank order, so those of a document are too.
-            order = np.argsort(of_document, kind="stable")
-            starts = np.flatnonzero(np.diff(of_document[order], prepend=-1))
+            groups = run.topic_numbers * len(doc_ids) + parents[run.codes]  # one group per topic and document
+            # Rows are in rank order, also within each group, since the sort is stable.
+            order = np.argsort(groups, kind="stable")
+            starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
             ranks = np.arange(run.rows) - np.repeat(starts, np.diff(starts, append=run.rows))
-            mask[order[ranks >= self.n]] = False
-        return run.keep(mask)
+            keep[order[ranks >= self.n]] = False
+        return run.keep(keep)

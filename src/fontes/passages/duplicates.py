@@ -1,4 +1,4 @@
-"""Duplicate documents: lists read from files, and their removal from a collection or a run."""
+"""Duplicate documents: reading lists of duplicates, and removing duplicates from a collection or a run."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ KEEP = ("original", "best")
 
 
 class Duplicates(Mapping[str, str]):
-    """Mapping from each duplicate's id to its original's, "" if the list does not name one.
+    """Mapping from the id of each duplicate to the id of its original, "" if the list does not name the original.
 
-    If a duplicate has several originals, the first counts. If its original is itself a duplicate, that one's original stands
-    for both. A pair that would close a circle, such as ("b", "a") after ("a", "b"), is ignored.
+    If a duplicate has several originals, the first counts. If its original is itself a duplicate, it maps to the original's
+    original. A pair that would close a circle, such as ("b", "a") after ("a", "b"), is ignored.
 
     Args:
         pairs: Pairs (original, duplicate); the original is "" if only a duplicate is named.
@@ -33,34 +33,34 @@ class Duplicates(Mapping[str, str]):
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         parents: dict[str, str] = {}
-        self._repeated: set[str] = set()
+        self._repeated: set[str] = set()  # ids listed as duplicates of themselves
         for original, duplicate in pairs:
             if original == duplicate:
                 self._repeated.add(original)
-            elif duplicate not in parents and _top(parents, original) != duplicate:
+            elif duplicate not in parents and _find_root(parents, original) != duplicate:
                 parents[duplicate] = original
-        self._originals = {doc_id: _top(parents, doc_id) for doc_id in parents}
+        self._originals = {doc_id: _find_root(parents, doc_id) for doc_id in parents}
 
     @property
     def fingerprint(self) -> str:
         """Hash of the list, 32 hexadecimal digits."""
-        text = "".join(f"{a}\t{b}\n" for a, b in sorted(self._originals.items()))
+        text = "".join(f"{duplicate}\t{original}\n" for duplicate, original in sorted(self._originals.items()))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def docs(self, corpus: str | Path | Iterable[Any]) -> Iterator[Doc]:
         """Yield a corpus without its duplicates, for indexing: `Index.build(duplicates.docs(corpus), path)`.
 
-        Of documents listed as duplicates of their own id, the first is kept.
+        If an id is listed as a duplicate of itself, its first document is kept.
 
         Args:
             corpus: Any source that `read_corpus` accepts.
         """
-        met: set[str] = set()
+        seen: set[str] = set()
         for doc in read_corpus(corpus):
-            if doc.id in self._originals or doc.id in met:
+            if doc.id in self._originals or doc.id in seen:
                 continue
             if doc.id in self._repeated:
-                met.add(doc.id)
+                seen.add(doc.id)
             yield doc
 
     def __getitem__(self, doc_id: str) -> str:
@@ -83,11 +83,12 @@ class Duplicates(Mapping[str, str]):
 class Deduplicate(Stage[Run, Run], name="deduplicate"):
     """Keeps one document of each group of duplicates, with the group's best score.
 
-    For a run of documents: put it before `Passages` or after `to_documents`.
+    The run is one of documents: put the stage before `Passages` or after `to_documents`.
 
     Args:
-        duplicates: The result of `read_duplicates`, or the path of its file.
-        keep: "original", even if not in the run, as judgments name it; or "best", the one with the best score.
+        duplicates: The result of `read_duplicates`, or the path of a file for it.
+        keep: "original", the document that judgments name, even if it is not in the run; or "best", the document with the best
+            score.
         prefix: Prefix for each id of the file: see `read_duplicates`.
 
     Raises:
@@ -109,48 +110,50 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
-        duplicates = self._listed
-        names = run.ids.take(np.arange(len(run.ids)))
-        codes: dict[str, int] = {}
-        groups = np.array([codes.setdefault(duplicates.get(name, name), len(codes)) for name in names], dtype=np.int64)
-        nothing = codes.get("", -1)
+        duplicates = self._loaded_duplicates
+        doc_ids = run.ids.take(np.arange(len(run.ids)))
+        group_numbers: dict[str, int] = {}  # by id of the original
+        groups = np.array(
+            [group_numbers.setdefault(duplicates.get(doc_id, doc_id), len(group_numbers)) for doc_id in doc_ids], dtype=np.int64
+        )
+        unnamed = group_numbers.get("", -1)  # group of duplicates without a named original, which are removed
         topics = run.topic_numbers
         row_groups = groups[run.codes]
-        # Rows are in rank order, so the first of a group has its best score.
-        _, first = np.unique(topics * len(codes) + row_groups, return_index=True)
-        rows = np.sort(first[row_groups[first] != nothing])
-        original = self.keep == "original"
+        # Rows are in rank order, so the first row of a group has its best score.
+        _, best_rows = np.unique(topics * len(group_numbers) + row_groups, return_index=True)
+        rows = np.sort(best_rows[row_groups[best_rows] != unnamed])
+        keep_original = self.keep == "original"
         return Run.from_columns(
             run.topics,
-            Strings.of(codes) if original else run.ids,
+            Strings.of(group_numbers) if keep_original else run.ids,
             topics[rows],
-            row_groups[rows].astype(np.int32) if original else run.codes[rows],
+            row_groups[rows].astype(np.int32) if keep_original else run.codes[rows],
             run.scores[rows],
             documents=run.documents,
             provenance=run.provenance,
         )
 
     def key(self) -> str | None:
-        """Cache key of the class, parameters and list: see `Stage.key`."""
+        """Return the cache key of the class, parameters and list: see `Stage.key`."""
         if isinstance(self.duplicates, Duplicates):
             return super().key()
-        return replace(self, duplicates=self._listed, prefix="").key()
+        return replace(self, duplicates=self._loaded_duplicates, prefix="").key()
 
     @property
-    def _listed(self) -> Duplicates:
+    def _loaded_duplicates(self) -> Duplicates:
         if isinstance(self.duplicates, Duplicates):
             return self.duplicates
         path = Path(self.duplicates)
         stat = path.stat() if path.is_file() else None
-        return _read(str(self.duplicates), self.prefix, stat and (stat.st_mtime_ns, stat.st_size))
+        return _read_cached(str(self.duplicates), self.prefix, stat and (stat.st_mtime_ns, stat.st_size))
 
 
 def read_duplicates(path: str | Path, prefix: str = "") -> Duplicates:
     """Read a file of duplicates.
 
-    Each line has one of three forms: `original:duplicate,duplicate` (possibly without duplicates), `original duplicate`
-    separated by white space and optionally followed by a title, or a duplicate's id alone, as in TREC CAsT (2021:
-    marco_duplicates.txt, wapo-near-duplicates; 2022: all_duplicates.txt).
+    Each line has one of three forms: `original:duplicate,duplicate` (possibly without duplicates); `original duplicate`,
+    separated by white space and optionally followed by a title; or the id of a duplicate alone. TREC CAsT uses these forms
+    (2021: marco_duplicates.txt, wapo-near-duplicates; 2022: all_duplicates.txt).
 
     Args:
         path: The file (.gz is decompressed); "-" is standard input.
@@ -168,22 +171,22 @@ def read_duplicates(path: str | Path, prefix: str = "") -> Duplicates:
 
 
 @lru_cache(maxsize=4)
-def _read(path: str, prefix: str, stamp: tuple[int, int] | None) -> Duplicates:
-    """Read a list, cached until the file's time or size (`stamp`) changes."""
+def _read_cached(path: str, prefix: str, stamp: tuple[int, int] | None) -> Duplicates:
+    """Read a list; it is cached until the modification time or size of the file (`stamp`) changes."""
     return read_duplicates(path, prefix)
 
 
 def _pairs(line: str, where: str) -> Iterator[tuple[str, str]]:
-    """Yield a line's (original, duplicate); the original is "" if only a duplicate is named."""
+    """Yield the pairs (original, duplicate) of a line; the original is "" if the line names only a duplicate."""
     fields = line.split()
     if ":" in fields[0]:
         original, _, listed = line.partition(":")
-        duplicates = [name.strip() for name in listed.split(",")] if listed.strip() else []
+        duplicates = [doc_id.strip() for doc_id in listed.split(",")] if listed.strip() else []
         if not original.strip() or not all(duplicates):
             raise InputError(f"{where}: an id is missing; 'original:duplicate,duplicate' is wanted, found '{line.strip()}'")
-        if bad := next((name for name in duplicates if len(name.split()) > 1), None):
-            raise InputError(f"{where}: '{bad}' is not an id, since it has white space; duplicates are separated by commas")
-        yield from ((original.strip(), name) for name in duplicates)
+        if invalid := next((doc_id for doc_id in duplicates if len(doc_id.split()) > 1), None):
+            raise InputError(f"{where}: '{invalid}' is not an id, since it has white space; duplicates are separated by commas")
+        yield from ((original.strip(), doc_id) for doc_id in duplicates)
     elif len(fields) == 1:
         yield "", fields[0]
     else:
@@ -194,12 +197,12 @@ def _prefixed(doc_id: str, prefix: str) -> str:
     return doc_id if doc_id.startswith(prefix) else prefix + doc_id
 
 
-def _top(parents: dict[str, str], doc_id: str) -> str:
-    """Representative of the document's group; shortens the path to it."""
+def _find_root(parents: dict[str, str], doc_id: str) -> str:
+    """Return the original of the document's group, and make it the parent of all documents on the path to it."""
     path = []
     while doc_id in parents:
         path.append(doc_id)
         doc_id = parents[doc_id]
-    for passed in path:
-        parents[passed] = doc_id
+    for descendant in path:
+        parents[descendant] = doc_id
     return doc_id

@@ -18,7 +18,7 @@ from ..core.values import Documents
 from ..index import Index, State
 from ..lexical import BM25, Postings, Statistics
 from ..lexical.retriever import bag_of
-from .aggregate import SENTENCE, BestPassages, split_id
+from .aggregate import SENTENCE_SEPARATOR, BestPassages, split_id
 from .reranker import Reranker
 from .split import Sentences
 
@@ -27,7 +27,7 @@ from .split import Sentences
 class TextScorer(Reranker, name="text_scorer"):
     """Scores the text of each document of a run by BM25: `bm25 % 10 >> Sentences() >> TextScorer(bm25)`.
 
-    idf and avgdl are those of the index; tf and dl those of the text. No training and no model is needed.
+    idf and avgdl come from the index, tf and dl from the text. No training or neural model is needed.
 
     Args:
         model: A BM25 retriever, which provides variant, k1, b and k3, and whose index provides analyzer and statistics.
@@ -35,7 +35,7 @@ class TextScorer(Reranker, name="text_scorer"):
 
     Raises:
         InputError: When called: the run has no documents, or a topic has no text.
-        ParameterError: When called: `model` is no BM25.
+        ParameterError: When called: `model` is not a BM25 retriever, or searches separate fields.
     """
 
     model: BM25
@@ -59,29 +59,32 @@ class TextScorer(Reranker, name="text_scorer"):
         queries = list(dict.fromkeys(query for query, _ in pairs))
         tokens = index.analyzer.many(texts)
         statistics = Statistics.of(index).over(np.array([len(terms) for terms in tokens], dtype=np.float64))
-        weights: dict[str, dict[int, float]] = {}
-        for place, (text, terms) in enumerate(zip(texts, tokens, strict=True)):
+        text_weights: dict[str, dict[int, float]] = {}  # by text, then by number of the term
+        for doc, (text, terms) in enumerate(zip(texts, tokens, strict=True)):
             bag = bag_of(index, Topic("", text), Counter(terms))
             numbers, tf = np.array(list(bag), dtype=np.int64), np.array(list(bag.values())).astype(np.int32)
-            posting = Postings(numbers, np.ones(len(bag), np.int64), np.full(len(bag), place, np.int32), tf)
-            weights[text] = dict(zip(bag, weighting.postings(statistics, posting).tolist(), strict=True))
-        bags: dict[str, dict[int, float]] = {}
+            postings = Postings(numbers, np.ones(len(bag), np.int64), np.full(len(bag), doc, np.int32), tf)
+            text_weights[text] = dict(zip(bag, weighting.postings(statistics, postings).tolist(), strict=True))
+        query_weights: dict[str, dict[int, float]] = {}
         for query, terms in zip(queries, index.analyzer.many(queries), strict=True):
             bag = bag_of(index, Topic("", query), Counter(terms))
-            bags[query] = dict(zip(bag, weighting.query(np.array(list(bag.values()))).tolist(), strict=True))
-        sums = [sum(part * weights[text].get(term, 0.0) for term, part in bags[query].items()) for query, text in pairs]
-        return np.array(sums, dtype=np.float32)
+            query_weights[query] = dict(zip(bag, weighting.query(np.array(list(bag.values()))).tolist(), strict=True))
+        scores = [
+            sum(weight * text_weights[text].get(term, 0.0) for term, weight in query_weights[query].items())
+            for query, text in pairs
+        ]
+        return np.array(scores, dtype=np.float32)
 
 
-ABOVE_ZERO = 1e-30
+MIN_POSITIVE_SCORE = 1e-30  # a threshold that leaves out scores of 0
 
 
 class Rationale(NamedTuple):
     """A sentence of a document that bears on a topic.
 
     Attributes:
-        number: Index among the document's sentences, from 0.
-        score: Score by which it was picked.
+        number: Index of the sentence in the document, from 0.
+        score: Score by which the sentence was picked.
         text: The sentence.
     """
 
@@ -94,22 +97,22 @@ class Rationale(NamedTuple):
 class Rationales(Stage[Run, Run], name="rationales"):
     """Picks the sentences of each document that bear on the topic: `bm25 % 10 >> Rationales(CrossEncoder(model))`.
 
-    SciFact calls them rationales (Wadden et al., EMNLP 2020), FEVER evidence (Thorne et al., NAACL 2018). Documents, scores
-    and order stay the same; `fontes search`, reports and notebooks show the sentences, and `rationales_of` returns them. Each
-    sentence is scored alone. For a run of sentences, with the ids "D7#0", "D7#1", …, use
-    `… >> Sentences() >> reranker >> BestPassages(n, threshold)`. Put this stage last: later ones may drop the sentences.
+    SciFact calls such sentences rationales (Wadden et al., EMNLP 2020), FEVER calls them evidence (Thorne et al., NAACL 2018).
+    The documents, their scores and their order stay the same; `fontes search`, reports and notebooks show the sentences, and
+    `rationales_of` returns them. Each sentence is scored alone. For a run of sentences, with the ids "D7#0", "D7#1", …, use
+    `… >> Sentences() >> reranker >> BestPassages(n, threshold)`. Put this stage last: later stages may drop the sentences.
 
     Args:
         reranker: Scores sentences, such as `cross_encoder`. None: `text_scorer(bm25())`, which picks only
             sentences with a term of the topic.
-        n: Most sentences per document; None: no limit.
-        threshold: Least score of a picked sentence; None: any. A document may then have no sentence.
+        n: Maximum sentences per document; None: no limit.
+        threshold: Minimum score of a picked sentence; None: any. With a threshold, a document may have no sentence.
         sentences: Sentence finder: "rules", "nupunkt" or "spacy:MODEL".
         title: Whether the reranker reads the document's title before each sentence.
 
     Raises:
         InputError: When called: the run has no documents, or a topic has no text.
-        ParameterError: When called without a reranker, for a run whose documents are in no index.
+        ParameterError: When called without a reranker: the run does not come from an index.
     """
 
     keeps_rankings: ClassVar[bool] = True
@@ -138,17 +141,18 @@ class Rationales(Stage[Run, Run], name="rationales"):
         return with_rationales(run, self._picker(self._scored(run, progress)))
 
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
-        """Return all sentences of a document with their scores, best first, and mark those picked."""
+        """Return all sentences of a document with their scores, best first; picked sentences are marked."""
         topic = run.topics[topic_id]
         single = Run.of({topic_id: {doc_id: 1.0}}, Topics([topic])).with_(documents=run.documents)
         scored = self._scored(single, silent)
         picked = set(self._picker(scored)[topic_id].ids)
         ranking = scored[topic_id]
-        parts = tuple(
-            Explanation(hit.score, f"sentence {split_id(hit.id, SENTENCE)[1]}{', picked' * (hit.id in picked)}: {_line(doc)}")
-            for hit, doc in zip(ranking, ranking.docs(), strict=True)
-        )
-        return Explanation(len(picked), f"of {len(parts)} sentences picked by {self!r}", parts)
+        parts = []
+        for hit, doc in zip(ranking, ranking.docs(), strict=True):
+            _, number = split_id(hit.id, SENTENCE_SEPARATOR)
+            mark = ", picked" if hit.id in picked else ""
+            parts.append(Explanation(hit.score, f"sentence {number}{mark}: {_in_one_line(doc.text)}"))
+        return Explanation(len(picked), f"of {len(parts)} sentences picked by {self!r}", tuple(parts))
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         raise PipelineError("rationales explains documents of a run: (retriever >> rationales(…)).explain(query, doc_id)")
@@ -159,10 +163,11 @@ class Rationales(Stage[Run, Run], name="rationales"):
 
     @property
     def _picker(self) -> BestPassages:
-        lexical = self.reranker is None and self.threshold is None
-        return BestPassages(self.n, ABOVE_ZERO if lexical else self.threshold, SENTENCE)
+        needs_term = self.reranker is None and self.threshold is None
+        return BestPassages(self.n, MIN_POSITIVE_SCORE if needs_term else self.threshold, SENTENCE_SEPARATOR)
 
     def _scored(self, run: Run, progress: ProgressCallback) -> Run:
+        """Split the documents into sentences, and score them."""
         reranker = self.reranker
         if reranker is None:
             if not isinstance(run.documents, Index | State):
@@ -179,7 +184,7 @@ class RationaleDocuments:
 
     Args:
         documents: Source of the documents' text.
-        sentences: Run of the sentences, whose `documents` gives their text.
+        sentences: Run of the sentences, whose `documents` provide their text.
     """
 
     def __init__(self, documents: Documents, sentences: Run) -> None:
@@ -196,40 +201,43 @@ class RationaleDocuments:
     def rationales(self, topic_id: str, doc_id: str) -> list[Rationale]:
         """Return the sentences of a document picked for a topic, in text order."""
         sentence_scores = sorted(self._sentence_scores.get(topic_id, {}).get(doc_id, ()))
-        texts = self.sentences.documents_for("a rationale").docs(f"{doc_id}{SENTENCE}{number}" for number, _ in sentence_scores)
-        return [Rationale(number, score, _line(text)) for (number, score), text in zip(sentence_scores, texts, strict=True)]
+        ids = [f"{doc_id}{SENTENCE_SEPARATOR}{number}" for number, _ in sentence_scores]
+        docs = self.sentences.documents_for("a rationale").docs(ids)
+        return [
+            Rationale(number, score, _in_one_line(doc.text)) for (number, score), doc in zip(sentence_scores, docs, strict=True)
+        ]
 
     @property
     def facets(self) -> Callable[..., dict[str, dict[Any, int]]]:
         """The index's function that counts column values in documents."""
         documents: Any = self.documents
-        counted: Callable[..., dict[str, dict[Any, int]]] = documents.facets
-        return counted
+        facets: Callable[..., dict[str, dict[Any, int]]] = documents.facets
+        return facets
 
     @property
     def marked(self) -> Callable[[str, Doc], str]:
-        """Function that shows a document as HTML: title and picked sentences, or else as its source does."""
-        by_text = {topic.text: topic.id for topic in self.sentences.topics.values()}
-        usual = getattr(self.documents, "marked", None) or (lambda query, doc: escape(f"{doc.title} {doc.text}".strip()[:200]))
+        """Function that shows a document as HTML: title and picked sentences, or the source's text if none is picked."""
+        topic_ids = {topic.text: topic.id for topic in self.sentences.topics.values()}
+        source_marked = getattr(self.documents, "marked", None) or _beginning
 
         def marked(query: str, doc: Doc) -> str:
-            picked = self.rationales(by_text.get(query, ""), doc.id)
+            picked = self.rationales(topic_ids.get(query, ""), doc.id)
             if not picked:
-                return str(usual(query, doc))
-            return "<br>".join(
-                [f"<b>{escape(doc.title)}</b>", *(f"{sentence.number}: {escape(sentence.text)}" for sentence in picked)]
-            )
+                return str(source_marked(query, doc))
+            lines = [f"{sentence.number}: {escape(sentence.text)}" for sentence in picked]
+            return "<br>".join([f"<b>{escape(doc.title)}</b>", *lines])
 
         return marked
 
     @cached_property
     def _sentence_scores(self) -> dict[str, dict[str, list[tuple[int, float]]]]:
+        """Numbers and scores of the picked sentences, by topic id and document id."""
         sentence_scores: dict[str, dict[str, list[tuple[int, float]]]] = {}
         for topic_id, ranking in self.sentences.items():
-            of_topic = sentence_scores.setdefault(topic_id, {})
+            topic_scores = sentence_scores.setdefault(topic_id, {})
             for hit in ranking:
-                doc_id, number = split_id(hit.id, SENTENCE)
-                of_topic.setdefault(doc_id, []).append((number, hit.score))
+                doc_id, number = split_id(hit.id, SENTENCE_SEPARATOR)
+                topic_scores.setdefault(doc_id, []).append((number, hit.score))
         return sentence_scores
 
 
@@ -238,22 +246,23 @@ def with_rationales(run: Run, sentences: Run) -> Run:
 
     Args:
         run: The run of documents.
-        sentences: A run of sentences, with ids such as "D7#0"; if read from a file, its text comes from the run's documents,
-            split by `Sentences()`. For another splitter: `sentences.with_(documents=Sentences("nupunkt").over(index))`.
+        sentences: A run of sentences, with ids such as "D7#0". If it was read from a file, `Sentences()` splits the documents
+            of `run`. For another splitter, pass `sentences.with_(documents=Sentences("nupunkt").over(index))`.
 
     Raises:
-        InputError: The run has no documents, or an id is not a sentence's.
+        InputError: The run has no documents, or an id is not the id of a sentence.
     """
     documents = run.documents_for("rationales")
     if isinstance(documents, RationaleDocuments):
         documents = documents.documents
     if sentences.documents is None:
         sentences = sentences.with_(documents=Sentences().over(documents))
-    known = RationaleDocuments(documents, sentences)
-    known._sentence_scores  # noqa: B018  # raises for a wrong id
-    facts = sentences.provenance.get("reranked")
-    provenance = {**run.provenance, **({} if facts is None else {"rationales": facts})}
-    return run.with_(documents=known, provenance=provenance)
+    rationale_documents = RationaleDocuments(documents, sentences)
+    rationale_documents._sentence_scores  # noqa: B018  # raises for a wrong id
+    provenance = dict(run.provenance)
+    if (facts := sentences.provenance.get("reranked")) is not None:
+        provenance["rationales"] = facts
+    return run.with_(documents=rationale_documents, provenance=provenance)
 
 
 def rationales_of(run: Run, topic_id: str, doc_id: str) -> list[Rationale]:
@@ -262,5 +271,10 @@ def rationales_of(run: Run, topic_id: str, doc_id: str) -> list[Rationale]:
     return documents.rationales(topic_id, doc_id) if isinstance(documents, RationaleDocuments) else []
 
 
-def _line(doc: Doc) -> str:
-    return " ".join(doc.text.split())
+def _beginning(query: str, doc: Doc) -> str:
+    """Return the first 200 characters of title and text, as HTML."""
+    return escape(f"{doc.title} {doc.text}".strip()[:200])
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -22,17 +22,17 @@ from ..core.values import Doc, Explanation, text_of
 from ..storage.caches import cache_folder
 from ..storage.keyed import KeyedFile
 
-LIMIT = 256 * 2**20  # bytes of a file, about five million scores
+MAX_FILE_SIZE = 256 * 2**20  # bytes, about five million scores
 
 
 @dataclass(frozen=True)
 class ScoreFile(KeyedFile):
     """A file of scores; see `KeyedFile`."""
 
-    limit: int | None = LIMIT
+    limit: int | None = MAX_FILE_SIZE
 
     def read(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
-        """Return the scores under these keys, float32; NaN if missing or damaged."""
+        """Return the scores stored under these keys, float32; NaN for a missing or damaged score."""
         stored = self.values(keys)
         scores = (stored.get(key, b"") for key in keys)
         return np.array([struct.unpack("<f", score)[0] if len(score) == 4 else np.nan for score in scores], dtype=np.float32)
@@ -45,33 +45,34 @@ class ScoreFile(KeyedFile):
 
 
 def default_file() -> Path:
-    """Path of `scores.sqlite` in the user's cache folder."""
+    """Return the path of `scores.sqlite` in the user's cache folder."""
     return cache_folder() / "scores.sqlite"
 
 
 def pair_keys(model: str, pairs: Sequence[tuple[str, str]]) -> list[bytes]:
     """Return a 16-byte key (BLAKE2b) of model, query and document for each pair."""
-    hashed: dict[str, bytes] = {}
+    hashes: dict[str, bytes] = {}
     keys = []
-    for pair in pairs:
-        for text in pair:
-            if text not in hashed:
-                hashed[text] = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
-        keys.append(hashlib.blake2b(hashed[pair[0]] + hashed[pair[1]] + model.encode(), digest_size=16).digest())
+    for query, document in pairs:
+        for text in (query, document):
+            if text not in hashes:
+                hashes[text] = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+        keys.append(hashlib.blake2b(hashes[query] + hashes[document] + model.encode(), digest_size=16).digest())
     return keys
 
 
-TOGETHER = 20_000  # pairs sorted by length and scored together
+GROUP_SIZE = 20_000  # pairs sorted by length and scored together
 
 
 @dataclass(frozen=True)
 class Reranker(Stage[Run, Run]):
-    """Gives every document of a run a new score; the base of all rerankers.
+    """Base class of rerankers, which give every document of a run a new score.
 
-    All documents of the run are scored, so put `% 100` before: `bm25 % 100 >> reranker`. The query is the topic's `text` in the
-    run, as rewritten by earlier stages. The document is title, a space and text, from the run's `documents`.
+    All documents of the run are scored; limit them by `% 100`, as in `bm25 % 100 >> reranker`. The query is the topic's `text`
+    in the run, as rewritten by earlier stages. The document is its title, a space and its text, from the run's `documents`.
 
-    A subclass implements `scores`, the model's scores of text pairs, and `fingerprint`, which identifies the model.
+    A subclass implements `scores`, which returns the model's scores of text pairs, and `fingerprint`, which identifies the
+    model.
 
     Args:
         cache: True keeps scores on disk, in the user's cache folder; a path keeps them in that file.
@@ -86,12 +87,12 @@ class Reranker(Stage[Run, Run]):
 
     @abstractmethod
     def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
-        """Return the scores of (query, document) pairs, float32, in order; calls `progress` after each batch."""
+        """Return the scores of (query, document) pairs, float32, in order; call `progress` after each batch."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """String that identifies all that affects scores (weights, tokenizer, lengths, form) except the precision."""
+        """String that identifies everything that affects scores (weights, tokenizer, lengths, form) except the precision."""
 
     @property
     def chosen_precision(self) -> str:
@@ -99,11 +100,11 @@ class Reranker(Stage[Run, Run]):
         return "float32"
 
     def document_text(self, doc: Doc) -> str:
-        """Return the text scored for a document: title, a space and text."""
+        """Return the text by which a document is scored: title, a space and text."""
         return text_of(doc)
 
     def key(self) -> str | None:
-        """Cache key of the class, fingerprint and precision."""
+        """Return the cache key of the class, fingerprint and precision."""
         cls = type(self)
         return f"{cls.__module__}.{cls.__qualname__}({self.fingerprint}, {getattr(self, 'precision', None)})"
 
@@ -117,23 +118,26 @@ class Reranker(Stage[Run, Run]):
         return self.explain(run.topics[topic_id], doc)  # type: ignore[arg-type]  # rerankers explain documents
 
     def rescored(self, run: Run, progress: ProgressCallback = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Return the new score of each row, float32, in the run's order; and facts for its provenance."""
+        """Return the new score of each row, float32, in the run's order; and facts for the provenance of the new run."""
         documents = run.documents_for(type(self).__name__)
         topics = list(run.topics.values())
         for topic, size in zip(topics, np.diff(run.bounds).tolist(), strict=True):
             if size and not topic.text.strip():
                 remedy = "pass topics to a run that is read from a file: read_run(path, topics)"
                 raise InputError(f"topic '{topic.id}' has documents to rerank but no text; {remedy}")
-        numbers = run.topic_numbers
+        topic_numbers = run.topic_numbers
         scores = np.empty(run.rows, dtype=np.float32)
-        from_cache, start = 0, time.perf_counter()
-        for first, last in _groups(run.bounds):
-            used, inverse = np.unique(run.codes[first:last], return_inverse=True)
-            texts = [self.document_text(doc) for doc in documents.docs(run.ids.take(used))]
-            topic_numbers = numbers[first:last].tolist()
-            pairs = [(topics[n].text, texts[p]) for n, p in zip(topic_numbers, inverse.tolist(), strict=True)]
-            scores[first:last], known = self._scored(pairs, _of_run(progress, first, len(pairs), run.rows, start))
-            from_cache += known
+        from_cache, start_time = 0, time.perf_counter()
+        for start, end in _groups(run.bounds):
+            codes, text_numbers = np.unique(run.codes[start:end], return_inverse=True)
+            texts = [self.document_text(doc) for doc in documents.docs(run.ids.take(codes))]
+            pairs = [
+                (topics[topic].text, texts[text])
+                for topic, text in zip(topic_numbers[start:end].tolist(), text_numbers.tolist(), strict=True)
+            ]
+            report = _run_progress(progress, start, len(pairs), run.rows, start_time)
+            scores[start:end], cached = self._scored(pairs, report)
+            from_cache += cached
         facts = {"fingerprint": self.fingerprint, "pairs": run.rows, "from_cache": from_cache}
         return scores, {**facts, "precision": self.chosen_precision} if from_cache < run.rows else facts
 
@@ -143,35 +147,36 @@ class Reranker(Stage[Run, Run]):
 
     def pair_scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """Return the scores of pairs as `scores` does, using the cache."""
-        scores, start = np.empty(len(pairs), dtype=np.float32), time.perf_counter()
-        for first in range(0, len(pairs), TOGETHER):
-            batch = list(pairs[first : first + TOGETHER])
-            scores[first : first + len(batch)], _ = self._scored(batch, _of_run(progress, first, len(batch), len(pairs), start))
+        scores, start_time = np.empty(len(pairs), dtype=np.float32), time.perf_counter()
+        for start in range(0, len(pairs), GROUP_SIZE):
+            group = list(pairs[start : start + GROUP_SIZE])
+            report = _run_progress(progress, start, len(group), len(pairs), start_time)
+            scores[start : start + len(group)], _ = self._scored(group, report)
         return scores
 
     def _scored(self, pairs: list[tuple[str, str]], progress: ProgressCallback) -> tuple[NDArray[np.float32], int]:
-        """Return the scores of pairs, and the number found in the cache."""
+        """Return the scores of pairs, and the number of scores read from the cache."""
         if not self.cache:
             return self.scores(pairs, progress), 0
         file = ScoreFile(default_file() if self.cache is True else Path(self.cache))
         keys = pair_keys(f"{self.fingerprint} {self.chosen_precision.partition(' ')[0]}", pairs)
         scores = file.read(keys)
-        new = np.flatnonzero(np.isnan(scores))
-        if len(new):
-            scores[new] = self.scores([pairs[i] for i in new.tolist()], progress)
-            file.write([keys[i] for i in new.tolist()], scores[new])
-        return scores, len(pairs) - len(new)
+        missing = np.flatnonzero(np.isnan(scores))
+        if len(missing):
+            scores[missing] = self.scores([pairs[i] for i in missing.tolist()], progress)
+            file.write([keys[i] for i in missing.tolist()], scores[missing])
+        return scores, len(pairs) - len(missing)
 
 
 @dataclass(frozen=True)
 class Interpolated(Stage[Run, Run], name="interpolate"):
-    """A reranker's scores mixed with those of its input run.
+    """Mixes a reranker's scores with the scores of its input run.
 
-    Both are first scaled to 0 to 1 for each topic: (score - least) / (best - least), and 1 if all are equal.
+    Both are first scaled to 0 to 1 for each topic: (score - min) / (max - min), and 1 if all are equal.
 
     Args:
-        reranker: Gives the new scores.
-        weight: Weight of the new scores, 0 to 1; the run's scores have the rest.
+        reranker: Computes the new scores.
+        weight: Weight of the new scores, 0 to 1; the run's scores have the weight 1 - `weight`.
     """
 
     selects: ClassVar[bool] = True
@@ -206,26 +211,26 @@ def min_max(run: Run, scores: NDArray[np.float32]) -> NDArray[np.float64]:
         raise InputError(f"{document}: a score of {values[row]} cannot be scaled to 0 to 1")
     if not len(values):
         return values
-    least = np.repeat(np.minimum.reduceat(values, starts), sizes[sizes > 0])
-    best = np.repeat(np.maximum.reduceat(values, starts), sizes[sizes > 0])
-    return np.where(best > least, (values - least) / np.where(best > least, best - least, 1.0), 1.0)
+    minima = np.repeat(np.minimum.reduceat(values, starts), sizes[sizes > 0])
+    maxima = np.repeat(np.maximum.reduceat(values, starts), sizes[sizes > 0])
+    return np.where(maxima > minima, (values - minima) / np.where(maxima > minima, maxima - minima, 1.0), 1.0)
 
 
 def _groups(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield row ranges of topic groups, TOGETHER rows each unless a topic has more."""
-    first = 0
-    while first < len(bounds) - 1:
-        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + TOGETHER, side="right")) - 1)
-        if bounds[last] > bounds[first]:
-            yield int(bounds[first]), int(bounds[last])
-        first = last
+    """Yield the row ranges of groups of whole topics: up to GROUP_SIZE rows each, or one topic with more rows."""
+    topic = 0
+    while topic < len(bounds) - 1:
+        next_topic = max(topic + 1, int(np.searchsorted(bounds, bounds[topic] + GROUP_SIZE, side="right")) - 1)
+        if bounds[next_topic] > bounds[topic]:
+            yield int(bounds[topic]), int(bounds[next_topic])
+        topic = next_topic
 
 
-def _of_run(progress: ProgressCallback, before: int, pairs: int, rows: int, start: float) -> ProgressCallback:
-    """Report the progress of one group of pairs as that of all rows."""
+def _run_progress(progress: ProgressCallback, start: int, size: int, rows: int, start_time: float) -> ProgressCallback:
+    """Return a callback that reports the progress of one group, of `size` rows from `start` on, as progress of all rows."""
 
-    def report(part: Progress) -> None:
-        share = (before + (part.fraction or 0.0) * pairs) / rows
-        progress(Progress("reranking", before + part.done, rows, time.perf_counter() - start, "pairs", part=share))
+    def report(group: Progress) -> None:
+        share = (start + (group.fraction or 0.0) * size) / rows
+        progress(Progress("reranking", start + group.done, rows, time.perf_counter() - start_time, "pairs", part=share))
 
     return report
