@@ -34,8 +34,8 @@ class LearningToRank(Reordering, name="ltr"):
     `fontes train ranker` trains the model: LambdaMART (Burges, 2010) by LightGBM, or a linear model. Features are computed in
     one pass over the candidates. A retriever scores the candidates and does not search, so its `% k` and `where` have no
     effect. Scores may be below 0, and are comparable only within a topic. The run's provenance has the model's digest and
-    features, and the number of topics that the model has learned from. The number is also logged, because an evaluation on training
-    topics is invalid.
+    features, and the number of topics that the model has learned from. The stage also logs this number, because training
+    topics must not count in an evaluation.
 
     Args:
         index: The index of the candidates and features.
