@@ -1,4 +1,4 @@
-"""Fusion of runs and stages."""
+"""Fusion methods and score normalisations; `fuse` applies them to runs or stages."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ def inverse_square_rank(ranks: Floats, candidates: Ints, k: float) -> Floats:
 
 
 def points(ranks: Floats, candidates: Ints, k: float) -> Floats:
-    """Borda points: with c documents in all lists together, c for the first, c - 1 for the next and so on."""
+    """Borda points: candidates - rank + 1, where the candidates are the documents of all lists of the topic."""
     return candidates - ranks + 1
 
 
 def remaining_points(candidates: Ints, sizes: Ints) -> Floats:
-    """Mean of the Borda points that a list has not assigned."""
+    """Mean of the Borda points that a list of `sizes` documents leaves unassigned."""
     return (candidates.astype(np.float64) - sizes + 1) / 2
 
 
 @dataclass(frozen=True)
 class Formula:
-    """Formula of a method.
+    """Formula of a fusion method: the contribution of each list to a document, and how contributions are combined.
 
     Args:
         source: Publication.
-        of_ranks: Contribution, from ranks, the number of documents in all lists of the topic, and k; None for a method that
-            uses normalised scores.
+        of_ranks: Contributions from the ranks, the number of documents in all lists of the topic, and k; None for a method
+            that uses normalised scores.
         label: Explanation of `of_ranks`, with {rank} and {k}.
-        best: The ufunc of a maximum or minimum; None for a sum.
-        joining: Explanation of the combination.
+        extremum: Ufunc of the maximum or minimum of the contributions; None for their sum.
+        combination: Explanation of the combination.
         counted: Whether to multiply the sum by the number of lists with the document.
         weighted: Whether the systems may have weights.
         missing: Contribution to missing documents, from the number of documents in all lists and in this one; None for 0 in a
@@ -59,8 +59,8 @@ class Formula:
     source: str
     of_ranks: Callable[[Floats, Ints, float], Floats] | None = None
     label: str = ""
-    best: np.ufunc | None = None
-    joining: str = "sum of the parts"
+    extremum: np.ufunc | None = None
+    combination: str = "sum of the parts"
     counted: bool = False
     weighted: bool = False
     missing: Callable[[Ints, Ints], Floats] | None = None
@@ -76,15 +76,15 @@ METHODS: dict[str, Formula] = {
     "wsum": Formula(_FOX, weighted=True),
     "combsum": Formula(_FOX),
     "combmnz": Formula(_FOX, counted=True),
-    "combmax": Formula(_FOX, best=np.fmax, joining="the greatest of the parts"),
-    "combmin": Formula(_FOX, best=np.fmin, joining="the least of the parts"),
+    "combmax": Formula(_FOX, extremum=np.fmax, combination="the greatest of the parts"),
+    "combmin": Formula(_FOX, extremum=np.fmin, combination="the least of the parts"),
 }
 WEIGHTED = tuple(name for name, formula in METHODS.items() if formula.weighted)
 
 
 @dataclass(frozen=True)
 class FusionMethod:
-    """A method with the parameters of `fuse`; create it with `checked`."""
+    """A fusion method with its parameters, as in `fuse`; `checked` creates it."""
 
     name: str = "rrf"
     normalize: str | None = "min-max"
@@ -94,53 +94,68 @@ class FusionMethod:
 
     @classmethod
     def checked(cls, name: Any, normalize: Any, weights: Any, k: Any, missing: Any, systems: int | None = None) -> FusionMethod:
-        """Check parameters for a number of systems; raise ParameterError."""
+        """Return the method with these parameters.
+
+        Args:
+            name: Name of the method.
+            normalize: As in `fuse`.
+            weights: As in `fuse`.
+            k: As in `fuse`.
+            missing: As in `fuse`.
+            systems: Number of systems, to check the number of weights; None to leave it unchecked.
+
+        Raises:
+            ParameterError: A parameter is out of its range.
+        """
         if name not in METHODS:
             raise ParameterError(f"there is no fusion method {name!r}; {nearest(str(name), METHODS)}")
         if normalize is not None and normalize not in NORMALIZATIONS:
             raise ParameterError(f"there is no normalisation {normalize!r}; there are {', '.join(NORMALIZATIONS)} and None")
-        if not _finite(k) or k < 0:
+        if not _is_finite(k) or k < 0:
             raise ParameterError(f"k, the constant of rrf, must be a number from 0 up, not {k!r}")
-        if missing is not None and missing != "min" and not _finite(missing):
+        if missing is not None and missing != "min" and not _is_finite(missing):
             raise ParameterError(f"missing, the contribution to missing documents, is None, 'min' or a number, not {missing!r}")
-        return cls(name, normalize, _weights(name, weights, systems), k, missing)
+        return cls(name, normalize, _checked_weights(name, weights, systems), k, missing)
 
     @property
     def formula(self) -> Formula:
+        """Formula of the method."""
         return METHODS[self.name]
 
     def columns(self, pairs: Pairs) -> NDArray[np.float64]:
-        """Unweighted contribution of each run to each pair, float64 (runs, pairs); NaN for no contribution.
+        """Return the unweighted contribution of each run to each pair, float64 (runs, pairs); NaN for no contribution.
 
-        Raises InputError for an infinite score, or one that does not suit the normalisation.
+        Raises:
+            InputError: A score is infinite, or does not suit the normalisation.
         """
         table = np.empty((len(pairs.runs), len(pairs)), dtype=np.float64)
         for i, row in enumerate(table):
-            values = self._contributions(pairs, i)
-            row[:] = self._fill(pairs, i, values)
-            row[pairs.pair_numbers[i]] = values
+            contributions = self._contributions(pairs, i)
+            row[:] = self._missing_contributions(pairs, i, contributions)
+            row[pairs.pair_numbers[i]] = contributions
         return table
 
     def scores(self, pairs: Pairs, columns: NDArray[np.float64]) -> Floats:
-        """Score of each pair, float64: the columns combined in the order of the systems."""
-        if self.formula.best is not None:
-            joined: Floats = self.formula.best.reduce(columns, axis=0)
-            return joined
+        """Return the score of each pair, float64 (pairs,): the columns combined in the order of the systems."""
+        if self.formula.extremum is not None:
+            extremes: Floats = self.formula.extremum.reduce(columns, axis=0)
+            return extremes
         return weighted(columns, self.weights or (1.0,) * len(columns), self.times(pairs))
 
     def times(self, pairs: Pairs) -> Ints | None:
-        """Number of runs with each pair, for a method that multiplies by it."""
+        """Return the number of runs with each pair, int64 (pairs,), if the method multiplies by it; else None."""
         if not self.formula.counted:
             return None
         return np.bincount(np.concatenate(pairs.pair_numbers), minlength=len(pairs))
 
     def label(self, rank: int, score: float) -> str:
-        """Explanation of the contribution to a document of this rank and score."""
+        """Return the explanation of the contribution to a document with this rank and score."""
         if self.formula.of_ranks is not None:
             return self.formula.label.format(k=self.k, rank=rank)
         return f"{self.normalize} of {score:g}" if self.normalize else "score"
 
     def _contributions(self, pairs: Pairs, i: int) -> Floats:
+        """Return the contribution of run `i` to each of its rows, float64 (rows,)."""
         run = pairs.runs[i]
         lists = RankedLists(run, f"system {i + 1}")
         if self.formula.of_ranks is None:
@@ -148,26 +163,32 @@ class FusionMethod:
         candidates = np.repeat(pairs.sizes[pairs.numbers[i]], np.diff(run.bounds))
         return self.formula.of_ranks(lists.ranks, candidates, self.k)
 
-    def _fill(self, pairs: Pairs, i: int, values: Floats) -> Any:
-        """Contribution of the run to pairs that it lacks: a number, or one per pair."""
-        run, numbers = pairs.runs[i], pairs.numbers[i]
-        sizes = np.diff(run.bounds)
-        if self.missing is None and self.formula.missing is not None:
-            topic_sizes = np.zeros(len(pairs.topics), dtype=np.int64)
-            topic_sizes[numbers] = sizes
-            return pairs.of_topics(self.formula.missing(pairs.sizes, topic_sizes))
+    def _missing_contributions(self, pairs: Pairs, i: int, contributions: Floats) -> Any:
+        """Return the contribution of run `i` to the pairs that it lacks: one number, or an array (pairs,).
+
+        Args:
+            pairs: The union of the runs.
+            i: Position of the run.
+            contributions: The run's contributions to its own rows.
+        """
+        run, topic_numbers = pairs.runs[i], pairs.numbers[i]
+        lengths = np.diff(run.bounds)
         if self.missing is None:
-            return 0.0 if self.formula.best is None else math.nan
+            if self.formula.missing is None:
+                return 0.0 if self.formula.extremum is None else math.nan
+            lengths_by_topic = np.zeros(len(pairs.topics), dtype=np.int64)
+            lengths_by_topic[topic_numbers] = lengths
+            return pairs.of_topics(self.formula.missing(pairs.sizes, lengths_by_topic))
         if self.missing != "min":
             return float(self.missing)
-        least = np.zeros(len(pairs.topics))
-        filled = np.flatnonzero(sizes)
-        least[numbers[filled]] = values[run.bounds[1:][filled] - 1]
-        return pairs.of_topics(least)
+        last = np.zeros(len(pairs.topics))
+        nonempty = np.flatnonzero(lengths)
+        last[topic_numbers[nonempty]] = contributions[run.bounds[nonempty + 1] - 1]
+        return pairs.of_topics(last)
 
 
 def weighted(columns: Sequence[Floats] | NDArray[np.float64], weights: Sequence[float], times: Ints | None = None) -> Floats:
-    """Weighted sum of the columns, float64, in their order, optionally multiplied by `times`."""
+    """Return the weighted sum of the columns, float64, added in their order and multiplied by `times` if given."""
     total = np.zeros(len(columns[0]), dtype=np.float64)
     for column, weight in zip(columns, weights, strict=True):
         total += weight * column
@@ -176,94 +197,102 @@ def weighted(columns: Sequence[Floats] | NDArray[np.float64], weights: Sequence[
     return total
 
 
-def _weights(name: str, weights: Any, systems: int | None) -> tuple[float, ...] | None:
+def _checked_weights(method: str, weights: Any, systems: int | None) -> tuple[float, ...] | None:
+    """Return the weights as floats; raise ParameterError if the method takes none, or if they do not fit the systems."""
     if weights is None:
         return None
-    if not METHODS[name].weighted:
-        raise ParameterError(f"{name} takes no weights; {', '.join(WEIGHTED)} do")
+    if not METHODS[method].weighted:
+        raise ParameterError(f"{method} takes no weights; {', '.join(WEIGHTED)} do")
     try:
-        listed = tuple(weights)
+        values = tuple(weights)
     except TypeError:
         raise ParameterError(f"weights are a list of numbers, one a system, not {weights!r}") from None
-    for weight in listed:
-        if not _finite(weight) or weight < 0:
+    for weight in values:
+        if not _is_finite(weight) or weight < 0:
             raise ParameterError(f"a weight must be a number from 0 up, not {weight!r}")
-    if systems is not None and len(listed) != systems:
-        raise ParameterError(f"there are {len(listed)} weights for {systems} systems; give one for each")
-    return tuple(map(float, listed))
+    if systems is not None and len(values) != systems:
+        raise ParameterError(f"there are {len(values)} weights for {systems} systems; give one for each")
+    return tuple(map(float, values))
 
 
-def _finite(value: Any) -> bool:
+def _is_finite(value: Any) -> bool:
+    """Return whether the value is a finite real number; truth values are not."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 class RankedLists:
-    """The lists of a run end to end, one for each topic with documents; errors call the run `name`.
+    """The lists of a run, one after the other; topics without documents are left out.
+
+    Args:
+        run: The run.
+        name: Name of the run in errors.
 
     Attributes:
         scores: Score of each row, float64, best to worst in each list.
         ranks: Rank of each row, float64, from 1.
-        first: First row of each list.
-        size: Number of rows of each list.
+        starts: First row of each list.
+        lengths: Number of rows of each list.
         best: Best score of each list.
-        least: Worst score of each list.
+        worst: Worst score of each list.
     """
 
     def __init__(self, run: Run, name: str) -> None:
         self._run, self._name = run, name
-        sizes = np.diff(run.bounds)
-        filled = sizes > 0
+        lengths = np.diff(run.bounds)
+        nonempty = lengths > 0
         self.scores: Floats = run.scores.astype(np.float64)
-        self.ranks: Floats = (np.arange(1, run.rows + 1) - np.repeat(run.bounds[:-1], sizes)).astype(np.float64)
-        self.first: Ints = run.bounds[:-1][filled]
-        self.size: Ints = sizes[filled]
-        self.best: Floats = self.scores[self.first]
-        self.least: Floats = self.scores[run.bounds[1:][filled] - 1]
+        self.ranks: Floats = (np.arange(1, run.rows + 1) - np.repeat(run.bounds[:-1], lengths)).astype(np.float64)
+        self.starts: Ints = run.bounds[:-1][nonempty]
+        self.lengths: Ints = lengths[nonempty]
+        self.best: Floats = self.scores[self.starts]
+        self.worst: Floats = self.scores[run.bounds[1:][nonempty] - 1]
 
-    def per_row(self, of_lists: Any) -> Any:
-        """Repeat one value per list for each row."""
-        return np.repeat(of_lists, self.size)
+    def per_row(self, values: Any) -> Any:
+        """Repeat the value of each list for its rows."""
+        return np.repeat(values, self.lengths)
 
-    def sums(self, of_rows: Floats) -> Floats:
-        """Sum over each list."""
-        return np.add.reduceat(of_rows, self.first) if len(self.first) else self.best
+    def sums(self, values: Floats) -> Floats:
+        """Return the sum over each list of the values of its rows."""
+        return np.add.reduceat(values, self.starts) if len(self.starts) else self.best
 
     def error(self, row: int, problem: str) -> InputError:
-        """Error for a problem with the score of a row."""
+        """Return the error for a problem with the score of a row."""
         topic = list(self._run.topics)[int(self._run.topic_numbers[row])]
         return InputError(f"{self._name}, topic '{topic}', document '{self._run.ids[int(self._run.codes[row])]}': {problem}")
 
 
 def min_max(lists: RankedLists) -> Floats:
-    """(score - least) / (best - least); 1 in a list of equal scores."""
-    return _ratio(lists.scores - lists.per_row(lists.least), lists.per_row(lists.best - lists.least), 1.0)
+    """(score - worst) / (best - worst); 1 in a list of equal scores."""
+    return _ratio(lists.scores - lists.per_row(lists.worst), lists.per_row(lists.best - lists.worst), 1.0)
 
 
 def by_max(lists: RankedLists) -> Floats:
-    """Score / best; raises InputError for a best score that is not positive."""
+    """score / best; raises InputError for a best score that is not positive."""
     if len(lists.best) and lists.best.min() <= 0:
         problem = f"max divides by the best score, which is {lists.best.min():g} here; normalise by min-max"
-        raise lists.error(int(lists.first[np.argmin(lists.best)]), problem)
+        raise lists.error(int(lists.starts[np.argmin(lists.best)]), problem)
     scores: Floats = lists.scores / lists.per_row(lists.best)
     return scores
 
 
 def by_sum(lists: RankedLists) -> Floats:
-    """Score - least, divided by the sum of these over the list; 1 / length in a list of equal scores."""
-    above = lists.scores - lists.per_row(lists.least)
-    return _ratio(above, lists.per_row(lists.sums(above)), 1 / lists.per_row(lists.size))
+    """(score - worst) / (sum of score - worst over the list); 1 / length in a list of equal scores."""
+    differences = lists.scores - lists.per_row(lists.worst)
+    return _ratio(differences, lists.per_row(lists.sums(differences)), 1 / lists.per_row(lists.lengths))
 
 
 def z_score(lists: RankedLists) -> Floats:
     """(score - mean) / standard deviation, which divides by n; 0 in a list of equal scores."""
-    apart = lists.scores - lists.per_row(lists.sums(lists.scores) / lists.size)
-    deviation = np.sqrt(lists.sums(apart**2) / lists.size)
-    return _ratio(apart, lists.per_row(np.where(lists.best > lists.least, deviation, 0.0)), 0.0)
+    deviations = lists.scores - lists.per_row(lists.sums(lists.scores) / lists.lengths)
+    standard_deviation = np.sqrt(lists.sums(deviations**2) / lists.lengths)
+    # The mean of equal scores may be rounded, which would leave a deviation above 0.
+    standard_deviation = np.where(lists.best > lists.worst, standard_deviation, 0.0)
+    return _ratio(deviations, lists.per_row(standard_deviation), 0.0)
 
 
 def by_rank(lists: RankedLists) -> Floats:
     """1 - (rank - 1) / length of the list."""
-    scores: Floats = 1 - (lists.ranks - 1) / lists.per_row(lists.size).astype(np.float64)
+    scores: Floats = 1 - (lists.ranks - 1) / lists.per_row(lists.lengths).astype(np.float64)
     return scores
 
 
@@ -277,16 +306,24 @@ NORMALIZATIONS: dict[str, Callable[[RankedLists], Floats]] = {
 
 
 def normalized(lists: RankedLists, normalization: str | None) -> Floats:
-    """Normalise the scores of each list, float64; None leaves them unchanged. Raises InputError as `FusionMethod.columns`."""
+    """Return the scores, normalised in each list, float64 (rows,).
+
+    Args:
+        lists: The lists of a run.
+        normalization: A name in `NORMALIZATIONS`; None for unchanged scores.
+
+    Raises:
+        InputError: A score is infinite, or does not suit the normalisation.
+    """
     if not np.isfinite(lists.scores).all():
         raise lists.error(int(np.argmin(np.isfinite(lists.scores))), "the score is infinite; fuse by rank")
     return lists.scores if normalization is None else NORMALIZATIONS[normalization](lists)
 
 
-def _ratio(above: Floats, below: Floats, constant: Any) -> Floats:
-    """above / below; `constant` for rows of a list of equal scores, where below is 0."""
-    out = np.broadcast_to(np.asarray(constant, dtype=np.float64), above.shape).copy()
-    return np.divide(above, below, out=out, where=below > 0)
+def _ratio(numerator: Floats, denominator: Floats, default: Any) -> Floats:
+    """Return numerator / denominator, and `default` where the denominator is 0, in lists of equal scores."""
+    ratios = np.broadcast_to(np.asarray(default, dtype=np.float64), numerator.shape).copy()
+    return np.divide(numerator, denominator, out=ratios, where=denominator > 0)
 
 
 class Parameters(TypedDict, total=False):
@@ -313,21 +350,25 @@ def fuse(
 ) -> Fusion | Run:
     """Fuse two or more systems: stages into a stage, runs into a run.
 
-    The result has all documents and topics of the systems; a system without a topic has an empty list for it. Methods, from the
-    contributions of the lists:
+    The result has all documents and topics of the systems; a system without a topic has an empty list for it. The methods
+    combine the contributions of the lists:
 
     * `rrf`: the sum of 1 / (k + rank) (Cormack, Clarke and Büttcher, 2009)
     * `isr`: the sum of 1 / rank^2, times the number of lists with the document (Mourão, Martins and Magalhães, 2015)
-    * `borda`: the sum of points; with c documents in all lists together the first has c, the next c - 1 and so on
-      (Aslam and Montague, 2001)
-    * `wsum`, `combsum`: the sum of the normalised scores, with weights and without (Fox and Shaw, 1994)
-    * `combmnz`: that sum times the number of lists with the document; `combmax`, `combmin`: the greatest, the least
-      (all Fox and Shaw, 1994)
+    * `borda`: the sum of points: with c documents in all lists together, a list gives c points to its first document, c - 1 to
+      the next and so on (Aslam and Montague, 2001)
+    * `wsum`, `combsum`: the sum of the normalised scores, with and without weights (Fox and Shaw, 1994)
+    * `combmnz`: the sum of the normalised scores, times the number of lists with the document (Fox and Shaw, 1994)
+    * `combmax`, `combmin`: the greatest and the least of the normalised scores (Fox and Shaw, 1994)
 
-    Normalisations scale the scores of each list; rrf, isr and borda use ranks alone. `min-max`: (score - least) / (best -
-    least); `max`: score / best; `sum`: score - least, divided by the sum of these; `z`: (score - mean) / standard deviation
-    (dividing by n); `rank`: 1 - (rank - 1) / length of the list; None: unchanged. A list of equal scores gets 1 from min-max, 1
-    / length from sum, 0 from z.
+    Normalisations scale the scores of each list; rrf, isr and borda use only ranks:
+
+    * `min-max`: (score - worst) / (best - worst); 1 in a list of equal scores
+    * `max`: score / best
+    * `sum`: (score - worst) / (sum of score - worst over the list); 1 / length in a list of equal scores
+    * `z`: (score - mean) / standard deviation, which divides by n; 0 in a list of equal scores
+    * `rank`: 1 - (rank - 1) / length of the list
+    * None: unchanged
 
     Sums are computed in float64 in the order of the systems and rounded to float32.
 
@@ -337,9 +378,9 @@ def fuse(
         normalize: One of the normalisations above, or None.
         weights: Numbers from 0 up, one per system, for `wsum`, `rrf`, `isr` and `borda`; None is 1 for each.
         k: The constant of rrf, from 0 up.
-        missing: Contribution of a list to a document that it lacks. None: the method's rule, 0 for sums; the mean of the
-            remaining points for borda; none for combmax and combmin. "min": that of the list's last document (0 if it is
-            empty), which suits `z`, where 0 is the mean. Or a number.
+        missing: Contribution of a list to a document that it lacks. None: the method's rule, which is 0 for sums, the mean of
+            the remaining points for borda, and no contribution for combmax and combmin. "min": the contribution to the list's
+            last document (0 for an empty list), which suits `z`, where 0 is the mean. Or a number.
 
     Raises:
         ParameterError: There are fewer than two systems, or a parameter is out of its range.
@@ -349,10 +390,11 @@ def fuse(
     stages = [system for system in systems if isinstance(system, Stage)]
     if stages and len(stages) < len(systems):
         raise PipelineError(f"fuse takes stages or runs, not both; {stages[0]!r} is a stage: fuse the run that it makes")
-    listed = tuple(weights) if isinstance(weights, (list, np.ndarray)) else weights
+    if isinstance(weights, (list, np.ndarray)):
+        weights = tuple(weights)
     if not stages:
-        return Fusion.of_runs(*systems, method=method, normalize=normalize, weights=listed, k=k, missing=missing)
-    fusion = Fusion(tuple(stages), method, normalize, listed, k, missing)
+        return Fusion.of_runs(*systems, method=method, normalize=normalize, weights=weights, k=k, missing=missing)
+    fusion = Fusion(tuple(stages), method, normalize, weights, k, missing)
     fusion.check()
     return fusion
 
@@ -380,8 +422,8 @@ class Fusion(Stage[Any, Run], name="fuse"):
 
     @staticmethod
     def of_runs(*runs: object, **parameters: Unpack[Parameters]) -> Run:
-        """Fuse runs, each as `Run.of` accepts it; otherwise as `fuse`."""
-        _check_number(len(runs))
+        """Fuse runs, each as `Run.of` accepts it, with the parameters of `fuse`."""
+        _check_system_count(len(runs))
         method = Fusion((), **parameters)._method_of(len(runs))
         return fused([Run.of(run) for run in runs], method)
 
@@ -391,7 +433,7 @@ class Fusion(Stage[Any, Run], name="fuse"):
         return self.stages[0].takes
 
     def check(self) -> None:
-        _check_number(len(self.stages))
+        _check_system_count(len(self.stages))
         first = self.stages[0]
         for stage in self.stages:
             if not isinstance(stage, Stage):
@@ -426,23 +468,32 @@ class Fusion(Stage[Any, Run], name="fuse"):
             return Explanation(0.0, f"no stage returns '{doc_id}'")
         columns = method.columns(pairs)
         score = float(np.float32(method.scores(pairs, columns)[pair]))
-        rows = [np.flatnonzero(pair_numbers == pair).tolist() for pair_numbers in pairs.pair_numbers]
+        weights = method.weights or (1.0,) * len(runs)
         parts = []
-        for i, (stage, run, row) in enumerate(zip(self.stages, runs, rows, strict=True)):
-            contribution, weight = float(columns[i, pair]), 1.0 if method.weights is None else method.weights[i]
-            if not row and np.isnan(contribution):
+        lists = 0
+        for i, (stage, run) in enumerate(zip(self.stages, runs, strict=True)):
+            contribution, weight = float(columns[i, pair]), weights[i]
+            rows = np.flatnonzero(pairs.pair_numbers[i] == pair)
+            if len(rows):
+                lists += 1
+                part = _list_part(method, contribution, stage, run, int(rows[0]), topic, doc_id)
+            elif math.isnan(contribution):
                 continue
-            part = _part(method, contribution, stage, run, row[0] if row else None, topic, doc_id)
+            else:
+                part = Explanation(contribution, f"not among the {run.rows} documents of {stage!r}")
             parts.append(part if weight == 1 else Explanation(weight * contribution, f"{weight:g} times", (part,)))
-        return Explanation(score, f"{method.name}: {_joining(method.formula, sum(map(bool, rows)))}", tuple(parts))
+        combination = method.formula.combination
+        if method.formula.counted:
+            combination += f", times {lists} lists with the document"
+        return Explanation(score, f"{method.name}: {combination}", tuple(parts))
 
     def shown(self) -> dict[str, Any]:
-        """Parameters, always with the method."""
+        """Return the parameters in the text, always with the method, in the order of the fields."""
         shown = super().shown() | {"method": self.method}
         return {name: shown[name] for name in self.params() if name in shown}
 
     def _method_of(self, systems: int) -> FusionMethod:
-        """The checked method for a number of systems."""
+        """Return the checked method for this number of systems."""
         return FusionMethod.checked(self.method, self.normalize, self.weights, self.k, self.missing, systems)
 
 
@@ -453,24 +504,18 @@ def fused(runs: Sequence[Run], method: FusionMethod) -> Run:
     return pairs.run(scores, {"parts": [run.provenance for run in runs], "fusion": asdict(method)})
 
 
-def _check_number(systems: int) -> None:
+def _check_system_count(systems: int) -> None:
     if systems < 2:
         raise ParameterError(f"fuse needs at least two systems, each as an argument of its own, not {systems}")
 
 
-def _part(
-    method: FusionMethod, contribution: float, stage: Stage[Any, Run], run: Run, row: int | None, topic: Topic, doc_id: str
+def _list_part(
+    method: FusionMethod, contribution: float, stage: Stage[Any, Run], run: Run, row: int, topic: Topic, doc_id: str
 ) -> Explanation:
-    """Contribution of one stage; `row` is the document's row in its run, if any."""
-    if row is None:
-        return Explanation(contribution, f"not among the {run.rows} documents of {stage!r}")
+    """Return the explanation of a stage's contribution to the document in this row of its run."""
     label = method.label(row + 1, float(run.scores[row]))
     try:
         details: tuple[Explanation, ...] = (stage.explain(topic, doc_id),)
     except PipelineError:
         details = ()
     return Explanation(contribution, f"{label} in {stage!r}", details)
-
-
-def _joining(formula: Formula, lists: int) -> str:
-    return f"{formula.joining}, times {lists} lists with the document" if formula.counted else formula.joining

@@ -1,3 +1,3 @@
-"""Sockets for other frameworks: one module each, which needs its package; `import fontes` needs none of them."""
+"""Integrations with other frameworks, a module each. A module needs the package of its framework; `import fontes` does not."""
 
 __all__: list[str] = []

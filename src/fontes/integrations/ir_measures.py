@@ -1,4 +1,4 @@
-"""ir_measures: runs, judgments and measures to ir_measures, and back. Needs `fontes[ir-measures]`."""
+"""ir_measures: conversion of runs, judgments and measures, both ways. Needs `fontes[ir-measures]`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ except ImportError:
 
 
 def to_ir_measures(value: Run | Qrels | Measure) -> Any:
-    """Return a run as a list of `ScoredDoc`, judgments as a list of `Qrel` (with their groups), or a measure as its own.
+    """Return a run as a list of `ScoredDoc`, judgments as a list of `Qrel` with groups, or a measure as one of ir_measures.
 
     Raises:
-        InputError: The value is none of these.
-        ParameterError: ir_measures does not know the measure, or a parameter of it.
+        InputError: The value is not a Run, Qrels or measure of Fontes.
+        ParameterError: ir_measures does not have the measure, or one of its parameters.
     """
     if isinstance(value, Run):
         return [ir_measures.ScoredDoc(topic_id, hit.id, hit.score) for topic_id, ranking in value.items() for hit in ranking]
@@ -35,19 +35,19 @@ def to_ir_measures(value: Run | Qrels | Measure) -> Any:
 
 
 def run_of(scored: Any) -> Run:
-    """Return a run from `ScoredDoc`s, or from what else ir_measures takes as a run: a DataFrame, or dicts.
+    """Return the run from `ScoredDoc`s, a DataFrame or dicts, as ir_measures accepts them.
 
     Raises:
-        InputError: A row is not topic id, document id and score, or a document is listed twice.
+        InputError: A row is not a topic id, a document id and a score, or a document occurs twice.
     """
     return Run.of(scored)
 
 
 def qrels_of(judged: Any) -> Qrels:
-    """Return judgments from `Qrel`s, with their groups, or from what else ir_measures takes: a DataFrame, or dicts.
+    """Return the judgments, with groups, from `Qrel`s, a DataFrame or dicts, as ir_measures accepts them.
 
     Raises:
-        InputError: A row is no judgment, or a document has two grades.
+        InputError: A row is not a judgment, or a document has two grades.
     """
     if isinstance(judged, Qrels) or hasattr(judged, "columns") or hasattr(judged, "items"):
         return Qrels.of(judged)
@@ -55,15 +55,16 @@ def qrels_of(judged: Any) -> Qrels:
 
 
 def measure_of(measure: Any) -> Measure:
-    """Return a measure of ir_measures as that of Fontes with the same name and parameters.
+    """Return the measure of Fontes with the name and parameters of a measure of ir_measures.
 
     Raises:
-        ParameterError: Fontes does not have it.
+        ParameterError: Fontes does not have the measure.
     """
     return parse(str(measure))
 
 
 def _rows(judged: Iterable[Any]) -> Iterable[tuple[str, str, str, int]]:
+    """Yield topic id, group, document id and grade of each `Qrel`; raise InputError for other values."""
     for number, row in enumerate(judged, 1):
         if not isinstance(row, ir_measures.Qrel) or not isinstance(row.relevance, int):
             raise InputError(f"judgment {number} is no Qrel of ir_measures with a whole number: {row!r}")

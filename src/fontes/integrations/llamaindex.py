@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from ..core import MissingExtraError, ParameterError
+from ..core import Doc, Hit, MissingExtraError, ParameterError
 from ..core.where import both
 from .searching import Search, comparison, metadata_of
 
@@ -25,17 +26,17 @@ SIGNS = {
 class FontesRetriever(BaseRetriever):
     """A retriever of LlamaIndex over a stage or an index: `FontesRetriever(index.bm25(), similarity_top_k=5)`.
 
-    Nodes come best first, with their scores, metadata, and `metadata["title"]`, if they have one.
+    Nodes come best first, with their scores and metadata; a title is in `metadata["title"]`.
 
     Args:
-        stage: From topics to a run; an index stands for its BM25.
+        stage: A stage from topics to a run; an index stands for its BM25.
         similarity_top_k: Number of nodes.
-        filters: Filters of metadata as LlamaIndex writes them.
-        where: A filter as Fontes writes it, such as `year >= 2020`; with `filters`, both hold.
+        filters: Filters of LlamaIndex on metadata.
+        where: Filter of Fontes, such as `year >= 2020`. Documents must satisfy both `filters` and `where`.
         **options: Further arguments of `BaseRetriever`.
 
     Raises:
-        ParameterError: The filters have an operator that Fontes has not, such as a match in a text.
+        ParameterError: The filters have an operator that Fontes does not have, such as a match in a text.
     """
 
     def __init__(
@@ -62,23 +63,26 @@ def where_of(filters: MetadataFilters) -> str:
     """Return filters of LlamaIndex as the text of a filter.
 
     Raises:
-        ParameterError: An operator is unknown to Fontes.
+        ParameterError: Fontes does not have an operator.
     """
-    parts = [
-        where_of(condition) if isinstance(condition, MetadataFilters) else _compared(condition) for condition in filters.filters
+    conditions = [
+        where_of(condition) if isinstance(condition, MetadataFilters) else _comparison(condition)
+        for condition in filters.filters
     ]
     if filters.condition == FilterCondition.NOT:
-        return f"(not ({' or '.join(parts)}))"
-    return f"({f' {(filters.condition or FilterCondition.AND).value} '.join(parts)})"
+        return f"(not ({' or '.join(conditions)}))"
+    conjunction = (filters.condition or FilterCondition.AND).value
+    return f"({f' {conjunction} '.join(conditions)})"
 
 
-def _compared(condition: MetadataFilter) -> str:
+def _comparison(condition: MetadataFilter) -> str:
+    """Return a single condition as the text of a filter; raise ParameterError if Fontes does not have its operator."""
     if condition.operator == FilterOperator.IS_EMPTY:
         return comparison(condition.key, "==", None)
     if condition.operator in (FilterOperator.ANY, FilterOperator.ALL):
         values = condition.value if isinstance(condition.value, list) else [condition.value]
-        joint = " or " if condition.operator == FilterOperator.ANY else " and "
-        return f"({joint.join(comparison(condition.key, 'contains', value) for value in values)})"
+        conjunction = " or " if condition.operator == FilterOperator.ANY else " and "
+        return f"({conjunction.join(comparison(condition.key, 'contains', value) for value in values)})"
     if condition.operator not in SIGNS:
         raise ParameterError(
             f"filter of '{condition.key}': {condition.operator.value} is a search in a text, which is what the query is for"
@@ -86,7 +90,7 @@ def _compared(condition: MetadataFilter) -> str:
     return comparison(condition.key, SIGNS[condition.operator], condition.value)
 
 
-def _nodes(hits: Any) -> list[NodeWithScore]:
+def _nodes(hits: Iterable[tuple[Hit, Doc]]) -> list[NodeWithScore]:
     return [
         NodeWithScore(node=TextNode(id_=doc.id, text=doc.text, metadata=metadata_of(doc)), score=hit.score) for hit, doc in hits
     ]

@@ -1,4 +1,4 @@
-"""PyTerrier: a stage as a transformer; `pyterrier_stage` makes a stage of a transformer. Needs `fontes[pyterrier]`."""
+"""PyTerrier: a stage as a transformer; and `pyterrier_stage`, a transformer as a stage. Needs `fontes[pyterrier]`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ __all__ = ["FontesTransformer", "pyterrier_stage"]
 class FontesTransformer(pt.Transformer):
     """A transformer of PyTerrier over a stage or an index: `FontesTransformer(index.bm25(), columns=["text", "year"])`.
 
-    A stage from topics retrieves, one from a run reranks. Rows are in the one order of Fontes (score, then document id, both
-    descending), ranks count from 0, and equal scores stay equal. `% k` goes into the stage. Other columns of the input stay.
+    A stage from topics retrieves; a stage from a run reranks. Rows are in Fontes' ranking order (score, then document id, both
+    descending), ranks start at 0, and equal scores stay equal. `transformer % k` cuts the stage. Other columns of the input
+    are kept.
 
     Args:
         stage: A stage that gives a run; an index stands for its BM25.
         columns: Columns to add: "text", "title", and names of metadata.
-        documents: The index that a reranker reads texts from, where the input has no column "text".
+        documents: The index from which a reranker reads texts if the input has no column "text".
     """
 
     def __init__(self, stage: Any, columns: Iterable[str] = (), documents: Any = None) -> None:
@@ -37,7 +38,7 @@ class FontesTransformer(pt.Transformer):
         self.columns, self.documents = tuple(columns), documents
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Return the frame of results: qid, query, docno, score, rank, the other columns of the input, and `columns`."""
+        """Return the results: qid, query, docno, score, rank, the other columns of the input, and `columns`."""
         reranks = self.stage.takes is Run
         (pt.validate.result_frame if reranks else pt.validate.query_frame)(inp, extra_columns=["query"], context=self)
         keys = ["qid", "docno"] if reranks else ["qid"]
@@ -49,17 +50,17 @@ class FontesTransformer(pt.Transformer):
         frame["score"], frame["rank"] = columns["score"].astype("float64"), columns["rank"] - 1
         if self.columns:
             docs = [doc for ranking in run.values() for doc in ranking.docs()]
-            frame = frame.assign(**{name: [_part(doc, name) for doc in docs] for name in self.columns})
+            frame = frame.assign(**{name: [_value(doc, name) for doc in docs] for name in self.columns})
         dropped = [name for name in frame if name not in keys] + ([] if reranks else ["docno", "docid"])
         return inp.drop(columns=dropped, errors="ignore").drop_duplicates(keys).merge(frame, on=keys, how="right")
 
     def fuse_rank_cutoff(self, k: int) -> FontesTransformer:
-        """Return this transformer with the stage cut to k documents a topic, which `transformer % k` compiles to."""
+        """Return this transformer with its stage cut to k documents per topic; PyTerrier compiles `transformer % k` to it."""
         return FontesTransformer(self.stage % k, self.columns, self.documents)
 
 
 class _Texts:
-    """The texts of a frame as a source of documents."""
+    """The texts of a DataFrame as a source of documents."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._texts = dict(zip(frame["docno"], frame["text"], strict=True))
@@ -69,22 +70,27 @@ class _Texts:
 
 
 def _ids(frame: pd.DataFrame, name: str) -> pd.Series:
+    """Return a column of ids as strings; raise InputError for a value that is no id."""
     ids = [string_of(value, name, f"row {number} of the DataFrame") for number, value in enumerate(frame[name], 1)]
     return pd.Series(ids, dtype=object, index=frame.index)
 
 
 def _topics(frame: pd.DataFrame) -> Topics:
+    """Return the topics of a frame, from the first row of each."""
     rows = frame.drop_duplicates("qid")
     return Topics(
-        Topic(row, string_of(text, "query", f"topic '{row}'")) for row, text in zip(rows["qid"], rows["query"], strict=True)
+        Topic(topic_id, string_of(text, "query", f"topic '{topic_id}'"))
+        for topic_id, text in zip(rows["qid"], rows["query"], strict=True)
     )
 
 
 def _run(frame: pd.DataFrame, documents: Any) -> Run:
+    """Return the candidates of a frame, with score 0 without a column "score", and its texts or else `documents`."""
     scores = frame["score"] if "score" in frame else [0.0] * len(frame)
     run = Run.of(zip(frame["qid"], frame["docno"], scores, strict=True), _topics(frame))
     return run.with_(documents=_Texts(frame) if "text" in frame else documents)
 
 
-def _part(doc: Doc, name: str) -> Any:
+def _value(doc: Doc, name: str) -> Any:
+    """Return the text, the title or a value of metadata; None if it is missing."""
     return {"text": doc.text, "title": doc.title}.get(name, doc.metadata.get(name))

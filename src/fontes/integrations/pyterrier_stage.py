@@ -15,16 +15,16 @@ except ImportError:
 
 
 def pyterrier_stage(transformer: Any, takes: type[Any] = Topics) -> FunctionStage:
-    """Return a transformer of PyTerrier as a stage that gives a run; the column "rank" counts for nothing, scores do.
+    """Return a transformer of PyTerrier as a stage that gives a run, ordered by the column "score"; "rank" is ignored.
 
-    Terrier parses queries: `pt.rewrite.tokenise() >> retriever` takes any text.
+    Terrier parses queries; `pt.rewrite.tokenise() >> retriever` accepts any text.
 
     Args:
         transformer: A transformer that gives qid, docno and score.
-        takes: Topics for a retriever; Run for a reranker, which gets the column "text" if the run knows its documents.
+        takes: Topics for a retriever; Run for a reranker, which gets the column "text" if the run has documents.
 
     Raises:
-        PipelineError: It is no transformer.
+        PipelineError: The value is not a transformer.
     """
     if not isinstance(transformer, pt.Transformer):
         raise PipelineError(f"pyterrier_stage takes a transformer of PyTerrier, not {type(transformer).__name__}")

@@ -1,4 +1,4 @@
-"""ranx: runs and judgments to ranx, and back. Needs `fontes[ranx]`."""
+"""ranx: conversion of runs and judgments, both ways. Needs `fontes[ranx]`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ except ImportError:
 
 
 def to_ranx(value: Run | Qrels, name: str | None = None) -> Any:
-    """Return a run or judgments as ranx's own.
+    """Return a run or judgments as a `Run` or `Qrels` of ranx.
 
-    Topics without results are left out: ranx cannot hold them, and counts them with `make_comparable=True`. Equal scores stay
-    equal; ranx orders them as it likes. Groups of judgments are lost.
+    Topics without results are left out, because ranx cannot represent them; ranx counts them with `make_comparable=True`.
+    Equal scores stay equal; their order in ranx is undefined. Groups of judgments are lost.
 
     Args:
         value: A Run or Qrels of Fontes.
-        name: The name in ranx's reports; of a run, by default the text of its stage.
+        name: The name in ranx's reports; None for the text of a run's stage.
 
     Raises:
-        InputError: The value is neither, or is empty.
+        InputError: The value is neither a Run nor Qrels, or it is empty.
     """
     if not isinstance(value, (Run, Qrels)):
         raise InputError(f"to_ranx takes a Run or Qrels of Fontes, not {type(value).__name__}; Run.of and Qrels.of make them")
@@ -36,16 +36,18 @@ def to_ranx(value: Run | Qrels, name: str | None = None) -> Any:
 
 
 def from_ranx(value: Any) -> Run | Qrels:
-    """Return a run or judgments of ranx as Fontes' own; a run's name becomes its "system".
+    """Return a run or judgments of ranx as a `Run` or `Qrels`; a run's name becomes "system" in its provenance.
 
-    Topics come in the order of ranx, which sorts their ids; documents of a topic in the one order.
+    Topics come in the order of ranx, which sorts their ids; documents of a topic come in Fontes' ranking order.
 
     Raises:
-        InputError: The value is neither.
+        InputError: The value is neither a Run nor Qrels of ranx.
     """
     if isinstance(value, ranx.Qrels):
-        return Qrels.of({str(t): {str(d): int(g) for d, g in docs.items()} for t, docs in value.qrels.items()})
+        grades = value.qrels.items()
+        return Qrels.of({str(t): {str(d): int(grade) for d, grade in docs.items()} for t, docs in grades})
     if not isinstance(value, ranx.Run):
         raise InputError(f"from_ranx takes a Run or Qrels of ranx, not {type(value).__name__}")
-    run = Run.of({str(t): {str(d): float(s) for d, s in docs.items()} for t, docs in value.run.items()})
+    scores = value.run.items()
+    run = Run.of({str(t): {str(d): float(score) for d, score in docs.items()} for t, docs in scores})
     return run.with_(provenance={"system": value.name}) if value.name else run

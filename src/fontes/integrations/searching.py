@@ -1,4 +1,4 @@
-"""Search as frameworks ask for it: hits with their documents, a filter for each call, and what a socket may be made from."""
+"""Search for the retrievers of frameworks: hits with their documents, and filters from conditions on metadata."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..core import Doc, Hit, ParameterError, PipelineError, Run, Stage, Topics
 from ..core.checks import check_whole
 from ..core.stage import filtered
 
-COMPARED = ("==", "!=", ">", ">=", "<", "<=")
+COMPARISONS = ("==", "!=", ">", ">=", "<", "<=")
 
 
 @dataclass(frozen=True)
 class Search:
-    """Searches of a stage, by which frameworks may copy a retriever without copying its index.
+    """The search of a retriever. Frameworks copy retrievers; a deep copy of a `Search` is itself, so no index is copied.
 
     Args:
         stage: From topics to a run.
@@ -26,7 +26,7 @@ class Search:
 
     @classmethod
     def of(cls, value: Any) -> Search:
-        """Return the search of a stage, or of an index by BM25.
+        """Return the search of a stage; that of an index is by its BM25.
 
         Raises:
             PipelineError: The value is neither, or the stage does not go from topics to a run.
@@ -41,7 +41,7 @@ class Search:
         """Return the best k documents for a text, each with its hit.
 
         Raises:
-            ParameterError: The query is no text, k is below 1, or the filter is wrong.
+            ParameterError: The query is not a text, k is below 1, or the filter is invalid.
             InputError: The index holds no texts.
         """
         if not isinstance(query, str):
@@ -51,44 +51,51 @@ class Search:
         return list(zip(ranking, run.documents_for("a retriever").docs(ranking.ids), strict=True))
 
     async def later(self, query: Any, k: int, where: str | None = None) -> list[tuple[Hit, Doc]]:
-        """Search in a thread, so that the event loop goes on; returns and raises as a call does."""
+        """Search in a thread, which leaves the event loop free; arguments, result and errors are those of a call."""
         return await asyncio.to_thread(self, query, k, where)
 
     def __deepcopy__(self, memo: object) -> Search:
         return self
 
 
-def metadata_of(doc: Doc, **more: Any) -> dict[str, Any]:
-    """Return the metadata of a document with its title, if it has one, and `more`, which goes before its own."""
-    return {**doc.metadata, **({"title": doc.title} if doc.title else {}), **more}
+def metadata_of(doc: Doc, **further: Any) -> dict[str, Any]:
+    """Return the document's metadata, its title under "title" if it has one, and `further` values, which replace its own."""
+    metadata = dict(doc.metadata)
+    if doc.title:
+        metadata["title"] = doc.title
+    return metadata | further
 
 
 def comparison(column: str, sign: str, value: Any) -> str:
-    """Return a comparison as the text of a filter that is true or false, as in frameworks, where a document has no value.
+    """Return a comparison as the text of a filter.
+
+    As in the frameworks, and unlike in other filters, a comparison with a missing value is false, and its negation true.
 
     Args:
         column: The name of a column.
-        sign: ==, !=, >, >=, <, <=, in, not in; "contains" for a list that holds the value.
-        value: A text, a number, a truth value or None; for in and not in a list of them.
+        sign: ==, !=, >, >=, <, <=, in, not in; or "contains", for a column of lists.
+        value: A text, a number, a truth value or None; for in and not in, a list of these.
 
     Raises:
-        ParameterError: The sign is unknown, or the value does not go with it.
+        ParameterError: The sign is unknown, or does not take this value.
     """
     name = f"metadata[{column!r}]"
     if sign in ("in", "not in"):
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise ParameterError(f"filter of '{column}': {sign} takes a list of values, not {value!r}")
-        inside = f"({name} is not None and {name} in {tuple(value)!r})" if value else f"({name} is None and {name} is not None)"
-        return inside if sign == "in" else f"(not {inside})"
+        nothing = f"({name} is None and {name} is not None)"  # filters have no empty list
+        member = f"({name} is not None and {name} in {tuple(value)!r})" if value else nothing
+        return member if sign == "in" else f"(not {member})"
     if sign == "contains":
         return f"({name} is not None and {value!r} in {name})"
-    if sign not in COMPARED:
+    if sign not in COMPARISONS:
         raise ParameterError(
-            f"filter of '{column}': there is no operator '{sign}' here; there are {', '.join(COMPARED)}, in, not in"
+            f"filter of '{column}': there is no operator '{sign}' here; there are {', '.join(COMPARISONS)}, in, not in"
         )
     if value is None:
         if sign not in ("==", "!="):
             raise ParameterError(f"filter of '{column}': {sign} takes a value, not None")
-        return f"({name} is {'not ' * (sign == '!=')}None)"
-    equal = f"({name} is not None and {name} {'==' if sign == '!=' else sign} {value!r})"
-    return f"(not {equal})" if sign == "!=" else equal
+        return f"({name} is None)" if sign == "==" else f"({name} is not None)"
+    if sign == "!=":
+        return f"(not ({name} is not None and {name} == {value!r}))"
+    return f"({name} is not None and {name} {sign} {value!r})"

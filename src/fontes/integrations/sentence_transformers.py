@@ -1,4 +1,4 @@
-"""sentence-transformers: its evaluator of retrieval from topics, judgments and documents. Needs `fontes[neural]`."""
+"""sentence-transformers: its retrieval evaluator for a collection of Fontes. Needs `fontes[neural]`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def evaluator(corpus: Any, topics: Any, qrels: Any, rel: int = 1, **options: Any
     """Return the `InformationRetrievalEvaluator` of a collection, for training with sentence-transformers.
 
     Args:
-        corpus: Documents: anything that `read_corpus` accepts; models read the title, a space and the text.
-        topics: Anything that `Topics.read` accepts; those without a relevant document are left out.
-        qrels: Anything that `Qrels.of` accepts.
-        rel: The least relevant grade.
+        corpus: Documents, as `read_corpus` accepts them; models read the title, a space and the text.
+        topics: Topics, as `Topics.read` accepts them; topics without a relevant document are left out.
+        qrels: Judgments, as `Qrels.of` accepts them.
+        rel: The least grade that is relevant.
         **options: Further arguments of `InformationRetrievalEvaluator`, such as `name`, `ndcg_at_k` or `batch_size`.
 
     Raises:
@@ -29,12 +29,12 @@ def evaluator(corpus: Any, topics: Any, qrels: Any, rel: int = 1, **options: Any
     """
     texts: dict[str, Any] = {doc.id: text_of(doc) for doc in read_corpus(corpus)}
     queries: dict[str, Any] = {topic.id: topic.text for topic in Topics.read(topics).values()}
-    relevant = {
-        topic_id: {doc_id for doc_id, grade in grades.items() if grade >= rel}
-        for topic_id, grades in Qrels.of(qrels).items()
-        if topic_id in queries
-    }
-    relevant = {topic_id: docs for topic_id, docs in relevant.items() if docs}
+    relevant: dict[str, set[str]] = {}
+    for topic_id, grades in Qrels.of(qrels).items():
+        doc_ids = {doc_id for doc_id, grade in grades.items() if grade >= rel}
+        if doc_ids and topic_id in queries:
+            relevant[topic_id] = doc_ids
     if not relevant:
         raise InputError(f"no topic has a document with a grade of {rel} or more; look at the ids of topics, and at rel")
-    return InformationRetrievalEvaluator({one: queries[one] for one in relevant}, texts, relevant, **options)
+    queries = {topic_id: queries[topic_id] for topic_id in relevant}
+    return InformationRetrievalEvaluator(queries, texts, relevant, **options)

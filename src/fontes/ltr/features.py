@@ -1,4 +1,4 @@
-"""Features of candidates, one number for each topic and document: stages as scorers, columns, lengths, covered terms."""
+"""Features of candidates, one number per topic and document: scores of stages, columns, lengths, shares of matched terms."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = NDArray[np.float64]
 
-NUMERIC = ("integer", "float", "date", "boolean")  # types of columns that are features
-DAY = 86_400_000_000  # microseconds
+COLUMN_TYPES = ("integer", "float", "date", "boolean")
+MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 class Feature(Part):
-    """A feature that is no stage: a part with a value for each row of a run."""
+    """A feature other than a stage: a part with a value for each row of a run."""
 
     @abstractmethod
     def values(self, run: Run) -> Floats:
@@ -44,7 +44,7 @@ class Feature(Part):
 class Column(Feature, name="column"):
     """A number, date or truth value of the document: `column("date")`.
 
-    Dates are days since 1970-01-01 UTC, with fractions; truth values 0 and 1. Missing values are missing in the feature too.
+    Dates become days since 1970-01-01 UTC, with fractions; truth values become 0 and 1. A missing value stays missing.
 
     Args:
         index: The index whose column is read.
@@ -55,29 +55,36 @@ class Column(Feature, name="column"):
     column: str
 
     def check(self) -> None:
-        column_type(self.index, self.column, "the feature column", NUMERIC)
+        column_type(self.index, self.column, "the feature column", COLUMN_TYPES)
 
     def values(self, run: Run) -> Floats:
-        stored = column_values(self.index, self.column, self.index.ordinals_in(run, self.name))
-        numbers = stored.values.astype(np.float64)
-        if stored.kind == "date":
-            numbers /= DAY
-        elif stored.kind == "boolean":
-            numbers -= 1
-        return np.where(stored.present, numbers, np.nan)
+        column = column_values(self.index, self.column, self.index.ordinals_in(run, self.name))
+        numbers = column.values.astype(np.float64)
+        if column.kind == "date":
+            numbers /= MICROSECONDS_PER_DAY
+        elif column.kind == "boolean":
+            numbers -= 1  # stored as 1 and 2
+        return np.where(column.present, numbers, np.nan)
 
 
 @dataclass(frozen=True)
-class _OfField(Feature):
+class _FieldFeature(Feature):
+    """A feature of the whole document, or of one field.
+
+    Args:
+        index: The index.
+        field: A field that the index keeps apart. None: all fields.
+    """
+
     index: Index = field(repr=False)
     field: str | None = None
 
     def check(self) -> None:
-        _searched(self.index, self.field)
+        _index_of_field(self.index, self.field)
 
 
 @dataclass(frozen=True)
-class Length(_OfField, name="length"):
+class Length(_FieldFeature, name="length"):
     """The number of terms of the document, or of one of its fields.
 
     Args:
@@ -86,13 +93,13 @@ class Length(_OfField, name="length"):
     """
 
     def values(self, run: Run) -> Floats:
-        lengths = np.asarray(_searched(self.index, self.field).lengths, dtype=np.float64)
+        lengths = np.asarray(_index_of_field(self.index, self.field).lengths, dtype=np.float64)
         return np.asarray(lengths[self.index.ordinals_in(run, self.name)])
 
 
 @dataclass(frozen=True)
 class QueryLength(Feature, name="query_length"):
-    """The number of terms of the topic's text, repeated ones too. It is equal for all candidates of a topic.
+    """The number of terms of the topic's text, repeated ones too. All candidates of a topic have the same value.
 
     Args:
         index: The index whose analyzer makes the terms.
@@ -106,7 +113,7 @@ class QueryLength(Feature, name="query_length"):
 
 
 @dataclass(frozen=True)
-class Coverage(_OfField, name="coverage"):
+class Coverage(_FieldFeature, name="coverage"):
     """The share of the topic's different terms that the document holds, 0 to 1; missing for a topic without terms.
 
     Args:
@@ -115,16 +122,19 @@ class Coverage(_OfField, name="coverage"):
     """
 
     def values(self, run: Run) -> Floats:
-        searched, docs = _searched(self.index, self.field), self.index.ordinals_in(run, self.name).astype(np.int32)
+        index = _index_of_field(self.index, self.field)
+        docs = self.index.ordinals_in(run, self.name).astype(np.int32)
         values = np.full(run.rows, np.nan)
-        for number, terms in enumerate(_terms(self.index, run.topics)):
-            rows = slice(run.bounds[number], run.bounds[number + 1])
-            different = set(terms)
-            if different and rows.start < rows.stop:
-                covered = np.zeros(rows.stop - rows.start)
-                for term in map(searched.term_number, different):
-                    covered += np.isin(docs[rows], documents_of(searched, term), assume_unique=True) if term >= 0 else 0
-                values[rows] = covered / len(different)
+        for i, tokens in enumerate(_terms(self.index, run.topics)):
+            start, end = run.bounds[i], run.bounds[i + 1]
+            terms = set(tokens)
+            if not terms or start == end:
+                continue
+            matched = np.zeros(end - start)
+            for term in map(index.term_number, terms):
+                if term >= 0:  # in the vocabulary
+                    matched += np.isin(docs[start:end], documents_of(index, term), assume_unique=True)
+            values[start:end] = matched / len(terms)
         return values
 
 
@@ -136,7 +146,8 @@ class Score(Feature, name="score"):
         return run.scores.astype(np.float64)
 
 
-def _searched(index: Any, field: str | None) -> Any:
+def _index_of_field(index: Any, field: str | None) -> Any:
+    """Return the index, or one of its fields as an index; raise FontesError for an unknown field."""
     if field is None:
         return index
     check_names([field], index.field_statistics.names, f"{index.path} has no field")
@@ -144,18 +155,19 @@ def _searched(index: Any, field: str | None) -> Any:
 
 
 def _terms(index: Index, topics: Topics) -> list[list[str]]:
+    """Return the analyzed terms of each topic's text."""
     return list(index.analyzer.many([topic.text for topic in topics.values()]))
 
 
 def features_of(values: object, index: Any) -> tuple[Part, ...]:
-    """Return features, each a stage, a `Feature` or its text, in order; or those of one text, with commas between.
+    """Return the features in their order.
 
     Args:
-        values: The features.
-        index: The index of features in texts.
+        values: Features, each a stage, a `Feature` or its expression; or one expression of all, separated by commas.
+        index: The index that expressions are over.
 
     Raises:
-        ParameterError: There is none, one is no feature, or two are equal.
+        ParameterError: There are no features, a value is no feature, or a feature occurs twice.
     """
     if isinstance(values, str):
         parsed = part(values, index)
@@ -164,38 +176,44 @@ def features_of(values: object, index: Any) -> tuple[Part, ...]:
         raise ParameterError(f"features are a list, such as [bm25(), column('date')], not {values!r}")
     features: list[Part] = []
     for value in values:
-        component = part(value, index) if isinstance(value, str) else value
-        if not isinstance(component, (Stage, Feature)) or (isinstance(component, Stage) and component.gives is not Run):
+        feature = part(value, index) if isinstance(value, str) else value
+        if not isinstance(feature, (Stage, Feature)) or (isinstance(feature, Stage) and feature.gives is not Run):
             raise ParameterError(
                 f"{value!r} is no feature; features are retrievers such as bm25(), rerankers, column('date'), length(), "
                 "query_length(), coverage() and score()"
             )
-        features.append(component)
+        features.append(feature)
     names = feature_names(features)
     if not names:
         raise ParameterError("there are no features; give some, such as [bm25(), column('date')]")
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ParameterError(f"the feature {twice} is given twice")
+    for name in names:
+        if names.count(name) > 1:
+            raise ParameterError(f"the feature {name} is given twice")
     return tuple(features)
 
 
 def feature_names(features: Iterable[Part]) -> list[str]:
-    """Return the text of each feature without what does not change it: filters, and the limit of the retriever that scores."""
-    return [_plain(feature).text for feature in features]
+    """Return the text of each feature, without the filters and cuts, which do not change its values."""
+    return [_canonical(feature).text for feature in features]
 
 
-def _plain(feature: Part) -> Part:
+def _canonical(feature: Part) -> Part:
+    """Return the feature without filters, without cuts, and with the default depth of a retriever that scores."""
     unfiltered = feature.map(lambda component: component.with_(where=None) if is_retriever(component) else component)
     if not isinstance(unfiltered, Stage):
         return unfiltered
-    *before, last = (step for step in steps(unfiltered) if not isinstance(step, Cut))
+    *earlier, last = (step for step in steps(unfiltered) if not isinstance(step, Cut))
     if last.takes is Topics and last.depth_field:
         last = last.with_(**{field.name: field.default for field in fields(type(last)) if field.name == last.depth_field})
-    return Pipeline((*before, last)) if before else last
+    return Pipeline((*earlier, last)) if earlier else last
 
 
 def check_features(features: Sequence[Part], index: Any) -> None:
-    """Raise FontesError if a feature is over another index, or its parameters, model or vectors are unusable."""
+    """Check the features.
+
+    Raises:
+        FontesError: A feature is over another index, or its parameters, model or vectors are unusable.
+    """
     for feature, name in zip(features, feature_names(features), strict=True):
         for component in walk(feature):
             feature_index = getattr(component, "index", None)
@@ -209,39 +227,50 @@ def check_features(features: Sequence[Part], index: Any) -> None:
 
 
 def feature_matrix(run: Run, features: Sequence[Part], progress: ProgressCallback = silent) -> Floats:
-    """Return the features of the candidates in a run.
+    """Return the values of the features for the candidates in a run.
 
-    Scores of stages are those of their own runs, bit for bit, as float64. A lexical model gives 0 where no term matches.
+    The value of a stage is the score that it gives in its own run, bit for bit, as float64. A lexical model gives 0 where no
+    term matches.
 
     Args:
         run: The candidates, with their topics.
         features: Stages and `Feature`s.
-        progress: Called with the progress of each.
+        progress: Called with the progress within each feature, and after it.
 
     Returns:
         float64, (rows, features), in the run's order; NaN for a missing value.
 
     Raises:
         InputError: A value is infinite; the message names topic, document and feature.
-        PipelineError: A stage scores no single documents.
+        PipelineError: A stage cannot score single documents.
     """
-    matrix, start = np.empty((run.rows, len(features))), time.perf_counter()
-    for number, feature in enumerate(features):
+    matrix = np.empty((run.rows, len(features)))
+    start = time.perf_counter()
+    for i, feature in enumerate(features):
         if isinstance(feature, Feature):
-            matrix[:, number] = feature.values(run)
+            matrix[:, i] = feature.values(run)
         elif isinstance(feature, Stage):
-            matrix[:, number] = feature.candidate_scores(run, partial(_of_feature, progress, number, len(features), start))
-        progress(Progress("features", number + 1, len(features), time.perf_counter() - start, "features"))
+            matrix[:, i] = feature.candidate_scores(run, partial(_report, progress, i, len(features), start))
+        progress(Progress("features", i + 1, len(features), time.perf_counter() - start, "features"))
     if np.isinf(matrix).any():
-        row, number = (int(place) for place in np.argwhere(np.isinf(matrix))[0])
+        row, i = np.argwhere(np.isinf(matrix))[0].tolist()
         topic = list(run.topics)[int(run.topic_numbers[row])]
         raise InputError(
-            f"topic '{topic}', document '{run.ids[int(run.codes[row])]}': the feature {features[number]!r} is "
-            f"{matrix[row, number]}; features are finite numbers"
+            f"topic '{topic}', document '{run.ids[int(run.codes[row])]}': the feature {features[i]!r} is "
+            f"{matrix[row, i]}; features are finite numbers"
         )
     return matrix
 
 
-def _of_feature(report: ProgressCallback, number: int, features: int, start: float, progress: Progress) -> None:
-    part = (number + (progress.fraction or 0.0)) / features
-    report(Progress("features", number, features, time.perf_counter() - start, "features", part=part))
+def _report(progress: ProgressCallback, done: int, features: int, start: float, within: Progress) -> None:
+    """Report the progress within a feature as a part of all features.
+
+    Args:
+        progress: Called with the progress.
+        done: Number of complete features.
+        features: Number of all features.
+        start: When the work began, in seconds of `time.perf_counter`.
+        within: Progress of the stage that scores the feature.
+    """
+    part = (done + (within.fraction or 0.0)) / features
+    progress(Progress("features", done, features, time.perf_counter() - start, "features", part=part))

@@ -1,4 +1,4 @@
-"""Models of learning to rank as checked artifacts: a linear model as arrays, trees in LightGBM's text format; no pickle."""
+"""Models of learning to rank: a linear model, stored as arrays, and trees, stored in LightGBM's text format; no pickle."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from .features import Floats
 REMEDY = "restore it from a copy or train it again: fontes train ranker"
 KIND = ArtifactKind("fontes-ranker", 1, "a model of learning to rank", REMEDY)
 TREES = "trees.txt"
-KEPT = 8  # models in memory
-SHARE = 4_000_000  # values of a matrix for each thread
+MODELS_IN_MEMORY = 8
+VALUES_PER_THREAD = 4_000_000
 
-_MODELS: Cached[tuple[Path, str], RankModel] = Cached(KEPT)
+_MODELS: Cached[tuple[Path, str], RankModel] = Cached(MODELS_IN_MEMORY)
 
 
 def threads_for(matrix: Floats) -> int:
-    """Return a number of threads for LightGBM: few values take one, as threads that wait for each other take longer."""
-    return min(thread_count(), 1 + matrix.size // SHARE)
+    """Return the number of threads for LightGBM: one for a small matrix, where waiting for other threads would take longer."""
+    return min(thread_count(), 1 + matrix.size // VALUES_PER_THREAD)
 
 
 def lightgbm(purpose: str = "a model of trees") -> Any:
-    """Return the module; raise MissingExtraError if it is not installed."""
+    """Return the module `lightgbm`; raise MissingExtraError, which names the purpose, if it is not installed."""
     with needs_extra("ltr", purpose, "lightgbm"):
         import lightgbm
 
@@ -42,12 +42,14 @@ def lightgbm(purpose: str = "a model of trees") -> Any:
 
 
 class RankModel(ABC):
-    """A trained model: from the features of a candidate to its score.
+    """A trained model: a function from the features of a candidate to its score.
 
     Attributes:
-        facts: Features by name, the analyzer of the index, settings and figures of the training, as JSON values.
-        digest: SHA-256 of facts and files; empty before it is saved.
-        topics: uint64, ascending; `hashes` of the topics that it has learned from.
+        facts: Names of the features, analyzer of the index, settings and results of the training, as JSON values.
+        digest: SHA-256 of facts and files; empty for a model that was not loaded from files.
+        topics: uint64, ascending; `hashes` of the training topics.
+        learner: Name of the kind of model.
+        constant_label: Explanation of the constant in `contributions`.
     """
 
     learner: ClassVar[str]
@@ -68,24 +70,33 @@ class RankModel(ABC):
 
     @abstractmethod
     def contributions(self, matrix: Floats) -> Floats:
-        """Return the contribution of each feature to each score, and of the constant, float64 (rows, features + 1)."""
+        """Return the contribution of each feature, then of the constant, to each score, float64 (rows, features + 1)."""
 
     @abstractmethod
     def account(self, number: int, value: float) -> str:
-        """Return what a contribution is, for the feature of this number with this value (NaN: missing)."""
+        """Return the explanation of a feature's contribution.
+
+        Args:
+            number: Position of the feature.
+            value: Value of the feature; NaN if missing.
+        """
 
     @abstractmethod
     def importance(self, matrix: Floats) -> Floats:
-        """Return the importance of each feature, float64 (features,), which sums to 1; `matrix` is that of the training."""
+        """Return the importance of each feature, float64 (features,), with sum 1.
+
+        Args:
+            matrix: Feature matrix of the training.
+        """
 
     @classmethod
     def load(cls, path: str | Path) -> RankModel:
         """Load a model that `save` wrote.
 
         Raises:
-            InputError: There is none.
-            IndexFormatError: It is damaged, or of another format version.
-            MissingExtraError: It has trees, and LightGBM is not installed.
+            InputError: There is no model.
+            IndexFormatError: The model is damaged, or has another format version.
+            MissingExtraError: The model has trees, and LightGBM is not installed.
         """
         folder = Path(path).expanduser()
         if not folder.is_dir():
@@ -94,30 +105,33 @@ class RankModel(ABC):
         return _MODELS.get((folder.absolute(), artifact.digest), lambda: _read(artifact))
 
     def save(self, path: str | Path) -> None:
-        """Write the model to a folder, atomically, replacing another; equal models give equal bytes.
+        """Write the model to a folder, atomically, in place of a model there; equal models give equal bytes.
 
         Raises:
-            InputError: It cannot be written.
+            InputError: The folder cannot be written.
         """
-        place = Path(path).expanduser()
+        target = Path(path).expanduser()
         try:
-            with staging(place) as folder:
+            with staging(target) as folder:
                 self._write(folder)
                 write_array(folder, "topics", self.topics)
                 seal(folder, KIND, {"learner": self.learner, **self.facts})
-                commit(folder, place)
+                commit(folder, target)
         except OSError as error:
-            raise InputError(f"{place}: cannot be written ({error.strerror or error})") from None
+            raise InputError(f"{target}: cannot be written ({error.strerror or error})") from None
 
     @classmethod
     @abstractmethod
-    def _open(cls, artifact: Artifact, facts: Mapping[str, Any]) -> Self: ...
+    def _open(cls, artifact: Artifact, facts: Mapping[str, Any]) -> Self:
+        """Return the model of a checked artifact; raise IndexFormatError if its files are no model of this kind."""
 
     @abstractmethod
-    def _write(self, folder: Path) -> None: ...
+    def _write(self, folder: Path) -> None:
+        """Write the files of the model."""
 
 
 def _read(artifact: Artifact) -> RankModel:
+    """Read a model of any kind, checked; raise IndexFormatError if it is damaged."""
     artifact.check()
     facts = {key: value for key, value in artifact.meta.items() if key not in ("format", "version", "files", "digest")}
     names = artifact.fact("features", list)
@@ -130,19 +144,19 @@ def _read(artifact: Artifact) -> RankModel:
 
 
 def hashes(topics: Topics) -> NDArray[np.uint64]:
-    """Return a hash of each topic's words, uint64, whatever their case."""
+    """Return a hash of each topic's text, uint64 (topics,), which ignores case and the width of spaces."""
     texts = (" ".join(topic.text.casefold().split()).encode("utf-8", "surrogatepass") for topic in topics.values())
     return np.array([int.from_bytes(blake2b(text, digest_size=8).digest(), "little") for text in texts], dtype=np.uint64)
 
 
 class LinearModel(RankModel):
-    """Weighted sum of the features: constant + Σ weight · feature. A missing value counts as the mean in training.
+    """Weighted sum of the features: constant + Σ weight · feature. The mean in training stands for a missing value.
 
     Args:
         facts: See `RankModel`.
         weights: float64, (features,).
         constant: The constant.
-        means: float64, (features,); mean of each feature in training, in place of missing values.
+        means: float64, (features,); mean of each feature in training.
         digest: See `RankModel`.
     """
 
@@ -153,13 +167,13 @@ class LinearModel(RankModel):
         self.weights, self.constant, self.means = weights, constant, means
 
     def filled(self, matrix: Floats) -> Floats:
-        """Return the features with means in place of missing values."""
+        """Return the feature matrix with means in place of missing values."""
         return np.where(np.isnan(matrix), self.means, matrix)
 
     def predict(self, matrix: Floats) -> Floats:
         scores = np.full(len(matrix), self.constant)
-        for weighted in (self.filled(matrix) * self.weights).T:  # in one order, whatever the number of rows
-            scores += weighted
+        for contributions in (self.filled(matrix) * self.weights).T:  # the same order of addition for any number of rows
+            scores += contributions
         return scores
 
     def contributions(self, matrix: Floats) -> Floats:
@@ -182,12 +196,13 @@ class LinearModel(RankModel):
         return cls(facts, weights, constant, means, artifact.digest)
 
     def _write(self, folder: Path) -> None:
-        for name, array in (("weights", self.weights), ("means", self.means), ("constant", np.array([self.constant]))):
+        arrays = {"weights": self.weights, "means": self.means, "constant": np.array([self.constant])}
+        for name, array in arrays.items():
             write_array(folder, name, array.astype(np.float64))
 
 
 class TreeModel(RankModel):
-    """LambdaMART: the sum of the leaves of LightGBM's trees. A missing value takes the way that each split has learned for it.
+    """LambdaMART: the sum of leaf values of LightGBM's trees. Each split has learned a branch for missing values.
 
     Args:
         facts: See `RankModel`.
@@ -195,7 +210,7 @@ class TreeModel(RankModel):
         digest: See `RankModel`.
 
     Raises:
-        IndexFormatError: The text is no model over these features.
+        IndexFormatError: The text is not a model over these features.
         MissingExtraError: LightGBM is not installed.
     """
 
@@ -214,10 +229,10 @@ class TreeModel(RankModel):
             raise IndexFormatError(f"{TREES} has {self._booster.num_feature()} features, not {len(self.features)}; {REMEDY}")
 
     def predict(self, matrix: Floats) -> Floats:
-        return self._predicted(matrix) if len(matrix) else np.zeros(0)
+        return self._predict(matrix) if len(matrix) else np.zeros(0)
 
     def contributions(self, matrix: Floats) -> Floats:
-        return self._predicted(matrix, pred_contrib=True) if len(matrix) else np.zeros((0, matrix.shape[1] + 1))
+        return self._predict(matrix, pred_contrib=True) if len(matrix) else np.zeros((0, matrix.shape[1] + 1))
 
     def account(self, number: int, value: float) -> str:
         return f"{self.features[number]}: {'the value is missing' if np.isnan(value) else f'{value:.6g}'}"
@@ -225,10 +240,10 @@ class TreeModel(RankModel):
     def importance(self, matrix: Floats) -> Floats:
         return _shares(np.asarray(self._booster.feature_importance("gain"), dtype=np.float64))
 
-    def _predicted(self, matrix: Floats, **kind: Any) -> Floats:
-        return np.asarray(
-            self._booster.predict(matrix, raw_score=True, num_threads=threads_for(matrix), **kind), dtype=np.float64
-        )
+    def _predict(self, matrix: Floats, **options: Any) -> Floats:
+        """Return the scores, or with `pred_contrib=True` the contributions, of at least one row."""
+        values = self._booster.predict(matrix, raw_score=True, num_threads=threads_for(matrix), **options)
+        return np.asarray(values, dtype=np.float64)
 
     @classmethod
     def _open(cls, artifact: Artifact, facts: Mapping[str, Any]) -> Self:
@@ -242,6 +257,7 @@ class TreeModel(RankModel):
             sync(file)
 
 
-def _shares(values: NDArray[np.float64]) -> Floats:
+def _shares(values: Floats) -> Floats:
+    """Return the values divided by their sum; zeros for a sum of 0."""
     total = float(values.sum())
     return values / total if total > 0 else np.zeros(len(values))

@@ -1,4 +1,4 @@
-"""`LearningToRank`: candidates ordered by a trained model over their features."""
+"""`LearningToRank`: a stage that orders candidates by a trained model."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ logger = logging.getLogger("fontes.ltr")
 class LearningToRank(Reordering, name="ltr"):
     """Orders candidates by a trained model over their features: `bm25() % 100 >> ltr("FOLDER")`.
 
-    `fontes train ranker` makes the model: LambdaMART (Burges, 2010) by LightGBM, or a linear one. Features are computed in one
-    pass over the candidates: a retriever scores these and does not search, so its `% k` and `where` do not matter. Scores may
-    be below 0, and compare candidates of one topic only. The run's provenance names the model's digest and features,
-    and how many of the topics the model has learned from, which is logged, too, as they measure nothing.
+    `fontes train ranker` trains the model: LambdaMART (Burges, 2010) by LightGBM, or a linear model. Features are computed in
+    one pass over the candidates. A retriever scores the candidates and does not search, so its `% k` and `where` have no
+    effect. Scores may be below 0, and are comparable only within a topic. The run's provenance has the model's digest and
+    features, and the number of topics that the model has learned from. The stage also logs this number, because training
+    topics must not count in an evaluation.
 
     Args:
         index: The index of the candidates and features.
@@ -42,7 +43,7 @@ class LearningToRank(Reordering, name="ltr"):
         features: Features in the model's order, as stages or `column`, `length`, … None: those that the model names.
 
     Raises:
-        InputError: There is no model, or when called: a document is not in the index.
+        InputError: There is no model; or, in a call, a document is not in the index.
         ParameterError: The model has learned from other features, or over an index with another analyzer.
         IndexFormatError: The model is damaged.
         MissingExtraError: The model has trees, and LightGBM is not installed.
@@ -64,56 +65,57 @@ class LearningToRank(Reordering, name="ltr"):
             raise ParameterError(f"ltr: model is the folder of a model, not {self.model!r}")
 
     def check_needs(self) -> None:
-        self._ready  # noqa: B018  # which says what is wrong
+        self._model_and_features  # noqa: B018  # raises the error
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the model."""
-        return self._ready[0].digest
+        return self._model_and_features[0].digest
 
     def prepare(self, progress: ProgressCallback) -> None:
         """Encode the documents if a feature needs vectors that the index lacks."""
-        for feature in self._ready[1]:
+        for feature in self._model_and_features[1]:
             feature.prepare(progress)
 
     def key(self) -> str | None:
-        """Identity of this stage: model and features, whatever the model's folder."""
-        model, features = self._ready
+        """Return the identity of this stage: the contents of the model and the features, not the model's folder."""
+        model, features = self._model_and_features
         keys = [feature.key() for feature in features]
         return None if None in keys else f"{type(self).__qualname__}({model.digest}, {self.index.fingerprint}, {keys})"
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
-        model, features = self._ready
+        model, features = self._model_and_features
         scores = model.predict(feature_matrix(run, features, progress)).astype(np.float32) if run.rows else run.scores
-        seen = int(np.isin(hashes(run.topics), model.topics).sum())
-        if seen > 1:  # a single one may be a question that somebody asks
-            logger.warning("%s: the model has learned from %d of the %d topics", self, seen, len(run.topics))
-        facts = {"model": model.digest, "learner": model.learner, "features": model.features, "seen": seen}
+        training_topics = int(np.isin(hashes(run.topics), model.topics).sum())
+        if training_topics > 1:  # a single one may be a user's query
+            logger.warning("%s: the model has learned from %d of the %d topics", self, training_topics, len(run.topics))
+        facts = {"model": model.digest, "learner": model.learner, "features": model.features, "seen": training_topics}
         return run.with_scores(scores, {**run.provenance, "ltr": facts})
 
     def explained(self, run: Run, row: int) -> Explanation:
-        """Explain a score by what each feature contributes.
+        """Explain a score by the contribution of each feature.
 
-        A linear model gives weight times feature. Trees give the contributions of LightGBM's `pred_contrib` (Lundberg et al.,
-        2018). Both sum to the score.
+        The contribution to a linear model is weight times feature; to trees, LightGBM's `pred_contrib` (Lundberg et al., 2018).
+        Contributions sum to the score.
         """
-        model, features = self._ready
+        model, features = self._model_and_features
         matrix = feature_matrix(run, features)[row : row + 1]
-        (shares,), score = model.contributions(matrix), float(np.float32(model.predict(matrix)[0]))
+        *contributions, constant = model.contributions(matrix)[0].tolist()
+        score = float(np.float32(model.predict(matrix)[0]))
         topic, doc_id = list(run.topics)[int(run.topic_numbers[row])], run.ids[int(run.codes[row])]
         parts = []
-        for number, feature in enumerate(features):
-            inner: list[Explanation] = []
+        for i, feature in enumerate(features):
+            details: tuple[Explanation, ...] = ()
             if isinstance(feature, Stage):
                 with suppress(FontesError):
-                    inner = [feature.explain_in(run, topic, doc_id)]
-            parts.append(Explanation(float(shares[number]), model.account(number, float(matrix[0, number])), tuple(inner)))
-        parts.append(Explanation(float(shares[-1]), model.constant_label))
+                    details = (feature.explain_in(run, topic, doc_id),)
+            parts.append(Explanation(contributions[i], model.account(i, float(matrix[0, i])), details))
+        parts.append(Explanation(constant, model.constant_label))
         return Explanation(score, f"{self!r}: sum over the features", tuple(parts))
 
     @cached_property
-    def _ready(self) -> tuple[RankModel, tuple[Part, ...]]:
-        """The model and its features, checked once; over an index without documents, whose columns nobody knows, the model."""
+    def _model_and_features(self) -> tuple[RankModel, tuple[Part, ...]]:
+        """The model and its features, checked once; no features for an index without documents, which has no columns."""
         self.check()
         model = RankModel.load(self.model)
         if not self.index.leaves:
@@ -121,9 +123,11 @@ class LearningToRank(Reordering, name="ltr"):
         features = features_of(model.features if self.features is None else self.features, self.index)
         names = feature_names(features)
         if names != model.features:
-            odd = next((name for name in names if name not in model.features), None)
-            order = sorted(names) == sorted(model.features)
-            problem = "in another order" if order else f"from {', '.join(model.features)}{f', not from {odd}' if odd else ''}"
+            if sorted(names) == sorted(model.features):
+                problem = "in another order"
+            else:
+                unknown = next((name for name in names if name not in model.features), None)
+                problem = f"from {', '.join(model.features)}{f', not from {unknown}' if unknown else ''}"
             raise ParameterError(
                 f"ltr: the model {self.model} has learned {problem}; leave features out to take the model's own, or train a "
                 "model with these"
@@ -143,10 +147,10 @@ class LearningToRank(Reordering, name="ltr"):
 
 
 def analyzer_facts(index: Any) -> dict[str, Any]:
-    """Return what of an index its features depend on: analyzer and fields."""
+    """Return the facts of an index that its features depend on, as JSON values: analyzer and fields."""
     return {"analyzer": {**index.manifest["analyzer"], "libraries": None}, "fields": list(index.fields)}
 
 
 def fingerprints(feature: Part) -> list[str]:
     """Return the fingerprints of the models in a feature."""
-    return [str(value) for one in walk(feature) if isinstance(value := getattr(one, "fingerprint", None), str)]
+    return [str(value) for part in walk(feature) if isinstance(value := getattr(part, "fingerprint", None), str)]
