@@ -47,14 +47,14 @@ class SequentialDependence(Stage[Topics, Topics], name="sdm"):
             raise ParameterError(f"weights are three numbers of terms, phrases and windows from 0 up, not {self.weights!r}")
         check_whole("window", self.window, 2)
         if any(weights[1:]):
-            self.index.positions  # noqa: B018  # which says how an index gets them
+            self.index.positions  # noqa: B018  # raises ParameterError, which tells how to get them
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         vocabulary = replace(self.index.analyzer, words=(1, 1)).vocabulary()
-        return Topics(self._expanded(topic, vocabulary) for topic in topics.values())
+        return Topics(self._expand(topic, vocabulary) for topic in topics.values())
 
-    def _expanded(self, topic: Topic, vocabulary: Vocabulary) -> Topic:
+    def _expand(self, topic: Topic, vocabulary: Vocabulary) -> Topic:
         if topic.weights is not None or topic.query is not None:
             return topic
         spans = vocabulary.spans(topic.text)

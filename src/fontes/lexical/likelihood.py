@@ -58,7 +58,7 @@ class LikelihoodWeighting(Weighting):
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
         """Explain a posting by the term's collection probability, its tf, and the document length."""
         if self.fields is not None:
-            return self._explained_mixture(statistics, posting)
+            return self._explain_mixture(statistics, posting)
         p = float(self._in_collection(statistics, posting.terms)[0])
         dl = lengths_of(statistics, posting.docs, self.lengths)[0]
         smoothing = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
@@ -67,15 +67,15 @@ class LikelihoodWeighting(Weighting):
         return Explanation(float(self.postings(statistics, posting)[0]), label, (Explanation(p, cf),))
 
     def _mixed(self, statistics: Statistics, postings: Postings) -> Iterator[tuple[str, Any]]:
-        """Yield p(t|field of d) times the field's share for each field, then "", the sum of that without the term in d."""
+        """Yield (field, share · p(t|field of d)) for each field; last, ("", their sum for a document without the term)."""
         assert self.fields is not None
         assert postings.fields is not None
         background: Any = 0.0
         total = sum(self.fields.values())
         for column, name in enumerate(statistics.field_names):
-            share, field_of, tf = self.fields[name] / total, statistics.field(name), postings.fields[:, column]
-            p = np.where(field_of.cf[postings.terms] > 0, self._in_collection(field_of, postings.terms), 0.0)
-            spread, dl = postings.repeat(p), lengths_of(field_of, postings.docs, self.lengths)
+            share, field_statistics, tf = self.fields[name] / total, statistics.field(name), postings.fields[:, column]
+            p = np.where(field_statistics.cf[postings.terms] > 0, self._in_collection(field_statistics, postings.terms), 0.0)
+            spread, dl = postings.repeat(p), lengths_of(field_statistics, postings.docs, self.lengths)
             if self.smoothing == "jelinek-mercer":
                 in_field = np.divide(tf, dl, out=np.zeros(len(tf)), where=tf > 0)
                 yield name, share * ((1 - self.lambda_) * in_field + self.lambda_ * spread)
@@ -85,17 +85,21 @@ class LikelihoodWeighting(Weighting):
                 background = background + share * spread
         yield "", background
 
-    def _explained_mixture(self, statistics: Statistics, posting: Postings) -> Explanation:
+    def _explain_mixture(self, statistics: Statistics, posting: Postings) -> Explanation:
         assert self.fields is not None
         assert posting.fields is not None
         *of_fields, (_, background) = self._mixed(statistics, posting)
         parts, total = [], sum(self.fields.values())
         for column, (name, value) in enumerate(of_fields):
-            field_of = statistics.field(name)
-            dl = lengths_of(field_of, posting.docs, self.lengths)[0]
+            field_statistics = statistics.field(name)
+            dl = lengths_of(field_statistics, posting.docs, self.lengths)[0]
             label = f"{name}: share {self.fields[name] / total:g} of p(t|field): tf={posting.fields[0, column]}, dl={dl:g}"
-            p = self._in_collection(field_of, posting.terms)[0] if (cf := field_of.cf[posting.terms[0]]) else 0.0
-            of_field = Explanation(float(p), f"p(t|C): cf={cf:g}, tokens={field_of.tokens}")
+            p = (
+                self._in_collection(field_statistics, posting.terms)[0]
+                if (cf := field_statistics.cf[posting.terms[0]])
+                else 0.0
+            )
+            of_field = Explanation(float(p), f"p(t|C): cf={cf:g}, tokens={field_statistics.tokens}")
             parts.append(Explanation(float(value[0]), label, (of_field,)))
         mixture = Explanation(sum(part.value for part in parts), "p(t|d): sum over fields", tuple(parts))
         smoothing = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
@@ -148,7 +152,7 @@ class QueryLikelihood(OverFields, name="ql"):
         return LikelihoodWeighting(**self._parameters_of(LikelihoodWeighting))
 
     def shown(self) -> dict[str, Any]:
-        """Return the parameter of the smoothing always."""
+        """Return the shown parameters, always with that of the smoothing."""
         shown = super().shown()
         shown |= {"mu": self.mu} if self.smoothing == "dirichlet" else {"lambda_": self.lambda_}
         return {name: shown[name] for name in self.params() if name in shown}
