@@ -84,7 +84,7 @@ def test_one_query_finds_what_a_run_finds(index):
 @pytest.mark.parametrize("threads", [1, 2, 9])
 def test_threads_and_portions_change_nothing(index, threads, monkeypatch):
     expected = index.bm25(k=50, where=WHERES[0], threads=1)(TOPICS)
-    monkeypatch.setattr(searching, "MAX_BATCH_RESULTS", 100)
+    monkeypatch.setattr(searching, "RESULTS", 100)
     again = Index.open(index.path).bm25(k=50, where=WHERES[0], threads=threads)(TOPICS)
     assert again == expected
     assert again.scores.tobytes() == expected.scores.tobytes()

@@ -340,7 +340,7 @@ class BM25(OverFields, name="bm25"):
     training data.
 
     BM25F (Robertson, Zaragoza and Taylor, CIKM 2004) takes weighted sums over fields for tf, dl and avgdl, as if a field were
-    written as many times as its weight says; idf is that of the fields together. Where b is given by field, each tf is divided
+    repeated as often as its weight says; idf is computed over all fields together. If b is given by field, each tf is divided
     by its field's length part, 1 - b + b · dl / avgdl, before the sum, and the tf part has no other (Zaragoza et al., TREC
     2004). With combine="sum" the score is the weighted sum of the fields' own BM25 scores.
 

@@ -25,9 +25,9 @@ class SequentialDependence(Stage[Topics, Topics], name="sdm"):
     """Sequential dependence model: `index.sdm() >> index.ql()`, or another lexical model.
 
     The topic's `query` becomes its terms, each pair of neighbours as a phrase (Indri's #1) and each as an unordered window
-    (#uw8). A score is the sum over all of these of their weight times the model's score, in which phrases and windows count as
-    terms. A stop word between two neighbours leaves a gap in the phrase. A topic with weights or a structured query stays
-    as it is. The index must keep positions.
+    (#uw8). A score is the sum over these clauses of weight times the model's score, in which phrases and windows count as
+    terms. A stop word between two neighbours leaves a gap in the phrase. A topic with weights or a structured query is
+    returned unchanged. The index must keep positions.
 
     (Metzler and Croft, "A Markov random field model for term dependencies", SIGIR 2005.)
 

@@ -32,8 +32,8 @@ class RM3(Stage[Run, Topics], name="rm3"):
     normalized to sum 1, are interpolated with the topic's own normalized terms, which have the weight `original_weight`. The
     new topic holds the terms as `weights` and the old topic as `origin`.
 
-    Of a structured query what must and must not match stays, the weights of its clauses sum to `original_weight`, and the terms
-    of the relevance model are further clauses that should match.
+    A structured query keeps its required and excluded clauses, the weights of its clauses are scaled to sum `original_weight`,
+    and the terms of the relevance model are added as clauses that should match.
 
     Terms of one character or more than 20, and those with other characters than letters and digits (Anserini: a to z and
     digits) are left out. A topic without results is returned unchanged.
@@ -124,14 +124,14 @@ class CausalFeedback(RM3, name="causal_feedback"):
 
     Documents about the causes of an event share few terms with those about the event itself. RM3 finds the topical terms,
     P(w|R); a search for these retrieves documents in which terms of causes are more frequent. Their relevance model, P(w|R'),
-    estimated as in `RM3`, is divided by the topical one, so that frequent but not topical terms come first:
+    estimated as in `RM3`, is divided by the topical one, which puts frequent terms that are not topical first:
 
         P(w|C) ∝ P(w|R') / P(w|R)   for terms of the topical model
         P(w|C) ∝ P(w|R') / ε        for all others, where ε is the mean of P(w|R') over its `fb_terms` terms
 
     P(w|C), normalized to sum 1, is interpolated with the terms that the topic had before RM3, which have the weight
     `original_weight`. P(w|R) are the weights of the run's topic, as set by `rm3`, or the shares of the topic's own terms. A
-    topic without results stays as it is.
+    topic without results is returned unchanged.
 
     After Datta, Ganguly, Roy, Bonin, Jochim and Mitra, "Retrieving Potential Causes from a Query Event" (SIGIR 2020), and the
     steps of their code, except that the relevance models are estimated as in `RM3`.

@@ -10,9 +10,7 @@ from ..core.part import Part, walk
 if TYPE_CHECKING:
     from ..index.state import State
 
-RARE_OPERATORS = frozenset(
-    {"+", "-", "AND", "OR", "NOT", "field", "phrase", "*", "~"}
-)  # operators that plain texts seldom have
+RARE_OPERATORS = frozenset({"+", "-", "AND", "OR", "NOT", "field", "phrase", "*", "~"})  # seldom in plain texts
 MAX_WORDS = 16  # longer texts are prose, with quotations and dashes
 CHARACTERS = re.compile(r'["+*~:“„-]|!\w|AND|OR|NOT|&&|\|\|')
 

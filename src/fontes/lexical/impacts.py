@@ -131,10 +131,7 @@ def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.intege
         terms: The terms needed; None: all. In a large index without impacts only these are computed, so that the first queries
             after a change need not wait for all.
     """
-    key, models = (
-        weighting.for_postings(),
-        _MODELS.of(index),
-    )  # a stage returns the same object each time, which is found quickly
+    key, models = weighting.for_postings(), _MODELS.of(index)  # a stage returns the same key each time, quickly found
     if terms is not None and key not in models:
         part = _PARTIAL_IMPACTS.of(index).get(key, lambda: _partial_impacts(index, key))
         if part is not None and not part.is_large:
@@ -248,7 +245,7 @@ class _PartialImpacts:
 
     @property
     def is_large(self) -> bool:
-        """Whether so many postings are weighted that the rest should be, too."""
+        """Whether so many postings are weighted that all should be."""
         return self._weighted * SHARE >= int(self._lists.bounds[-1])
 
     def impacts(self, terms: NDArray[np.integer[Any]]) -> Impacts:

@@ -55,7 +55,7 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
 
     `+must -not`, `AND OR NOT`, `(groups)`, `"a phrase"~2`, `"a window"~uw8`, `title:word`, `prefix*`, `word~1`, `word^2` and
     comparisons of columns such as `year:[2020 TO 2024]`. The topic's `query` becomes the structured query, its `text` the words
-    to be found. A text without operators stays as it is, and so does a topic that has weights or a query.
+    to find. A text without operators is left unchanged, as is a topic that has weights or a query.
 
     Words are analysed by the index. A word with several terms matches by each of them, or by all with `operator="and"`; the
     gaps of stop words in a phrase are kept. Prefixes and similar words are looked up among the terms of the index.
@@ -148,6 +148,11 @@ def most_frequent(numbers: NDArray[np.integer[Any]], df: NDArray[Any], limit: in
     return result
 
 
+def _has_alternatives_only(group: Group) -> bool:
+    """Whether a group has only `should` clauses and the weight 1, and can be replaced by these clauses."""
+    return bool(group.should) and not group.must and not group.must_not and group.weight == 1.0
+
+
 class _Analysis:
     """Translation of typed clauses to a query over index terms."""
 
@@ -178,8 +183,7 @@ class _Analysis:
 
     def _each(self, clauses: Sequence[TypedClause]) -> list[Clause]:
         """Return each clause over index terms; clauses without terms, such as stop words, are left out."""
-        each = ([self._clause(clause)] for clause in clauses)
-        return [clause for (clause,) in each if clause is not None]
+        return [analyzed for clause in clauses if (analyzed := self._clause(clause)) is not None]
 
     def _any(self, clauses: Sequence[TypedClause]) -> list[Clause]:
         """Return the alternatives over index terms; words side by side are analysed as one text."""
@@ -193,14 +197,10 @@ class _Analysis:
             words = []
             if clause is None or (analyzed := self._clause(clause)) is None:
                 continue
-            spliced = (
-                isinstance(analyzed, Group)
-                and analyzed.should
-                and not analyzed.must
-                and not analyzed.must_not
-                and analyzed.weight == 1.0
-            )
-            results += analyzed.should if isinstance(analyzed, Group) and spliced else [analyzed]
+            if isinstance(analyzed, Group) and _has_alternatives_only(analyzed):
+                results += analyzed.should
+            else:
+                results.append(analyzed)
         return results
 
     def _clause(self, clause: TypedClause) -> Clause | None:
@@ -266,7 +266,7 @@ class _Analysis:
         return self._expand(typed, numbers, [term], clause.field, weight)
 
     def _expand(
-        self, typed: str, numbers: NDArray[np.integer[Any]], span_terms: Sequence[str], of_field: str, weight: float
+        self, typed: str, numbers: NDArray[np.integer[Any]], word_terms: Sequence[str], of_field: str, weight: float
     ) -> Term | AnyOf:
         """Return the most frequent of the terms with these numbers, and the terms of the word itself that the index has."""
         state, limit = self._state, self._stage.max_expansions
@@ -275,7 +275,7 @@ class _Analysis:
             self._notes.append(
                 f"{typed} stands for the {limit:,} most frequent of {len(numbers):,} terms; max_expansions sets how many"
             )
-        terms = sorted({*state.terms.take(frequent), *(term for term in span_terms if state.term_number(term) >= 0)})
+        terms = sorted({*state.terms.take(frequent), *(term for term in word_terms if state.term_number(term) >= 0)})
         return Term(terms[0], of_field, weight) if len(terms) == 1 else AnyOf(tuple(terms), of_field, weight)
 
     def _unstemmed(self, text: str) -> list[str]:

@@ -124,9 +124,9 @@ class QueryLikelihood(OverFields, name="ql"):
     (Lucene's LMDirichletSimilarity); with Jelinek-Mercer smoothing ln(1 + (1 - lambda) tf / dl / (lambda p(t|C))).
     p(t|C) is (cf + 1) / (tokens + 1). (Zhai and Lafferty, SIGIR 2001.)
 
-    With `fields` the language model of a document is a mixture of those of its fields, whose shares are the weights over their
-    sum: p(t|d) is the sum of share · p(t|field of d), each smoothed by the field's own p(t|C), which is 0 for a term that the
-    field never holds; the weight is ln(p(t|d) / p(t|d')), at least 0, where d' has no words (Dirichlet) or not the term
+    With `fields` the language model of a document is a mixture of the models of its fields, whose shares are proportional to
+    the weights: p(t|d) is the sum of share · p(t|field of d), each smoothed by the field's own p(t|C), which is 0 for a term
+    that the field never holds. The weight is ln(p(t|d) / p(t|d')), at least 0, where d' has no words (Dirichlet) or not the term
     (Jelinek-Mercer). (Ogilvie and Callan, SIGIR 2003.)
 
     Args:
@@ -152,7 +152,7 @@ class QueryLikelihood(OverFields, name="ql"):
         return LikelihoodWeighting(**self._parameters_of(LikelihoodWeighting))
 
     def shown(self) -> dict[str, Any]:
-        """Return the shown parameters, always with that of the smoothing."""
+        """Return the parameters to show, among them always the parameter of the smoothing."""
         shown = super().shown()
         shown |= {"mu": self.mu} if self.smoothing == "dirichlet" else {"lambda_": self.lambda_}
         return {name: shown[name] for name in self.params() if name in shown}

@@ -43,9 +43,9 @@ UNLIMITED = 1_000_000_000  # documents per topic: more than an index holds
 
 
 class Lexical(Stage[Topics, Run]):
-    """A retriever whose model is a weighting. A document matches if it holds a term of the topic, whatever its score.
+    """A retriever whose model is a weighting. A document matches if it has a term of the topic, even with a score of 0 or less.
 
-    A topic with a structured query is searched by that, in place of its text and weights.
+    A topic with a structured query is searched by the query, not by its text or weights.
 
     Attributes:
         index: The index to search.
@@ -207,7 +207,7 @@ class Lexical(Stage[Topics, Run]):
         return scores
 
     def matrix(self) -> csr_array:
-        """Return the weights of all postings as a sparse matrix, so that `matrix() @ vector(query)` gives the scores.
+        """Return the weights of all postings as a sparse matrix; `matrix() @ vector(query)` gives the scores.
 
         Returns:
             float32, documents x terms: a row for each of `index.ids`, a column for each of `searched.terms`, which are

@@ -31,7 +31,7 @@ Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # co
 ResultBuffers = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], NDArray[np.uint64]]  # as in `kernel.search`
 Ranked = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents of one topic and their scores, best first
 
-MAX_BATCH_RESULTS = 1 << 21  # results of the topics searched in one batch
+RESULTS = 1 << 21  # results of the topics searched in one batch
 POSTINGS_PER_STEP = 10  # postings that numpy sums in the time of one Python step
 SUMS_PER_STEP = 400  # sums that numpy scans in the time of one step
 CALL_STEPS = 250  # steps in the time of all calls of numpy for one topic
@@ -117,7 +117,7 @@ def _search_all(index: Searchable, weighting: Weighting, bags: Bags, k: int, whe
         rankings = [_search_uncompiled(index, weighting, bags[1][terms], bags[2][terms], k, where) for terms in topic_rows]
         docs, scores = map(np.concatenate, zip(*rankings, strict=True))
         return np.array([len(ranking[0]) for ranking in rankings], np.int64), docs, scores
-    step = max(1, MAX_BATCH_RESULTS // k)
+    step = max(1, RESULTS // k)
     if count <= step:
         return _search_portion(index, weighting, bags, 0, count, k, where)
     firsts = range(0, count, step)

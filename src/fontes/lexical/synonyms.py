@@ -56,8 +56,8 @@ class Synonyms(Stage[Topics, Topics], name="synonyms"):
     searched as a phrase, beside its words if they were typed. In an index without positions, a document must have all of its
     words, which score each by itself.
 
-    The topic's `query` has the clauses; its `text`, which models read, stays. A topic without entries stays as it is, and so
-    does one with weights. Of a structured query the words side by side are looked up: `query() >> synonyms("synonyms.txt")`.
+    The topic's `query` has the clauses; its `text`, which models read, stays. A topic without entries is returned unchanged,
+    as is a topic with weights. In a structured query, words side by side are looked up: `query() >> synonyms("synonyms.txt")`.
 
     Args:
         index: The index that is searched.
