@@ -26,9 +26,7 @@ ONE, FOUR, FIFTEEN = np.uint64(1), np.uint64(PLACE), np.uint64((1 << PLACE) - 1)
 NO_BLOCK = np.uint64(1 << 63)
 SMALLEST = np.float32(1e-45)  # least threshold above 0, which no block without a term of the topic reaches
 DEBRUIJN = np.uint64(0x022FDD63CC95386D)  # the six highest bits of its product with a power of two identify the power
-BIT = (
-    np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().astype(np.uint8)
-)  # the power of two, by these six bits
+BIT = np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().astype(np.uint8)  # the power, by these bits
 
 
 @kernel()

@@ -94,11 +94,8 @@ class LikelihoodWeighting(Weighting):
             field_statistics = statistics.field(name)
             dl = lengths_of(field_statistics, posting.docs, self.lengths)[0]
             label = f"{name}: share {self.fields[name] / total:g} of p(t|field): tf={posting.fields[0, column]}, dl={dl:g}"
-            p = (
-                self._in_collection(field_statistics, posting.terms)[0]
-                if (cf := field_statistics.cf[posting.terms[0]])
-                else 0.0
-            )
+            cf = field_statistics.cf[posting.terms[0]]
+            p = self._in_collection(field_statistics, posting.terms)[0] if cf else 0.0
             of_field = Explanation(float(p), f"p(t|C): cf={cf:g}, tokens={field_statistics.tokens}")
             parts.append(Explanation(float(value[0]), label, (of_field,)))
         mixture = Explanation(sum(part.value for part in parts), "p(t|d): sum over fields", tuple(parts))
@@ -126,8 +123,8 @@ class QueryLikelihood(OverFields, name="ql"):
 
     With `fields` the language model of a document is a mixture of the models of its fields, whose shares are proportional to
     the weights: p(t|d) is the sum of share · p(t|field of d), each smoothed by the field's own p(t|C), which is 0 for a term
-    that the field never holds. The weight is ln(p(t|d) / p(t|d')), at least 0, where d' has no words (Dirichlet) or not the term
-    (Jelinek-Mercer). (Ogilvie and Callan, SIGIR 2003.)
+    that the field never holds. The weight is ln(p(t|d) / p(t|d')), at least 0, where d' has no words (Dirichlet) or lacks
+    the term (Jelinek-Mercer). (Ogilvie and Callan, SIGIR 2003.)
 
     Args:
         smoothing: "dirichlet" or "jelinek-mercer".

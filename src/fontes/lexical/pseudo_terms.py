@@ -168,10 +168,8 @@ def postings_of(
 
     A clause in one field is weighed as in an index of that field alone.
     """
-    statistics, postings = (
-        statistics_of(index, clause, counts),
-        Postings(CLAUSE_NUMBER, np.array([counts.df]), counts.docs, counts.tf),
-    )
+    statistics = statistics_of(index, clause, counts)
+    postings = Postings(CLAUSE_NUMBER, np.array([counts.df]), counts.docs, counts.tf)
     if weighting.fields is None or clause.field:
         return statistics, weighting.of_field(clause.field), postings
     of_fields = {name: replace(clause, field=name) for name in index.separate}

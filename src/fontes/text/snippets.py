@@ -142,9 +142,8 @@ class _TokenCache:
         term_keys = np.array(
             [number << 32 | term for number, text_terms in enumerate(terms_of_texts) for term in text_terms], dtype=np.int64
         )
-        token_keys = (
-            np.repeat(np.arange(len(texts), dtype=np.int64) << 32, np.diff(bounds)) | numbers.astype(np.int64) & 0xFFFFFFFF
-        )
+        text_of_tokens = np.repeat(np.arange(len(texts), dtype=np.int64), np.diff(bounds))
+        token_keys = text_of_tokens << 32 | numbers.astype(np.int64) & 0xFFFFFFFF
         nearest = np.searchsorted(term_keys, token_keys)
         matching = np.flatnonzero(np.append(term_keys, -1)[nearest] == token_keys)
         max_terms = np.array([len(text_terms) for text_terms in terms_of_texts], dtype=np.int64)

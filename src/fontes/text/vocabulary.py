@@ -230,9 +230,8 @@ class Vocabulary:
                 parts.append((shorter[starts], text_of[starts]))
         text_of_ngrams = np.concatenate([texts for _, texts in parts])
         order = np.argsort(text_of_ngrams, kind="stable")
-        return np.concatenate([grams for grams, _ in parts])[order], offsets_of(
-            np.bincount(text_of_ngrams, minlength=len(bounds) - 1)
-        )
+        new_bounds = offsets_of(np.bincount(text_of_ngrams, minlength=len(bounds) - 1))
+        return np.concatenate([grams for grams, _ in parts])[order], new_bounds
 
 
 def _spans(table: Strings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
