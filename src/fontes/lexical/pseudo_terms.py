@@ -233,18 +233,14 @@ def term_numbers(index: Searchable, terms: tuple[str, ...]) -> list[int]:
 
 
 def _count(index: Searchable, clause: Leaf) -> Counts:
+    """Count a clause; arguments as in `counts_of`."""
     if isinstance(index, ChosenFields):
         if clause.field:
             return counts_of(index.index, clause)
         if isinstance(clause, (Phrase, Window)):
-            parts = [counts_of(index.index, replace(clause, field=name)) for name in index.separate]
-            docs, tf = np.concatenate([part.docs for part in parts]), np.concatenate([part.tf for part in parts])
-            return _sum_by_document(docs, tf, len(index))
+            return _sum_counts([counts_of(index.index, replace(clause, field=name)) for name in index.separate], len(index))
     if isinstance(clause, AnyOf) and clause.phrases:
-        parts = [counts_of(index, member) for member in dict.fromkeys(clause.clauses)]
-        return _sum_by_document(
-            np.concatenate([part.docs for part in parts]), np.concatenate([part.tf for part in parts]), len(index)
-        )
+        return _sum_counts([counts_of(index, member) for member in dict.fromkeys(clause.clauses)], len(index))
     terms = term_numbers(index, (clause.term,) if isinstance(clause, Term) else clause.terms)
     column = field_number(index, clause.field) if clause.field else -1
     if isinstance(clause, (Phrase, Window)):
@@ -255,6 +251,12 @@ def _count(index: Searchable, clause: Leaf) -> Counts:
         tf = index.field_statistics.frequencies(present)[:, column]
         docs, tf = docs[tf > 0], tf[tf > 0]
     return Counts(docs, tf) if len(present) == 1 else _sum_by_document(docs, tf, len(index))
+
+
+def _sum_counts(parts: list[Counts], documents: int) -> Counts:
+    """Sum the frequencies of several clauses in each document."""
+    docs, tf = np.concatenate([part.docs for part in parts]), np.concatenate([part.tf for part in parts])
+    return _sum_by_document(docs, tf, documents)
 
 
 def _sum_by_document(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: int) -> Counts:
@@ -285,8 +287,10 @@ def clause_text(clause: Leaf) -> str:
         case Term():
             return f"{prefix}'{clause.term}'"
         case AnyOf():
-            several = [*(f"'{term}'" for term in clause.terms), *map(clause_text, clause.phrases)]
-            return f"{prefix}any of {', '.join(several[:3])}" + (f" and {len(several) - 3} more" if several[3:] else "")
+            alternatives = [*(f"'{term}'" for term in clause.terms), *map(clause_text, clause.phrases)]
+            return f"{prefix}any of {', '.join(alternatives[:3])}" + (
+                f" and {len(alternatives) - 3} more" if alternatives[3:] else ""
+            )
         case Phrase():
             words: list[str] = []
             for term, offset in zip(clause.terms, clause.offsets, strict=True):

@@ -30,7 +30,7 @@ from .direct import Direct
 from .impacts import chunks, count_of_any, documents_of_any, weighted_postings
 from .searching import Bags, scores_of, search_topic, search_topics
 from .structured import MAX_TERM_WEIGHT, StructuredQuery
-from .weighting import Postings, Statistics, Weighting
+from .weighting import Postings, Statistics, Weighting, posting_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -135,6 +135,7 @@ class Lexical(Stage[Topics, Run]):
         return self._with_matches(run, topics)
 
     def _with_matches(self, run: Run, topics: Topics) -> Run:
+        """Return the run with a function to all matching documents of a topic."""
         return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
 
     def _structured(self, topic: Topic) -> StructuredQuery:
@@ -195,12 +196,11 @@ class Lexical(Stage[Topics, Run]):
         """Return the scores of the documents of a run; 0 for a document that does not match."""
         docs, weighting, topics = self.index.ordinals_in(run, self._label), self.weighting, list(run.topics.values())
         structured = [self.reads_queries and topic.query is not None for topic in topics]
-        plain = [topic for topic, query in zip(topics, structured, strict=True) if not query]
+        plain = [topic for topic, is_structured in zip(topics, structured, strict=True) if not is_structured]
         counts, scores = iter(self._counts(plain, progress)), np.zeros(run.rows, dtype=np.float32)
-        for topic, query, rows in zip(
-            topics, structured, itertools.starmap(slice, itertools.pairwise(run.bounds.tolist())), strict=True
-        ):
-            if query:
+        topic_rows = itertools.starmap(slice, itertools.pairwise(run.bounds.tolist()))
+        for topic, is_structured, rows in zip(topics, structured, topic_rows, strict=True):
+            if is_structured:
                 scores[rows] = self._structured(topic).scores(weighting, docs[rows])
             else:
                 scores[rows] = scores_of(self.searched, weighting, _bag(weighting, next(counts)), docs[rows])
@@ -245,17 +245,15 @@ class Lexical(Stage[Topics, Run]):
         _, terms, weights = _bag(weighting, counts)
         parts = []
         for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
-            postings = Postings.of(searched, weighting, np.array([term]))
-            row = int(np.searchsorted(postings.docs, doc))
-            if row < len(postings.docs) and postings.docs[row] == doc:
-                of_posting = weighting.explain(statistics, postings.at(row))
+            posting = posting_of(Postings.of(searched, weighting, np.array([term])), doc)
+            if posting is not None:
+                of_posting = weighting.explain(statistics, posting)
                 of_query = Explanation(weight, self._query_label(counts[term]))
                 value = weight * float(np.float32(of_posting.value))
                 parts.append(Explanation(value, f"'{searched.terms[term]}'", (of_posting, of_query)))
         total = float(np.float32(sum(part.value for part in parts)))
-        return Explanation(
-            total, f"{self!r}: sum over terms" if parts else "no term of the topic is in the document", tuple(parts)
-        )
+        label = f"{self!r}: sum over terms" if parts else "no term of the topic is in the document"
+        return Explanation(total, label, tuple(parts))
 
     def _query_label(self, count: float) -> str:
         return f"query part: qtf={count:g}"
@@ -288,6 +286,7 @@ class Words:
         return self._analyze(texts, plain_words)
 
     def _analyze(self, texts: Sequence[str], plain_words: Sequence[list[str] | None]) -> list[dict[int, float]]:
+        """Return the same as `counts`; new words, and texts that are not plain, are analysed."""
         cache = self._numbers if len(self._numbers) <= MAX_CACHED_WORDS else {}
         new = list({word: None for words in plain_words for word in words or () if word not in cache})
         other_texts = [text for text, words in zip(texts, plain_words, strict=True) if words is None]
@@ -303,6 +302,7 @@ WORD_CACHES: Attached[State, Words] = Attached("words", lambda index: Words(weak
 
 
 def _count_numbers(words: Iterable[list[int]]) -> dict[int, float]:
+    """Count each term number in lists of numbers."""
     bag: dict[int, float] = {}
     for numbers in words:
         for number in numbers:

@@ -53,7 +53,7 @@ from .searching import (
     search_matches,
     search_topic,
 )
-from .weighting import Postings, Statistics, Weighting
+from .weighting import Postings, Statistics, Weighting, posting_of
 
 if TYPE_CHECKING:
     from ..index.postings import Searchable
@@ -481,10 +481,8 @@ class StructuredQuery:
             statistics = Statistics.of(index)
         else:
             statistics, weighting, postings = postings_of(index, weighting, part.clause, counts_of(index, part.clause))
-        row = int(np.searchsorted(postings.docs, doc))
-        if row == len(postings.docs) or postings.docs[row] != doc:
-            return None
-        return weighting.explain(statistics, postings.at(row))
+        posting = posting_of(postings, doc)
+        return None if posting is None else weighting.explain(statistics, posting)
 
     def _mismatch(self, group: Group, doc: int) -> str:
         """Describe why a document does not match a group."""

@@ -78,6 +78,12 @@ class Postings:
         return np.repeat(of_terms, self.df)
 
 
+def posting_of(postings: Postings, doc: int) -> Postings | None:
+    """Return the posting of a document among the postings of a single term; None if the document lacks the term."""
+    row = int(np.searchsorted(postings.docs, doc))
+    return postings.at(row) if row < len(postings.docs) and postings.docs[row] == doc else None
+
+
 @dataclass(frozen=True, eq=False)
 class Saturation:
     """Weights idf · (factor · tf / (tf + k1 · length) + delta), length = 1 - b + b · dl / mean, for compiled loops.
