@@ -231,7 +231,7 @@ class BM25Weighting(Weighting):
         idf = float(idf_of(self.idf, statistics, posting.terms, self.phrase_idf)[0])
         n, _ = self._collection(statistics)
         tf, length = self._frequencies(statistics, posting)
-        of_tf: tuple[Explanation, ...] = ()
+        tf_parts: tuple[Explanation, ...] = ()
         frequency = f"{posting.tf[0]}"
         if self.fields is not None:
             frequency = f"{tf[0]:g}"
@@ -240,15 +240,15 @@ class BM25Weighting(Weighting):
                 if isinstance(self.b, Mapping)
                 else explained_tf(statistics, posting, self.fields)
             )
-            of_tf = (Explanation(float(tf[0]), "tf: sum over fields", tuple(by_field)),)
-        of_length = () if isinstance(self.b, Mapping) else (self._explain_length(statistics, posting),)
+            tf_parts = (Explanation(float(tf[0]), "tf: sum over fields", tuple(by_field)),)
+        length_parts = () if isinstance(self.b, Mapping) else (self._explain_length(statistics, posting),)
         saturation = f"tf part: tf={frequency}, k1={self.k1:g}" + (f", delta={self.delta:g}" if self.delta else "")
         return Explanation(
             value,
             "idf times tf part",
             (
                 Explanation(idf, f"idf ({self.variant}): N={n}, df={posting.df[0]}"),
-                Explanation(float(self._tf_part(tf, length)[0]), saturation, (*of_tf, *of_length)),
+                Explanation(float(self._tf_part(tf, length)[0]), saturation, (*tf_parts, *length_parts)),
             ),
         )
 

@@ -62,11 +62,11 @@ class SequentialDependence(Stage[Topics, Topics], name="sdm"):
         return replace(topic, query=Group(should=tuple(self._clauses(words))), origin=topic)
 
     def _clauses(self, words: list[tuple[str, int]]) -> Iterator[Leaf]:
-        of_term, of_phrase, of_window = self.weights
-        if of_term:
-            yield from (Term(term, weight=of_term) for term, _ in words)
+        term_weight, phrase_weight, window_weight = self.weights
+        if term_weight:
+            yield from (Term(term, weight=term_weight) for term, _ in words)
         for (first, start), (second, end) in pairwise(words):
-            if of_phrase:
-                yield Phrase((first, second), (0, end - start), weight=of_phrase)
-            if of_window:
-                yield Window((first, second), self.window, weight=of_window)
+            if phrase_weight:
+                yield Phrase((first, second), (0, end - start), weight=phrase_weight)
+            if window_weight:
+                yield Window((first, second), self.window, weight=window_weight)

@@ -121,15 +121,15 @@ class ChosenFields:
         """Return the number of documents with each term in one of the fields."""
         if len(self._columns) == 1:
             return np.asarray(self._base.df)[:, self._columns[0]].astype(np.int64)
-        df, of_index = np.zeros(len(self.terms), dtype=np.int64), self.index.df
+        df, index_df = np.zeros(len(self.terms), dtype=np.int64), self.index.df
 
         def part(edges: tuple[int, int]) -> None:
             first, last = edges
             present = self._base.frequencies(np.arange(first, last))[:, self._columns].any(axis=1)
-            terms = np.repeat(np.arange(last - first), of_index[first:last])
+            terms = np.repeat(np.arange(last - first), index_df[first:last])
             df[first:last] = np.bincount(terms[present], minlength=last - first)
 
-        in_threads(part, list(chunks(of_index, CHUNK)))
+        in_threads(part, list(chunks(index_df, CHUNK)))
         return df
 
 

@@ -58,8 +58,8 @@ class Impacts:
         kth: uint16, (terms, DEPTHS); bin of a weight that this many postings of the term reach; 0 if it has fewer.
         positive: Whether all weights of a term are above 0.
         rows: uint8, (rows, blocks); block bounds of terms with long lists, as fractions of the greatest weight.
-        champions: int32, (rows, CHAMPIONS); documents by descending weight, all documents of each weight
-            that it has, then -1 (champion lists; Manning, Raghavan and Schütze 2008, section 7.1.3).
+        champions: int32, (rows, CHAMPIONS); documents by descending weight, all of each weight in the row, then
+            -1 (champion lists; Manning, Raghavan and Schütze 2008, section 7.1.3).
         champion_weights: float32; weights of the champions.
     """
 
@@ -173,11 +173,11 @@ def documents_of_any(index: Searchable, terms: NDArray[np.integer[Any]]) -> NDAr
     if lists is None:
         return np.unique(index.postings(terms)[0])
     if postings * SPARSE < len(index):
-        bounds, of_lists = lists.unpacked(terms)
-        term_docs = [of_lists[bounds[term] : bounds[term + 1]] for term in terms.tolist()]
+        bounds, all_docs = lists.unpacked(terms)
+        term_docs = [all_docs[bounds[term] : bounds[term + 1]] for term in terms.tolist()]
         return np.unique(np.concatenate([np.zeros(0, np.int32), *term_docs]))
     docs = np.empty(min(postings, len(index)) + 1, dtype=np.int32)
-    return docs[: unite(terms, *lists.unweighted, WINDOW, _no_marks(index), docs)]
+    return docs[: unite(terms, *lists.unweighted, WINDOW, _empty_bitmap(index), docs)]
 
 
 def count_of_any(
@@ -208,10 +208,11 @@ def _count_of_any(index: Searchable, terms: NDArray[np.integer[Any]], passed: ND
     lists = _LISTS.get(index)
     if lists is None:
         return len(documents_of_any(index, terms))
-    return int(unite(terms, *lists.unweighted, WINDOW, _no_marks(index), np.zeros(0, np.int32)))
+    return int(unite(terms, *lists.unweighted, WINDOW, _empty_bitmap(index), np.zeros(0, np.int32)))
 
 
-def _no_marks(index: Searchable) -> NDArray[np.uint64]:
+def _empty_bitmap(index: Searchable) -> NDArray[np.uint64]:
+    """Return an empty bitmap of documents."""
     return np.zeros(-(-len(index) // 64), dtype=np.uint64)
 
 
@@ -225,6 +226,7 @@ def _impacts(index: Searchable, weighting: Weighting) -> Impacts:
 
 
 def _name(weighting: Weighting) -> str:
+    """Name of a model's folder in the cache."""
     return hash_text(repr((KIND.version, weighting)))[:16]
 
 
@@ -312,6 +314,7 @@ def _impact_shapes(index: Searchable, lists: PackedLists, curve: Curve | None) -
 
 
 def _row_of(index: Searchable) -> NDArray[np.int32]:
+    """Return the row of block bounds of each term, -1 for none."""
     row_of = np.full(len(index.df), -1, dtype=np.int32)
     rows = long_lists(index.df, len(index))
     row_of[rows] = np.arange(len(rows))
@@ -319,10 +322,12 @@ def _row_of(index: Searchable) -> NDArray[np.int32]:
 
 
 def _empty(shapes: Shapes) -> dict[str, NDArray[Any]]:
+    """Return arrays of zeros; dimensions that are None are 0."""
     return {name: np.zeros([size or 0 for size in shape], dtype) for name, (dtype, shape) in shapes.items()}
 
 
 def _packed(index: Searchable) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `PackedLists`, except bounds and rows."""
     arrays, bounds = _empty(_list_shapes(index)), _bounds(index)
     parts, codes = list(chunks(bounds)), None
     if len(index) and index.lengths.max() <= packed.LONGEST:
@@ -351,6 +356,7 @@ def _pack(index: Searchable, lists: PackedLists, first: int, last: int, codes: C
 
 
 def _weighted(index: Searchable, weighting: Weighting, lists: PackedLists, curve: Curve | None) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `Impacts` for all terms."""
     arrays = _empty(_impact_shapes(index, lists, curve))
     in_threads(lambda edges: _weight(index, weighting, lists, arrays, *edges), list(chunks(lists.bounds)))
     return arrays
@@ -365,8 +371,8 @@ def _weight(
     if len(arrays["weights"]):
         arrays["weights"][start:end] = weights
     bounds, row_of = lists.bounds[first : last + 1] - start, lists.row_of[first:last]
-    of_terms = (arrays[name][first:last] for name in ("best", "kth", "positive"))
-    summarize(0, last - first, bounds, fixed(docs), weights, fixed(row_of), *of_terms, arrays["rows"])
+    term_arrays = (arrays[name][first:last] for name in ("best", "kth", "positive"))
+    summarize(0, last - first, bounds, fixed(docs), weights, fixed(row_of), *term_arrays, arrays["rows"])
     for term in np.flatnonzero(row_of >= 0).tolist():
         rows, row = slice(bounds[term], bounds[term + 1]), row_of[term]
         best = bounds[term] + _champions(weights[rows])

@@ -266,7 +266,7 @@ class _Analysis:
         return self._expand(typed, numbers, [term], clause.field, weight)
 
     def _expand(
-        self, typed: str, numbers: NDArray[np.integer[Any]], word_terms: Sequence[str], of_field: str, weight: float
+        self, typed: str, numbers: NDArray[np.integer[Any]], word_terms: Sequence[str], field_name: str, weight: float
     ) -> Term | AnyOf:
         """Return the most frequent of the terms with these numbers, and the terms of the word itself that the index has."""
         state, limit = self._state, self._stage.max_expansions
@@ -276,7 +276,7 @@ class _Analysis:
                 f"{typed} stands for the {limit:,} most frequent of {len(numbers):,} terms; max_expansions sets how many"
             )
         terms = sorted({*state.terms.take(frequent), *(term for term in word_terms if state.term_number(term) >= 0)})
-        return Term(terms[0], of_field, weight) if len(terms) == 1 else AnyOf(tuple(terms), of_field, weight)
+        return Term(terms[0], field_name, weight) if len(terms) == 1 else AnyOf(tuple(terms), field_name, weight)
 
     def _unstemmed(self, text: str) -> list[str]:
         """Return the tokens of a word normalised but not stemmed, stop words included; [""] if there are none."""

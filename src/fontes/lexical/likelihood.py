@@ -44,8 +44,8 @@ class LikelihoodWeighting(Weighting):
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
         """Return the log ratio of the term's document and collection probabilities, at least 0."""
         if self.fields is not None:
-            *of_fields, background = (value for _, value in self._mixed(statistics, postings))
-            mixed: Floats = np.maximum(np.log(sum(of_fields) / background), 0.0)
+            *field_parts, background = (value for _, value in self._mixed(statistics, postings))
+            mixed: Floats = np.maximum(np.log(sum(field_parts) / background), 0.0)
             return mixed
         p = postings.repeat(self._in_collection(statistics, postings.terms))
         tf, dl = postings.tf.astype(np.float64), lengths_of(statistics, postings.docs, self.lengths)
@@ -88,16 +88,16 @@ class LikelihoodWeighting(Weighting):
     def _explain_mixture(self, statistics: Statistics, posting: Postings) -> Explanation:
         assert self.fields is not None
         assert posting.fields is not None
-        *of_fields, (_, background) = self._mixed(statistics, posting)
+        *field_parts, (_, background) = self._mixed(statistics, posting)
         parts, total = [], sum(self.fields.values())
-        for column, (name, value) in enumerate(of_fields):
+        for column, (name, value) in enumerate(field_parts):
             field_statistics = statistics.field(name)
             dl = lengths_of(field_statistics, posting.docs, self.lengths)[0]
             label = f"{name}: share {self.fields[name] / total:g} of p(t|field): tf={posting.fields[0, column]}, dl={dl:g}"
             cf = field_statistics.cf[posting.terms[0]]
             p = self._in_collection(field_statistics, posting.terms)[0] if cf else 0.0
-            of_field = Explanation(float(p), f"p(t|C): cf={cf:g}, tokens={field_statistics.tokens}")
-            parts.append(Explanation(float(value[0]), label, (of_field,)))
+            collection_part = Explanation(float(p), f"p(t|C): cf={cf:g}, tokens={field_statistics.tokens}")
+            parts.append(Explanation(float(value[0]), label, (collection_part,)))
         mixture = Explanation(sum(part.value for part in parts), "p(t|d): sum over fields", tuple(parts))
         smoothing = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
         without = Explanation(

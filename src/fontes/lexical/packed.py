@@ -179,6 +179,7 @@ class Curve:
 
 
 def _saturate(function: Saturation, counts: NDArray[np.int32], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights without the idf, of postings with these tf and lengths."""
     factor, k1, delta, constant, b, mean = function.parameters
     tf = counts.astype(np.float64)
     return factor * tf / (tf + k1 * (constant + b * lengths / mean)) + delta
@@ -246,6 +247,7 @@ class Codes:
 
     @cached_property
     def _code_of(self) -> NDArray[np.uint16]:
+        """Code of each cell, 0 for rare pairs."""
         code_of = np.zeros(len(self._counts), dtype=np.uint16)
         code_of[self._coded] = np.arange(1, len(self._coded) + 1)
         return code_of

@@ -63,17 +63,17 @@ class ImpactPool:
         best, kth = np.zeros(lists, dtype=np.float32), np.zeros((lists, len(DEPTHS)), dtype=np.uint16)
         positive, rows = np.zeros(lists, dtype=np.bool_), np.zeros((len(long), self._rows.width(0)), dtype=np.uint8)
         summarize(0, lists, bounds, fixed(docs), weights, fixed(row_of), best, kth, positive, rows)
-        offsets, of_long = offsets_of(bounds, row_of), int(sizes[long].sum())
-        short = int(bounds[-1]) - of_long
-        of_docs, places = np.empty(short, np.uint32), np.empty(of_long, np.uint16)
+        offsets, long_size = offsets_of(bounds, row_of), int(sizes[long].sum())
+        short_size = int(bounds[-1]) - long_size
+        packed_docs, places = np.empty(short_size, np.uint32), np.empty(long_size, np.uint16)
         starts = np.empty((len(long), self._windows + 1), dtype=np.uint32)
         inputs = (fixed(array) for array in (bounds, docs, np.zeros(0, np.uint16), row_of, offsets, NO_WIDTHS))
-        pack(*inputs, (of_docs, np.zeros(0, np.uint16), places, np.zeros(0, np.uint8)), starts)
+        pack(*inputs, (packed_docs, np.zeros(0, np.uint16), places, np.zeros(0, np.uint8)), starts)
         _, _, docs_before, places_before, postings_before = self._lists.sizes
         offsets += np.where(row_of < 0, docs_before, places_before)
         row_of[long] += self._rows.sizes[0]
         first = self._terms.sizes[0]
-        self._lists.append([bounds[1:] + postings_before, offsets, of_docs, places, weights])
+        self._lists.append([bounds[1:] + postings_before, offsets, packed_docs, places, weights])
         self._terms.append([best, kth, positive, row_of])
         self._rows.append([rows, starts])
         self._update()

@@ -40,16 +40,18 @@ def proximity_counts(
     slots = [terms.index(number) for number in numbers]
     is_exact = isinstance(clause, Phrase) and not clause.slop
     flat = np.array([*terms, *slots, *getattr(clause, "offsets", ())])
-    of_terms = flat[: len(terms)]
-    docs, places = meet(*decoded_lists(index, of_terms))
+    term_numbers = flat[: len(terms)]
+    docs, places = meet(*decoded_lists(index, term_numbers))
     if not (size := len(docs)):
         return NO_MATCHES
     if is_exact and isinstance(positions, PositionLists):
-        return positions.count_phrase(of_terms, flat[len(terms) :], docs, places, column)
-    bounds, of_places = positions.of_terms(of_terms, np.arange(0, (len(terms) + 1) * size, size), places[:, :size].ravel())
+        return positions.count_phrase(term_numbers, flat[len(terms) :], docs, places, column)
+    bounds, term_positions = positions.of_terms(
+        term_numbers, np.arange(0, (len(terms) + 1) * size, size), places[:, :size].ravel()
+    )
     limits = np.zeros((0, 2), dtype=np.int32) if column < 0 else positions.field_starts[docs, column : column + 2]
     tf = np.zeros(size, dtype=np.int32)
-    count_clause(clause, slots, bounds, of_places, limits, tf, np.zeros((0, 2), dtype=np.int32))
+    count_clause(clause, slots, bounds, term_positions, limits, tf, np.zeros((0, 2), dtype=np.int32))
     rows = tf.nonzero()[0]
     return docs[rows], tf[rows]
 
@@ -57,15 +59,15 @@ def proximity_counts(
 def spans_in(index: Any, clause: Phrase | Window, numbers: list[int], column: int, doc: int) -> Spans:
     """Return the spans of a clause in a document; arguments as in `proximity_counts`."""
     positions: Any = index.positions
-    terms, of_terms = sorted(set(numbers)), []
+    terms, term_positions = sorted(set(numbers)), []
     for term in terms:
         docs = index.postings(np.array([term]))[0] if term >= 0 else np.zeros(0, np.int32)
         posting = np.flatnonzero(docs == doc)
         if not len(posting):
             return np.zeros((0, 2), dtype=np.int32)
-        of_terms.append(positions.of(term, posting)[1])
+        term_positions.append(positions.of(term, posting)[1])
     limits = None if column < 0 else positions.field_starts[doc, column : column + 2]
-    return spans_among(clause, of_terms, [terms.index(number) for number in numbers], limits)
+    return spans_among(clause, term_positions, [terms.index(number) for number in numbers], limits)
 
 
 def meeting(lists: list[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:

@@ -126,9 +126,9 @@ class Lexical(Stage[Topics, Run]):
         with work(threads=self.threads):
             results = in_threads(lambda query: query.search(weighting, self.k, passed), queries)
         edges = plain_run.bounds.tolist()
-        of_plain = ((plain_run.codes[a:b], plain_run.scores[a:b]) for a, b in itertools.pairwise(edges))
-        of_queries = iter(results)
-        rankings = [next(of_plain if topic.query is None else of_queries)[:2] for topic in topics.values()]
+        plain_rankings = ((plain_run.codes[a:b], plain_run.scores[a:b]) for a, b in itertools.pairwise(edges))
+        query_rankings = iter(results)
+        rankings = [next(plain_rankings if topic.query is None else query_rankings)[:2] for topic in topics.values()]
         bounds = np.array([0, *itertools.accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
         docs, scores = (np.concatenate(columns) for columns in zip(*rankings, strict=True))
         run = Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=plain_run.provenance)
@@ -247,10 +247,10 @@ class Lexical(Stage[Topics, Run]):
         for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
             posting = posting_of(Postings.of(searched, weighting, np.array([term])), doc)
             if posting is not None:
-                of_posting = weighting.explain(statistics, posting)
-                of_query = Explanation(weight, self._query_label(counts[term]))
-                value = weight * float(np.float32(of_posting.value))
-                parts.append(Explanation(value, f"'{searched.terms[term]}'", (of_posting, of_query)))
+                posting_part = weighting.explain(statistics, posting)
+                query_part = Explanation(weight, self._query_label(counts[term]))
+                value = weight * float(np.float32(posting_part.value))
+                parts.append(Explanation(value, f"'{searched.terms[term]}'", (posting_part, query_part)))
         total = float(np.float32(sum(part.value for part in parts)))
         label = f"{self!r}: sum over terms" if parts else "no term of the topic is in the document"
         return Explanation(total, label, tuple(parts))

@@ -256,32 +256,41 @@ class StructuredQuery:
             weighting: The model.
             k: Greatest number of documents.
         """
-        index, of_clauses, outside = self._index, list[List](), list[int]()
+        index, clause_lists, excluded_numbers = self._index, list[List](), list[int]()
         numbers = [part.number for part in self.matching_parts]
         if not self._are_terms:
             for i, part in enumerate(self.matching_parts):
                 if part.number < 0:
-                    numbers[i] = ~len(of_clauses)
-                    of_clauses.append(self._list(weighting, part))
+                    numbers[i] = ~len(clause_lists)
+                    clause_lists.append(self._list(weighting, part))
         for clause in excluded:
             number = self.number(clause)
             if number is None:
                 docs = counts_of(index, clause).docs
-                outside.append(~len(of_clauses))
-                of_clauses.append((docs, np.zeros(len(docs), dtype=np.float32)))
+                excluded_numbers.append(~len(clause_lists))
+                clause_lists.append((docs, np.zeros(len(docs), dtype=np.float32)))
             elif number >= 0:
-                outside.append(number)
-        of_parts = np.array(numbers)
-        term_lists = other = _concatenate(of_clauses) if of_clauses else ()
-        if len(of_clauses) < len(numbers) + len(outside):
-            terms = of_parts if not (of_clauses or outside) else np.array([n for n in (*numbers, *outside) if n >= 0])
+                excluded_numbers.append(number)
+        part_numbers = np.array(numbers)
+        term_lists = other = _concatenate(clause_lists) if clause_lists else ()
+        if len(clause_lists) < len(numbers) + len(excluded_numbers):
+            terms = (
+                part_numbers
+                if not (clause_lists or excluded_numbers)
+                else np.array([n for n in (*numbers, *excluded_numbers) if n >= 0])
+            )
             term_lists = impacts_of(index, weighting, terms).unpacked(terms)
-        lists = np.array(required), np.array(outside) if outside else NO_NUMBERS, term_lists, other or term_lists
-        arguments = of_parts, self.weights(weighting), *lists, allowed
+        lists = (
+            np.array(required),
+            np.array(excluded_numbers) if excluded_numbers else NO_NUMBERS,
+            term_lists,
+            other or term_lists,
+        )
+        arguments = part_numbers, self.weights(weighting), *lists, allowed
 
         def max_matches() -> int:
             numbered = [numbers[i] for i in required]
-            return min(len(of_clauses[~number][0]) if number < 0 else int(index.df[number]) for number in numbered)
+            return min(len(clause_lists[~number][0]) if number < 0 else int(index.df[number]) for number in numbered)
 
         return SearchResult(*search_matches(search_all, arguments, index, k, max_matches))
 
@@ -359,8 +368,8 @@ class StructuredQuery:
         required = list(dict.fromkeys(index_of.get(_unweighted(clause), -1) for clause in leaves))
         if -1 in required:  # a clause that no document matches
             return np.zeros(0, np.int32), np.zeros(0, np.float64)
-        docs, of_lists = meeting([lists[i][0] for i in required])
-        rows_of = dict(zip(required, of_lists, strict=True))
+        docs, rows_by_list = meeting([lists[i][0] for i in required])
+        rows_of = dict(zip(required, rows_by_list, strict=True))
         if (passed := self._filter_mask(docs, where)) is not None:
             docs, rows_of = docs[passed], {i: rows[passed] for i, rows in rows_of.items()}
         sums = np.zeros(len(docs), dtype=np.float64)
@@ -380,11 +389,11 @@ class StructuredQuery:
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Return the same as `_sum_clauses`, by an array of sums for all documents of the index."""
         matching, sums = self.matches(where), np.zeros(len(self._index), dtype=np.float64)
-        for part, weight, (docs, of_docs) in zip(self.matching_parts, weights, lists, strict=True):
+        for part, weight, (docs, doc_weights) in zip(self.matching_parts, weights, lists, strict=True):
             for guard in part.guards:
                 inside = self.mask(guard)[docs]
-                docs, of_docs = docs[inside], of_docs[inside]
-            sums[docs] += weight * of_docs
+                docs, doc_weights = docs[inside], doc_weights[inside]
+            sums[docs] += weight * doc_weights
         return matching, sums[matching]
 
     def _lists(self, weighting: Weighting) -> list[List]:
@@ -398,9 +407,9 @@ class StructuredQuery:
             elif impacts is None:
                 lists.append(weighted_postings(index, weighting, np.array([part.number])))
             else:
-                bounds, docs, of_docs = impacts.unpacked(np.array([part.number]))
+                bounds, docs, doc_weights = impacts.unpacked(np.array([part.number]))
                 rows = slice(*bounds[part.number : part.number + 2].tolist())
-                lists.append((docs[rows], of_docs[rows]))
+                lists.append((docs[rows], doc_weights[rows]))
         return lists
 
     def _list(self, weighting: Weighting, part: Part) -> List:
@@ -454,9 +463,9 @@ class StructuredQuery:
             explained = None if fails_guard else self._explain_part(weighting, part, doc)
             if explained is not None:
                 value = weight * float(np.float32(explained.value))
-                of_query = Explanation(weight, f"query part: weight={part.weight:g}")
+                query_part = Explanation(weight, f"query part: weight={part.weight:g}")
                 label = clause_text(part.clause) + self._span_text(part.clause, doc)
-                parts.append(Explanation(value, label, (explained, of_query)))
+                parts.append(Explanation(value, label, (explained, query_part)))
         return Explanation(float(np.float32(sum(part.value for part in parts))), f"{title}: sum over clauses", tuple(parts))
 
     def _span_text(self, clause: Leaf, doc: int) -> str:

@@ -134,10 +134,10 @@ class Synonyms(Stage[Topics, Topics], name="synonyms"):
         if self.weight == 1.0 or not matching:
             return self._merged_clause(entries, first.field, first.weight)
         added = tuple(entry for entry in entries if entry not in matching)
-        of_typed = self._merged_clause(matching, first.field, first.weight)
+        typed_clause = self._merged_clause(matching, first.field, first.weight)
         if not added or not self.weight:
-            return of_typed
-        return Group(should=(of_typed, self._merged_clause(added, first.field, first.weight * self.weight)))
+            return typed_clause
+        return Group(should=(typed_clause, self._merged_clause(added, first.field, first.weight * self.weight)))
 
     def _merged_clause(self, entries: tuple[Entry, ...], field: str, weight: float) -> Clause:
         """Return one clause for several entries."""

@@ -121,13 +121,13 @@ class _Token:
     kind: str  # leaf, open, close, and, or, not
     position: int
     text: str = ""  # an operator in letters, as typed
-    mark: str = ""
+    mark: str = ""  # + or -
     clause: TypedClause | None = None
     weight: float = 1.0
 
 
 class _Item(NamedTuple):
-    mark: str
+    mark: str  # +, - or ""
     clause: TypedClause
     alternative: bool = False  # joined by OR to another clause
 
@@ -145,7 +145,7 @@ class _Reader:
     def clauses(self) -> Clauses:
         """Return all clauses of the text."""
         self._tokens = self._check_operators(list(self._tokenize()))
-        self._next_token = 0
+        self._token_index = 0
         return self._parse_list()
 
     # From characters to tokens
@@ -336,6 +336,7 @@ class _Reader:
         return _Token("leaf", position, clause=clause)
 
     def _weight(self, typed: str, position: int) -> float:
+        """Return a weight as typed, bounded by MAX_WEIGHT."""
         self.operators.add("^")
         weight = float(typed)
         if weight > MAX_WEIGHT:
@@ -374,16 +375,17 @@ class _Reader:
         return checked
 
     @property
-    def _next(self) -> str:
-        return self._tokens[self._next_token].kind if self._next_token < len(self._tokens) else ""
+    def _next_kind(self) -> str:
+        """Kind of the next token, "" at the end."""
+        return self._tokens[self._token_index].kind if self._token_index < len(self._tokens) else ""
 
     def _parse_list(self) -> Clauses:
         """Read the clauses up to the end of the text, or of the brackets."""
         items: list[_Item] = []
         joined = False
-        while self._next not in ("", "close"):
-            if self._next == "or":
-                self._next_token += 1
+        while self._next_kind not in ("", "close"):
+            if self._next_kind == "or":
+                self._token_index += 1
                 joined = True
                 if items:
                     items[-1] = items[-1]._replace(alternative=True)
@@ -396,8 +398,8 @@ class _Reader:
         """Read clauses joined by AND as one item; if all are excluded, return their items."""
         units = self._parse_unit()
         several = False
-        while self._next == "and" or (self._operator == "and" and self._next in ("leaf", "open", "not")):
-            self._next_token += self._next == "and"
+        while self._next_kind == "and" or (self._operator == "and" and self._next_kind in ("leaf", "open", "not")):
+            self._token_index += self._next_kind == "and"
             units += self._parse_unit()
             several = True
         if not several or all(unit.mark == "-" for unit in units):
@@ -409,17 +411,17 @@ class _Reader:
 
     def _parse_unit(self) -> list[_Item]:
         """Read a clause with its mark; for a group of excluded clauses only, return these clauses."""
-        negated = self._next == "not"
-        self._next_token += negated
-        token = self._tokens[self._next_token]
-        self._next_token += 1
+        negated = self._next_kind == "not"
+        self._token_index += negated
+        token = self._tokens[self._token_index]
+        self._token_index += 1
         clause = token.clause
         if token.kind == "open":
             inner = self._parse_list()
             weight = 1.0
-            if self._next == "close":
-                weight = self._tokens[self._next_token].weight
-                self._next_token += 1
+            if self._next_kind == "close":
+                weight = self._tokens[self._token_index].weight
+                self._token_index += 1
             clause = _simple(inner, weight)
         mark = "-" if negated else token.mark
         if clause is None or (mark == "-" and _excludes(clause)):
@@ -443,8 +445,10 @@ def _group(items: list[_Item]) -> Clauses:
             else:
                 must.append(clause)
         elif not mark:
-            only_should = isinstance(clause, Clauses) and not clause.must and not clause.must_not and clause.weight == 1.0
-            should += clause.should if isinstance(clause, Clauses) and only_should else [clause]
+            if isinstance(clause, Clauses) and not clause.must and not clause.must_not and clause.weight == 1.0:
+                should += clause.should
+            else:
+                should.append(clause)
     if must and should and all(map(is_filter, must)):
         scored = _simple(Clauses(should=tuple(should)), 1.0)
         if isinstance(scored, Clauses) and not scored.should and scored.weight == 1.0:
