@@ -235,11 +235,10 @@ class BM25Weighting(Weighting):
         frequency = f"{posting.tf[0]}"
         if self.fields is not None:
             frequency = f"{tf[0]:g}"
-            by_field = (
-                self._explain_lengths(statistics, posting)
-                if isinstance(self.b, Mapping)
-                else explained_tf(statistics, posting, self.fields)
-            )
+            if isinstance(self.b, Mapping):
+                by_field = self._explain_lengths(statistics, posting)
+            else:
+                by_field = explained_tf(statistics, posting, self.fields)
             tf_parts = (Explanation(float(tf[0]), "tf: sum over fields", tuple(by_field)),)
         length_parts = () if isinstance(self.b, Mapping) else (self._explain_length(statistics, posting),)
         saturation = f"tf part: tf={frequency}, k1={self.k1:g}" + (f", delta={self.delta:g}" if self.delta else "")
@@ -253,6 +252,7 @@ class BM25Weighting(Weighting):
         )
 
     def _explain_length(self, statistics: Statistics, posting: Postings) -> Explanation:
+        """Explain the length part of a posting."""
         _, avgdl = self._collection(statistics)
         exact = statistics.weighted_lengths(posting.docs, self.fields)[0]
         rounded = statistics.weighted_lengths(posting.docs, self.fields, self.lengths)[0]
@@ -293,6 +293,7 @@ class BM25Weighting(Weighting):
         return replace(self, b=b, fields=None, combine="frequencies")
 
     def _sum_fields(self, statistics: Statistics, postings: Postings) -> Floats:
+        """Return the weighted sum of the BM25 weights of each field."""
         assert self.fields is not None
         weights = np.zeros(len(postings.docs), dtype=np.float64)
         for column, name in enumerate(statistics.field_names):

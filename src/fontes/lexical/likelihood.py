@@ -61,9 +61,8 @@ class LikelihoodWeighting(Weighting):
             return self._explain_mixture(statistics, posting)
         p = float(self._in_collection(statistics, posting.terms)[0])
         dl = lengths_of(statistics, posting.docs, self.lengths)[0]
-        smoothing = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
         cf = f"p(t|C): cf={statistics.cf[posting.terms[0]]:g}, tokens={statistics.tokens}"
-        label = f"log likelihood ratio ({self.smoothing}, {smoothing}): tf={posting.tf[0]}, dl={dl:g}"
+        label = f"{self._label}: tf={posting.tf[0]}, dl={dl:g}"
         return Explanation(float(self.postings(statistics, posting)[0]), label, (Explanation(p, cf),))
 
     def _mixed(self, statistics: Statistics, postings: Postings) -> Iterator[tuple[str, Any]]:
@@ -86,6 +85,7 @@ class LikelihoodWeighting(Weighting):
         yield "", background
 
     def _explain_mixture(self, statistics: Statistics, posting: Postings) -> Explanation:
+        """Explain a posting by the share of each field, and by the same document without the term."""
         assert self.fields is not None
         assert posting.fields is not None
         *field_parts, (_, background) = self._mixed(statistics, posting)
@@ -99,16 +99,18 @@ class LikelihoodWeighting(Weighting):
             collection_part = Explanation(float(p), f"p(t|C): cf={cf:g}, tokens={field_statistics.tokens}")
             parts.append(Explanation(float(value[0]), label, (collection_part,)))
         mixture = Explanation(sum(part.value for part in parts), "p(t|d): sum over fields", tuple(parts))
-        smoothing = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
-        without = Explanation(
-            float(background[0]),
-            "p(t|d) of a document without words" if self.smoothing == "dirichlet" else "p(t|d) of a document without the term",
-        )
-        label = f"log likelihood ratio ({self.smoothing}, {smoothing})"
-        return Explanation(float(self.postings(statistics, posting)[0]), label, (mixture, without))
+        lacking = "words" if self.smoothing == "dirichlet" else "the term"
+        without = Explanation(float(background[0]), f"p(t|d) of a document without {lacking}")
+        return Explanation(float(self.postings(statistics, posting)[0]), self._label, (mixture, without))
+
+    @property
+    def _label(self) -> str:
+        """Label of explanations, with the parameter of the smoothing."""
+        parameter = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
+        return f"log likelihood ratio ({self.smoothing}, {parameter})"
 
     def _in_collection(self, statistics: Statistics, terms: NDArray[Any]) -> Floats:
-        """p(t|C), with 1 added to numerator and denominator as Lucene does."""
+        """Return p(t|C), with 1 added to numerator and denominator as in Lucene."""
         p: Floats = (statistics.cf[terms] + 1) / (statistics.tokens + 1)
         return p
 
