@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from fontes import Index, Topic
 from fontes.core.query import Condition, Group, Phrase, Term, Window
 from fontes.lexical import impacts
-from fontes.lexical.direct import LONGEST, WORDS, Direct
+from fontes.lexical.direct import MAX_TERMS, MAX_TEXT_LENGTH, Direct
 from fontes.storage import compiled
 
 WORDS_OF = [
@@ -166,7 +166,7 @@ def test_these_forms_are_searched_in_one_call(index: Index) -> None:
         Group(should=(Phrase(("hot\0", "spring"), (0, 1)),)),
         Group(should=(Phrase(("hot", "spring"), (0, 1), weight=3.0),)),
         Group(should=(Window(("hot", "spring"), 4),)),
-        Group(must=tuple(Term(f"t{i}") for i in range(WORDS + 1))),
+        Group(must=tuple(Term(f"t{i}") for i in range(MAX_TERMS + 1))),
     ],
 )
 def test_other_forms_are_left_to_other_loops(index: Index, query: Group) -> None:
@@ -232,8 +232,8 @@ def test_texts_that_are_long_or_have_other_characters_are_analysed_elsewhere(ind
     assert direct.text("é", 10) is not None
     assert direct.text("\U00010400", 10) is None
     assert direct.text("\ud800", 10) is None
-    assert direct.text("x" * (LONGEST + 1), 10) is None
-    assert direct.text("x" * LONGEST, 10) is not None
+    assert direct.text("x" * (MAX_TEXT_LENGTH + 1), 10) is None
+    assert direct.text("x" * MAX_TEXT_LENGTH, 10) is not None
 
 
 def test_there_is_none_under_a_filter_or_for_fields(tmp_path) -> None:

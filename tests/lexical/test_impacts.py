@@ -180,7 +180,7 @@ def test_one_topic_on_a_large_index_works_out_the_weights_of_its_terms_and_finds
     stage = getattr(index, model)(k=50)
     assert [stage.search(text, 50).ids for text in topics.values()] == [expected[topic].ids for topic in topics]
     assert [stage(text)["1"].scores.tolist() for text in topics.values()] == [expected[t].scores.tolist() for t in topics]
-    part = impacts._PARTS.of(index.state).get(stage.weighting.for_postings(), lambda: pytest.fail("nothing is kept"))
+    part = impacts._PARTIAL_IMPACTS.of(index.state).get(stage.weighting.for_postings(), lambda: pytest.fail("nothing is kept"))
     ready = [index.terms[term] for term in np.flatnonzero(part._filled.ready)]
     assert sorted(ready) == ["w1", "w2", "w2500", "w3", "w40", "w41", "w42", "w9"]
     assert models(large) == []
@@ -190,7 +190,7 @@ def test_the_weights_of_single_terms_are_let_go_when_those_of_all_are_there(larg
     index = Index.open(large)
     stage = index.bm25()
     single = stage.search("w1 w2")
-    key, parts = stage.weighting.for_postings(), impacts._PARTS.of(index.state)
+    key, parts = stage.weighting.for_postings(), impacts._PARTIAL_IMPACTS.of(index.state)
     part = weakref.ref(parts.get(key, lambda: pytest.fail("nothing is kept")))
     stage(TOPICS)
     assert key not in parts
@@ -216,7 +216,7 @@ def test_all_terms_are_weighted_once_single_topics_have_weighted_a_share_of_the_
 def test_one_topic_takes_the_impacts_of_all_terms_where_they_are_there(large, monkeypatch):
     index = Index.open(large)
     run = index.bm25()(TOPICS)
-    monkeypatch.setattr(impacts, "_Part", lambda *a: pytest.fail("worked out again"))
+    monkeypatch.setattr(impacts, "_PartialImpacts", lambda *a: pytest.fail("worked out again"))
     assert index.bm25().search("w1").ids == Index.open(large).bm25().search("w1").ids == run["2"].ids[:10]
 
 

@@ -20,7 +20,7 @@ def test_a_topic_that_is_searched_without_compiled_code_has_the_same_ranking_and
     monkeypatch.setattr(searching, "affordable", lambda count: steps.append(count) is None)
     assert [(hit.id, hit.score) for hit in stage.search("w0 w1 w2 w5", 20)] == compiled
     postings = int(sum(index.df[index.term_number(term)] for term in ("w0", "w1", "w2", "w5")))
-    assert steps == [postings // searching.QUICK + 900 // searching.LOOKS + searching.CALLS]
+    assert steps == [postings // searching.POSTINGS_PER_STEP + 900 // searching.SUMS_PER_STEP + searching.CALL_STEPS]
 
 
 def test_a_run_of_few_topics_without_compiled_code_is_the_same(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,7 +184,7 @@ def test_conjunctions_in_the_compiled_loop_are_those_of_plain_sums(index, k, neg
         weights = [-draw.random() if negative and draw.random() < 0.5 else draw.random() for _ in range(draw.randint(1, 4))]
         group = Group(must=tuple(Term(draw.choice(terms), weight=weight) for weight in weights))
         query = StructuredQuery(index.state, Topic("1", "", query=group))
-        docs, sums = query._summed(bm25.weighting, None)
+        docs, sums = query._sum_clauses(bm25.weighting, None)
         scores = sums.astype(np.float32) + np.float32(0)
         best = np.argsort(order_keys(scores, index.ids.rank[docs]))[::-1][:k]
         ranking = bm25.search(Topic("1", "", query=group), k)
@@ -210,7 +210,7 @@ def test_a_phrase_in_the_compiled_loop_has_the_scores_of_numpy(tmp_path, paramet
     for terms, k in itertools.product([("a", "b"), ("b", "a"), ("the", "a", "b"), ("e", "e")], [1, 5, 50]):
         group = Group(should=(Phrase(terms, tuple(range(len(terms))), weight=1.5),))
         query = StructuredQuery(index.state, topic(group))
-        docs, sums = query._summed(bm25.weighting, None)
+        docs, sums = query._sum_clauses(bm25.weighting, None)
         scores = sums.astype(np.float32) + np.float32(0)
         best = np.argsort(order_keys(scores, index.ids.rank[docs]))[::-1][:k]
         ranking = bm25.search(topic(group), k)

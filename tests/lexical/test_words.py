@@ -41,8 +41,8 @@ def test_a_topics_terms_are_those_of_its_whole_text_be_its_words_new_or_known(in
 
 
 def test_words_beyond_the_limit_are_not_kept(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retriever, "WORDS", 2)
+    monkeypatch.setattr(retriever, "MAX_CACHED_WORDS", 2)
     known = Words(index.state)
     for text in ["the cat and the dog", "dog", "RUNS the", "cat dog RUNS"]:
         assert known.counts([text]) == [whole(index, text)]
-        assert len(known._known) <= 5
+        assert len(known._numbers) <= 5

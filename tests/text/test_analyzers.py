@@ -376,12 +376,12 @@ def test_stopwords_can_be_listed_and_an_unknown_list_is_an_error():
 
 
 def test_what_was_analysed_before_is_not_remembered_without_end(monkeypatch):
-    monkeypatch.setattr(analyzer_module, "MEMORY", 1 << 17)
-    monkeypatch.setattr(analyzer_module, "WORDS", 100)
+    monkeypatch.setattr(analyzer_module, "MAX_CACHE_BYTES", 1 << 17)
+    monkeypatch.setattr(analyzer_module, "MAX_CACHED_WORDS", 100)
     analyzer = Analyzer("whitespace", lowercase=True)
     for n in range(0, 30_000, 100):
         words = [f"Word{number}" for number in range(n, n + 100)]
         assert analyzer(" ".join(words)) == [word.lower() for word in words]
         assert analyzer.many([" ".join([*words, "é"])]) == [[*(word.lower() for word in words), "é"]]
         assert analyzer._vocabulary.nbytes < 1 << 19
-        assert len(analyzer._known) <= 300
+        assert len(analyzer._terms_of_words) <= 300

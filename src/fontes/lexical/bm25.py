@@ -144,19 +144,19 @@ class BM25Weighting(Weighting):
     lengths: str = "exact"
     fields: FrozenDict[float] | None = None
     combine: str = "frequencies"
-    phrase_idf: str = field(default="own", repr=False)  # which the stored impacts of terms do not depend on
+    phrase_idf: str = field(default="own", repr=False)  # the stored impacts of terms do not depend on it
 
     @classmethod
     def of(cls, variant: str, **parameters: Any) -> BM25Weighting:
         """Return the weighting of a variant, with its defaults in place of None."""
-        known = _variant(variant)
-        if parameters.get("delta") is not None and known.delta is None:
+        definition = _variant(variant)
+        if parameters.get("delta") is not None and definition.delta is None:
             having = " and ".join(name for name, other in VARIANTS.items() if other.delta is not None)
             raise ParameterError(f"BM25 {variant} has no delta; {having} have")
         chosen = {name: value for name, value in parameters.items() if value is not None}
         if isinstance(b := chosen.get("b"), Mapping):
-            chosen["b"] = known.b_by_field(b, chosen.get("fields") or ())
-        return cls(variant, **{**known.defaults, **chosen})
+            chosen["b"] = definition.b_by_field(b, chosen.get("fields") or ())
+        return cls(variant, **{**definition.defaults, **chosen})
 
     def __post_init__(self) -> None:
         _variant(self.variant)
@@ -187,9 +187,9 @@ class BM25Weighting(Weighting):
                 raise ParameterError(f"b of the field '{name}' must be a number from 0 to 1, not {b!r}")
 
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
-        """Idf times tf part, or their weighted sum by field."""
+        """Return idf times tf part, or the weighted sum over fields."""
         if self.combine == "sum":
-            return self._summed(statistics, postings)
+            return self._sum_fields(statistics, postings)
         idf = idf_of(self.idf, statistics, postings.terms, self.phrase_idf)
         weights: Floats = postings.repeat(idf) * self._tf_part(*self._frequencies(statistics, postings))
         return weights
@@ -206,11 +206,11 @@ class BM25Weighting(Weighting):
         return Saturation(factor, self.k1, delta, self.b, mean, lengths, idf, self.phrase_idf == "sum")
 
     def query(self, counts: Floats) -> Floats:
-        """(k3 + 1) qtf / (k3 + qtf), or qtf where k3 is None."""
+        """Return (k3 + 1) qtf / (k3 + qtf), or qtf if k3 is None."""
         return counts if self.k3 is None else (self.k3 + 1) * counts / (self.k3 + np.abs(counts))
 
     def for_postings(self) -> BM25Weighting:
-        """Return the weighting with the default k3, which affects queries only, and phrase_idf."""
+        """Return the weighting with the default k3 and phrase_idf, which do not affect the postings of terms."""
         return self if self.k3 is None and self.phrase_idf == "own" else replace(self, k3=None, phrase_idf="own")
 
     def idf(self, statistics: Statistics, df: Any) -> Any:
@@ -224,31 +224,35 @@ class BM25Weighting(Weighting):
         return idf
 
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
-        """The idf, and the tf part with the document's length; by field where there are fields."""
+        """Explain a posting by its idf, and its tf part with the length of the document; with fields, by field."""
         value = float(self.postings(statistics, posting)[0])
         if self.combine == "sum":
-            return Explanation(value, "sum over fields", tuple(self._explained_sums(statistics, posting)))
+            return Explanation(value, "sum over fields", tuple(self._explain_sums(statistics, posting)))
         idf = float(idf_of(self.idf, statistics, posting.terms, self.phrase_idf)[0])
         n, _ = self._collection(statistics)
         tf, length = self._frequencies(statistics, posting)
-        of_tf: tuple[Explanation, ...] = ()
+        tf_parts: tuple[Explanation, ...] = ()
         frequency = f"{posting.tf[0]}"
         if self.fields is not None:
             frequency = f"{tf[0]:g}"
-            by_field = self._explained_lengths if isinstance(self.b, Mapping) else self._explained_frequencies
-            of_tf = (Explanation(float(tf[0]), "tf: sum over fields", tuple(by_field(statistics, posting))),)
-        of_length = () if isinstance(self.b, Mapping) else (self._explained_length(statistics, posting),)
+            if isinstance(self.b, Mapping):
+                by_field = self._explain_lengths(statistics, posting)
+            else:
+                by_field = explained_tf(statistics, posting, self.fields)
+            tf_parts = (Explanation(float(tf[0]), "tf: sum over fields", tuple(by_field)),)
+        length_parts = () if isinstance(self.b, Mapping) else (self._explain_length(statistics, posting),)
         saturation = f"tf part: tf={frequency}, k1={self.k1:g}" + (f", delta={self.delta:g}" if self.delta else "")
         return Explanation(
             value,
             "idf times tf part",
             (
                 Explanation(idf, f"idf ({self.variant}): N={n}, df={posting.df[0]}"),
-                Explanation(float(self._tf_part(tf, length)[0]), saturation, (*of_tf, *of_length)),
+                Explanation(float(self._tf_part(tf, length)[0]), saturation, (*tf_parts, *length_parts)),
             ),
         )
 
-    def _explained_length(self, statistics: Statistics, posting: Postings) -> Explanation:
+    def _explain_length(self, statistics: Statistics, posting: Postings) -> Explanation:
+        """Explain the length part of a posting."""
         _, avgdl = self._collection(statistics)
         exact = statistics.weighted_lengths(posting.docs, self.fields)[0]
         rounded = statistics.weighted_lengths(posting.docs, self.fields, self.lengths)[0]
@@ -256,29 +260,26 @@ class BM25Weighting(Weighting):
         about = f"length: 1 - b + b dl / avgdl, b={self.b:g}, {dl}, avgdl={avgdl:.4f}"
         return Explanation(float(self._length_part(statistics, posting.docs)[0]), about)
 
-    def _explained_frequencies(self, statistics: Statistics, posting: Postings) -> Iterator[Explanation]:
-        return explained_tf(statistics, posting, self.fields)
-
-    def _explained_lengths(self, statistics: Statistics, posting: Postings) -> Iterator[Explanation]:
-        """Share of each field in the weighted frequency of a posting, where each field has its own b."""
+    def _explain_lengths(self, statistics: Statistics, posting: Postings) -> Iterator[Explanation]:
+        """Explain the share of each field in the weighted frequency of a posting if each field has its own b."""
         assert self.fields is not None
-        for name, field_of, of_field in self._by_field(statistics, posting):
-            weight, tf, alone = self.fields[name], int(of_field.tf[0]), self.of_field(name)
-            length = alone._explained_length(field_of, of_field)
+        for name, field_statistics, of_field in self._by_field(statistics, posting):
+            weight, tf, model = self.fields[name], int(of_field.tf[0]), self.of_field(name)
+            length = model._explain_length(field_statistics, of_field)
             label = f"{name}: weight {weight:g} times tf={tf} over length"
             yield Explanation(weight * tf / length.value, label, (length,))
 
-    def _explained_sums(self, statistics: Statistics, posting: Postings) -> Iterator[Explanation]:
-        """The score of each field, times its weight."""
+    def _explain_sums(self, statistics: Statistics, posting: Postings) -> Iterator[Explanation]:
+        """Explain the score of each field, times its weight."""
         assert self.fields is not None
-        for name, field_of, of_field in self._by_field(statistics, posting):
-            df = field_of.df[posting.terms].astype(np.int64)
-            alone = self.of_field(name).explain(field_of, replace(of_field, df=df))
+        for name, field_statistics, of_field in self._by_field(statistics, posting):
+            df = field_statistics.df[posting.terms].astype(np.int64)
+            explanation = self.of_field(name).explain(field_statistics, replace(of_field, df=df))
             weight = self.fields[name]
-            yield Explanation(weight * alone.value, f"{name}: weight {weight:g} times", (alone,))
+            yield Explanation(weight * explanation.value, f"{name}: weight {weight:g} times", (explanation,))
 
     def _by_field(self, statistics: Statistics, posting: Postings) -> Iterator[tuple[str, Statistics, Postings]]:
-        """Name, statistics and posting of each field that holds the term of a single posting."""
+        """Yield the name, the statistics and the posting of each field that has the term of a single posting."""
         for column, name in enumerate(statistics.field_names):
             rows, of_field = posting.of_field(column)
             if len(rows):
@@ -291,7 +292,8 @@ class BM25Weighting(Weighting):
         b = self.b.get(name, VARIANTS[self.variant].b) if isinstance(self.b, Mapping) else self.b
         return replace(self, b=b, fields=None, combine="frequencies")
 
-    def _summed(self, statistics: Statistics, postings: Postings) -> Floats:
+    def _sum_fields(self, statistics: Statistics, postings: Postings) -> Floats:
+        """Return the weighted sum of the BM25 weights of each field."""
         assert self.fields is not None
         weights = np.zeros(len(postings.docs), dtype=np.float64)
         for column, name in enumerate(statistics.field_names):
@@ -300,7 +302,7 @@ class BM25Weighting(Weighting):
         return weights
 
     def _frequencies(self, statistics: Statistics, postings: Postings) -> tuple[Floats, Floats]:
-        """Tf and length part of each posting; where each field has its b, tf over its length part, and 1."""
+        """Return tf and the length part of each posting; if each field has its own b, the sum of tf / length part, and 1."""
         if self.fields is None or not isinstance(self.b, Mapping):
             return statistics.weighted_tf(postings, self.fields), self._length_part(statistics, postings.docs)
         tf = np.zeros(len(postings.docs), dtype=np.float64)
@@ -311,7 +313,7 @@ class BM25Weighting(Weighting):
         return tf, np.ones(len(tf))
 
     def _collection(self, statistics: Statistics) -> tuple[int, float]:
-        """N and avgdl; Lucene does not count documents without a term."""
+        """Return N and avgdl; with Lucene's lengths, of the documents with at least one term."""
         n, tokens = statistics.documents, statistics.weighted_tokens(self.fields)
         mean = tokens / n if n else 0.0
         if self.lengths == "exact":
@@ -339,7 +341,7 @@ class BM25(OverFields, name="bm25"):
     training data.
 
     BM25F (Robertson, Zaragoza and Taylor, CIKM 2004) takes weighted sums over fields for tf, dl and avgdl, as if a field were
-    written as many times as its weight says; idf is that of the fields together. Where b is given by field, each tf is divided
+    repeated as often as its weight says; idf is computed over all fields together. If b is given by field, each tf is divided
     by its field's length part, 1 - b + b · dl / avgdl, before the sum, and the tf part has no other (Zaragoza et al., TREC
     2004). With combine="sum" the score is the weighted sum of the fields' own BM25 scores.
 
@@ -376,7 +378,7 @@ class BM25(OverFields, name="bm25"):
         return BM25Weighting.of(**self._parameters_of(BM25Weighting))
 
     def shown(self) -> dict[str, Any]:
-        """Return parameters whose defaults all variants have always; others if they are not the variant's default."""
+        """Return the parameters that all variants have, and others that differ from the default of the variant."""
         complete, always = self._complete, VARIANTS["lucene"].defaults
         shown = super().shown() | {name: getattr(complete, name) for name in always}
         usual = {} if self.variant not in VARIANTS else VARIANTS[self.variant].defaults
@@ -396,9 +398,9 @@ class BM25(OverFields, name="bm25"):
     def _complete(self) -> BM25:
         if self.variant not in VARIANTS:
             return self
-        known = VARIANTS[self.variant]
-        b: Any = known.b_by_field(self.b, self.fields or ()) if isinstance(self.b, Mapping) else self.b
-        defaults = {name: value for name, value in known.defaults.items() if getattr(self, name) is None}
+        definition = VARIANTS[self.variant]
+        b: Any = definition.b_by_field(self.b, self.fields or ()) if isinstance(self.b, Mapping) else self.b
+        defaults = {name: value for name, value in definition.defaults.items() if getattr(self, name) is None}
         return replace(super()._complete, **{"b": b, **defaults})
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""Clauses of the query language as they are typed, before the analysis of their words, and their canonical text."""
+"""Clauses of the query language as typed, before their words are analysed, and their canonical text."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The beginning of words, `hydro*`.
+    """A prefix of words, `hydro*`.
 
     Args:
-        text: The beginning as typed.
+        text: The prefix as typed.
         field: The field that must hold one of them; "" is any.
         weight: Factor of its score.
     """
@@ -44,7 +44,7 @@ class Similar:
 
     Args:
         text: The word as typed.
-        edits: Greatest number of letters inserted, deleted, replaced, or exchanged with the next; None goes by its length.
+        edits: Greatest number of letters inserted, deleted, replaced, or exchanged with the next; None: by the word's length.
         field: The field that must hold one of them; "" is any.
         weight: Factor of its score.
     """
@@ -60,9 +60,9 @@ class Quoted:
     """A phrase, `"hot springs"~2`, or words in any order within a window, `"hot springs"~uw8`.
 
     Args:
-        text: The words as typed, one space between two.
-        slop: Greatest sum of moves of its words.
-        width: Width of the window in words; 0 is a phrase.
+        text: The words as typed, separated by single spaces.
+        slop: Greatest number of places by which its words may move in all.
+        width: Width of the window in words; 0 for a phrase.
         field: The field that must hold it; "" is any.
         weight: Factor of its score.
     """
@@ -79,8 +79,8 @@ class Filter:
     """A comparison of a column, `year:[2020 TO 2024]`.
 
     Args:
-        text: Its canonical text.
-        where: The same as a filter, such as "year >= 2020 and year <= 2024".
+        text: The canonical text of the comparison.
+        where: The comparison as a filter, such as "year >= 2020 and year <= 2024".
     """
 
     text: str
@@ -89,7 +89,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """Clauses in brackets, or all of a query; see `core.query.Group`."""
+    """A group of clauses in brackets, or a whole query; see `core.query.Group`."""
 
     must: tuple[TypedClause, ...] = ()
     should: tuple[TypedClause, ...] = ()
@@ -98,7 +98,7 @@ class Clauses:
 
     @property
     def leaves(self) -> Iterator[Typed]:
-        """All that is no group, in the order of the canonical text."""
+        """Clauses that are not groups, in the order of the canonical text."""
         for clause in (*self.must, *self.should, *self.must_not):
             if isinstance(clause, Clauses):
                 yield from clause.leaves
@@ -107,7 +107,7 @@ class Clauses:
 
     @property
     def words(self) -> Iterator[str]:
-        """Words of the clauses to be found, without operators and conditions."""
+        """Words of the clauses that must or should match, without operators and conditions."""
         for clause in (*self.must, *self.should):
             if isinstance(clause, Clauses):
                 yield from clause.words
@@ -115,14 +115,18 @@ class Clauses:
                 yield clause.text
 
     def __str__(self) -> str:
-        """Return the canonical text, which is read as these clauses where clauses side by side are joined by OR."""
-        should = [_written(clause) for clause in self.should]
-        if any(is_filter(clause) for clause in self.should):  # beside others, and not joined by OR, it would be required
-            should = [" OR ".join([*(f"+{_written(clause)}" for clause in self.must[-1:]), *should])]
+        """Return the canonical text, which reads as these clauses if clauses side by side are joined by OR."""
+        should = [_canonical(clause) for clause in self.should]
+        if any(is_filter(clause) for clause in self.should):  # without OR, a filter beside other clauses would be required
+            should = [" OR ".join([*(f"+{_canonical(clause)}" for clause in self.must[-1:]), *should])]
             must = self.must[:-1]
         else:
             must = self.must
-        parts = [*(f"+{_written(clause)}" for clause in must), *should, *(f"-{_written(clause)}" for clause in self.must_not)]
+        parts = [
+            *(f"+{_canonical(clause)}" for clause in must),
+            *should,
+            *(f"-{_canonical(clause)}" for clause in self.must_not),
+        ]
         return " ".join(parts)
 
 
@@ -135,14 +139,14 @@ OPERATOR = re.compile(r"AND|OR|NOT|&&|\|\|")
 
 
 def is_filter(clause: TypedClause) -> bool:
-    """Whether a clause consists of comparisons of columns alone, so that it has no score."""
+    """Whether a clause consists only of comparisons of columns, and has no score."""
     return (
         all(isinstance(leaf, Filter) for leaf in clause.leaves) if isinstance(clause, Clauses) else isinstance(clause, Filter)
     )
 
 
 def escaped(text: str) -> str:
-    """Return a word with a backslash before each character that would be read as an operator."""
+    """Return a word with a backslash before each character that would otherwise be an operator."""
     if OPERATOR.fullmatch(text):
         return f"\\{text}"
     inside = INSIDE.sub(r"\\\g<0>", text)
@@ -153,7 +157,7 @@ def escaped(text: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text before a colon may name a field or a column: the hour of 12:30 names none."""
+    """Whether a text before a colon may name a field or a column, unlike the hour in 12:30."""
     return bool(text) and not text.isdecimal()
 
 
@@ -162,7 +166,7 @@ def quoted(text: str) -> str:
     return '"' + re.sub(r'["\\]', r"\\\g<0>", text) + '"'
 
 
-def _written(clause: TypedClause) -> str:
+def _canonical(clause: TypedClause) -> str:
     match clause:
         case Filter(text):
             return text

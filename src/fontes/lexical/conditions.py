@@ -11,7 +11,8 @@ from ..core.errors import ParameterError
 from ..core.where import condition
 from .clauses import Filter, escaped, quoted
 
-NUMBER = re.compile(r"[+-]?\d+", re.ASCII), re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+REAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 PERIOD = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?", re.ASCII)
 PLAIN = re.compile(r"[\w.,:@-][\w.,:/@-]*")
 
@@ -21,8 +22,8 @@ def compared(name: str, sign: str, value: str | None, types: Mapping[str, str]) 
 
     Args:
         name: The column.
-        sign: "", which is equality, or >, >=, <, <=.
-        value: The value as typed; of a column of dates a year, a month or a day too. None is any value.
+        sign: >, >=, <, <=, or "" for equality.
+        value: The value as typed; for a column of dates also a year, a month or a day. None: any value.
         types: The type of each column by name.
 
     Raises:
@@ -40,9 +41,9 @@ def between(name: str, low: str | None, high: str | None, closed: tuple[bool, bo
 
     Args:
         name: The column.
-        low: The least value as typed; None is none.
-        high: The greatest value, likewise.
-        closed: Whether the range includes each of them.
+        low: The least value as typed; None: no lower bound.
+        high: The greatest value as typed; None: no upper bound.
+        closed: Whether the range includes its least and its greatest value.
         types: The type of each column by name.
 
     Raises:
@@ -82,20 +83,19 @@ def _column(name: str) -> str:
 
 
 def _literal(kind: str, value: str) -> str:
-    """The value as a filter has it; a string where it is of another type, which the filter's reader then says."""
+    """Return the literal of a value in a filter; a string if it has another type, for which `condition` raises an error."""
     if kind == "boolean" and value.lower() in ("true", "false"):
         return value.capitalize()
     if kind in ("integer", "float") and len(value) < 400:
-        whole, real = NUMBER
-        if whole.fullmatch(value):
+        if INTEGER.fullmatch(value):
             return str(int(value))
-        if real.fullmatch(value):
+        if REAL.fullmatch(value):
             return repr(float(value))
     return repr(value)
 
 
 def _period(value: str) -> tuple[str, str] | None:
-    """The first day of a year, month or day, and the first day after it, "" if there is none; None for another text."""
+    """Return the first day of a year, month or day, and the first day after it, "" if none exists; None for another text."""
     match = PERIOD.fullmatch(value)
     if match is None:
         return None

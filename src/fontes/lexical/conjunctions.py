@@ -1,7 +1,7 @@
-"""Compiled conjunctions: the documents that all of some lists have, and the best of them.
+"""Compiled conjunctions: the intersection of lists of documents, and its best documents.
 
-The shortest list leads, and its documents are looked for in the next longer one by galloping. The documents that are left are
-weighed one after the other, and the best are kept in order.
+The documents of the shortest list are looked up by galloping in the next longer list, and so on. Each remaining document is
+weighed, and the best are kept in order.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ def search_all(
     """Find the best documents that have all of some clauses.
 
     Args:
-        numbers: int64; the list of each clause that scores: its number in `lists`, or the complement of that in `other`.
-        query_weights: float64; their query weights.
-        required: int64; which of them a document must have.
-        excluded: int64; lists that a document must not be in, numbered alike.
-        lists: (bounds, docs, weights) of lists, as in `kernel.search`.
-        other: Likewise.
-        allowed: Whether each document may be returned; none: all.
+        numbers: int64; the list of each clause that scores: its number in `lists`, or the complement of its number in `other`.
+        query_weights: float64; query weights of the clauses.
+        required: int64; indices of the clauses that a document must have.
+        excluded: int64; lists that must not contain the document, numbered as in `numbers`.
+        lists: (bounds, docs, weights), as in `kernel.search`.
+        other: (bounds, docs, weights) of other lists.
+        allowed: Whether each document may be returned; empty: all.
         ids: As in `kernel.search`.
         k: Greatest number of documents.
-        results: Output, (docs, scores, keys): the best documents and their scores where k is at most SORTED; else a key of each
-            document that matches.
+        results: Output, (docs, scores, keys): the best documents and their scores if k is at most SORTED; otherwise the key of
+            each matching document.
 
     Returns:
-        The number of all documents that match.
+        The number of all matching documents.
     """
     docs, places = _meet(numbers, required, lists, other)
     size, firsts = len(docs), np.empty(len(numbers), dtype=np.int64)
     met, of_list = np.empty(size + 1, dtype=np.int64), np.empty(size + 1, dtype=np.int64)
     if len(allowed) or len(excluded):
-        size = _without(docs, excluded, lists, other, allowed, required, places, met, of_list)
+        size = _exclude(docs, excluded, lists, other, allowed, required, places, met, of_list)
     for i in range(len(numbers)):
         firsts[i] = lists[0][numbers[i]] if numbers[i] >= 0 else other[0][~numbers[i]]
     if len(required) < len(numbers):
@@ -57,8 +57,8 @@ def search_all(
         total = 0.0
         for i in range(len(numbers)):
             if places[i, match] >= 0:
-                at = firsts[i] + places[i, match]
-                total += query_weights[i] * (lists[2][at] if numbers[i] >= 0 else other[2][at])
+                posting = firsts[i] + places[i, match]
+                total += query_weights[i] * (lists[2][posting] if numbers[i] >= 0 else other[2][posting])
         score[0] = total
         collect(key_of(score, ids[0][docs[match]]), match, k, best, results[2])
     if k <= SORTED:
@@ -68,12 +68,12 @@ def search_all(
 
 @kernel()
 def search_weighed(docs: Any, tf: Any, lengths: Any, parameters: Any, query_weight: Any, ids: Any, k: int, results: Any) -> Any:
-    """Find the best documents that have a clause; see `weighting.Saturation`.
+    """Find the best documents for a clause; see `weighting.Saturation`.
 
     Args:
-        docs: The documents.
-        tf: Frequency of the clause in each.
-        lengths: float64; dl of every document.
+        docs: The documents that match the clause.
+        tf: Frequency of the clause in each document.
+        lengths: float64; dl of each document of the index.
         parameters: (idf, factor, k1, delta, 1 - b, b, avgdl).
         query_weight: The query weight of the clause.
         ids: As in `search_all`.
@@ -81,7 +81,7 @@ def search_weighed(docs: Any, tf: Any, lengths: Any, parameters: Any, query_weig
         results: As in `search_all`.
 
     Returns:
-        The number of documents, 0 where a weight is not finite.
+        The number of documents; 0 if a weight is not finite.
     """
     idf, factor, k1, delta, constant, b, mean = parameters
     best, score, are_finite = np.zeros(min(k, SORTED), dtype=np.uint64), np.empty(1, dtype=np.float32), True
@@ -98,15 +98,15 @@ def search_weighed(docs: Any, tf: Any, lengths: Any, parameters: Any, query_weig
 
 @kernel(lambda numbers, bounds, *_: 3 * len(numbers) * int((bounds[numbers + 1] - bounds[numbers]).max()))
 def meet(numbers: Any, bounds: Any, docs: Any) -> Any:
-    """Find the documents that all of some lists have.
+    """Intersect lists of documents.
 
     Args:
-        numbers: int64; the lists.
+        numbers: int64; numbers of the lists.
         bounds: Start of each list, and the end of the last.
-        docs: Their documents.
+        docs: Documents of the lists.
 
     Returns:
-        The documents, and their places in each list, a row each, with room for one more at least.
+        The common documents; and their indices in each list, a row for each list, with at least one more column.
     """
     lists = bounds, docs
     return _meet(numbers, np.arange(len(numbers)), lists, lists)
@@ -114,7 +114,7 @@ def meet(numbers: Any, bounds: Any, docs: Any) -> Any:
 
 @inner()
 def _docs(number: int, lists: Any, other: Any) -> Any:
-    """Documents of a list."""
+    """Return the documents of a list."""
     if number >= 0:
         return lists[1][lists[0][number] : lists[0][number + 1]]
     return other[1][other[0][~number] : other[0][~number + 1]]
@@ -122,24 +122,24 @@ def _docs(number: int, lists: Any, other: Any) -> Any:
 
 @inner()
 def _meet(numbers: Any, required: Any, lists: Any, other: Any) -> Any:
-    """Find the documents that all of some lists have.
+    """Intersect lists of documents.
 
     Args:
         numbers: As in `search_all`.
-        required: The lists that meet.
+        required: Indices in `numbers` of the lists to intersect.
         lists: As in `search_all`.
         other: As in `search_all`.
 
     Returns:
-        The documents, and their places in each of `numbers`, a row each; rows that are not required have none.
+        The common documents; and their indices in each list, a row for each of `numbers`; other rows are not filled.
     """
     order = required.copy()
-    for i in range(1, len(order)):  # the shortest first
-        this, at = order[i], i
-        while at > 0 and len(_docs(numbers[order[at - 1]], lists, other)) > len(_docs(numbers[this], lists, other)):
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = this
+    for i in range(1, len(order)):  # insertion sort, the shortest list first
+        clause, slot = order[i], i
+        while slot > 0 and len(_docs(numbers[order[slot - 1]], lists, other)) > len(_docs(numbers[clause], lists, other)):
+            order[slot] = order[slot - 1]
+            slot -= 1
+        order[slot] = clause
     lead = _docs(numbers[order[0]], lists, other)
     size = len(lead)
     docs, places = np.empty(size + 1, dtype=np.int32), np.empty((len(numbers), size + 1), dtype=np.int64)
@@ -163,10 +163,10 @@ def _meet(numbers: Any, required: Any, lists: Any, other: Any) -> Any:
 
 
 @inner()
-def _without(
+def _exclude(
     docs: Any, excluded: Any, lists: Any, other: Any, allowed: Any, required: Any, places: Any, met: Any, of_list: Any
 ) -> int:
-    """Keep the allowed documents that are in no excluded list, and their places; return their number."""
+    """Keep the allowed documents that are in no excluded list, and their indices in the lists; return their number."""
     passed = np.ones(len(docs), dtype=np.bool_)
     for number in excluded:
         for match in range(intersect_from(docs, _docs(number, lists, other), 0, met, of_list)[0]):
@@ -188,22 +188,22 @@ def intersect(a: Any, b: Any, of_a: Any, of_b: Any) -> int:
     Args:
         a: The shorter list.
         b: The longer one.
-        of_a: Output: places of the documents in `a`; there is room for one more.
-        of_b: Output: their places in `b`.
+        of_a: Output: indices of the documents in `a`, with room for one more.
+        of_b: Output: indices of the documents in `b`, with room for one more.
     """
     return intersect_from(a, b, 0, of_a, of_b)[0]  # type: ignore[no-any-return]
 
 
 @inner()
 def intersect_from(a: Any, b: Any, start: int, of_a: Any, of_b: Any) -> Any:
-    """Intersect a list with another one from a place on; return the number of documents, and the place that was reached.
+    """Intersect `a` with `b` from the index `start` on; return the number of documents, and the index reached in `b`.
 
-    Each document of `a` is looked for in `b` by galloping over blocks of eight, and in its block without a branch. The other
+    Each document of `a` is looked up in `b` by galloping over blocks of eight, and within its block without a branch. The other
     arguments are those of `intersect`.
     """
     one, block, last = np.uint64(1), np.uint64(8), np.uint64(7)
     size, j, end = np.uint64(0), np.uint64(start), np.uint64(len(b))
-    full = end - last if end >= block else np.uint64(0)  # blocks begin before it
+    full = end - last if end >= block else np.uint64(0)  # full blocks begin before this index
     for i in range(len(a)):
         doc = a[i]
         if j < full and b[j + last] < doc:
@@ -217,10 +217,10 @@ def intersect_from(a: Any, b: Any, start: int, of_a: Any, of_b: Any) -> Any:
                 step >>= one
             j += block
         if j < full:
-            before = np.uint64(0)
+            smaller = np.uint64(0)
             for k in range(block):
-                before += np.uint64(b[j + k] < doc)
-            j += before
+                smaller += np.uint64(b[j + k] < doc)
+            j += smaller
         else:
             while j < end and b[j] < doc:
                 j += one
@@ -233,7 +233,7 @@ def intersect_from(a: Any, b: Any, start: int, of_a: Any, of_b: Any) -> Any:
 
 @inner()
 def key_of(score: Any, rank: Any) -> Any:
-    """Sort key of a score and the position of a document's id, as `core.ranking.order_keys` makes it."""
+    """Return the sort key of a score and the rank of a document's id, as `core.ranking.order_keys` does."""
     score[0] += np.float32(0)  # -0.0 becomes 0.0
     bits = score.view(np.uint32)[0]
     ordered = ~bits if bits >> 31 else bits | np.uint32(0x80000000)
@@ -242,26 +242,26 @@ def key_of(score: Any, rank: Any) -> Any:
 
 @inner()
 def reaches(score: Any, best: Any) -> bool:
-    """Whether a score is at least the last of the `best` keys; that of a document's id is read for these alone."""
+    """Whether a score is at least that of the last of the `best` keys; only then must the rank of the id be read."""
     return key_of(score, 0) >> np.uint64(32) >= best[-1] >> np.uint64(32)  # type: ignore[no-any-return]
 
 
 @inner()
 def collect(key: Any, match: int, k: int, best: Any, keys: Any) -> None:
-    """Insert the key of a match among the `best`, which descend, if k is at most SORTED; else write it to `keys`."""
+    """Insert the key of a match into `best`, in descending order, if k is at most SORTED; otherwise write it to `keys`."""
     if k > SORTED:
         keys[match] = key
     elif match < k or key > best[k - 1]:
-        at = min(match, k - 1)
-        while at > 0 and best[at - 1] < key:
-            best[at] = best[at - 1]
-            at -= 1
-        best[at] = key
+        slot = min(match, k - 1)
+        while slot > 0 and best[slot - 1] < key:
+            best[slot] = best[slot - 1]
+            slot -= 1
+        best[slot] = key
 
 
 @inner()
 def decode(best: Any, size: int, order: Any, results: Any) -> None:
-    """Write keys as documents and scores."""
+    """Decode keys to documents and scores."""
     bits = results[1].view(np.uint32)
     for i in range(size):
         results[0][i] = order[best[i] & np.uint64(0xFFFFFFFF)]

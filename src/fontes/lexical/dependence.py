@@ -25,9 +25,9 @@ class SequentialDependence(Stage[Topics, Topics], name="sdm"):
     """Sequential dependence model: `index.sdm() >> index.ql()`, or another lexical model.
 
     The topic's `query` becomes its terms, each pair of neighbours as a phrase (Indri's #1) and each as an unordered window
-    (#uw8). A score is the sum over all of these of their weight times the model's score, in which phrases and windows count as
-    terms. A stop word between two neighbours leaves a gap in the phrase. A topic with weights or a structured query stays
-    as it is. The index must keep positions.
+    (#uw8). A score is the sum over these clauses of weight times the model's score, in which phrases and windows count as
+    terms. A stop word between two neighbours leaves a gap in the phrase. A topic with weights or a structured query is
+    returned unchanged. The index must keep positions.
 
     (Metzler and Croft, "A Markov random field model for term dependencies", SIGIR 2005.)
 
@@ -47,14 +47,14 @@ class SequentialDependence(Stage[Topics, Topics], name="sdm"):
             raise ParameterError(f"weights are three numbers of terms, phrases and windows from 0 up, not {self.weights!r}")
         check_whole("window", self.window, 2)
         if any(weights[1:]):
-            self.index.positions  # noqa: B018  # which says how an index gets them
+            self.index.positions  # noqa: B018  # raises ParameterError, which tells how to get them
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         vocabulary = replace(self.index.analyzer, words=(1, 1)).vocabulary()
-        return Topics(self._expanded(topic, vocabulary) for topic in topics.values())
+        return Topics(self._expand(topic, vocabulary) for topic in topics.values())
 
-    def _expanded(self, topic: Topic, vocabulary: Vocabulary) -> Topic:
+    def _expand(self, topic: Topic, vocabulary: Vocabulary) -> Topic:
         if topic.weights is not None or topic.query is not None:
             return topic
         spans = vocabulary.spans(topic.text)
@@ -62,11 +62,11 @@ class SequentialDependence(Stage[Topics, Topics], name="sdm"):
         return replace(topic, query=Group(should=tuple(self._clauses(words))), origin=topic)
 
     def _clauses(self, words: list[tuple[str, int]]) -> Iterator[Leaf]:
-        of_term, of_phrase, of_window = self.weights
-        if of_term:
-            yield from (Term(term, weight=of_term) for term, _ in words)
+        term_weight, phrase_weight, window_weight = self.weights
+        if term_weight:
+            yield from (Term(term, weight=term_weight) for term, _ in words)
         for (first, start), (second, end) in pairwise(words):
-            if of_phrase:
-                yield Phrase((first, second), (0, end - start), weight=of_phrase)
-            if of_window:
-                yield Window((first, second), self.window, weight=of_window)
+            if phrase_weight:
+                yield Phrase((first, second), (0, end - start), weight=phrase_weight)
+            if window_weight:
+                yield Window((first, second), self.window, weight=window_weight)

@@ -1,4 +1,4 @@
-"""`Direct`: short queries in one compiled call each, from the bytes of a text or of terms to the best documents."""
+"""`Direct`: short queries searched in one compiled call, from the bytes of a text or of terms to the best documents."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from ..index.state import State
     from ..text.analyzer import Analyzer
 
-IDFS = 1 << 16  # df of phrases whose idf is kept
+MAX_CACHED_DF = 1 << 16  # df of phrases whose idf is computed in advance
 LISTS = (
     "bounds", "list_offsets", "docs", "codes", "places", "place_codes", "widths", "weights", "idfs", "saturation",
     "rest_bounds", "rest_docs", "rest_weights",
 )  # fmt: skip
 """The parts of `Impacts.postings`, in order."""
-COUNTS = 64  # counts of terms whose query weight is kept
-WORDS = 64  # most terms of a query
-LONGEST = 10_000  # characters of a text
+MAX_CACHED_COUNT = 64  # counts of terms below this have their query weight computed in advance
+MAX_TERMS = 64  # terms of a query
+MAX_TEXT_LENGTH = 10_000  # characters of a text
 NO_DOCS, NO_SCORES, NO_KEYS = np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.uint64)
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
@@ -45,10 +45,10 @@ class Direct:
     """Searches over an index, under one model.
 
     Args:
-        arrays: The arrays of the index, by the names of `direct_kernels.TYPES`; others are empty.
+        arrays: Arrays of the index by the names in `direct_kernels.TYPES`; arrays without a name here are empty.
         weighting: The model.
         documents: Number of documents.
-        phrases: Makes the arrays by which phrases are searched; none where they cannot be.
+        phrases: Returns the arrays to search phrases; none if the index or the model does not allow it.
     """
 
     def __init__(
@@ -68,68 +68,68 @@ class Direct:
     def _pin(self, arrays: Arrays) -> None:
         from ..storage.pinned import pinned
 
-        every = [(arrays.get(name, np.empty(0, dtype)), dtype) for name, dtype in self._loops.TYPES]
-        self._arrays, self._pinned = arrays, (pinned(every), every)
+        arrays_and_types = [(arrays.get(name, np.empty(0, dtype)), dtype) for name, dtype in self._loops.TYPES]
+        self._arrays, self._pinned = arrays, (pinned(arrays_and_types), arrays_and_types)
 
     @cached_property
     def _has_phrases(self) -> bool:
-        """Whether phrases can be searched, whose arrays are read when the first is asked for."""
-        if "curve" not in self._arrays and (of_phrases := self._phrases()):
-            self._pin(self._arrays | of_phrases)
+        """Whether phrases can be searched; their arrays are read at the first phrase."""
+        if "curve" not in self._arrays and (phrase_arrays := self._phrases()):
+            self._pin(self._arrays | phrase_arrays)
         return "curve" in self._arrays
 
     @classmethod
     def of(cls, index: State, weighting: Weighting) -> Self | None:
-        """Return the searches of a model; None where loops are not compiled, or its weights are not complete yet."""
+        """Return the searches of a model; None if loops are not compiled, or the weights of the model are incomplete."""
         if not is_loaded():
             return None
-        kept: Cached[Weighting, Self | None] = _DIRECT.of(index)
-        if (direct := kept.get(weighting, lambda: cls._made(index, weighting))) is None:
-            kept.drop(weighting)
+        cache: Cached[Weighting, Self | None] = _DIRECT.of(index)
+        if (direct := cache.get(weighting, lambda: cls._make(index, weighting))) is None:
+            cache.drop(weighting)
         return direct
 
     @classmethod
-    def _made(cls, index: State, weighting: Weighting) -> Self | None:
+    def _make(cls, index: State, weighting: Weighting) -> Self | None:
         impacts = whole_impacts(index, weighting) if len(index) and len(index.terms) else None
         if impacts is None or len(index.terms.blob) >= 1 << 32:
             return None
-        (heads, blob, offsets), ids, whole = finding_arrays(index.terms), index.ids, weakly(index)
+        (heads, blob, offsets), ids, weak_index = finding_arrays(index.terms), index.ids, weakly(index)
         arrays: Arrays = {"heads": heads, "blob": blob, "offsets": offsets, "rank": ids.rank, "order": ids.order}
         *lists, curve, rest = impacts.postings
         arrays |= dict(zip(LISTS, (*lists, *curve, *rest), strict=True))
         arrays |= {"row_of": impacts.lists.row_of, "starts": impacts.lists.starts}
         names = ("best", "kth", "positive", "rows", "champions", "champion_weights")
-        arrays |= {name: getattr(impacts, name) for name in names} | _of_texts(index.analyzer, weighting)
-        return cls(arrays, weighting, len(index), lambda: _of_phrases(whole, weighting))
+        arrays |= {name: getattr(impacts, name) for name in names} | _text_arrays(index.analyzer, weighting)
+        return cls(arrays, weighting, len(index), lambda: _phrase_arrays(weak_index, weighting))
 
     def text(self, text: str, k: int) -> Ranked | None:
-        """Return the best documents of a text and their scores; None where it must be analysed in another way."""
-        encoded = self._readable(text)
+        """Return the best documents for a text and their scores; None if the text must be analysed in another way."""
+        encoded = self._encode_text(text)
         return None if encoded is None else self._best(self._loops.find_text, (encoded,), k)
 
     def terms(self, text: str) -> NDArray[np.int64] | None:
-        """Return the numbers of a text's terms, ascending; None where it must be analysed in another way."""
-        if (encoded := self._readable(text)) is None:
+        """Return the numbers of a text's terms, ascending; None if the text must be analysed in another way."""
+        if (encoded := self._encode_text(text)) is None:
             return None
         terms, counts = np.empty((2, len(encoded) + 1), dtype=np.int64)
         size = self._loops.find_terms(self._pinned[0], encoded, terms, counts)
         return None if size < 0 else terms[:size]
 
-    def _readable(self, text: str) -> bytes | None:
-        """The UTF-8 of a text that compiled loops can analyse, else None."""
-        if not (self._has_texts and len(text) <= LONGEST and (text.isascii() or SURROGATE.search(text) is None)):
+    def _encode_text(self, text: str) -> bytes | None:
+        """Return the UTF-8 of a text; None if compiled loops cannot analyse the text."""
+        if not (self._has_texts and len(text) <= MAX_TEXT_LENGTH and (text.isascii() or SURROGATE.search(text) is None)):
             return None
         return text.encode()
 
     def search(self, query: Group, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None] | None:
-        """Search by a structured query: terms all or one of which a document must have, or an exact phrase.
+        """Search by a structured query: terms of which a document must have all or at least one, or an exact phrase.
 
         Args:
             query: The query.
-            k: Greatest number of documents; 0 to count alone.
+            k: Greatest number of documents; 0 only counts.
 
         Returns:
-            The best documents, their scores, and how many match if that is known; None for a query of another form.
+            The best documents, their scores, and the number of matching documents, None if unknown; None for another query.
         """
         must, should = query.must, query.should
         if query.must_not or query.weight != 1.0 or (must and should):
@@ -144,7 +144,7 @@ class Direct:
             terms[clause.term] = None
         size = len(terms)
         query_weight = self._query_weight(size)
-        encoded = _encoded("\0".join(terms), size - 1)
+        encoded = _encode_terms("\0".join(terms), size - 1)
         if encoded is None or query_weight is None or size != len(clauses):
             return None
         if must or size == 1:
@@ -158,15 +158,15 @@ class Direct:
             return None
         if offsets == tuple(range(len(terms))):
             text = "\0".join(terms)
-        elif len(offsets) == len(terms) and offsets[0] == 0 and all(0 < b - a < WORDS for a, b in pairwise(offsets)):
+        elif len(offsets) == len(terms) and offsets[0] == 0 and all(0 < b - a < MAX_TERMS for a, b in pairwise(offsets)):
             text = terms[0] + "".join("\0" * (b - a) + term for term, (a, b) in zip(terms[1:], pairwise(offsets), strict=True))
         else:
             return None
-        encoded = _encoded(text, offsets[-1]) if 0 < len(terms) <= WORDS else None
+        encoded = _encode_terms(text, offsets[-1]) if 0 < len(terms) <= MAX_TERMS else None
         return None if encoded is None else self._matches(self._loops.find_phrase, (encoded, len(terms), query_weight), k)
 
     def _matches(self, loop: Any, query: tuple[Any, ...], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
-        """Call a loop that visits all documents that match."""
+        """Call a loop that visits all matching documents."""
         if k > SORTED:
             return None
         docs, scores = (np.empty(k, np.int32), np.empty(k, np.float32)) if k else (NO_DOCS, NO_SCORES)
@@ -176,8 +176,8 @@ class Direct:
         return None if total < 0 else (docs[:total], scores[:total], total)
 
     def _best(self, loop: Any, query: tuple[Any, ...], k: int) -> Ranked | None:
-        """Call a loop that visits documents that may be among the best alone."""
-        k = min(k, self._documents)  # the loop writes documents or keys by this k
+        """Call a loop that visits only documents that may be among the best."""
+        k = min(k, self._documents)  # the loop returns documents or keys, depending on this k
         if k <= SORTED:
             docs, scores = np.empty(k, np.int32), np.empty(k, np.float32)
             size = loop(self._pinned[0], *query, k, docs, scores, NO_KEYS)
@@ -189,21 +189,21 @@ class Direct:
         return None if size < 0 else ranked(keys[:size], self._order)
 
 
-def _encoded(text: str, gaps: int) -> bytes | None:
-    """The terms of a text with so many zero bytes between them; None where a term has one, or no UTF-8."""
+def _encode_terms(text: str, gaps: int) -> bytes | None:
+    """Return the UTF-8 of terms separated by `gaps` zero bytes; None if a term has a zero byte or no UTF-8."""
     if text.count("\0") != gaps or not (text.isascii() or SURROGATE.search(text) is None):
         return None
     return text.encode()
 
 
 def _equal_weight(weighting: Weighting, size: int) -> float | None:
-    """The query weight of each of so many terms that occur once; None where they differ."""
+    """Return the query weight of each of `size` terms that occur once; None if the weights differ."""
     weights = weighting.query(np.ones(size)).tolist()
-    return float(weights[0]) if weights and weights.count(weights[0]) == size <= WORDS else None
+    return float(weights[0]) if weights and weights.count(weights[0]) == size <= MAX_TERMS else None
 
 
-def _of_phrases(index: State, weighting: Weighting) -> Arrays:
-    """The arrays by which phrases are searched; none where they cannot be."""
+def _phrase_arrays(index: State, weighting: Weighting) -> Arrays:
+    """Return the arrays to search phrases; none if the index or the model does not allow it."""
     positions = index.positions if index.has_positions else None
     curve = saturation_of(weighting, Statistics.of(index))
     if not isinstance(positions, PositionLists) or curve is None or curve.sums_idf:
@@ -211,20 +211,20 @@ def _of_phrases(index: State, weighting: Weighting) -> Arrays:
     rows, offsets, bounds, firsts = positions.row_arrays
     if offsets.dtype != np.uint32:
         return {}
-    df = np.arange(min(IDFS, len(index)) + 1, dtype=np.float64)
-    df[0] = 1.0  # of no document, whose idf is not asked for
+    df = np.arange(min(MAX_CACHED_DF, len(index)) + 1, dtype=np.float64)
+    df[0] = 1.0  # a df of 0 has no idf and is never looked up
     of_curve = {"lengths": curve.lengths.astype(np.float64), "idf": curve.idf(df), "curve": np.array(curve.parameters)}
     return {"positions": rows, "position_offsets": offsets, "position_bounds": bounds, "firsts": firsts} | of_curve
 
 
-def _of_texts(analyzer: Analyzer, weighting: Weighting) -> Arrays:
-    """The arrays by which texts are analysed; none where they cannot be."""
+def _text_arrays(analyzer: Analyzer, weighting: Weighting) -> Arrays:
+    """Return the arrays to analyse texts; none if the analyzer or the model does not allow it."""
     has_loops = analyzer.tokenizer in TOKENIZERS and analyzer.stemmer in STEMMERS
     if not has_loops or analyzer.words != (1, 1) or analyzer.chars is not None or not weighting.weighs_terms_alone:
         return {}
-    stems, others = analyzer.stemmer == "porter", not analyzer.normalize
-    steps = TOKENIZERS.index(str(analyzer.tokenizer)), analyzer.possessive, analyzer.lowercase, stems, others
-    stops, counts = Strings.of(analyzer.stopwords), np.arange(1, COUNTS, dtype=np.float64)
+    stems, folds_non_ascii = analyzer.stemmer == "porter", not analyzer.normalize
+    steps = TOKENIZERS.index(str(analyzer.tokenizer)), analyzer.possessive, analyzer.lowercase, stems, folds_non_ascii
+    stops, counts = Strings.of(analyzer.stopwords), np.arange(1, MAX_CACHED_COUNT, dtype=np.float64)
     return {
         "properties": properties(),
         "stops": stops.blob,
@@ -235,8 +235,4 @@ def _of_texts(analyzer: Analyzer, weighting: Weighting) -> Arrays:
     }
 
 
-def _no_models(index: State) -> Cached[Weighting, Any]:
-    return Cached(MAX_MODELS)
-
-
-_DIRECT: Attached[State, Cached[Weighting, Any]] = Attached("direct", _no_models)
+_DIRECT: Attached[State, Cached[Weighting, Any]] = Attached("direct", lambda index: Cached(MAX_MODELS))

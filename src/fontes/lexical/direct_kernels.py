@@ -1,6 +1,6 @@
 """Compiled loops of whole searches: from the bytes of a query's terms to the best documents.
 
-This module is imported when loops are compiled from now on; see `storage.compiled`.
+Import this module only when loops are compiled; see `storage.compiled`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ..index.positions import BLOCK as ROWS_BLOCK
 from ..index.tables import position
 from ..storage.compiled import compiled
 from ..storage.pinned import view
-from ..text.folding import fold_others, fold_token
+from ..text.folding import fold_non_ascii, fold_token
 from ..text.porter import STEP2, STEP3, STEP4, stem_word
 from ..text.tokenizers import scan_text
 from .conjunctions import collect, decode, key_of, reaches
 from .impacts import CHAMPIONS as WIDTH
-from .kernel import BLOCK, DEPTHS, WINDOW, bound_blocks, give, is_positive, pruned
+from .kernel import BLOCK, DEPTHS, WINDOW, bound_blocks, is_positive, pruned, write_best
 from .packed_kernels import add_weights, meet, read
 
-CHUNK = 512  # documents of the shortest list that are looked up at a time
-UNABLE = -1  # what a loop returns where the query must be searched in another way
+CHUNK = 512  # documents of the shortest list looked up at a time
+UNABLE = -1  # returned if the query must be searched in another way
 TYPES = (
     ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms
     ("bounds", np.int64), ("list_offsets", np.int64), ("docs", np.uint32), ("codes", np.uint16), ("places", np.uint16),
@@ -50,40 +50,40 @@ TYPES = (
 
 
 @compiled()
-def _numbers(table: Any, text: Any, offsets: Any, numbers: Any) -> Any:
-    """Fill in the numbers of terms and the offset of each among the words of a text: each zero byte begins the next word.
+def _find_numbers(table: Any, text: Any, offsets: Any, numbers: Any) -> Any:
+    """Write the number and the offset of each term of a text; a zero byte ends a word, and the next has the next offset.
 
     Returns:
-        How many have been filled in, UNABLE if there are others than room, and whether all are known.
+        The number of terms, UNABLE if it is not the length of `numbers`; and whether the index has all of them.
     """
     heads, blob, bounds = view(table, HEADS, np.uint64), view(table, BLOB, np.uint8), view(table, OFFSETS, np.uint32)
-    count, start, offset, known = 0, 0, 0, True
-    for at in range(len(text) + 1):
-        if at == len(text) or text[at] == 0:
-            if at > start:
+    count, start, offset, all_known = 0, 0, 0, True
+    for end in range(len(text) + 1):
+        if end == len(text) or text[end] == 0:
+            if end > start:
                 if count == len(numbers):
-                    return UNABLE, known
-                numbers[count], offsets[count] = position(heads, blob, bounds, text, start, at), offset
-                known &= numbers[count] >= 0
+                    return UNABLE, all_known
+                numbers[count], offsets[count] = position(heads, blob, bounds, text, start, end), offset
+                all_known &= numbers[count] >= 0
                 count += 1
-            start, offset = at + 1, offset + 1
-    return (count if count == len(numbers) else UNABLE), known
+            start, offset = end + 1, offset + 1
+    return (count if count == len(numbers) else UNABLE), all_known
 
 
 @compiled()
 def _sort(numbers: Any) -> None:
-    """Insertion sort, ascending: few numbers, and less code than numpy's."""
+    """Sort a few numbers in ascending order by insertion, with less code than numpy's sort."""
     for i in range(1, len(numbers)):
-        number, at = numbers[i], i
-        while at > 0 and numbers[at - 1] > number:
-            numbers[at] = numbers[at - 1]
-            at -= 1
-        numbers[at] = number
+        number, slot = numbers[i], i
+        while slot > 0 and numbers[slot - 1] > number:
+            numbers[slot] = numbers[slot - 1]
+            slot -= 1
+        numbers[slot] = number
 
 
 @compiled()
-def _packed(table: Any) -> Any:
-    """The packed lists: the `lists` argument of `kernel.search`, row of each term, and starts of windows by row."""
+def _packed_lists(table: Any) -> Any:
+    """Return the `lists` argument of `kernel.search`, and `row_of` and `starts` of `packed.PackedLists`."""
     curve = view(table, IDFS, np.float64), view(table, SATURATION, np.float64)
     rest = view(table, REST_BOUNDS, np.int64), view(table, REST_DOCS, np.int32), view(table, REST_WEIGHTS, np.float32)
     lists = (
@@ -96,31 +96,31 @@ def _packed(table: Any) -> Any:
 
 
 @compiled()
-def _by_length(terms: Any, bounds: Any) -> Any:
-    """Indices of terms, the shortest list first."""
+def _order_by_length(terms: Any, bounds: Any) -> Any:
+    """Return the indices of terms, the shortest list first."""
     order = np.empty(len(terms), dtype=np.int64)
     for i in range(len(terms)):
-        size, at = bounds[terms[i] + 1] - bounds[terms[i]], i
-        while at > 0 and bounds[terms[order[at - 1]] + 1] - bounds[terms[order[at - 1]]] > size:
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = i
+        size, slot = bounds[terms[i] + 1] - bounds[terms[i]], i
+        while slot > 0 and bounds[terms[order[slot - 1]] + 1] - bounds[terms[order[slot - 1]]] > size:
+            order[slot] = order[slot - 1]
+            slot -= 1
+        order[slot] = i
     return order
 
 
 @compiled()
-def _met(terms: Any, order: Any, packed: Any, first: Any, cursors: Any, docs: Any, places: Any, met: Any) -> Any:
-    """Find the documents among CHUNK of the shortest list that are in all other lists; return their number.
+def _meet_chunk(terms: Any, order: Any, packed: Any, first: Any, cursors: Any, docs: Any, places: Any, met: Any) -> Any:
+    """Find the documents that are in all lists, in one chunk of the shortest list; return their number.
 
     Args:
         terms: The terms.
-        order: What `_by_length` returns.
-        packed: What `_packed` returns.
-        first: Posting of the shortest list where the chunk begins.
-        cursors: Postings of the lists where those of the chunk begin, which advance.
-        docs: Output: the documents, with room for one more than CHUNK.
-        places: Output: their postings in each list, a row each.
-        met: Scratch like a row.
+        order: The result of `_order_by_length`.
+        packed: The result of `_packed_lists`.
+        first: First posting of the chunk in the shortest list.
+        cursors: First posting of the chunk in each list; advanced to the next chunk.
+        docs: Output: the documents, with room for one more than the chunk has.
+        places: Output: postings of the documents in each list, a row for each list.
+        met: Scratch of the length of a row.
     """
     lists, row_of, starts = packed
     lead = terms[order[0]]
@@ -133,57 +133,57 @@ def _met(terms: Any, order: Any, packed: Any, first: Any, cursors: Any, docs: An
         size, cursors[i] = meet(lists, row_of, starts, terms[i], docs[:size], cursors[i], met, places[i])
         for match in range(size):
             docs[match] = docs[met[match]]
-            for before in order[:j]:
-                places[before, match] = places[before, met[match]]
+            for earlier in order[:j]:
+                places[earlier, match] = places[earlier, met[match]]
     return size
 
 
 @compiled()
 def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, docs: Any, scores: Any) -> int:
-    """Find the documents that have all of some distinct terms, which weigh the same in the query.
+    """Find the documents that have all of some distinct terms with equal query weights.
 
     Args:
-        table: What `pinned` returns for the arrays of an index.
-        text: The terms in UTF-8 with a zero byte between two.
-        words: Their number.
-        query_weight: The query weight of each.
-        k: Greatest number of documents, 0 to count them.
-        docs: Output: the best.
-        scores: Output: their scores.
+        table: The result of `pinned` for the arrays of an index.
+        text: The terms in UTF-8, separated by zero bytes.
+        words: Number of terms.
+        query_weight: Query weight of each term.
+        k: Greatest number of documents; 0 only counts.
+        docs: Output: the best documents.
+        scores: Output: scores of the best documents.
 
     Returns:
-        The number of all documents that match, or UNABLE.
+        The number of all matching documents, or UNABLE.
     """
     terms, offsets = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
-    count, known = _numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
+    count, all_known = _find_numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
     if count == UNABLE:
         return UNABLE
-    if not known:
+    if not all_known:
         return 0
     _sort(terms)
     bounds = view(table, BOUNDS, np.int64)
     if words == 1:
         matches: int = bounds[terms[0] + 1] - bounds[terms[0]]
-        best_terms = np.full(1, query_weight, dtype=np.float64)
-        if k == 0 or _any(table, terms, best_terms, k, docs, scores, np.empty(0, dtype=np.uint64)) >= 0:
+        weights = np.full(1, query_weight, dtype=np.float64)
+        if k == 0 or _search_any(table, terms, weights, k, docs, scores, np.empty(0, dtype=np.uint64)) >= 0:
             return matches
-    packed = _packed(table)
+    packed = _packed_lists(table)
     rank, best, score = view(table, RANK, np.uint32), np.zeros(k, dtype=np.uint64), np.empty(1, dtype=np.float32)
-    order, keys, total = _by_length(terms, bounds), np.empty(0, dtype=np.uint64), 0
+    order, keys, total = _order_by_length(terms, bounds), np.empty(0, dtype=np.uint64), 0
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
-    places, room = np.empty((words + 1, min(length, CHUNK) + 1), dtype=np.int64), np.empty(min(length, CHUNK) + 1, np.int32)
-    cursors, sums = np.zeros(words, dtype=np.int64), np.empty(len(room), dtype=np.float64)
+    places, chunk = np.empty((words + 1, min(length, CHUNK) + 1), dtype=np.int64), np.empty(min(length, CHUNK) + 1, np.int32)
+    cursors, sums = np.zeros(words, dtype=np.int64), np.empty(len(chunk), dtype=np.float64)
     for first in range(0, length, CHUNK):
-        size = _met(terms, order, packed, first, cursors, room, places, places[words])
+        size = _meet_chunk(terms, order, packed, first, cursors, chunk, places, places[words])
         if k:
             sums[:size] = 0
             for i in range(words):
                 row = packed[1][terms[i]]
-                add_weights(packed[0], row, terms[i], query_weight, room[:size], places[i, :size], sums)
+                add_weights(packed[0], row, terms[i], query_weight, chunk[:size], places[i, :size], sums)
             for match in range(size):
                 score[0] = sums[match]
                 if total + match < k or reaches(score, best):
-                    collect(key_of(score, rank[room[match]]), total + match, k, best, keys)
+                    collect(key_of(score, rank[chunk[match]]), total + match, k, best, keys)
         total += size
     decode(best, min(total, k), view(table, ORDER, np.uint32), (docs, scores))
     return total
@@ -191,11 +191,11 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
 
 @compiled()
 def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int, docs: Any, scores: Any) -> int:
-    """Find the documents that have an exact phrase; the terms of `text` stand as many places apart as zero bytes say.
+    """Find the documents that have an exact phrase.
 
     Args:
         table: As in `find_all`.
-        text: As in `find_all`; several zero bytes are a gap in the phrase.
+        text: As in `find_all`; n zero bytes between two terms mean that their offsets differ by n.
         words: Number of terms.
         query_weight: Query weight of the phrase.
         k: As in `find_all`.
@@ -203,13 +203,13 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
         scores: As in `find_all`.
 
     Returns:
-        The number of all documents that match, or UNABLE, also where bytes or weights are damaged.
+        The number of all matching documents, or UNABLE, also if bytes or weights are damaged.
     """
     of_words, terms = np.empty((2, words), dtype=np.int64), np.empty(words, dtype=np.int64)
-    count, known = _numbers(table, np.frombuffer(text, np.uint8), of_words[1], of_words[0])
+    count, all_known = _find_numbers(table, np.frombuffer(text, np.uint8), of_words[1], of_words[0])
     if count == UNABLE:
         return UNABLE
-    if not known:
+    if not all_known:
         return 0
     count = 0
     for word in range(words):
@@ -219,37 +219,37 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
         terms[slot], of_words[0, word] = of_words[0, word], slot
         count = max(count, slot + 1)
     terms = terms[:count]
-    bounds, packed = view(table, BOUNDS, np.int64), _packed(table)
+    bounds, packed = view(table, BOUNDS, np.int64), _packed_lists(table)
     rows, row_offsets = view(table, POSITIONS, np.uint8), view(table, POSITION_OFFSETS, np.uint32)
     row_bounds, firsts = view(table, POSITION_BOUNDS, np.uint32), view(table, FIRSTS, np.uint32)
-    order, length = _by_length(terms, bounds), bounds[terms[0] + 1] - bounds[terms[0]]
+    order, length = _order_by_length(terms, bounds), bounds[terms[0] + 1] - bounds[terms[0]]
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
-    places, room = np.empty((count + 1, min(length, CHUNK) + 1), dtype=np.int64), np.empty(min(length, CHUNK) + 1, np.int32)
+    places, chunk = np.empty((count + 1, min(length, CHUNK) + 1), dtype=np.int64), np.empty(min(length, CHUNK) + 1, np.int32)
     cursors, streams = np.zeros(words, dtype=np.int64), np.empty((3, words), dtype=np.int64)
     readers = row_readers(row_bounds, firsts, terms)
     of_words = rarest_first(of_words, readers)
     matched, tf, total = np.empty(64, dtype=np.int32), np.empty(64, dtype=np.int32), 0
     for first in range(0, length, CHUNK):
-        size = _met(terms, order, packed, first, cursors, room, places, places[count])
+        size = _meet_chunk(terms, order, packed, first, cursors, chunk, places, places[count])
         if total + size > len(matched):
-            more, more_tf = np.empty(2 * (total + size), dtype=np.int32), np.empty(2 * (total + size), dtype=np.int32)
-            more[:total], more_tf[:total] = matched[:total], tf[:total]
-            matched, tf = more, more_tf
+            larger, larger_tf = np.empty(2 * (total + size), dtype=np.int32), np.empty(2 * (total + size), dtype=np.int32)
+            larger[:total], larger_tf[:total] = matched[:total], tf[:total]
+            matched, tf = larger, larger_tf
         for match in range(size):
             frequency = phrase_frequency(rows, row_offsets, ROWS_BLOCK, readers, places, match, of_words, 0, LARGEST, streams)
             if frequency < 0:
                 return UNABLE
-            matched[total], tf[total] = room[match], frequency
+            matched[total], tf[total] = chunk[match], frequency
             total += frequency > 0
     if k == 0:
         return total
-    matches: int = _weighed(table, matched[:total], tf[:total], query_weight, k, docs, scores)
+    matches: int = _weigh_matches(table, matched[:total], tf[:total], query_weight, k, docs, scores)
     return matches
 
 
 @compiled()
-def _weighed(table: Any, matched: Any, tf: Any, query_weight: float, k: int, docs: Any, scores: Any) -> int:
-    """Write the best of the documents that have a clause with these frequencies; see `conjunctions.search_weighed`."""
+def _weigh_matches(table: Any, matched: Any, tf: Any, query_weight: float, k: int, docs: Any, scores: Any) -> int:
+    """Write the best documents for a clause with these frequencies; see `conjunctions.search_weighed`."""
     idfs, rank, lengths = view(table, IDF, np.float64), view(table, RANK, np.uint32), view(table, LENGTHS, np.float64)
     curve = view(table, CURVE, np.float64)
     factor, k1, delta, constant, b, mean = curve[0], curve[1], curve[2], curve[3], curve[4], curve[5]
@@ -270,7 +270,7 @@ def _weighed(table: Any, matched: Any, tf: Any, query_weight: float, k: int, doc
 
 @compiled()
 def find_any(table: Any, text: bytes, words: int, query_weight: float, k: int, docs: Any, scores: Any, keys: Any) -> int:
-    """Find the documents that have one of some distinct terms, which weigh the same in the query.
+    """Find the best documents that have at least one of some distinct terms with equal query weights.
 
     Args:
         table: As in `find_all`.
@@ -278,15 +278,15 @@ def find_any(table: Any, text: bytes, words: int, query_weight: float, k: int, d
         words: As in `find_all`.
         query_weight: As in `find_all`.
         k: Greatest number of documents, at least 1.
-        docs: Output: the best documents if k is at most SORTED.
-        scores: Output: their scores.
-        keys: Output: else the unordered keys of the best.
+        docs: Output: the best documents, if k is at most SORTED.
+        scores: Output: scores of the best documents, if k is at most SORTED.
+        keys: Output: unordered keys of the best documents, if k is greater.
 
     Returns:
-        Number of the best, or UNABLE.
+        The number of documents written, or UNABLE.
     """
     terms, offsets = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
-    count, _ = _numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
+    count, _ = _find_numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
     if count == UNABLE:
         return UNABLE
     _sort(terms)
@@ -295,13 +295,13 @@ def find_any(table: Any, text: bytes, words: int, query_weight: float, k: int, d
         unknown += 1
     weights = np.empty(count - unknown, dtype=np.float64)
     weights[:] = query_weight
-    size: int = _any(table, terms[unknown:], weights, k, docs, scores, keys)
+    size: int = _search_any(table, terms[unknown:], weights, k, docs, scores, keys)
     return size
 
 
 @compiled()
 def find_text(table: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any) -> int:
-    """Analyse a text in UTF-8, and find the documents that have one of its terms; arguments as in `find_any`."""
+    """Analyse a text in UTF-8, and find the best documents that have one of its terms; arguments as in `find_any`."""
     terms, counts = np.empty(len(text) + 1, dtype=np.int64), np.empty(len(text) + 1, dtype=np.int64)
     size = find_terms(table, text, terms, counts)
     of_counts, weights = view(table, COUNTS, np.float64), np.empty(max(size, 0), dtype=np.float64)
@@ -311,19 +311,19 @@ def find_text(table: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any
         weights[i] = of_counts[counts[i]]
     if size < 0:
         return UNABLE
-    best: int = _any(table, terms[:size], weights, k, docs, scores, keys)
+    best: int = _search_any(table, terms[:size], weights, k, docs, scores, keys)
     return best
 
 
 @compiled()
 def find_terms(table: Any, text: bytes, terms: Any, counts: Any) -> int:
-    """Analyse a text in UTF-8, and find the numbers of its terms, ascending, and how often each occurs.
+    """Analyse a text in UTF-8, and write the numbers of its terms, ascending, and the count of each.
 
     Args:
         table: As in `find_all`.
         text: The text.
-        terms: Output: the numbers, with room for one more than the text's bytes.
-        counts: Output: the frequencies, alike.
+        terms: Output: numbers of the terms, with one entry more than the text has bytes.
+        counts: Output: count of each term, of the same length.
 
     Returns:
         The number of terms, or UNABLE.
@@ -340,7 +340,7 @@ def find_terms(table: Any, text: bytes, terms: Any, counts: Any) -> int:
         if length > 0 and pipeline[3]:
             length = stem_word(units, length, STEP2, STEP3, STEP4)
         elif length < 0 and pipeline[4]:
-            length = fold_others(
+            length = fold_non_ascii(
                 letters, start, end, pipeline[1], shifts, pipeline[3], (STEP2, STEP3, STEP4), stops, stop_bounds, codes, units
             )
         if length < 0:
@@ -348,22 +348,22 @@ def find_terms(table: Any, text: bytes, terms: Any, counts: Any) -> int:
         term = position(heads, blob, bounds, units, 0, length) if length else -1
         if term < 0:
             continue
-        at = 0
-        while at < size and terms[at] < term:
-            at += 1
-        if at < size and terms[at] == term:
-            counts[at] += 1
+        slot = 0
+        while slot < size and terms[slot] < term:
+            slot += 1
+        if slot < size and terms[slot] == term:
+            counts[slot] += 1
             continue
-        for after in range(size, at, -1):
-            terms[after], counts[after] = terms[after - 1], counts[after - 1]
-        terms[at], counts[at] = term, 1
+        for j in range(size, slot, -1):
+            terms[j], counts[j] = terms[j - 1], counts[j - 1]
+        terms[slot], counts[slot] = term, 1
         size += 1
     return size
 
 
 @compiled()
-def _of_champions(table: Any, term: int, k: int, docs: Any, scores: Any, keys: Any) -> int:
-    """Find the best documents of a term with the query weight 1 in its champion list; UNABLE if that is too short."""
+def _search_champions(table: Any, term: int, k: int, docs: Any, scores: Any, keys: Any) -> int:
+    """Find the best documents for a term of query weight 1 in its champion list; UNABLE if that is too short."""
     row = np.int64(view(table, ROW_OF, np.int32)[term])
     champions = view(table, CHAMPIONS, np.int32)[row * WIDTH : (row + 1) * WIDTH]
     if row < 0 or k < 1 or k > WIDTH or champions[k - 1] < 0:
@@ -376,17 +376,17 @@ def _of_champions(table: Any, term: int, k: int, docs: Any, scores: Any, keys: A
         candidates[size] = key_of(score, rank[champions[size]])
         size += 1
     counts = np.empty(1, dtype=np.int64)
-    give(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))
+    write_best(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))
     best: int = counts[0]
     return best
 
 
 @compiled()
-def _any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: Any, keys: Any) -> int:
-    """Find the documents that have one of some terms; see `kernel.search`."""
+def _search_any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: Any, keys: Any) -> int:
+    """Find the best documents that have at least one of some terms; see `kernel.search`."""
     if len(terms) == 0:
         return 0
-    rank, (lists, row_of, starts) = view(table, RANK, np.uint32), _packed(table)
+    rank, (lists, row_of, starts) = view(table, RANK, np.uint32), _packed_lists(table)
     of_blocks, best = (starts.shape[1] - 1) * (WINDOW // BLOCK), view(table, BEST, np.float32)
     bounds_of = (
         best, view(table, KTH, np.uint16).reshape(len(best), len(DEPTHS)), view(table, POSITIVE, np.bool_),
@@ -395,7 +395,7 @@ def _any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: 
     bag = terms, query_weights, lists, bounds_of, lists[1][terms]
     if not is_positive(bag):
         return UNABLE
-    if len(terms) == 1 and query_weights[0] == 1.0 and _of_champions(table, terms[0], k, docs, scores, keys) == k:
+    if len(terms) == 1 and query_weights[0] == 1.0 and _search_champions(table, terms[0], k, docs, scores, keys) == k:
         return k
     depth = -1
     for i in range(len(DEPTHS) - 1, -1, -1):
@@ -403,9 +403,9 @@ def _any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: 
             depth = i
     sums, score, allowed = np.empty(WINDOW, dtype=np.float64), np.empty(1, dtype=np.float32), np.empty(0, dtype=np.bool_)
     candidates, block_bounds = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64), np.zeros(of_blocks, dtype=np.float32)
-    least = bound_blocks(bag, len(terms), depth, block_bounds)
-    size = pruned(bag, None, allowed, rank, k, block_bounds, least, sums, score, candidates)
+    threshold = bound_blocks(bag, len(terms), depth, block_bounds)
+    size = pruned(bag, None, allowed, rank, k, block_bounds, threshold, sums, score, candidates)
     counts = np.empty(1, dtype=np.int64)
-    give(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))
+    write_best(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))
     returned: int = counts[0]
     return returned

@@ -32,12 +32,11 @@ class RM3(Stage[Run, Topics], name="rm3"):
     normalized to sum 1, are interpolated with the topic's own normalized terms, which have the weight `original_weight`. The
     new topic holds the terms as `weights` and the old topic as `origin`.
 
-    Of a structured query what must and must not match stays, the weights of its clauses sum to `original_weight`, and the terms
-    of the relevance model are further clauses that raise the score.
+    A structured query keeps its required and excluded clauses, the weights of its clauses are scaled to sum `original_weight`,
+    and the terms of the relevance model are added as clauses that should match.
 
     Terms of one character or more than 20, and those with other characters than letters and digits (Anserini: a to z and
-    digits) are left out. A topic without results stays as it is. A structured query keeps the weight of the topic's own terms
-    and what must and must not match; the terms of the relevance model are added as clauses that should match.
+    digits) are left out. A topic without results is returned unchanged.
 
     (Abdul-Jaleel et al., TREC 2004; Lavrenko and Croft, SIGIR 2001.)
 
@@ -64,22 +63,22 @@ class RM3(Stage[Run, Topics], name="rm3"):
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Topics:
         self.check()
-        return Topics(self._expanded(ranking) for ranking in run.values())
+        return Topics(self._expand(ranking) for ranking in run.values())
 
-    def _expanded(self, ranking: Ranking) -> Topic:
+    def _expand(self, ranking: Ranking) -> Topic:
         topic = ranking.topic
         model = self._relevance_model(ranking)
         if not model:
             return topic
         if topic.query is not None:
-            return replace(topic, query=self._widened(topic.query, _scaled(model)), origin=topic)
+            return replace(topic, query=self._add_terms(topic.query, _scaled(model)), origin=topic)
         mixed = {term: self.original_weight * weight for term, weight in self._own_terms(self._mixed_with(topic)).items()}
         for term, weight in _scaled(model).items():
             mixed[term] = mixed.get(term, 0.0) + (1 - self.original_weight) * weight
         return replace(topic, weights=mixed, origin=topic)
 
-    def _widened(self, query: Group, model: Mapping[str, float]) -> Group:
-        """Return a structured query with terms that raise the score; what must and must not match stays."""
+    def _add_terms(self, query: Group, model: Mapping[str, float]) -> Group:
+        """Return a structured query with further terms that should match; its required and excluded clauses stay."""
         scored = weighted_by(query, query.weight)
         total = sum(abs(clause.weight) for clause in scored.scored)
         scored = weighted_by(scored, self.original_weight / total) if total else scored
@@ -90,7 +89,7 @@ class RM3(Stage[Run, Topics], name="rm3"):
         return topic
 
     def _own_terms(self, topic: Topic) -> dict[str, float]:
-        """Weights of a topic, of the terms in its structured query, or the share of each term of its text; they sum to 1."""
+        """Return the weights of a topic, of the terms in its query, or the share of each term of its text; they sum to 1."""
         if topic.query is not None:
             weights: dict[str, float] = {}
             for clause in weighted_by(topic.query, topic.query.weight).scored:
@@ -100,6 +99,7 @@ class RM3(Stage[Run, Topics], name="rm3"):
         return _scaled(Counter(self.index.analyzer(topic.text)) if topic.weights is None else topic.weights)
 
     def _relevance_model(self, ranking: Ranking) -> dict[str, float]:
+        """Return the best terms of the relevance model, with weights that are not normalized."""
         hits = list(islice(ranking, self.fb_docs))
         model: dict[str, float] = {}
         for hit, terms in zip(hits, self.index.analyzed([hit.id for hit in hits]), strict=True):
@@ -124,14 +124,14 @@ class CausalFeedback(RM3, name="causal_feedback"):
 
     Documents about the causes of an event share few terms with those about the event itself. RM3 finds the topical terms,
     P(w|R); a search for these retrieves documents in which terms of causes are more frequent. Their relevance model, P(w|R'),
-    estimated as in `RM3`, is divided by the topical one, so that frequent but not topical terms come first:
+    estimated as in `RM3`, is divided by the topical one, which puts frequent terms that are not topical first:
 
         P(w|C) ∝ P(w|R') / P(w|R)   for terms of the topical model
         P(w|C) ∝ P(w|R') / ε        for all others, where ε is the mean of P(w|R') over its `fb_terms` terms
 
     P(w|C), normalized to sum 1, is interpolated with the terms that the topic had before RM3, which have the weight
     `original_weight`. P(w|R) are the weights of the run's topic, as set by `rm3`, or the shares of the topic's own terms. A
-    topic without results stays as it is.
+    topic without results is returned unchanged.
 
     After Datta, Ganguly, Roy, Bonin, Jochim and Mitra, "Retrieving Potential Causes from a Query Event" (SIGIR 2020), and the
     steps of their code, except that the relevance models are estimated as in `RM3`.
@@ -155,12 +155,13 @@ class CausalFeedback(RM3, name="causal_feedback"):
 
 
 def _scaled(weights: Mapping[str, float]) -> dict[str, float]:
+    """Return weights scaled to sum 1; none if their sum is not above 0."""
     total = sum(weights.values())
     return {term: weight / total for term, weight in weights.items()} if total > 0 else {}
 
 
 def weighted_by(group: Group, factor: float) -> Group:
-    """Return a group of weight 1 whose clauses that score have their weights times a factor and their groups' weights."""
+    """Return a group of weight 1 in which the weights of clauses are multiplied by a factor and the weights of their groups."""
 
     def weighted(clause: Clause) -> Clause:
         if isinstance(clause, Condition):

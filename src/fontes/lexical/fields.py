@@ -1,4 +1,4 @@
-"""Fields of documents that an index keeps apart: their weights, and chosen fields as an index of these alone."""
+"""Separate fields of an index: their weights, and some of the fields as an index of these alone."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class _Columns:
 
 
 class ChosenFields:
-    """Some of the separate fields of an index, as an index of these alone would have them; see `Searchable`.
+    """Some of the separate fields of an index, with the statistics of an index of these alone; see `Searchable`.
 
-    Documents and numbers of terms are those of the index. A term that none of the fields holds has df 0.
+    Documents and term numbers are those of the index. A term that is in none of the fields has df 0.
 
     Args:
         index: The index, or a part of one.
@@ -70,25 +70,25 @@ class ChosenFields:
         self.lengths: NDArray[np.int64] = lengths.sum(axis=1, dtype=np.int64)
         self.cf: NDArray[np.int64] = cf.sum(axis=1, dtype=np.int64)
         self.tokens = int(tokens.sum(dtype=np.int64))
-        self.df = self._counted()
+        self.df = self._count_documents()
         self.separate = names
         weak = weakly(self)
         self.field_statistics = _Columns(names, lengths, tokens, np.asarray(self._base.df)[:, self._columns], cf, weak)
 
     @property
     def is_sound(self) -> bool:
-        """Whether the files have the content of the fingerprint."""
+        """Whether the files of the index match its fingerprint."""
         return self.index.is_sound
 
     @property
     def whole(self) -> Searchable:
-        """These fields of the whole index, for a part of it."""
+        """These fields of the whole index, if `index` is a part of one."""
         whole: Searchable = self.index.whole  # type: ignore[attr-defined]
         return chosen_fields(whole, self.separate)
 
     @property
     def has_positions(self) -> bool:
-        """False: positions are those of all fields."""
+        """False: an index has positions for all fields together."""
         return False
 
     @property
@@ -117,18 +117,19 @@ class ChosenFields:
     def __repr__(self) -> str:
         return repr(self.index)
 
-    def _counted(self) -> NDArray[np.int64]:
+    def _count_documents(self) -> NDArray[np.int64]:
+        """Return the number of documents with each term in one of the fields."""
         if len(self._columns) == 1:
             return np.asarray(self._base.df)[:, self._columns[0]].astype(np.int64)
-        df, of_index = np.zeros(len(self.terms), dtype=np.int64), self.index.df
+        df, index_df = np.zeros(len(self.terms), dtype=np.int64), self.index.df
 
         def part(edges: tuple[int, int]) -> None:
             first, last = edges
             present = self._base.frequencies(np.arange(first, last))[:, self._columns].any(axis=1)
-            terms = np.repeat(np.arange(last - first), of_index[first:last])
+            terms = np.repeat(np.arange(last - first), index_df[first:last])
             df[first:last] = np.bincount(terms[present], minlength=last - first)
 
-        in_threads(part, list(chunks(of_index, CHUNK)))
+        in_threads(part, list(chunks(index_df, CHUNK)))
         return df
 
 
@@ -136,10 +137,10 @@ _CHOSEN: Attached[Searchable, Cached[tuple[str, ...], ChosenFields]] = Attached(
 
 
 def chosen_fields(index: Searchable, names: Collection[str]) -> Searchable:
-    """Return these fields of an index as an index of them alone; the index itself if they are all of its fields."""
-    known = index.field_statistics.names
-    chosen = tuple(name for name in known if name in names)
-    if chosen == tuple(known):
+    """Return some fields of an index as an index of these alone; the index itself for all of its fields."""
+    separate = index.field_statistics.names
+    chosen = tuple(name for name in separate if name in names)
+    if chosen == tuple(separate):
         return index
     if isinstance(index, ChosenFields):
         return index.only(chosen)
@@ -147,7 +148,7 @@ def chosen_fields(index: Searchable, names: Collection[str]) -> Searchable:
 
 
 def field_weights(index: State, weights: Mapping[str, float] | None) -> FrozenDict[float] | None:
-    """Return the weights of an index's fields as floats, without those that are 0; None for None.
+    """Return the weights of fields as floats, without weights of 0; None for None.
 
     Raises:
         ParameterError: A weight is no number in its range, none is above 0, or a name is unknown.
@@ -162,15 +163,21 @@ def field_weights(index: State, weights: Mapping[str, float] | None) -> FrozenDi
             raise ParameterError(
                 f"the weight of the field '{name}' must be 0 or from {MIN_WEIGHT:g} to {MAX_WEIGHT:g}, not {weight!r}"
             )
-    kept = {name: float(weight) for name, weight in weights.items() if weight != 0}
-    if not kept:
+    positive = {name: float(weight) for name, weight in weights.items() if weight != 0}
+    if not positive:
         raise ParameterError(f"all fields have the weight 0; give one at least a weight above 0, as {EXAMPLE}")
     check_names(weights, index.field_statistics.names, f"{index.path} has no field")
-    return FrozenDict(kept)
+    return FrozenDict(positive)
 
 
-def check_names(names: Collection[str], known: Collection[str], of: str) -> None:
-    """Raise ParameterError for a name that is not known, with the nearest one."""
+def check_names(names: Collection[str], valid: Collection[str], problem: str) -> None:
+    """Raise ParameterError for a name that is not valid, with the nearest valid name.
+
+    Args:
+        names: The names.
+        valid: The valid names.
+        problem: Beginning of the message, which the name follows.
+    """
     for name in names:
-        if name not in known:
-            raise ParameterError(f"{of} '{name}'; {nearest(name, known)}")
+        if name not in valid:
+            raise ParameterError(f"{problem} '{name}'; {nearest(name, valid)}")

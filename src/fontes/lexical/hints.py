@@ -1,4 +1,4 @@
-"""Whether a plain text was probably meant for the query language."""
+"""Hints that a plain text was meant for the query language."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..core.part import Part, walk
 if TYPE_CHECKING:
     from ..index.state import State
 
-TELLING = frozenset({"+", "-", "AND", "OR", "NOT", "field", "phrase", "*", "~"})  # operators that plain texts seldom have
-MAX_WORDS = 16  # of such a text; longer ones are prose, with quotations and dashes
+RARE_OPERATORS = frozenset({"+", "-", "AND", "OR", "NOT", "field", "phrase", "*", "~"})  # seldom in plain texts
+MAX_WORDS = 16  # longer texts are prose, with quotations and dashes
 CHARACTERS = re.compile(r'["+*~:“„-]|!\w|AND|OR|NOT|&&|\|\|')
 
 
 def has_operators(text: str, state: State) -> bool:
-    """Whether a text is short, and the query language would read operators in it that plain texts seldom have.
+    """Whether a text is short and has operators of the query language that plain texts seldom have.
 
     Args:
         text: Any text.
@@ -24,9 +24,9 @@ def has_operators(text: str, state: State) -> bool:
     """
     if not CHARACTERS.search(text) or len(text.split()) > MAX_WORDS or text.isupper():
         return False
-    from .syntax import Names, read  # whose import takes longer than many a search
+    from .syntax import Names, read  # imported here because this takes longer than many searches
 
-    return bool(read(text, Names.of(state)).operators & TELLING)
+    return bool(read(text, Names.of(state)).operators & RARE_OPERATORS)
 
 
 def reads_language(stage: Part) -> bool:

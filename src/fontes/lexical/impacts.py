@@ -1,7 +1,7 @@
-"""Impacts: the weights of an index's postings under one model, with the bounds that the search prunes by.
+"""Impacts: the weights of an index's postings under one model, and the bounds by which the search prunes.
 
-They are computed at the first use of a model. Those of a large index are kept in `impacts/` in the user's cache, which may be
-deleted at any time; if it cannot be written, and inside `in_memory`, they stay in memory.
+Impacts are computed at the first use of a model. Those of a large index are stored in `impacts/` in the user's cache, which may
+be deleted at any time. If the cache cannot be written, and inside `in_memory`, they stay in memory.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20  # postings weighted at a time
 MAX_MODELS = 4  # models whose impacts are kept per index, in memory and on disk
-SPARSE = 2048  # documents for a posting, above which lists are sorted together, not marked among all documents
-LARGE = 2_000_000  # least number of postings for keeping impacts on disk
-SHARE = 8  # an eighth of all postings is weighted term by term, before all are
+SPARSE = 2048  # documents per posting, above which lists are merged by sorting, not by marking documents in a bitmap
+LARGE = 2_000_000  # least number of postings for storing impacts on disk
+SHARE = 8  # when an eighth of all postings is weighted term by term, all are weighted
 CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of terms with rows
 Shapes = dict[str, tuple[Any, tuple[int | None, ...]]]
 Unpacked = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # bounds, documents, weights
@@ -52,15 +52,15 @@ class Impacts:
 
     Args:
         lists: The postings.
-        curve: The weights as a function of tf and length, for a model of this form.
-        weights: float32; weight of each posting, none where there is a curve.
+        curve: The weights as a function of tf and length; None for a model of another form.
+        weights: float32; weight of each posting; empty if there is a curve.
         best: float32; greatest weight of each term.
-        kth: uint16, terms x DEPTHS; a weight that so many postings of the term reach, as a bin; 0 where there are fewer.
+        kth: uint16, (terms, DEPTHS); bin of a weight that this many postings of the term reach; 0 if it has fewer.
         positive: Whether all weights of a term are above 0.
-        rows: uint8, rows x blocks; block bounds of terms with long lists, as fractions of the greatest weight.
-        champions: int32, rows x CHAMPIONS; the documents with the greatest weights, the greatest first: all that have one of
-            these weights, then -1 (champion lists; Manning, Raghavan and Schütze 2008, section 7.1.3).
-        champion_weights: float32; their weights.
+        rows: uint8, (rows, blocks); block bounds of terms with long lists, as fractions of the greatest weight.
+        champions: int32, (rows, CHAMPIONS); documents by descending weight, all of each weight in the row, then
+            -1 (champion lists; Manning, Raghavan and Schütze 2008, section 7.1.3).
+        champion_weights: float32; weights of the champions.
     """
 
     lists: PackedLists
@@ -93,11 +93,11 @@ class Impacts:
         return filled, docs, weights, (self.lists.bounds, fixed(docs), fixed(weights))
 
     def unpacked(self, terms: NDArray[np.integer[Any]]) -> Unpacked:
-        """Return bounds, documents and weights of all postings, valid for these terms; memory is taken for those alone."""
-        filled, docs, weights, whole = self._unpacked
+        """Return the bounds, documents and weights of all postings, filled in for these terms; only these take memory."""
+        filled, docs, weights, unpacked = self._unpacked
         out = np.zeros(0, np.float32) if self.curve is None else weights
         filled.ensure(terms, lambda terms: self.lists.unpack(terms, self.curve, docs, out))
-        return whole
+        return unpacked
 
 
 _LOCK = threading.Lock()
@@ -106,12 +106,12 @@ _blocks: list[bool] = []  # the `lists` of open `in_memory` blocks
 
 @contextlib.contextmanager
 def in_memory(lists: bool = False) -> Iterator[None]:
-    """Keep impacts computed in the block off the disk, for many models searched once, as in tuning.
+    """Do not store impacts computed in the block on disk; for many models that search once, as in tuning.
 
     Applies to all threads of the process.
 
     Args:
-        lists: Whether to keep the shared postings off the disk too, for a short-lived state of an index.
+        lists: Whether the packed lists are not stored either, for a short-lived state of an index.
     """
     with _LOCK:
         _blocks.append(lists)
@@ -123,32 +123,32 @@ def in_memory(lists: bool = False) -> Iterator[None]:
 
 
 def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.integer[Any]] | None = None) -> Impacts:
-    """Return the impacts of a model on an index, from memory, the cache, or computed.
+    """Return the impacts of a model on an index, from memory, from the cache on disk, or computed.
 
     Args:
         index: The index.
         weighting: The model.
-        terms: The terms needed; None needs all. Only these are computed for a large index without impacts, so that the first
-            queries after a change need not wait for all.
+        terms: The terms needed; None: all. In a large index without impacts only these are computed, so that the first queries
+            after a change need not wait for all.
     """
-    key, models = weighting.for_postings(), _MODELS.of(index)  # the same object each time from one stage: found at once
+    key, models = weighting.for_postings(), _MODELS.of(index)  # a stage returns the same key each time, quickly found
     if terms is not None and key not in models:
-        part = _PARTS.of(index).get(key, lambda: _part(index, key))
+        part = _PARTIAL_IMPACTS.of(index).get(key, lambda: _partial_impacts(index, key))
         if part is not None and not part.is_large:
             return part.impacts(terms)
     return models.get(key, lambda: _impacts(index, key))
 
 
 def whole_impacts(index: Searchable, weighting: Weighting) -> Impacts | None:
-    """Return the impacts of a model on all terms; None where they are not there yet and take time to compute."""
+    """Return the impacts of a model on all terms; None if they are not computed yet and the index is large."""
     key, models = weighting.for_postings(), _MODELS.of(index)
-    if key not in models and _PARTS.of(index).get(key, lambda: _part(index, key)) is not None:
+    if key not in models and _PARTIAL_IMPACTS.of(index).get(key, lambda: _partial_impacts(index, key)) is not None:
         return None
     return models.get(key, lambda: _impacts(index, key))
 
 
 def documents_of(index: Searchable, term: int) -> NDArray[np.int32]:
-    """Return the ordinals of the documents with a term, ascending; without decoding where impacts have decoded all postings."""
+    """Return the ordinals of the documents with a term, ascending; from the packed lists if they are in memory."""
     lists = _LISTS.get(index)
     if lists is None:
         return index.postings(np.array([term]))[0]
@@ -159,7 +159,7 @@ def documents_of(index: Searchable, term: int) -> NDArray[np.int32]:
 def decoded_lists(
     index: Searchable, terms: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-    """Return numbers of the terms' lists, and bounds and documents of lists; without decoding as in `documents_of`."""
+    """Return the numbers of the terms' lists, and the bounds and documents of lists; see `documents_of`."""
     lists = _LISTS.get(index)
     if lists is not None:
         return terms, *lists.unpacked(terms)
@@ -168,32 +168,34 @@ def decoded_lists(
 
 
 def documents_of_any(index: Searchable, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
-    """Return the ordinals of the documents with one of some terms, ascending."""
+    """Return the ordinals of the documents with at least one of some terms, ascending."""
     lists, postings = _LISTS.get(index), int(index.df[terms].sum(dtype=np.int64))
     if lists is None:
         return np.unique(index.postings(terms)[0])
     if postings * SPARSE < len(index):
-        bounds, of_lists = lists.unpacked(terms)
-        term_docs = [of_lists[bounds[term] : bounds[term + 1]] for term in terms.tolist()]
+        bounds, all_docs = lists.unpacked(terms)
+        term_docs = [all_docs[bounds[term] : bounds[term + 1]] for term in terms.tolist()]
         return np.unique(np.concatenate([np.zeros(0, np.int32), *term_docs]))
     docs = np.empty(min(postings, len(index)) + 1, dtype=np.int32)
-    return docs[: unite(terms, *lists.unweighted, WINDOW, _no_marks(index), docs)]
+    return docs[: unite(terms, *lists.unweighted, WINDOW, _empty_bitmap(index), docs)]
 
 
 def count_of_any(
     index: Searchable, terms: NDArray[np.integer[Any]], passed: NDArray[np.bool_] | None = None, up_to: int | None = None
 ) -> int:
-    """Return the number of documents with one of some terms.
+    """Return the number of documents with at least one of some terms.
 
     Args:
         index: The index.
         terms: Numbers of the terms.
         passed: Whether each document is counted; None: all are.
-        up_to: As in `Stage.count`. More documents than that with the most frequent term alone are not counted on.
+        up_to: As in `Stage.count`. If the most frequent term alone has more documents, no others are counted.
     """
     if up_to is not None and len(terms):
-        most = int(terms[index.df[terms].argmax()])
-        if index.df[most] > up_to and (passed is None or np.count_nonzero(passed[documents_of(index, most)]) > up_to):
+        most_frequent = int(terms[index.df[terms].argmax()])
+        if index.df[most_frequent] > up_to and (
+            passed is None or np.count_nonzero(passed[documents_of(index, most_frequent)]) > up_to
+        ):
             return up_to + 1
     return at_most(_count_of_any(index, terms, passed), up_to)
 
@@ -206,10 +208,11 @@ def _count_of_any(index: Searchable, terms: NDArray[np.integer[Any]], passed: ND
     lists = _LISTS.get(index)
     if lists is None:
         return len(documents_of_any(index, terms))
-    return int(unite(terms, *lists.unweighted, WINDOW, _no_marks(index), np.zeros(0, np.int32)))
+    return int(unite(terms, *lists.unweighted, WINDOW, _empty_bitmap(index), np.zeros(0, np.int32)))
 
 
-def _no_marks(index: Searchable) -> NDArray[np.uint64]:
+def _empty_bitmap(index: Searchable) -> NDArray[np.uint64]:
+    """Return an empty bitmap of documents."""
     return np.zeros(-(-len(index) // 64), dtype=np.uint64)
 
 
@@ -217,26 +220,23 @@ def _impacts(index: Searchable, weighting: Weighting) -> Impacts:
     lists = _LISTS.of(index)
     curve = Curve.of(index, weighting, lists)
     shapes = _impact_shapes(index, lists, curve)
-    whole = _cached(index, _name(weighting), shapes, not _blocks, lambda: _weighted(index, weighting, lists, curve))
-    _PARTS.of(index).drop(weighting)  # what single terms needed is in memory of its own, and in the whole
-    return Impacts(lists, curve, **whole)
+    arrays = _load_or_make(index, _name(weighting), shapes, not _blocks, lambda: _weighted(index, weighting, lists, curve))
+    _PARTIAL_IMPACTS.of(index).drop(weighting)  # its arrays are now part of `arrays`
+    return Impacts(lists, curve, **arrays)
 
 
 def _name(weighting: Weighting) -> str:
+    """Name of a model's folder in the cache."""
     return hash_text(repr((KIND.version, weighting)))[:16]
 
 
 def _lists(index: Searchable) -> PackedLists:
-    arrays = _cached(index, "lists", _list_shapes(index), not any(_blocks), lambda: _packed(index))
+    arrays = _load_or_make(index, "lists", _list_shapes(index), not any(_blocks), lambda: _packed(index))
     return PackedLists(_bounds(index), _row_of(index), **arrays)
 
 
-def _no_models(index: Searchable) -> Cached[Weighting, Impacts]:
-    return Cached(MAX_MODELS)
-
-
-class _Part:
-    """Impacts of a model on an index, computed term by term."""
+class _PartialImpacts:
+    """Impacts of a model on an index, computed term by term as needed."""
 
     def __init__(self, index: Searchable, weighting: Weighting) -> None:
         self._index, self._weighting = index, weighting
@@ -261,19 +261,17 @@ class _Part:
             self._weighted += int(self._index.df[term])
 
 
-def _part(index: Searchable, weighting: Weighting) -> _Part | None:
-    """Impacts by term; None where all are present or quickly computed."""
+def _partial_impacts(index: Searchable, weighting: Weighting) -> _PartialImpacts | None:
+    """Return impacts by term; None if all impacts are stored, or quickly computed."""
     small = int(index.df.sum(dtype=np.int64)) < LARGE
-    return None if small or _folder(index, _name(weighting)).exists() else _Part(weakly(index), weighting)
-
-
-def _no_parts(index: Searchable) -> Cached[Weighting, _Part | None]:
-    return Cached(MAX_MODELS)
+    return None if small or _folder(index, _name(weighting)).exists() else _PartialImpacts(weakly(index), weighting)
 
 
 _LISTS = Attached("lists", _lists)
-_MODELS = Attached("impacts", _no_models)
-_PARTS = Attached("impacts_of_terms", _no_parts)
+_MODELS: Attached[Searchable, Cached[Weighting, Impacts]] = Attached("impacts", lambda index: Cached(MAX_MODELS))
+_PARTIAL_IMPACTS: Attached[Searchable, Cached[Weighting, _PartialImpacts | None]] = Attached(
+    "impacts_of_terms", lambda index: Cached(MAX_MODELS)
+)
 
 
 def _bounds(index: Searchable) -> NDArray[np.int64]:
@@ -316,6 +314,7 @@ def _impact_shapes(index: Searchable, lists: PackedLists, curve: Curve | None) -
 
 
 def _row_of(index: Searchable) -> NDArray[np.int32]:
+    """Return the row of block bounds of each term, -1 for none."""
     row_of = np.full(len(index.df), -1, dtype=np.int32)
     rows = long_lists(index.df, len(index))
     row_of[rows] = np.arange(len(rows))
@@ -323,10 +322,12 @@ def _row_of(index: Searchable) -> NDArray[np.int32]:
 
 
 def _empty(shapes: Shapes) -> dict[str, NDArray[Any]]:
+    """Return arrays of zeros; dimensions that are None are 0."""
     return {name: np.zeros([size or 0 for size in shape], dtype) for name, (dtype, shape) in shapes.items()}
 
 
 def _packed(index: Searchable) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `PackedLists`, except bounds and rows."""
     arrays, bounds = _empty(_list_shapes(index)), _bounds(index)
     parts, codes = list(chunks(bounds)), None
     if len(index) and index.lengths.max() <= packed.LONGEST:
@@ -343,18 +344,19 @@ def _packed(index: Searchable) -> dict[str, NDArray[Any]]:
 
 
 def _pack(index: Searchable, lists: PackedLists, first: int, last: int, codes: Codes | None = None) -> NDArray[np.int32]:
-    """Fill in the lists of the terms from `first` to `last`; return their `rest`."""
+    """Fill in the lists of the terms from `first` to `last` (excluded); return their `rest`."""
     docs, tfs = index.postings(np.arange(first, last))
     bounds = lists.bounds[first : last + 1] - lists.bounds[first]
-    of_postings = np.zeros(0, np.uint16) if codes is None else codes.of(docs, tfs)
-    inputs = bounds, docs, of_postings, lists.row_of[first:last], lists.offsets[first:last], lists.widths
+    posting_codes = np.zeros(0, np.uint16) if codes is None else codes.of(docs, tfs)
+    inputs = bounds, docs, posting_codes, lists.row_of[first:last], lists.offsets[first:last], lists.widths
     pack(*map(fixed, inputs), lists.postings, lists.starts)
-    rest = np.flatnonzero(of_postings == 0)
+    rest = np.flatnonzero(posting_codes == 0)
     terms = first + np.searchsorted(bounds, rest, side="right") - 1
     return np.stack([terms, docs[rest], tfs[rest]]).astype(np.int32)
 
 
 def _weighted(index: Searchable, weighting: Weighting, lists: PackedLists, curve: Curve | None) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `Impacts` for all terms."""
     arrays = _empty(_impact_shapes(index, lists, curve))
     in_threads(lambda edges: _weight(index, weighting, lists, arrays, *edges), list(chunks(lists.bounds)))
     return arrays
@@ -363,14 +365,14 @@ def _weighted(index: Searchable, weighting: Weighting, lists: PackedLists, curve
 def _weight(
     index: Searchable, weighting: Weighting, lists: PackedLists, arrays: dict[str, NDArray[Any]], first: int, last: int
 ) -> None:
-    """Fill in the weights and bounds of the terms from `first` to `last`."""
+    """Fill in the weights and bounds of the terms from `first` to `last` (excluded)."""
     docs, weights = weighted_postings(index, weighting, np.arange(first, last))
     start, end = lists.bounds[first], lists.bounds[last]
     if len(arrays["weights"]):
         arrays["weights"][start:end] = weights
     bounds, row_of = lists.bounds[first : last + 1] - start, lists.row_of[first:last]
-    of_terms = (arrays[name][first:last] for name in ("best", "kth", "positive"))
-    summarize(0, last - first, bounds, fixed(docs), weights, fixed(row_of), *of_terms, arrays["rows"])
+    term_arrays = (arrays[name][first:last] for name in ("best", "kth", "positive"))
+    summarize(0, last - first, bounds, fixed(docs), weights, fixed(row_of), *term_arrays, arrays["rows"])
     for term in np.flatnonzero(row_of >= 0).tolist():
         rows, row = slice(bounds[term], bounds[term + 1]), row_of[term]
         best = bounds[term] + _champions(weights[rows])
@@ -379,17 +381,17 @@ def _weight(
 
 
 def _champions(weights: NDArray[np.float32]) -> NDArray[np.intp]:
-    """The postings whose weights are above the one at CHAMPIONS in descending order, which others may have, too."""
-    place = max(0, len(weights) - CHAMPIONS)
-    least = np.partition(weights, place)[place]
-    above = np.flatnonzero(weights > least)
+    """Return the postings, by descending weight, that weigh more than the one of rank CHAMPIONS, with which others may tie."""
+    cut = max(0, len(weights) - CHAMPIONS)
+    threshold = np.partition(weights, cut)[cut]
+    above = np.flatnonzero(weights > threshold)
     return above[np.argsort(-weights[above], kind="stable")]
 
 
 def weighted_postings(
     index: Searchable, weighting: Weighting, terms: NDArray[np.integer[Any]]
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return the concatenated documents of the terms' postings, and their weights under a model.
+    """Return the documents of the terms' postings, end to end, and their weights under a model.
 
     Raises:
         IndexFormatError: A weight is not finite.
@@ -397,8 +399,13 @@ def weighted_postings(
     postings = Postings.of(index, weighting, terms)
     weights = weighting.postings(Statistics.of(index), postings).astype(np.float32)
     if not np.isfinite(weights.sum(dtype=np.float64)):  # the search relies on finite weights
-        raise IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
+        raise weights_not_finite(index)
     return postings.docs, weights
+
+
+def weights_not_finite(index: Searchable) -> IndexFormatError:
+    """Return the error for damaged counts."""
+    return IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
 
 
 def chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
@@ -410,22 +417,22 @@ def chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _cached(
+def _load_or_make(
     index: Searchable,
     name: str,
     shapes: Shapes,
     keep: bool,
     make: Callable[[], dict[str, NDArray[Any]]],
 ) -> dict[str, NDArray[Any]]:
-    """Arrays of these types and shapes from the cache, or computed and stored there if `keep`."""
+    """Return arrays of these types and shapes from the cache on disk, or computed, and then stored there if `keep`."""
     folder, bounds = _folder(index, name), _bounds(index)
     with contextlib.suppress(IndexFormatError):
-        return _stored(folder, bounds, shapes)
+        return _load(folder, bounds, shapes)
     arrays = make()
     if keep and int(index.df.sum(dtype=np.int64)) >= LARGE and index.is_sound:
         with contextlib.suppress(OSError, IndexFormatError):
             _store(folder, bounds, arrays)
-            return _stored(folder, bounds, shapes)
+            return _load(folder, bounds, shapes)
     return arrays
 
 
@@ -433,8 +440,8 @@ def _folder(index: Searchable, name: str) -> Path:
     return CACHE.folder / index.fingerprint[:32] / name
 
 
-def _stored(folder: Path, bounds: NDArray[np.int64], shapes: Shapes) -> dict[str, NDArray[Any]]:
-    """Arrays of a folder in the cache, verified because the search trusts them.
+def _load(folder: Path, bounds: NDArray[np.int64], shapes: Shapes) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a folder in the cache, verified because the search trusts them.
 
     Raises:
         IndexFormatError: They are damaged, belong to other postings, or have other types or shapes.

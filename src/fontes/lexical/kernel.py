@@ -18,15 +18,15 @@ from ..storage.compiled import inner, kernel
 BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time
 BINS = 1024  # of the histogram for the k-th best weights
-PLACE = 4  # bits of a code that stand beside the position of a document in its window
-SORTED = 32  # greatest k sorted by the search itself; numpy's sort is faster beyond
+PLACE = 4  # bits of a code beside the position of a document in its window
+SORTED = 32  # greatest k sorted by the search itself; for more, numpy's sort is faster
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
-DEPTHS = (10, 100, 1000)  # the k whose k-th best weights are stored
+DEPTHS = (10, 100, 1000)  # values of k for which the k-th best weights are stored
 ONE, FOUR, FIFTEEN = np.uint64(1), np.uint64(PLACE), np.uint64((1 << PLACE) - 1)
 NO_BLOCK = np.uint64(1 << 63)
-SMALLEST = np.float32(1e-45)  # above 0: no block without a term of the topic reaches it
-DEBRUIJN = np.uint64(0x022FDD63CC95386D)  # times a power of two: its six highest bits tell which
-BIT = np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().astype(np.uint8)  # by these six bits
+SMALLEST = np.float32(1e-45)  # least threshold above 0, which no block without a term of the topic reaches
+DEBRUIJN = np.uint64(0x022FDD63CC95386D)  # the six highest bits of its product with a power of two identify the power
+BIT = np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().astype(np.uint8)  # the power, by these bits
 
 
 @kernel()
@@ -40,19 +40,19 @@ def summarize(
         last: The term after the last.
         bounds: Start of the postings of each term.
         docs: The documents of the postings.
-        weights: Their weights, float32.
-        row_of: The row of each term with a long list, -1 for others.
+        weights: float32; weights of the postings.
+        row_of: Row of each term with a long list, -1 for other terms.
         best: Output: greatest weight of each term.
-        kth: Output: a weight that at least 10, 100, 1000 postings reach, as its bin, which begins at best / (BINS - 1)
-            times its number; 0 where there are fewer.
+        kth: Output: bin of a weight that at least 10, 100, 1000 postings reach, 0 if there are fewer; bin b begins at
+            b * best / (BINS - 1).
         positive: Output: whether all weights are above 0.
         rows: Output: block bounds, ceilings of weight / best * 255.
     """
     histogram = np.zeros(BINS, dtype=np.int64)
     for term in range(first, last):
         greatest, least = np.float32(-np.inf), np.float32(np.inf)
-        for at in range(bounds[term], bounds[term + 1]):
-            greatest, least = max(greatest, weights[at]), min(least, weights[at])
+        for posting in range(bounds[term], bounds[term + 1]):
+            greatest, least = max(greatest, weights[posting]), min(least, weights[posting])
         best[term] = greatest
         positive[term] = least > 0
         if not least > 0:
@@ -60,8 +60,8 @@ def summarize(
         if bounds[term + 1] - bounds[term] >= DEPTHS[0]:
             histogram[:] = 0
             scale = (BINS - 1) / np.float64(greatest)
-            for at in range(bounds[term], bounds[term + 1]):
-                histogram[int(weights[at] * scale)] += 1
+            for posting in range(bounds[term], bounds[term + 1]):
+                histogram[int(weights[posting] * scale)] += 1
             reached, depth = 0, 0
             for number in range(BINS - 1, -1, -1):
                 reached += histogram[number]
@@ -71,9 +71,9 @@ def summarize(
         if row_of[term] >= 0:
             row = rows[row_of[term]]
             ceiling = 255 / np.float64(greatest)
-            for at in range(bounds[term], bounds[term + 1]):
-                bound = min(255, int(np.ceil(weights[at] * ceiling)))
-                row[docs[at] // BLOCK] = max(row[docs[at] // BLOCK], bound)
+            for posting in range(bounds[term], bounds[term + 1]):
+                bound = min(255, int(np.ceil(weights[posting] * ceiling)))
+                row[docs[posting] // BLOCK] = max(row[docs[posting] // BLOCK], bound)
 
 
 @kernel()
@@ -82,8 +82,8 @@ def pack(bounds: Any, docs: Any, codes: Any, row_of: Any, offsets: Any, widths: 
 
     Args:
         bounds: Start of the postings of each term, and the end of the last.
-        docs: Their documents.
-        codes: Their codes; none where postings have no codes.
+        docs: Documents of the postings.
+        codes: Codes of the postings; empty if they have none.
         row_of: Row of each term, -1 for none.
         offsets: Start of each term in the outputs.
         widths: As in `packed.PackedLists`.
@@ -94,18 +94,18 @@ def pack(bounds: Any, docs: Any, codes: Any, row_of: Any, offsets: Any, widths: 
     bits, has_rest, width = widths
     for term in range(len(row_of)):
         row, shift, window = row_of[term], offsets[term] - bounds[term], 0
-        for at in range(bounds[term], bounds[term + 1]):
-            doc, code = np.int64(docs[at]), np.int64(codes[at]) if len(codes) else 0
+        for posting in range(bounds[term], bounds[term + 1]):
+            doc, code = np.int64(docs[posting]), np.int64(codes[posting]) if len(codes) else 0
             if row < 0:
-                out_docs[at + shift] = doc << bits | code & (1 << bits) - 1
+                out_docs[posting + shift] = doc << bits | code & (1 << bits) - 1
                 if has_rest:
-                    out_codes[at + shift] = code >> bits
+                    out_codes[posting + shift] = code >> bits
                 continue
-            out_places[at + shift] = doc % WINDOW << PLACE | code & (1 << PLACE) - 1
+            out_places[posting + shift] = doc % WINDOW << PLACE | code & (1 << PLACE) - 1
             for byte in range(width):
-                out_place_codes[width * (at + shift) + byte] = code >> PLACE + 8 * byte & 255
+                out_place_codes[width * (posting + shift) + byte] = code >> PLACE + 8 * byte & 255
             while window <= doc // WINDOW:
-                starts[row, window] = at - bounds[term]
+                starts[row, window] = posting - bounds[term]
                 window += 1
         if row >= 0:
             starts[row, window:] = bounds[term + 1] - bounds[term]
@@ -120,32 +120,32 @@ def unpack(terms: Any, lists: Any, row_of: Any, starts: Any, docs: Any, weights:
         lists: As in `search`.
         row_of: Row of each term, -1 for none.
         starts: As in `packed.PackedLists`.
-        docs: Output: the documents; term t has those from bounds[t] on.
-        weights: Output: their weights, or an empty array.
+        docs: Output: the documents, those of term t from bounds[t] on.
+        weights: Output: weights of the postings, or an empty array.
     """
     bounds, offsets, of_lists, _, places, _, widths, _, (idf, saturation), rest = lists
     for term in terms:
         row, begin, end, shift = row_of[term], bounds[term], bounds[term + 1], offsets[term] - bounds[term]
         if row < 0:
-            for at in range(begin, end):
-                docs[at] = of_lists[at + shift] >> widths[0]
+            for posting in range(begin, end):
+                docs[posting] = of_lists[posting + shift] >> widths[0]
         else:
             for window in range(starts.shape[1] - 1):
-                for at in range(begin + np.int64(starts[row, window]), begin + np.int64(starts[row, window + 1])):
-                    docs[at] = window * WINDOW + np.int64(places[at + shift] >> PLACE)
+                for posting in range(begin + np.int64(starts[row, window]), begin + np.int64(starts[row, window + 1])):
+                    docs[posting] = window * WINDOW + np.int64(places[posting + shift] >> PLACE)
         if len(weights):
-            for at in range(begin, end):
-                weights[at] = idf[term] * saturation[code_at(lists, row, term, at - begin)]
-            at = begin
-            for other in range(rest[0][term], rest[0][term + 1]):
-                while docs[at] < rest[1][other]:
-                    at += 1
-                weights[at] = rest[2][other]
+            for posting in range(begin, end):
+                weights[posting] = idf[term] * saturation[code_at(lists, row, term, posting - begin)]
+            posting = begin
+            for i in range(rest[0][term], rest[0][term + 1]):
+                while docs[posting] < rest[1][i]:
+                    posting += 1
+                weights[posting] = rest[2][i]
 
 
 @inner(inline="always")
 def code_at(lists: Any, row: Any, term: Any, posting: Any) -> Any:
-    """Return the code of a posting of a term, counted from its first."""
+    """Return the code of a posting of a term; postings are counted from the first of the term."""
     _, offsets, docs, codes, places, place_codes, widths, _, _, _ = lists
     at = offsets[term] + posting
     if row < 0:
@@ -163,22 +163,21 @@ def code_at(lists: Any, row: Any, term: Any, posting: Any) -> Any:
 def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: Any, k: int, depth: int, results: Any) -> None:
     """Find the best documents of the topics from `first` to `last`.
 
-    A score is the float64 sum over the terms in order, rounded to float32. Score and position of the document's id form the
-    sort key; see `fontes.core.ranking.order_keys`.
+    A score is the float64 sum over the terms in order, rounded to float32. The sort key consists of the score and the rank of
+    the document's id; see `fontes.core.ranking.order_keys`.
 
     Args:
         first: The first topic.
         last: The topic after the last.
         topics: (bounds, terms, weights): topic i has terms[bounds[i]:bounds[i+1]], ascending, with float64 weights.
         lists: The postings of all terms and their weights; see `packed.PackedLists.with_weights`.
-        bounds_of: (best, kth, positive, row_of, rows, starts), as from `summarize`; starts[r, w] is the start of the postings
-            of row r in window w, counted from its first posting.
-        ids: (rank, order): positions of the document ids in ascending order, and the documents' numbers in the results, by
-            position.
+        bounds_of: (best, kth, positive, row_of, rows, starts), as from `summarize`; starts[r, w] is the start of window w in
+            the list of row r, counted from its first posting.
+        ids: (rank, order): rank of each document's id, ascending; number of the document of each rank, for the results.
         k: Greatest number of documents per topic.
-        depth: The column of kth to use, or -1.
-        results: (counts, docs, scores, keys); topic i has row i - first. Counts are filled, and documents and scores if k is at
-            most SORTED; else unordered keys, for `best_first`.
+        depth: Column of `kth` to use, or -1.
+        results: Output, (counts, docs, scores, keys); topic i has row i - first. Counts are always written; documents and
+            scores if k is at most SORTED, otherwise unordered keys, for `best_first`.
     """
     rank, order = ids
     counts, docs, scores, keys = results
@@ -188,14 +187,14 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
     sums = np.empty(WINDOW, dtype=np.float64)
     score = np.empty(1, dtype=np.float32)
     candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
-    allowed = bounds_of[2][:0]  # none is excluded; read-only as other masks are, so that loops are compiled once for both
+    allowed = bounds_of[2][:0]  # empty: all are allowed; read-only like other masks, for which loops are compiled only once
     for topic in range(first, last):
         rows = slice(topic_bounds[topic], topic_bounds[topic + 1])
         bag = terms[rows], query_weights[rows], lists, bounds_of, lists[1][terms[rows]]
         if is_positive(bag):
             block_bounds[:] = 0
-            least = bound_blocks(bag, len(bag[0]), depth, block_bounds)
-            size = pruned(bag, None, allowed, rank, k, block_bounds, least, sums, score, candidates)
+            threshold = bound_blocks(bag, len(bag[0]), depth, block_bounds)
+            size = pruned(bag, None, allowed, rank, k, block_bounds, threshold, sums, score, candidates)
         else:
             hit = np.zeros(WINDOW, dtype=np.uint8)
             size = _exhaustive(bag, None, allowed, rank, k, windows, sums, hit, score, candidates)
@@ -209,13 +208,13 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
 
 @kernel()
 def search_any(term_bag: Any, other: Any, allowed: Any, depth: int, ids: Any, k: int, results: Any) -> None:
-    """Find the best documents that have one of some clauses, whose lists are in two places.
+    """Find the best documents that match at least one of some clauses, whose lists are in two groups of arrays.
 
     Args:
-        term_bag: (terms, weights, lists, bounds_of): the first terms, float64 query weights, and lists; see `search`.
-        other: The terms that follow, and their lists.
-        allowed: Whether each document may be returned; none: all.
-        depth: As in `search`; -1 where not all are allowed.
+        term_bag: (terms, weights, lists, bounds_of) of the first clauses: numbers, query weights, and as in `search`.
+        other: The same of the other clauses.
+        allowed: Whether each document may be returned; empty: all.
+        depth: As in `search`; -1 if not all documents are allowed.
         ids: As in `search`.
         k: As in `search`.
         results: As in `search`, with one row.
@@ -229,13 +228,13 @@ def search_any(term_bag: Any, other: Any, allowed: Any, depth: int, ids: Any, k:
     second = other[0], other[1], other[2], other[3], other[2][1][other[0]]
     if is_positive(bag) and is_positive(second):
         block_bounds = np.zeros(windows * (WINDOW // BLOCK), dtype=np.float32)
-        least = bound_blocks(bag, terms, depth, block_bounds)
-        least = max(least, bound_blocks(second, terms, depth, block_bounds))
-        size = pruned(bag, second, allowed, rank, k, block_bounds, least, sums, score, candidates)
+        threshold = bound_blocks(bag, terms, depth, block_bounds)
+        threshold = max(threshold, bound_blocks(second, terms, depth, block_bounds))
+        size = pruned(bag, second, allowed, rank, k, block_bounds, threshold, sums, score, candidates)
     else:
         hit = np.zeros(WINDOW, dtype=np.uint8)
         size = _exhaustive(bag, second, allowed, rank, k, windows, sums, hit, score, candidates)
-    give(candidates, size, k, order, results)
+    write_best(candidates, size, k, order, results)
 
 
 @inner()
@@ -249,7 +248,7 @@ def is_positive(bag: Any) -> bool:
 
 
 @inner()
-def give(candidates: Any, size: int, k: int, order: Any, results: Any) -> None:
+def write_best(candidates: Any, size: int, k: int, order: Any, results: Any) -> None:
     """Write the best candidates as the results of one topic."""
     counts, docs, scores, keys = results
     counts[0] = size = select(candidates, size, k)
@@ -265,21 +264,21 @@ def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> No
     """Decode sorted keys to documents and scores.
 
     Args:
-        keys: Keys of each topic in a row, ascending, after zeros.
+        keys: A row of keys for each topic, zeros followed by keys in ascending order.
         counts: Number of keys of each topic.
         order: The documents in ascending order of their ids.
-        docs: Output: concatenated documents of the topics, best first.
-        scores: Output: their scores.
+        docs: Output: documents of all topics end to end, best first in each.
+        scores: Output: scores of the documents.
     """
-    at = 0
+    start = 0
     for topic in range(len(counts)):
-        decode_keys(keys[topic, ::-1], counts[topic], order, docs[at:], scores[at:])
-        at += counts[topic]
+        decode_keys(keys[topic, ::-1], counts[topic], order, docs[start:], scores[start:])
+        start += counts[topic]
 
 
 @inner()
 def decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> None:
-    """Write sort keys as documents and scores."""
+    """Decode sort keys to documents and scores."""
     bits = scores.view(np.uint32)
     for i in range(size):
         docs[i] = order[keys[i] & np.uint64(0xFFFFFFFF)]
@@ -289,29 +288,29 @@ def decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> Non
 
 @inner()
 def bound_blocks(bag: Any, terms_of_query: int, depth: int, block_bounds: Any) -> Any:
-    """Add to the bound of each block; return a score that at least k documents reach, or 0."""
+    """Add the bounds of some terms to each block; return a score that at least k documents reach, or 0."""
     terms, query_weights, lists, bounds_of, _ = bag
     list_bounds, offsets, docs, codes, _, _, widths, weights, (idf, saturation), rest = lists
     best, kth, _, row_of, rows, _ = bounds_of
     is_packed = len(saturation) > 0
     bits, mask, chosen = _unsigned(widths)
     margin = 1 + 3e-7 * (terms_of_query + 4)  # tolerance for rounding of float32 sums
-    least = np.float32(0)
+    threshold = np.float32(0)
     for i in range(len(terms)):
         term = terms[i]
         if depth >= 0:
-            least = max(least, np.float32(query_weights[i] * best[term] / (BINS - 1) * kth[term, depth] * (1 - 1e-6)))
+            threshold = max(threshold, np.float32(query_weights[i] * best[term] / (BINS - 1) * kth[term, depth] * (1 - 1e-6)))
         if row_of[term] >= 0:
             _add_row(block_bounds, rows[row_of[term]], np.float32(query_weights[i] * best[term] / 255 * margin))
             continue
         scale, of_term = np.float32(query_weights[i] * margin), idf[term] if is_packed else 1.0
         block, greatest, shift = NO_BLOCK, 0.0, list_bounds[term] - offsets[term]
-        for at in range(offsets[term], list_bounds[term + 1] - shift):
-            word = np.uint64(docs[at])
+        for posting in range(offsets[term], list_bounds[term + 1] - shift):
+            word = np.uint64(docs[posting])
             if is_packed:
-                value = saturation[word & mask | np.uint64(codes[np.uint64(at) & chosen]) << bits]
+                value = saturation[word & mask | np.uint64(codes[np.uint64(posting) & chosen]) << bits]
             else:
-                value = np.float64(weights[at + shift])
+                value = np.float64(weights[posting + shift])
             block_of = (word >> bits) // np.uint64(BLOCK)
             if block_of != block:
                 if block != NO_BLOCK:
@@ -322,14 +321,14 @@ def bound_blocks(bag: Any, terms_of_query: int, depth: int, block_bounds: Any) -
         if block != NO_BLOCK:
             block_bounds[block] += np.float32(of_term * greatest) * scale
         if is_packed:
-            for at in range(rest[0][term], rest[0][term + 1]):
-                block_bounds[rest[1][at] // BLOCK] += rest[2][at] * scale
-    return least
+            for posting in range(rest[0][term], rest[0][term + 1]):
+                block_bounds[rest[1][posting] // BLOCK] += rest[2][posting] * scale
+    return threshold
 
 
 @inner()
 def _unsigned(widths: Any) -> Any:
-    """Return the bits of codes beside documents, their mask, and a mask of places of the other bits, which may be one 0."""
+    """Return the number of code bits beside documents, their mask, and a mask for indices of `codes`, 0 if that is not used."""
     bits = np.uint64(widths[0])
     return bits, (ONE << bits) - ONE, np.uint64(0) - np.uint64(widths[1])
 
@@ -342,54 +341,63 @@ def _add_row(block_bounds: Any, row: Any, scale: Any) -> None:
 
 @inner()
 def pruned(
-    bag: Any, other: Any, allowed: Any, rank: Any, k: int, block_bounds: Any, least: Any, sums: Any, score: Any, candidates: Any
+    bag: Any,
+    other: Any,
+    allowed: Any,
+    rank: Any,
+    k: int,
+    block_bounds: Any,
+    threshold: Any,
+    sums: Any,
+    score: Any,
+    candidates: Any,
 ) -> int:
-    """Score the windows that can hold a result; as all weights are above 0, a sum above 0 is a match.
+    """Score the windows that can hold a result. All weights are above 0, so a document matches if its sum is above 0.
 
-    Fills `candidates` with the keys of the `k` best and of others, and returns their number.
+    Writes the keys of the `k` best documents, and of others, to `candidates`, and returns their number.
     """
     blocks = WINDOW // BLOCK
     bits = score.view(np.uint32)
-    size, most = 0, k - 1
-    least = max(least, SMALLEST)
+    size, limit = 0, k - 1
+    threshold = max(threshold, SMALLEST)
     for window in range(len(block_bounds) // blocks):
         window_bounds = block_bounds[window * blocks : (window + 1) * blocks]
         reaching = 0
         for block in range(blocks):
-            reaching += window_bounds[block] >= least
+            reaching += window_bounds[block] >= threshold
         if reaching == 0:
             continue
         if reaching > blocks // 4:
             sums[:] = 0
         else:
             for block in range(blocks):
-                if window_bounds[block] >= least:  # other blocks are skipped
+                if window_bounds[block] >= threshold:  # other blocks are skipped
                     sums[block * BLOCK : (block + 1) * BLOCK] = 0
         _sum_window(window, bag, sums)
         if other is not None:
             _sum_window(window, other, sums)
-        enough = np.float64(least) * (1 - 1e-7) if least > SMALLEST else 1e-300
+        enough = np.float64(threshold) * (1 - 1e-7) if threshold > SMALLEST else 1e-300
         for block in range(blocks):
-            if window_bounds[block] < least:
+            if window_bounds[block] < threshold:
                 continue
             first = block * BLOCK
             mask = np.uint64(0)  # documents that reach the threshold
-            for at in range(BLOCK):
-                mask |= np.uint64(sums[first + at] >= enough) << np.uint64(at)
+            for i in range(BLOCK):
+                mask |= np.uint64(sums[first + i] >= enough) << np.uint64(i)
             while mask:
                 lowest = mask & (~mask + np.uint64(1))
                 mask ^= lowest
-                at = first + int(BIT[lowest * DEBRUIJN >> np.uint64(58)])
-                if len(allowed) and not allowed[window * WINDOW + at]:
+                position = first + int(BIT[lowest * DEBRUIJN >> np.uint64(58)])
+                if len(allowed) and not allowed[window * WINDOW + position]:
                     continue
-                score[0] = np.float32(sums[at])
+                score[0] = np.float32(sums[position])
                 ordered = np.uint64(bits[0] | np.uint32(0x80000000))
-                candidates[size] = ordered << np.uint64(32) | np.uint64(rank[window * WINDOW + at])
+                candidates[size] = ordered << np.uint64(32) | np.uint64(rank[window * WINDOW + position])
                 size += 1
-        if size > most:
-            size, most = select(candidates, size, k), len(candidates) - WINDOW
+        if size > limit:
+            size, limit = select(candidates, size, k), len(candidates) - WINDOW
             bits[0] = np.uint32(candidates[k - 1] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
-            least = max(least, score[0])
+            threshold = max(threshold, score[0])
     return size
 
 
@@ -431,12 +439,12 @@ def _sum_window(window: int, bag: Any, sums: Any) -> None:
                 at = _skip(docs, at, end, first_word)
             while at < end and docs[at] < last_word:
                 word = np.uint64(docs[at])
-                place = (word >> bits) - np.uint64(begin)
+                position = (word >> bits) - np.uint64(begin)
                 if is_packed:
                     code = word & mask | np.uint64(codes[np.uint64(at) & chosen]) << bits
-                    sums[place] += query_weight * np.float32(of_term * saturation[code])
+                    sums[position] += query_weight * np.float32(of_term * saturation[code])
                 else:
-                    sums[place] += query_weight * weights[at + shift]
+                    sums[position] += query_weight * weights[at + shift]
                 at += 1
             cursors[i] = at
         if has_rest and rest[0][term] < rest[0][term + 1]:
@@ -445,18 +453,18 @@ def _sum_window(window: int, bag: Any, sums: Any) -> None:
 
 @inner()
 def _sum_rest(begin: int, term: int, query_weight: Any, rest: Any, sums: Any) -> None:
-    """Add to a window the postings that have their weights in `rest`."""
-    at, end = rest[0][term], rest[0][term + 1]
-    if rest[1][at] < begin:
-        at = _skip(rest[1], at, end, begin)
-    while at < end and rest[1][at] < begin + WINDOW:
-        sums[rest[1][at] - begin] += query_weight * rest[2][at]
-        at += 1
+    """Add the postings of a window whose weights are in `rest` to `sums`."""
+    posting, end = rest[0][term], rest[0][term + 1]
+    if rest[1][posting] < begin:
+        posting = _skip(rest[1], posting, end, begin)
+    while posting < end and rest[1][posting] < begin + WINDOW:
+        sums[rest[1][posting] - begin] += query_weight * rest[2][posting]
+        posting += 1
 
 
 @inner()
 def _skip(docs: Any, at: int, end: int, doc: Any) -> int:
-    """First position after `at` with `doc` or a later document, by galloping."""
+    """Return the first index after `at` with `doc` or a later document, by galloping; docs[at] must be earlier."""
     step = 1
     while at + step < end and docs[at + step] < doc:
         at += step
@@ -472,7 +480,7 @@ def _skip(docs: Any, at: int, end: int, doc: Any) -> int:
 def _exhaustive(
     bag: Any, other: Any, allowed: Any, rank: Any, k: int, windows: int, sums: Any, hit: Any, score: Any, candidates: Any
 ) -> int:
-    """Score every document that has a term, whatever its sign; fill `candidates` as `pruned` does."""
+    """Score every document that has a term, for weights of any sign; fill `candidates` as `pruned` does."""
     bits = score.view(np.uint32)
     size = 0
     for window in range(windows):
@@ -495,40 +503,40 @@ def _exhaustive(
 
 @inner()
 def _hit_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
-    """Set or add the scores of the window that begins with a document; `cursors` advance.
+    """Add the scores of the window that begins with the document `begin`; `cursors` advance.
 
-    The window is summed term by term, and the documents of each are marked first; those that are marked anew start from 0.
+    The window is summed term by term. The documents of each term are marked first, and newly marked ones start from 0.
     """
     terms, query_weights, lists, bounds_of, cursors = bag
     for i in range(len(terms)):
-        one = terms[i : i + 1], query_weights[i : i + 1], lists, bounds_of, cursors[i : i + 1]
-        _mark_window(begin, one, sums, hit)
-        _sum_window(begin // WINDOW, one, sums)
+        term_bag = terms[i : i + 1], query_weights[i : i + 1], lists, bounds_of, cursors[i : i + 1]
+        _mark_window(begin, term_bag, sums, hit)
+        _sum_window(begin // WINDOW, term_bag, sums)
 
 
 @inner()
 def _mark_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
-    """Mark the documents of one term in a window; the sums of those that no term before had become 0."""
+    """Mark the documents of one term in a window, and set the sums of newly marked ones to 0."""
     terms, _, (bounds, offsets, docs, _, places, _, widths, _, _, _), bounds_of, cursors = bag
     term, row, window = terms[0], bounds_of[3][terms[0]], begin // WINDOW
     if row >= 0:
         starts = bounds_of[5]
-        for at in range(offsets[term] + np.int64(starts[row, window]), offsets[term] + np.int64(starts[row, window + 1])):
-            place = np.uint64(places[at] >> PLACE)
-            sums[place] = sums[place] if hit[place] else 0.0
-            hit[place] = 1
+        for posting in range(offsets[term] + np.int64(starts[row, window]), offsets[term] + np.int64(starts[row, window + 1])):
+            position = np.uint64(places[posting] >> PLACE)
+            sums[position] = sums[position] if hit[position] else 0.0
+            hit[position] = 1
         return
-    at, end, bits = cursors[0], offsets[term] + bounds[term + 1] - bounds[term], widths[0]
-    while at < end and docs[at] >> bits < begin + WINDOW:
-        doc = np.int64(docs[at] >> bits) - begin
+    posting, end, bits = cursors[0], offsets[term] + bounds[term + 1] - bounds[term], widths[0]
+    while posting < end and docs[posting] >> bits < begin + WINDOW:
+        doc = np.int64(docs[posting] >> bits) - begin
         sums[doc] = sums[doc] if hit[doc] else 0.0
         hit[doc] = 1
-        at += 1
+        posting += 1
 
 
 @inner()
 def _key(bits: Any, rank: Any) -> Any:
-    """Sort key of a score, by its bits, and the position of a document's id."""
+    """Return the sort key of the bits of a score and the rank of a document's id."""
     ordered = ~bits if bits >> 31 else bits | np.uint32(0x80000000)
     return np.uint64(np.uint32(ordered)) << np.uint64(32) | np.uint64(rank)
 
@@ -565,8 +573,8 @@ def select(keys: Any, size: int, k: int) -> int:
 def sort_keys(keys: Any, size: int) -> None:
     """Insertion sort of the first `size` keys, descending."""
     for i in range(1, size):
-        key, at = keys[i], i
-        while at > 0 and keys[at - 1] < key:
-            keys[at] = keys[at - 1]
-            at -= 1
-        keys[at] = key
+        key, slot = keys[i], i
+        while slot > 0 and keys[slot - 1] < key:
+            keys[slot] = keys[slot - 1]
+            slot -= 1
+        keys[slot] = key

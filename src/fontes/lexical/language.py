@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 JOINS = ("or", "and")
 SHORT_WORD = 5  # letters of the longest word that `~` allows one edit
-MAX_FACTOR = 1e30  # of a clause by all groups around it, within float32
+MAX_FACTOR = 1e30  # greatest product of the weights of nested groups, which keeps scores within float32
 
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """A text as the query language reads it.
+    """The result of reading a text of the query language.
 
     Args:
         text: The text as typed.
         query: The structured query; None for a plain text.
-        canonical: The same query in canonical syntax; of a plain text its words.
-        words: The words to be found, without operators and conditions.
-        remarks: What was read otherwise than it was probably meant, or only in part.
+        canonical: The query in canonical syntax; for a plain text its words.
+        words: The words to find, without operators and conditions.
+        remarks: Parts of the text that were probably meant otherwise, or were left out.
     """
 
     text: str
@@ -55,7 +55,7 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
 
     `+must -not`, `AND OR NOT`, `(groups)`, `"a phrase"~2`, `"a window"~uw8`, `title:word`, `prefix*`, `word~1`, `word^2` and
     comparisons of columns such as `year:[2020 TO 2024]`. The topic's `query` becomes the structured query, its `text` the words
-    to be found. A text without operators stays as it is, and so does a topic that has weights or a query.
+    to find. A text without operators is left unchanged, as is a topic that has weights or a query.
 
     Words are analysed by the index. A word with several terms matches by each of them, or by all with `operator="and"`; the
     gaps of stop words in a phrase are kept. Prefixes and similar words are looked up among the terms of the index.
@@ -84,19 +84,22 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
-        return Topics(self._rewritten(topic, len(topics) > 1) for topic in topics.values())
+        return Topics(self._rewrite(topic, len(topics) > 1) for topic in topics.values())
 
-    def _rewritten(self, topic: Topic, named: bool) -> Topic:
+    def _rewrite(self, topic: Topic, named: bool) -> Topic:
         try:
             return self.read(topic)[0]
         except ParameterError as error:
             raise (ParameterError(f"topic '{topic.id}': {error}") if named else error) from None
 
     def read(self, topic: Topic) -> tuple[Topic, ParsedQuery | None]:
-        """Read the text of a topic; without a second value, the topic has weights or a query already.
+        """Read the text of a topic.
+
+        Returns:
+            The topic with the query, and the parsed text; the topic unchanged and None if it has weights or a query already.
 
         Raises:
-            ParameterError: Where `strict`, the text is not well-formed.
+            ParameterError: The text is not well-formed, and `strict` is set.
         """
         if topic.weights is not None or topic.query is not None:
             return topic, None
@@ -109,10 +112,10 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         """Read one text.
 
         Raises:
-            ParameterError: Where `strict`, the text is not well-formed; the message gives the place and what to do.
+            ParameterError: The text is not well-formed, and `strict` is set; the message gives the place and the remedy.
         """
         clauses, operators, remarks = syntax.read(text, self._names, self.operator, self.strict)
-        plain = not clauses.must and not clauses.must_not and all(isinstance(one, Word) for one in clauses.should)
+        plain = not clauses.must and not clauses.must_not and all(isinstance(clause, Word) for clause in clauses.should)
         if plain and not operators - {"\\"}:
             words = " ".join(clauses.words) if operators else text
             return ParsedQuery(text, None, str(clauses), words, remarks)
@@ -128,74 +131,80 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         return syntax.Names.of(self.index.state)
 
 
-def most_frequent(numbers: NDArray[np.integer[Any]], df: NDArray[Any], most: int) -> NDArray[np.integer[Any]]:
-    """Return at most so many of some terms: those of the greatest document frequency, of equal ones the first.
+def most_frequent(numbers: NDArray[np.integer[Any]], df: NDArray[Any], limit: int) -> NDArray[np.integer[Any]]:
+    """Return the terms of greatest document frequency, at most `limit`; among equals the first.
 
     Args:
         numbers: Numbers of terms, ascending.
         df: Document frequency of each term of the index.
-        most: Greatest number of terms.
+        limit: Greatest number of terms to return.
     """
-    if len(numbers) <= most:
+    if len(numbers) <= limit:
         return numbers
     frequencies = np.asarray(df)[numbers]
-    least = np.partition(frequencies, -most)[-most]
-    above, ties = np.flatnonzero(frequencies > least), np.flatnonzero(frequencies == least)
-    result: NDArray[np.integer[Any]] = numbers[np.sort(np.concatenate([above, ties[: most - len(above)]]))]
+    cutoff = np.partition(frequencies, -limit)[-limit]
+    above, ties = np.flatnonzero(frequencies > cutoff), np.flatnonzero(frequencies == cutoff)
+    result: NDArray[np.integer[Any]] = numbers[np.sort(np.concatenate([above, ties[: limit - len(above)]]))]
     return result
 
 
+def _has_alternatives_only(group: Group) -> bool:
+    """Whether a group has only `should` clauses and the weight 1, and can be replaced by these clauses."""
+    return bool(group.should) and not group.must and not group.must_not and group.weight == 1.0
+
+
 class _Analysis:
-    """From typed clauses to a query over index terms."""
+    """Translation of typed clauses to a query over index terms."""
 
     def __init__(self, stage: QueryLanguage) -> None:
         self._stage = stage
         self._state = stage.index.state
         self._analyzer = self._state.analyzer
         self._factor = 1.0
-        self.problems: list[str] = []  # that are errors in strict reading
+        self.problems: list[str] = []  # errors if reading is strict
         self._notes: list[str] = []
 
     def notes(self, query: Group) -> tuple[str, ...]:
-        """Remarks about the query."""
+        """Return the remarks about the query."""
         nothing = [] if query.must or query.should else ["nothing is left to be found"]
         return tuple(dict.fromkeys([*self._notes, *nothing]))
 
     def group(self, clauses: Clauses) -> Group:
-        """The clauses over index terms."""
-        before, self._factor = self._factor, self._factor * max(clauses.weight, 1.0)
+        """Return a group over index terms."""
+        outer_factor, self._factor = self._factor, self._factor * max(clauses.weight, 1.0)
         group = Group(
             tuple(self._each(clauses.must)),
             tuple(self._any(clauses.should)),
             tuple(self._each(clauses.must_not)),
-            self._weight(clauses.weight, before),
+            self._weight(clauses.weight, outer_factor),
         )
-        self._factor = before
+        self._factor = outer_factor
         return group
 
     def _each(self, clauses: Sequence[TypedClause]) -> list[Clause]:
-        """Clauses that are judged one by one; those without terms, such as stop words, are left out."""
-        each = ([self._one(clause)] for clause in clauses)
-        return [clause for (clause,) in each if clause is not None]
+        """Return each clause over index terms; clauses without terms, such as stop words, are left out."""
+        return [analyzed for clause in clauses if (analyzed := self._clause(clause)) is not None]
 
     def _any(self, clauses: Sequence[TypedClause]) -> list[Clause]:
-        """Clauses of which one matches; words side by side are analysed as one text."""
-        every: list[Clause] = []
-        run: list[str] = []
+        """Return the alternatives over index terms; words side by side are analysed as one text."""
+        results: list[Clause] = []
+        words: list[str] = []
         for clause in (*clauses, None):
             if isinstance(clause, Word) and not clause.field and clause.weight == 1.0:
-                run.append(clause.text)
+                words.append(clause.text)
                 continue
-            every += [Term(term) for term in self._analyzer(" ".join(run))]
-            run = []
-            if clause is None or (one := self._one(clause)) is None:
+            results += [Term(term) for term in self._analyzer(" ".join(words))]
+            words = []
+            if clause is None or (analyzed := self._clause(clause)) is None:
                 continue
-            spliced = isinstance(one, Group) and one.should and not one.must and not one.must_not and one.weight == 1.0
-            every += one.should if isinstance(one, Group) and spliced else [one]
-        return every
+            if isinstance(analyzed, Group) and _has_alternatives_only(analyzed):
+                results += analyzed.should
+            else:
+                results.append(analyzed)
+        return results
 
-    def _one(self, clause: TypedClause) -> Clause | None:
-        """A clause over index terms; None where it has none."""
+    def _clause(self, clause: TypedClause) -> Clause | None:
+        """Return a clause over index terms; None if it has none."""
         match clause:
             case Filter(where=where):
                 return Condition(where)
@@ -209,20 +218,21 @@ class _Analysis:
         terms = self._analyzer(clause.text)
         weight = self._weight(clause.weight, self._factor)
         if isinstance(clause, Similar):
-            return self._joined([self._similar(term, clause, weight) for term in terms or self._unstemmed(clause.text)])
-        return self._joined([Term(term, clause.field, weight) for term in terms])
+            return self._join([self._similar(term, clause, weight) for term in terms or self._unstemmed(clause.text)])
+        return self._join([Term(term, clause.field, weight) for term in terms])
 
-    def _joined(self, clauses: list[Clause]) -> Clause | None:
-        """The clauses of the terms of one word."""
+    def _join(self, clauses: list[Clause]) -> Clause | None:
+        """Join the clauses of the terms of one word; None if there are none."""
         if len(clauses) < 2:
             return clauses[0] if clauses else None
         return Group(must=tuple(clauses)) if self._stage.operator == "and" else Group(should=tuple(clauses))
 
     def _quoted(self, clause: Quoted) -> Clause | None:
+        """Return a phrase or a window; a group of its terms if the index keeps no positions; None if it has no terms."""
         weight = self._weight(clause.weight, self._factor)
         spans = self._analyzer.spans(clause.text)
-        places = [(place, term) for place, (_, _, span_terms) in enumerate(spans) for term in span_terms]
-        terms = tuple(term for _, term in places)
+        positions = [(position, term) for position, (_, _, span_terms) in enumerate(spans) for term in span_terms]
+        terms = tuple(term for _, term in positions)
         if len(terms) < 2:
             return Term(terms[0], clause.field, weight) if terms else None
         if not self._state.has_positions:
@@ -234,47 +244,49 @@ class _Analysis:
             return Group(must=tuple(Term(term, clause.field) for term in terms), weight=weight)
         if clause.width:
             return Window(terms, max(clause.width, len(terms)), clause.field, weight)
-        return Phrase(terms, tuple(place - places[0][0] for place, _ in places), clause.slop, clause.field, weight)
+        return Phrase(terms, tuple(position - positions[0][0] for position, _ in positions), clause.slop, clause.field, weight)
 
     def _prefix(self, clause: Prefix) -> Clause:
-        """The terms that begin so; where there are none, that of the prefix as a word, which a stemmer may have shortened."""
+        """Return the terms with a prefix; if there are none, the term of the prefix as a word, which may be stemmed."""
         *words, last = self._unstemmed(clause.text)
         weight = self._weight(clause.weight, self._factor)
         numbers = np.arange(*(prefixed(self._state.terms, last) if last else (0, 0)))
-        expanded = self._expanded(
+        expanded = self._expand(
             f"{clause.text[:80]}*", numbers, () if len(numbers) else self._analyzer(last), clause.field, weight
         )
-        whole = self._joined([*(Term(word, clause.field, weight) for word in words), expanded])
-        assert whole is not None
-        return whole
+        joined = self._join([*(Term(word, clause.field, weight) for word in words), expanded])
+        assert joined is not None
+        return joined
 
     def _similar(self, term: str, clause: Similar, weight: float) -> Clause:
+        """Return the terms within the edit distance of a term."""
         edits = clause.edits if clause.edits is not None else 1 if len(term) <= SHORT_WORD else 2
         numbers, _ = near(self._state.terms, term, edits, prefix=self._stage.fixed)
         typed = f"{clause.text[:80]}~{'' if clause.edits is None else clause.edits}"
-        return self._expanded(typed, numbers, [term], clause.field, weight)
+        return self._expand(typed, numbers, [term], clause.field, weight)
 
-    def _expanded(
-        self, typed: str, numbers: NDArray[np.integer[Any]], span_terms: Sequence[str], of_field: str, weight: float
+    def _expand(
+        self, typed: str, numbers: NDArray[np.integer[Any]], word_terms: Sequence[str], field_name: str, weight: float
     ) -> Term | AnyOf:
-        """The terms with these numbers, bounded, and those of the word itself that the index has."""
-        state, most = self._state, self._stage.max_expansions
-        frequent = most_frequent(numbers, state.df, most)
+        """Return the most frequent of the terms with these numbers, and the terms of the word itself that the index has."""
+        state, limit = self._state, self._stage.max_expansions
+        frequent = most_frequent(numbers, state.df, limit)
         if len(frequent) < len(numbers):
             self._notes.append(
-                f"{typed} stands for the {most:,} most frequent of {len(numbers):,} terms; max_expansions sets how many"
+                f"{typed} stands for the {limit:,} most frequent of {len(numbers):,} terms; max_expansions sets how many"
             )
-        terms = sorted({*state.terms.take(frequent), *(term for term in span_terms if state.term_number(term) >= 0)})
-        return Term(terms[0], of_field, weight) if len(terms) == 1 else AnyOf(tuple(terms), of_field, weight)
+        terms = sorted({*state.terms.take(frequent), *(term for term in word_terms if state.term_number(term) >= 0)})
+        return Term(terms[0], field_name, weight) if len(terms) == 1 else AnyOf(tuple(terms), field_name, weight)
 
     def _unstemmed(self, text: str) -> list[str]:
-        """A word's tokens in the letters of index terms, neither stemmed nor left out as stop words; never none."""
+        """Return the tokens of a word normalised but not stemmed, stop words included; [""] if there are none."""
         analyzer = replace(self._analyzer, stopwords=(), stemmer="", words=(1, 1), chars=None)
         if isinstance(analyzer.tokenizer, str) and analyzer.tokenizer in TOKENIZERS:
             return analyzer(text) or [""]
         return [term for term in analyzer.terms([text]) if term] or [""]
 
     def _weight(self, weight: float, factor: float) -> float:
+        """Return a weight; 1 if its product with the weights of the groups around it is too great."""
         if weight * factor <= MAX_FACTOR:
             return weight
         self._notes.append(f"weights within each other multiply to {MAX_FACTOR:g} at most; those beyond are left out")

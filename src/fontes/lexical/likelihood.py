@@ -44,8 +44,8 @@ class LikelihoodWeighting(Weighting):
     def postings(self, statistics: Statistics, postings: Postings) -> Floats:
         """Return the log ratio of the term's document and collection probabilities, at least 0."""
         if self.fields is not None:
-            *of_fields, background = (value for _, value in self._mixed(statistics, postings))
-            mixed: Floats = np.maximum(np.log(sum(of_fields) / background), 0.0)
+            *field_parts, background = (value for _, value in self._mixed(statistics, postings))
+            mixed: Floats = np.maximum(np.log(sum(field_parts) / background), 0.0)
             return mixed
         p = postings.repeat(self._in_collection(statistics, postings.terms))
         tf, dl = postings.tf.astype(np.float64), lengths_of(statistics, postings.docs, self.lengths)
@@ -58,24 +58,23 @@ class LikelihoodWeighting(Weighting):
     def explain(self, statistics: Statistics, posting: Postings) -> Explanation:
         """Explain a posting by the term's collection probability, its tf, and the document length."""
         if self.fields is not None:
-            return self._explained_mixture(statistics, posting)
+            return self._explain_mixture(statistics, posting)
         p = float(self._in_collection(statistics, posting.terms)[0])
         dl = lengths_of(statistics, posting.docs, self.lengths)[0]
-        smoothing = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
         cf = f"p(t|C): cf={statistics.cf[posting.terms[0]]:g}, tokens={statistics.tokens}"
-        label = f"log likelihood ratio ({self.smoothing}, {smoothing}): tf={posting.tf[0]}, dl={dl:g}"
+        label = f"{self._label}: tf={posting.tf[0]}, dl={dl:g}"
         return Explanation(float(self.postings(statistics, posting)[0]), label, (Explanation(p, cf),))
 
     def _mixed(self, statistics: Statistics, postings: Postings) -> Iterator[tuple[str, Any]]:
-        """Yield p(t|field of d) times the field's share for each field, then "", the sum of that without the term in d."""
+        """Yield (field, share · p(t|field of d)) for each field; last, ("", their sum for a document without the term)."""
         assert self.fields is not None
         assert postings.fields is not None
         background: Any = 0.0
         total = sum(self.fields.values())
         for column, name in enumerate(statistics.field_names):
-            share, field_of, tf = self.fields[name] / total, statistics.field(name), postings.fields[:, column]
-            p = np.where(field_of.cf[postings.terms] > 0, self._in_collection(field_of, postings.terms), 0.0)
-            spread, dl = postings.repeat(p), lengths_of(field_of, postings.docs, self.lengths)
+            share, field_statistics, tf = self.fields[name] / total, statistics.field(name), postings.fields[:, column]
+            p = np.where(field_statistics.cf[postings.terms] > 0, self._in_collection(field_statistics, postings.terms), 0.0)
+            spread, dl = postings.repeat(p), lengths_of(field_statistics, postings.docs, self.lengths)
             if self.smoothing == "jelinek-mercer":
                 in_field = np.divide(tf, dl, out=np.zeros(len(tf)), where=tf > 0)
                 yield name, share * ((1 - self.lambda_) * in_field + self.lambda_ * spread)
@@ -85,29 +84,33 @@ class LikelihoodWeighting(Weighting):
                 background = background + share * spread
         yield "", background
 
-    def _explained_mixture(self, statistics: Statistics, posting: Postings) -> Explanation:
+    def _explain_mixture(self, statistics: Statistics, posting: Postings) -> Explanation:
+        """Explain a posting by the share of each field, and by the same document without the term."""
         assert self.fields is not None
         assert posting.fields is not None
-        *of_fields, (_, background) = self._mixed(statistics, posting)
+        *field_parts, (_, background) = self._mixed(statistics, posting)
         parts, total = [], sum(self.fields.values())
-        for column, (name, value) in enumerate(of_fields):
-            field_of = statistics.field(name)
-            dl = lengths_of(field_of, posting.docs, self.lengths)[0]
+        for column, (name, value) in enumerate(field_parts):
+            field_statistics = statistics.field(name)
+            dl = lengths_of(field_statistics, posting.docs, self.lengths)[0]
             label = f"{name}: share {self.fields[name] / total:g} of p(t|field): tf={posting.fields[0, column]}, dl={dl:g}"
-            p = self._in_collection(field_of, posting.terms)[0] if (cf := field_of.cf[posting.terms[0]]) else 0.0
-            of_field = Explanation(float(p), f"p(t|C): cf={cf:g}, tokens={field_of.tokens}")
-            parts.append(Explanation(float(value[0]), label, (of_field,)))
+            cf = field_statistics.cf[posting.terms[0]]
+            p = self._in_collection(field_statistics, posting.terms)[0] if cf else 0.0
+            collection_part = Explanation(float(p), f"p(t|C): cf={cf:g}, tokens={field_statistics.tokens}")
+            parts.append(Explanation(float(value[0]), label, (collection_part,)))
         mixture = Explanation(sum(part.value for part in parts), "p(t|d): sum over fields", tuple(parts))
-        smoothing = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
-        without = Explanation(
-            float(background[0]),
-            "p(t|d) of a document without words" if self.smoothing == "dirichlet" else "p(t|d) of a document without the term",
-        )
-        label = f"log likelihood ratio ({self.smoothing}, {smoothing})"
-        return Explanation(float(self.postings(statistics, posting)[0]), label, (mixture, without))
+        lacking = "words" if self.smoothing == "dirichlet" else "the term"
+        without = Explanation(float(background[0]), f"p(t|d) of a document without {lacking}")
+        return Explanation(float(self.postings(statistics, posting)[0]), self._label, (mixture, without))
+
+    @property
+    def _label(self) -> str:
+        """Label of explanations, with the parameter of the smoothing."""
+        parameter = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
+        return f"log likelihood ratio ({self.smoothing}, {parameter})"
 
     def _in_collection(self, statistics: Statistics, terms: NDArray[Any]) -> Floats:
-        """p(t|C), with 1 added to numerator and denominator as Lucene does."""
+        """Return p(t|C), with 1 added to numerator and denominator as in Lucene."""
         p: Floats = (statistics.cf[terms] + 1) / (statistics.tokens + 1)
         return p
 
@@ -120,10 +123,10 @@ class QueryLikelihood(OverFields, name="ql"):
     (Lucene's LMDirichletSimilarity); with Jelinek-Mercer smoothing ln(1 + (1 - lambda) tf / dl / (lambda p(t|C))).
     p(t|C) is (cf + 1) / (tokens + 1). (Zhai and Lafferty, SIGIR 2001.)
 
-    With `fields` the language model of a document is a mixture of those of its fields, whose shares are the weights over their
-    sum: p(t|d) is the sum of share · p(t|field of d), each smoothed by the field's own p(t|C), which is 0 for a term that the
-    field never holds; the weight is ln(p(t|d) / p(t|d')), at least 0, where d' has no words (Dirichlet) or not the term
-    (Jelinek-Mercer). (Ogilvie and Callan, SIGIR 2003.)
+    With `fields` the language model of a document is a mixture of the models of its fields, whose shares are proportional to
+    the weights: p(t|d) is the sum of share · p(t|field of d), each smoothed by the field's own p(t|C), which is 0 for a term
+    that the field never holds. The weight is ln(p(t|d) / p(t|d')), at least 0, where d' has no words (Dirichlet) or lacks
+    the term (Jelinek-Mercer). (Ogilvie and Callan, SIGIR 2003.)
 
     Args:
         smoothing: "dirichlet" or "jelinek-mercer".
@@ -148,7 +151,7 @@ class QueryLikelihood(OverFields, name="ql"):
         return LikelihoodWeighting(**self._parameters_of(LikelihoodWeighting))
 
     def shown(self) -> dict[str, Any]:
-        """Return the parameter of the smoothing always."""
+        """Return the parameters to show, among them always the parameter of the smoothing."""
         shown = super().shown()
         shown |= {"mu": self.mu} if self.smoothing == "dirichlet" else {"lambda_": self.lambda_}
         return {name: shown[name] for name in self.params() if name in shown}

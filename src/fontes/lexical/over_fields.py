@@ -20,7 +20,7 @@ from .retriever import Lexical
 from .weighting import Weighting
 
 WEIGHTS: Any = tuned(None, (0.5, 10.0, 0.5), (0.0, math.inf), entry=1.0)
-"""The field of a dataclass that takes the weights."""
+"""The dataclass field of the weights."""
 
 
 class OverFields(Lexical):
@@ -34,24 +34,24 @@ class OverFields(Lexical):
     fields: Mapping[str, float] | None
 
     def _parameters_of(self, weighting: type[Weighting]) -> dict[str, Any]:
-        """Return the parameters that are fields of a weighting, with the weights of fields above 0."""
+        """Return the parameters that are fields of a weighting; of the weights of fields only those above 0."""
         parameters = {field.name: getattr(self, field.name) for field in fields(weighting)}
         return parameters | {"fields": field_weights(self.index.state, self.fields)}
 
     @cached_property
     def searched(self) -> Searchable:
-        """Holder of the postings: the index, or some of its fields."""
+        """Source of the postings: the index, or some of its fields."""
         weights = field_weights(self.index.state, self.fields)
         return self.index if weights is None else chosen_fields(self.index.state, weights)
 
     @property
     def _complete(self) -> Self:
-        """Canonical form for comparisons: defaults in place of None, weights as floats, none of them 0."""
+        """Canonical form for comparisons: defaults in place of None, weights as floats, without weights of 0."""
         if not isinstance(self.fields, Mapping):
             return self
         weights = {name: float(weight) if isinstance(weight, Real) else weight for name, weight in self.fields.items()}
-        kept = FrozenDict({name: weight for name, weight in weights.items() if weight != 0})
-        return replace(self, fields=kept)  # type: ignore[type-var]
+        positive = FrozenDict({name: weight for name, weight in weights.items() if weight != 0})
+        return replace(self, fields=positive)  # type: ignore[type-var]
 
     def key(self) -> str | None:
         return super(OverFields, self._complete).key()

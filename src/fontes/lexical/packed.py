@@ -1,12 +1,12 @@
 """Packed lists: the postings of an index in the form that the search reads, three or four bytes each.
 
-Each pair of a tf and a document length has a code. A model whose weight is idf times a function of tf and length, as BM25, is
-a table of that function by code, so that all k1 and b share the lists; other models have a float32 weight for each posting.
-Rare pairs have the code 0, and their postings stand in a list of their own as well.
+Each pair of tf and document length has a code. A model such as BM25, whose weight is idf times a function of tf and length, is
+a table of this function by code, and all k1 and b share the lists; other models have a float32 weight for each posting. Rare
+pairs have the code 0, and their postings are also in a separate list, `rest`.
 
-A term with a row of block bounds has 16 bits for each posting: the document's position in its window of 4,096, and the code's
-lowest 4 bits. Other terms have 32: the document, and as many bits of the code as there is room for. The other bits of codes
-follow in bytes.
+A term with a row of block bounds has 16 bits for each posting: the document's position in its window of 4,096 documents, and
+the lowest 4 bits of the code. Other terms have 32 bits: the document, and as many bits of the code as fit. The remaining bits
+of codes are in arrays of their own.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from .weighting import Saturation, Statistics, Weighting, saturation_of
 if TYPE_CHECKING:
     from ..index.postings import Searchable
 
-SHORT, LONG = 12, 16  # bits of a code, whose value is 0 for rare pairs
-WORD = 32  # bits of a document and what is beside it
-ENOUGH = 0.99  # of the postings with a code of LONG bits, the share that must have one of SHORT bits for these
-ROWS = 8 * BLOCK  # documents for each posting, of the shortest list with a row
-PAIRS = 1 << 20  # pairs that are counted: all lengths with as many tf as fit
-LONGEST = 1 << 24  # length of a document above which postings have no codes
-COVERED = 0.9  # least share of postings that have a code above 0, as those of learned weights do not; else none has one
+SHORT, LONG = 12, 16  # bits of a code
+WORD = 32  # bits of a document and the lowest bits of its code
+ENOUGH = 0.99  # codes have SHORT bits if these cover at least this share of the postings that LONG bits cover
+ROWS = 8 * BLOCK  # documents per posting of the shortest list with a row
+PAIRS = 1 << 20  # cells to count pairs: all lengths, with as many tf as fit
+LONGEST = 1 << 24  # document length above which postings have no codes
+COVERED = 0.9  # least share of postings with a code above 0; below it, as for learned weights, postings have no codes
 
 
 class Filled:
-    """Which terms of some arrays are filled in; others are when they are first needed.
+    """Which terms of some arrays are filled in; a term is filled in when first needed. Thread-safe.
 
     Attributes:
-        ready: Whether each term is.
+        ready: Whether each term is filled in.
     """
 
     def __init__(self, terms: int) -> None:
         self.ready, self._lock = np.zeros(terms, dtype=np.bool_), threading.Lock()
 
     def ensure(self, terms: NDArray[np.integer[Any]], fill: Callable[[NDArray[np.int64]], object]) -> None:
-        """Call a function with those of the terms that are not filled in."""
+        """Call `fill` with the terms that are not filled in yet."""
         if self.ready[terms].all():
             return
         with self._lock:
@@ -62,14 +62,14 @@ class PackedLists:
 
     Args:
         bounds: int64; term t has the postings from bounds[t] to bounds[t + 1].
-        row_of: int32; row of bounds of each term, -1 if its list is too short.
-        docs: uint32; document << widths[0] | lowest bits of the code, of the terms without a row, ascending in each.
-        codes: uint16; the other bits of their codes, if there are any.
-        places: uint16; position in the window << PLACE | lowest bits of the code, of the terms with a row.
-        place_codes: uint8; the other bits of their codes, the lowest byte first.
-        widths: int64; bits of codes in `docs`, 1 where the others are in `codes`, bytes a posting of `place_codes`.
-        starts: uint32, rows x (windows + 1); start of a term's postings of each window in its list.
-        pairs: int32, (2, codes); tf and length of each code; none where postings have no codes.
+        row_of: int32; row of block bounds of each term, -1 if its list is too short.
+        docs: uint32; document << widths[0] | lowest bits of the code, for terms without a row, ascending in each term.
+        codes: uint16; the other bits of these codes; empty if there are none.
+        places: uint16; position in the window << PLACE | lowest bits of the code, for terms with a row.
+        place_codes: uint8; the other bits of these codes, the lowest byte first.
+        widths: int64, (3,); bits of codes in `docs`, 1 if `codes` has other bits, bytes per posting in `place_codes`.
+        starts: uint32, (rows, windows + 1); start of each window in the list of a term with a row.
+        pairs: int32, (2, codes); tf and length of each code; empty if postings have no codes.
         rest: int32, (3, R); term, document and tf of each posting with the code 0, ascending.
     """
 
@@ -96,7 +96,7 @@ class PackedLists:
 
     @cached_property
     def unweighted(self) -> tuple[Any, ...]:
-        """The `lists` argument of loops that read documents alone, `row_of` and `starts`."""
+        """The `lists` argument of loops that read only documents, `row_of` and `starts`."""
         return self.with_weights(np.zeros(0, np.float32), None), fixed(self.row_of), fixed(self.starts)
 
     @cached_property
@@ -105,11 +105,11 @@ class PackedLists:
 
     @cached_property
     def documents(self) -> tuple[Filled, NDArray[np.int32]]:
-        """The documents of all postings, and for which terms they are filled in."""
+        """Which terms are filled in, and the documents of all postings."""
         return Filled(len(self.row_of)), np.zeros(self.bounds[-1], dtype=np.int32)
 
     def unpacked(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return bounds, and the documents of all postings, valid for these terms; memory is taken for those alone."""
+        """Return the bounds and documents of all postings, filled in for these terms; only these take memory."""
         filled, docs = self.documents
         filled.ensure(terms, lambda terms: self.unpack(terms, None, docs, np.zeros(0, np.float32)))
         return self.bounds, fixed(docs)
@@ -124,11 +124,11 @@ class PackedLists:
         """Return the `lists` argument of the search: bounds, offsets, the arrays of `postings`, weights, curve, rest.
 
         Args:
-            weights: Weight of each posting; none where there is a curve.
+            weights: Weight of each posting; empty if there is a curve.
             curve: The function of tf and length.
         """
         docs, codes, places, place_codes = self.postings
-        codes = codes if len(codes) else NO_CODES  # the search reads one always
+        codes = codes if len(codes) else NO_CODES  # the search always reads one
         arrays = _fixed(self.bounds, self.offsets, docs, codes, places, place_codes, self.widths, weights)
         if curve is None:
             return *arrays, NO_CURVE, NO_REST
@@ -160,32 +160,33 @@ class Curve:
 
     @classmethod
     def of(cls, index: Searchable, weighting: Weighting, lists: PackedLists) -> Curve | None:
-        """Return the curve of a model; None for a model of another form."""
+        """Return the curve of a model; None if its weights have another form."""
         statistics = Statistics.of(index)
         function = saturation_of(weighting, statistics)
         if function is None or function.sums_idf or not lists.pairs.size:
             return None
         exact = index.lengths
-        length_of = np.zeros(int(exact.max()) + 1, dtype=np.float64)  # of the model, by the exact one
+        length_of = np.zeros(int(exact.max()) + 1, dtype=np.float64)  # the length that the model uses, by exact length
         length_of[exact] = function.lengths
         if not np.array_equal(length_of[exact], function.lengths):
             return None
         idf = function.idf(statistics.df_of(np.arange(len(lists.row_of)))).astype(np.float64)
         saturation = np.zeros(lists.pairs.shape[1], dtype=np.float64)
-        saturation[1:] = _saturated(function, lists.pairs[0, 1:], length_of[lists.pairs[1, 1:]])
+        saturation[1:] = _saturate(function, lists.pairs[0, 1:], length_of[lists.pairs[1, 1:]])
         terms, docs, tf = lists.rest
-        rest = idf[terms] * _saturated(function, tf, length_of[exact[docs]])
+        rest = idf[terms] * _saturate(function, tf, length_of[exact[docs]])
         return cls(idf, saturation, rest.astype(np.float32))
 
 
-def _saturated(function: Saturation, counts: NDArray[np.int32], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+def _saturate(function: Saturation, counts: NDArray[np.int32], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights without the idf, of postings with these tf and lengths."""
     factor, k1, delta, constant, b, mean = function.parameters
     tf = counts.astype(np.float64)
     return factor * tf / (tf + k1 * (constant + b * lengths / mean)) + delta
 
 
 class Codes:
-    """Codes of the pairs of tf and length, the most frequent of those that were counted.
+    """Codes of the most frequent pairs of tf and length.
 
     Args:
         lengths: Length of each document, with a maximum of at most LONGEST.
@@ -206,21 +207,21 @@ class Codes:
             self._counts += counts
 
     def _cells(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Cell of each posting's pair; 0 for a tf that is too large."""
+        """Return the cell of each posting's pair; 0 for a tf that is too large."""
         width = len(self._distinct)
         cells = tfs * width + self._number_of[self._lengths[docs]]
         return np.where(tfs < len(self._counts) // width, cells, 0)
 
     @cached_property
     def _ranked(self) -> NDArray[np.int64]:
-        """Cells of the pairs that were counted, the most frequent first."""
+        """Cells of the counted pairs, the most frequent first."""
         counts = self._counts.copy()
         counts[: len(self._distinct)] = 0  # where tf is 0
         cells = np.flatnonzero(counts)
         return cells[np.argsort(-counts[cells], kind="stable")]
 
     def _share(self, bits: int) -> float:
-        """Share of the counted postings that have a code of so many bits above 0."""
+        """Return the share of the counted postings with a code above 0, if codes have this number of bits."""
         return float(self._counts[self._ranked[: (1 << bits) - 1]].sum() / max(1, self._counts.sum()))
 
     @cached_property
@@ -230,7 +231,7 @@ class Codes:
 
     @property
     def covered(self) -> float:
-        """Share of the counted postings that have a code above 0."""
+        """Share of the counted postings with a code above 0."""
         return self._share(self.bits)
 
     @property
@@ -246,6 +247,7 @@ class Codes:
 
     @cached_property
     def _code_of(self) -> NDArray[np.uint16]:
+        """Code of each cell, 0 for rare pairs."""
         code_of = np.zeros(len(self._counts), dtype=np.uint16)
         code_of[self._coded] = np.arange(1, len(self._coded) + 1)
         return code_of
@@ -269,7 +271,7 @@ def long_lists(df: NDArray[Any], documents: int) -> NDArray[np.int64]:
 
 
 def offsets_of(bounds: NDArray[np.int64], row_of: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the start of each term's postings among those of the terms that have a row as it does, or have none."""
+    """Return the start of each term's postings in `docs`, or in `places` if it has a row."""
     sizes, has_row = np.diff(bounds), row_of >= 0
     starts = [np.cumsum(part_sizes) - part_sizes for part_sizes in (np.where(has_row, 0, sizes), np.where(has_row, sizes, 0))]
     return np.where(has_row, starts[1], starts[0])

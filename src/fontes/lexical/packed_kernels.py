@@ -1,7 +1,7 @@
-"""Compiled loops over packed lists: the documents that several lists have, and the weights of single postings.
+"""Compiled loops over packed lists: their intersection with documents, and the weights of single postings.
 
-`lists` is the argument of `kernel.search`, `row_of` and `starts` are those of `packed.PackedLists`. This module is imported
-when loops are compiled from now on; see `storage.compiled`.
+`lists` is the argument of `kernel.search`; `row_of` and `starts` are those of `packed.PackedLists`. Import this module only
+when loops are compiled; see `storage.compiled`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 from ..storage.compiled import compiled
 from .kernel import FIFTEEN, FOUR, PLACE, WINDOW, code_at
 
-WIDE = np.uint64(8)  # postings that are compared together
-OF_PLACE = np.uint16(0x10000 - (1 << PLACE))  # bits of the position in a window
-OF_WINDOW = np.uint64(WINDOW)
+GROUP_SIZE = np.uint64(8)  # postings compared at a time
+POSITION_MASK = np.uint16(0x10000 - (1 << PLACE))  # bits of the position in a window
+WINDOW_SIZE = np.uint64(WINDOW)
 
 
 @compiled()
 def read(lists: Any, row_of: Any, starts: Any, term: Any, first: Any, last: Any, docs: Any) -> None:
-    """Write the documents of the postings from `first` to `last` of a list."""
+    """Write the documents of the postings from `first` to `last` (excluded) of a list."""
     _, offsets, words, _, places, _, widths, _, _, _ = lists
     row, shift = row_of[term], offsets[term] + first
     if row < 0:
@@ -38,20 +38,20 @@ def read(lists: Any, row_of: Any, starts: Any, term: Any, first: Any, last: Any,
 
 @compiled()
 def meet(lists: Any, row_of: Any, starts: Any, term: Any, docs: Any, cursor: Any, of_docs: Any, of_list: Any) -> Any:
-    """Find which of some ascending documents a list has.
+    """Find which of some documents a list has.
 
     Args:
         lists: The lists.
         row_of: Row of each term.
         starts: Starts of windows.
-        term: The list.
-        docs: The documents.
-        cursor: A posting of the list; those before it are of earlier documents.
-        of_docs: Output: places of the documents that it has in `docs`; there is room for one more.
-        of_list: Output: their postings, counted from the list's first; likewise.
+        term: The term of the list.
+        docs: The documents, ascending.
+        cursor: First posting of the list to look at; earlier postings have earlier documents.
+        of_docs: Output: indices in `docs` of the documents in the list, with room for one more.
+        of_list: Output: their postings, counted from the first of the list, with room for one more.
 
     Returns:
-        The number of documents that it has, and the posting that was reached.
+        The number of documents in the list, and the posting reached.
     """
     bounds, offsets, words, _, places, _, widths, _, _, _ = lists
     row, begin, size = row_of[term], np.uint64(offsets[term]), np.uint64(0)
@@ -69,23 +69,23 @@ def meet(lists: Any, row_of: Any, starts: Any, term: Any, docs: Any, cursor: Any
     window, end = np.uint64(starts.shape[1]), begin
     for i in range(len(docs)):
         doc = np.uint64(docs[i])
-        if doc // OF_WINDOW != window:
-            window = doc // OF_WINDOW
+        if doc // WINDOW_SIZE != window:
+            window = doc // WINDOW_SIZE
             j = max(j, begin + np.uint64(starts[row, window]))
             end = begin + np.uint64(starts[row, window + np.uint64(1)])
-        place = np.uint16((doc - window * OF_WINDOW) << FOUR)
-        j = _reach(places, j, end, place)
+        target = np.uint16((doc - window * WINDOW_SIZE) << FOUR)
+        j = _reach(places, j, end, target)
         if j < end:
             of_docs[size], of_list[size] = i, j - begin
-            size += np.uint64(places[j] & OF_PLACE == place)
+            size += np.uint64(places[j] & POSITION_MASK == target)
     return np.int64(size), np.int64(j - begin)
 
 
 @compiled(inline="always")
 def _reach(words: Any, at: Any, end: Any, word: Any) -> Any:
-    """Return the first place from `at` on whose word is not below one of its type, or `end`; as `intersect_from` does."""
-    one, block, last = np.uint64(1), WIDE, WIDE - np.uint64(1)
-    full = end - last if end >= at + block else np.uint64(0)  # blocks begin before it
+    """Return the first index from `at` on with a word of at least `word`, or `end`; searches as `intersect_from` does."""
+    one, block, last = np.uint64(1), GROUP_SIZE, GROUP_SIZE - np.uint64(1)
+    full = end - last if end >= at + block else np.uint64(0)  # full blocks begin before this index
     if at < full and words[at + last] < word:
         step = block
         while at + step < full and words[at + step + last] < word:
@@ -97,10 +97,10 @@ def _reach(words: Any, at: Any, end: Any, word: Any) -> Any:
             step >>= one
         at += block
     if at < full:
-        before = np.uint64(0)
+        smaller = np.uint64(0)
         for k in range(block):
-            before += np.uint64(words[at + k] < word)
-        return at + before
+            smaller += np.uint64(words[at + k] < word)
+        return at + smaller
     while at < end and words[at] < word:
         at += one
     return at
@@ -108,7 +108,7 @@ def _reach(words: Any, at: Any, end: Any, word: Any) -> Any:
 
 @compiled()
 def add_weights(lists: Any, row: Any, term: Any, query_weight: float, docs: Any, postings: Any, sums: Any) -> None:
-    """Add the weights of some postings of a term to the sums of their documents.
+    """Add the weights of postings of a term to the sums of their documents.
 
     Args:
         lists: The lists.
@@ -116,8 +116,8 @@ def add_weights(lists: Any, row: Any, term: Any, query_weight: float, docs: Any,
         term: The term.
         query_weight: Query weight of the term.
         docs: The documents.
-        postings: Their postings, counted from the list's first.
-        sums: float64; sum of each document.
+        postings: Posting of each document, counted from the first of the list.
+        sums: float64; sum of each document, to which weights are added.
     """
     bounds, _, _, _, _, _, _, weights, (idf, saturation), rest = lists
     if len(saturation) == 0:

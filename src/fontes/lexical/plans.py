@@ -1,4 +1,4 @@
-"""Plans: structured queries as clauses that a document must have, may have and must not have, for the compiled search."""
+"""Plans: structured queries as required and excluded clauses, for the compiled search."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ..core.query import Clause, Condition, Group, Leaf
 
 @dataclass
 class Plan:
-    """Clauses that a document must match, and must not, to get the sum of the clauses that it has.
+    """Clauses that a document must match, or must not match. Its score is the sum of all clauses that it has.
 
     Args:
-        required: Clauses that it must have; where there are none, it must have one of those that score.
-        excluded: Clauses that it must not have.
-        within: Other clauses that it must match.
-        without: Other clauses that it must not match.
+        required: Leaves that a document must have; if empty, it must have at least one of the clauses that score.
+        excluded: Leaves that it must not have.
+        within: Conditions and groups that it must match.
+        without: Conditions and groups that it must not match.
     """
 
     required: list[Leaf] = field(default_factory=list)
@@ -25,7 +25,7 @@ class Plan:
 
     @classmethod
     def of(cls, query: Group) -> Plan | None:
-        """Return the plan of a query in which no clause scores in part of the documents alone; None where there is none."""
+        """Return the plan of a query without guarded clauses (see `structured.Part`); None if the query has no plan."""
         plan = cls()
         plan._add(query)
         if plan.required:
@@ -50,7 +50,7 @@ class Plan:
 
 
 def is_union(group: Group) -> bool:
-    """Whether a document matches a group if it has one of the clauses below it that score."""
+    """Whether a document matches a group if it has at least one of the clauses in it that score."""
     return not (group.must or group.must_not) and all(
         is_union(clause) if isinstance(clause, Group) else not isinstance(clause, Condition) for clause in group.should
     )

@@ -1,4 +1,4 @@
-"""Phrases and windows over all documents of an index: where all their terms meet, positions are read and matches counted."""
+"""Phrases and windows over all documents of an index: positions are read only in documents that have all terms."""
 
 from __future__ import annotations
 
@@ -13,71 +13,73 @@ from ..text.proximity import Spans, count_clause, spans_among
 from .conjunctions import intersect, meet
 from .impacts import decoded_lists
 
-NOWHERE = np.zeros(0, np.int32), np.zeros(0, np.int32)
+NO_MATCHES = np.zeros(0, np.int32), np.zeros(0, np.int32)
 
 
 def proximity_counts(
-    index: Any, clause: Phrase | Window, numbers: list[int], place: int
+    index: Any, clause: Phrase | Window, numbers: list[int], column: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Count a phrase or window in all documents.
 
     Args:
         index: The index.
         clause: The clause.
-        numbers: Numbers of its terms, -1 for unknown ones.
-        place: Position of its field among those that the index keeps apart, -1 for none.
+        numbers: Numbers of the clause's terms, -1 for unknown terms.
+        column: Position of the clause's field among the separate fields of the index, -1 for none.
 
     Returns:
-        The documents that match, ascending, and the frequency in each, both int32.
+        The matching documents, ascending, and the frequency in each; both int32.
 
     Raises:
         ParameterError: The index keeps no positions.
     """
     positions: Any = index.positions
     if not numbers or min(numbers) < 0:
-        return NOWHERE
+        return NO_MATCHES
     terms = sorted(set(numbers))
     slots = [terms.index(number) for number in numbers]
     is_exact = isinstance(clause, Phrase) and not clause.slop
     flat = np.array([*terms, *slots, *getattr(clause, "offsets", ())])
-    of_terms = flat[: len(terms)]
-    docs, places = meet(*decoded_lists(index, of_terms))
+    term_numbers = flat[: len(terms)]
+    docs, places = meet(*decoded_lists(index, term_numbers))
     if not (size := len(docs)):
-        return NOWHERE
+        return NO_MATCHES
     if is_exact and isinstance(positions, PositionLists):
-        return positions.count_phrase(of_terms, flat[len(terms) :], docs, places, place)
-    bounds, of_places = positions.of_terms(of_terms, np.arange(0, (len(terms) + 1) * size, size), places[:, :size].ravel())
-    limits = np.zeros((0, 2), dtype=np.int32) if place < 0 else positions.field_starts[docs, place : place + 2]
+        return positions.count_phrase(term_numbers, flat[len(terms) :], docs, places, column)
+    bounds, term_positions = positions.of_terms(
+        term_numbers, np.arange(0, (len(terms) + 1) * size, size), places[:, :size].ravel()
+    )
+    limits = np.zeros((0, 2), dtype=np.int32) if column < 0 else positions.field_starts[docs, column : column + 2]
     tf = np.zeros(size, dtype=np.int32)
-    count_clause(clause, slots, bounds, of_places, limits, tf, np.zeros((0, 2), dtype=np.int32))
+    count_clause(clause, slots, bounds, term_positions, limits, tf, np.zeros((0, 2), dtype=np.int32))
     rows = tf.nonzero()[0]
     return docs[rows], tf[rows]
 
 
-def spans_in(index: Any, clause: Phrase | Window, numbers: list[int], place: int, doc: int) -> Spans:
-    """Return where a document matches a clause; arguments as in `proximity_counts`."""
+def spans_in(index: Any, clause: Phrase | Window, numbers: list[int], column: int, doc: int) -> Spans:
+    """Return the spans of a clause in a document; arguments as in `proximity_counts`."""
     positions: Any = index.positions
-    terms, of_terms = sorted(set(numbers)), []
+    terms, term_positions = sorted(set(numbers)), []
     for term in terms:
         docs = index.postings(np.array([term]))[0] if term >= 0 else np.zeros(0, np.int32)
-        at = np.flatnonzero(docs == doc)
-        if not len(at):
+        posting = np.flatnonzero(docs == doc)
+        if not len(posting):
             return np.zeros((0, 2), dtype=np.int32)
-        of_terms.append(positions.of(term, at)[1])
-    limits = None if place < 0 else positions.field_starts[doc, place : place + 2]
-    return spans_among(clause, of_terms, [terms.index(number) for number in numbers], limits)
+        term_positions.append(positions.of(term, posting)[1])
+    limits = None if column < 0 else positions.field_starts[doc, column : column + 2]
+    return spans_among(clause, term_positions, [terms.index(number) for number in numbers], limits)
 
 
 def meeting(lists: list[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
     """Intersect ascending lists of documents.
 
     Returns:
-        The documents of all lists, and their places in each list.
+        The documents that all lists have, and their indices in each list.
     """
-    first, *rest = sorted(range(len(lists)), key=lambda i: len(lists[i]))
+    first, *longer = sorted(range(len(lists)), key=lambda i: len(lists[i]))
     docs = lists[first]
     places: dict[int, NDArray[np.int64]] = {}
-    for i in rest:
+    for i in longer:
         rows, other = np.empty(len(docs) + 1, dtype=np.int64), np.empty(len(docs) + 1, dtype=np.int64)
         size = intersect(docs, lists[i], rows, other)
         rows = rows[:size]

@@ -1,7 +1,7 @@
-"""Clauses of structured queries that are counted as terms: their documents, frequencies and weights.
+"""Clauses of structured queries that count as terms: their documents, frequencies and weights.
 
-A term of one field, any of several terms, a phrase and a window have a frequency in each document, and from it a document
-frequency and a collection frequency of the whole index. So every model weighs them as it weighs terms.
+A term in one field, any of several terms, a phrase and a window each have a frequency in a document, and therefore a document
+frequency and a collection frequency in the index. Every model weighs them as it weighs terms.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError, ParameterError
+from ..core.errors import ParameterError
 from ..core.query import AnyOf, Leaf, Phrase, Term, Window
 from ..index.postings import Searchable
-from ..storage.arrays import REMEDY
 from ..storage.caches import Attached, Cached, weakly
 from ..text.proximity import Spans
 from .conjunctions import search_weighed
 from .fields import ChosenFields
-from .impacts import MAX_MODELS
-from .pools import ImpactPool
+from .impacts import MAX_MODELS, weights_not_finite
+from .pools import ImpactPool, PooledLists
 from .proximity import proximity_counts, spans_in
 from .searching import search_matches
 from .weighting import ClauseStatistics, Floats, Postings, Saturation, Statistics, Weighting, saturation_of
@@ -33,10 +32,10 @@ from .weighting import ClauseStatistics, Floats, Postings, Saturation, Statistic
 if TYPE_CHECKING:
     from ..index.state import State
 
-MEMORY = 1 << 28  # bytes of the counts, and of the impacts of a model, that are kept with a state
-NUMBER = np.zeros(1, np.int64)  # of a clause, as a term
-RARE = 500  # greatest df of the rarest term of phrases that are counted faster than they are looked up
-DENSE = 8  # terms with more postings than documents / DENSE are added up by document
+MEMORY = 1 << 28  # bytes of cached counts per index, and of cached impacts per model
+CLAUSE_NUMBER = np.zeros(1, np.int64)  # term number of a clause in its `ClauseStatistics`
+RARE = 500  # df of the rarest term below which a phrase is counted again, which is faster than a lookup in the cache
+DENSE = 8  # more than documents / DENSE postings are summed in an array with an entry for each document
 
 
 @dataclass(eq=False)
@@ -45,8 +44,8 @@ class Counts:
 
     Args:
         docs: int32, ascending.
-        tf: int32; frequency of the clause in each.
-        weighed: The last model by which they were weighed, and the weights.
+        tf: int32; frequency of the clause in each document.
+        weighed: The last model that weighed the clause, and the weights.
     """
 
     docs: NDArray[np.int32]
@@ -70,24 +69,24 @@ class Counts:
 
 
 def counts_of(index: Searchable, clause: Leaf) -> Counts:
-    """Return the documents that match a clause, from memory or computed.
+    """Return the documents that match a clause, from the cache or computed.
 
     Args:
-        index: The index, or some of its fields, in one of which a clause without a field then matches.
+        index: The index, or some of its fields; a clause without a field then matches in any of these.
         clause: The clause, with weight 1.
 
     Raises:
-        ParameterError: The index keeps no positions, no separate fields, or no field of this name.
+        ParameterError: The index has no positions, no separate fields, or no field of this name.
     """
     if type(clause) is Phrase and not isinstance(index, ChosenFields):
         numbers, df = term_numbers(index, clause.terms), index.df
         if not numbers or min(numbers) < 0 or min([df.item(number) for number in numbers]) < RARE:
             return Counts(*proximity_counts(index, clause, numbers, field_number(index, clause.field) if clause.field else -1))
-    return _COUNTS.of(index).get(clause, lambda: _counted(index, clause))
+    return _COUNTS.of(index).get(clause, lambda: _count(index, clause))
 
 
 def weights_of(index: Searchable, weighting: Weighting, clause: Leaf, counts: Counts) -> NDArray[np.float32]:
-    """Return the weights of a clause in the documents of its counts, under a model.
+    """Return the weights of a clause under a model, one for each document of its counts.
 
     Raises:
         IndexFormatError: A weight is not finite.
@@ -97,7 +96,7 @@ def weights_of(index: Searchable, weighting: Weighting, clause: Leaf, counts: Co
     statistics, model, postings = postings_of(index, weighting, clause, counts)
     weights = model.postings(statistics, postings).astype(np.float32)
     if not math.isfinite(weights.sum(dtype=np.float64)):
-        raise _not_finite(index)
+        raise weights_not_finite(index)
     weights.flags.writeable = False
     counts.weighed = weighting, weights
     return weights
@@ -106,10 +105,10 @@ def weights_of(index: Searchable, weighting: Weighting, clause: Leaf, counts: Co
 def search_clause(
     index: Searchable, weighting: Weighting, clause: Leaf, weight: float, k: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
-    """Search for the documents that match a clause, which is all of a query.
+    """Search for the documents that match the only clause of a query.
 
     Returns:
-        The best documents and their scores, and the number of all that match; None for a model that no compiled loop has.
+        The best documents, their scores, and the number of all matching documents; None for a model without a compiled loop.
 
     Raises:
         IndexFormatError: A weight is not finite.
@@ -128,27 +127,12 @@ def search_clause(
     arguments = counts.docs, counts.tf, curve.lengths, (idf, *curve.parameters), query_weight
     best = search_matches(search_weighed, arguments, index, k, lambda: counts.df)
     if best[2] < counts.df:
-        raise _not_finite(index)
+        raise weights_not_finite(index)
     return best
 
 
-@dataclass(frozen=True, eq=False)
-class ClauseLists:
-    """Clauses as input of the search; the lists may hold others, too.
-
-    Args:
-        numbers: Number of each clause in the lists.
-        postings: See `kernel.search`.
-        limits: See `kernel.search`.
-    """
-
-    numbers: list[int]
-    postings: tuple[NDArray[Any], ...]
-    limits: tuple[NDArray[Any], ...]
-
-
 class ClauseImpacts:
-    """Impacts of one model on clauses that count as terms, kept until they take more than MEMORY.
+    """Impacts of one model on clauses that count as terms, cached until they take more than MEMORY.
 
     Args:
         index: The index.
@@ -164,8 +148,8 @@ class ClauseImpacts:
         """Return the impacts of a model on an index."""
         return _IMPACTS.of(index).get(weighting, lambda: cls(weakly(index), weighting))
 
-    def lists(self, clauses: Sequence[Leaf]) -> ClauseLists:
-        """Return the search input for these clauses; raises as `weights_of`."""
+    def lists(self, clauses: Sequence[Leaf]) -> PooledLists:
+        """Return the search input for some clauses; raises as `weights_of` does."""
         with self._lock:
             if self._pool.nbytes > MEMORY:
                 self._pool, self._numbers = ImpactPool(len(self._index)), {}
@@ -174,17 +158,18 @@ class ClauseImpacts:
                     counts = counts_of(self._index, clause)
                     weights = weights_of(self._index, self._weighting, clause, counts)
                     self._numbers[clause] = self._pool.add(np.array([0, counts.df]), counts.docs, weights)
-            return ClauseLists([self._numbers[clause] for clause in clauses], self._pool.postings, self._pool.limits)
+            return self._pool.lists(np.array([self._numbers[clause] for clause in clauses], dtype=np.int32))
 
 
 def postings_of(
     index: Searchable, weighting: Weighting, clause: Leaf, counts: Counts
 ) -> tuple[ClauseStatistics, Weighting, Postings]:
-    """Return the postings of a clause as those of a term, with the statistics and the model by which they are weighed.
+    """Return the postings of a clause, and the statistics and the model that weigh them as postings of a term.
 
-    A clause of one field is weighed as in an index of that field alone.
+    A clause in one field is weighed as in an index of that field alone.
     """
-    statistics, postings = statistics_of(index, clause, counts), Postings(NUMBER, np.array([counts.df]), counts.docs, counts.tf)
+    statistics = statistics_of(index, clause, counts)
+    postings = Postings(CLAUSE_NUMBER, np.array([counts.df]), counts.docs, counts.tf)
     if weighting.fields is None or clause.field:
         return statistics, weighting.of_field(clause.field), postings
     of_fields = {name: replace(clause, field=name) for name in index.separate}
@@ -193,25 +178,25 @@ def postings_of(
         member = counts_of(index, of_field)
         frequencies[np.searchsorted(counts.docs, member.docs), column] = member.tf
     by_field = {name: statistics_of(index, of_field, counts_of(index, of_field)) for name, of_field in of_fields.items()}
-    whole = ClauseStatistics(Statistics.of(index), counts, lambda: statistics.parts, by_field=by_field)
-    return whole, weighting, replace(postings, fields=frequencies)
+    collection = ClauseStatistics(Statistics.of(index), counts, lambda: statistics.parts, by_field=by_field)
+    return collection, weighting, replace(postings, fields=frequencies)
 
 
 def statistics_of(index: Searchable, clause: Leaf, counts: Counts) -> ClauseStatistics:
-    """Return the statistics by which a model weighs a clause."""
-    fields, place = (whole_of(index).field_statistics, field_number(index, clause.field)) if clause.field else (None, -1)
+    """Return the statistics that a model needs to weigh a clause."""
+    fields, column = (state_of(index).field_statistics, field_number(index, clause.field)) if clause.field else (None, -1)
 
     def parts() -> Floats | None:
         if not (isinstance(clause, (Phrase, Window)) and counts.df):
             return None
         terms = term_numbers(index, clause.terms)
-        df = index.df[terms] if fields is None else fields.df[terms, place]
+        df = index.df[terms] if fields is None else fields.df[terms, column]
         return df.astype(np.float64)
 
     if fields is None:
         return ClauseStatistics(Statistics.of(index), counts, parts)
-    lengths = fields.lengths[:, place].astype(np.float64)
-    return ClauseStatistics(Statistics.of(index), counts, parts, lengths, int(fields.tokens[place]))
+    lengths = fields.lengths[:, column].astype(np.float64)
+    return ClauseStatistics(Statistics.of(index), counts, parts, lengths, int(fields.tokens[column]))
 
 
 def spans_of(index: Searchable, clause: Phrase | Window, doc: int) -> Spans:
@@ -219,59 +204,63 @@ def spans_of(index: Searchable, clause: Phrase | Window, doc: int) -> Spans:
     if isinstance(index, ChosenFields) and not clause.field:
         spans = [spans_of(index.index, replace(clause, field=name), doc) for name in index.separate]
         return np.concatenate(spans)
-    place = field_number(index, clause.field) if clause.field else -1
-    return spans_in(whole_of(index), clause, term_numbers(index, clause.terms), place, doc)
+    column = field_number(index, clause.field) if clause.field else -1
+    return spans_in(state_of(index), clause, term_numbers(index, clause.terms), column, doc)
 
 
-def whole_of(index: Searchable) -> State:
+def state_of(index: Searchable) -> State:
     """Return the index with all its fields."""
-    whole: State = index.index if isinstance(index, ChosenFields) else index  # type: ignore[assignment]
-    return whole
+    state: State = index.index if isinstance(index, ChosenFields) else index  # type: ignore[assignment]
+    return state
 
 
 def field_number(index: Searchable, name: str) -> int:
-    """Position of a field among those that the index keeps apart.
+    """Return the position of a field among the separate fields of the index.
 
     Raises:
-        ParameterError: The index keeps no separate fields, or none of this name.
+        ParameterError: The index has no separate fields, or none of this name.
     """
-    whole = whole_of(index)
-    names = tuple(whole.field_statistics.names)
+    state = state_of(index)
+    names = tuple(state.field_statistics.names)
     if name not in names:
-        raise ParameterError(f"the index {whole.path} has no field '{name}'; its fields are {', '.join(names)}")
+        raise ParameterError(f"the index {state.path} has no field '{name}'; its fields are {', '.join(names)}")
     return names.index(name)
 
 
 def term_numbers(index: Searchable, terms: tuple[str, ...]) -> list[int]:
-    """Numbers of terms, -1 for unknown ones."""
+    """Return the numbers of terms, -1 for unknown ones."""
     return list(map(index.term_number, terms))
 
 
-def _counted(index: Searchable, clause: Leaf) -> Counts:
+def _count(index: Searchable, clause: Leaf) -> Counts:
+    """Count a clause; arguments as in `counts_of`."""
     if isinstance(index, ChosenFields):
         if clause.field:
             return counts_of(index.index, clause)
         if isinstance(clause, (Phrase, Window)):
-            parts = [counts_of(index.index, replace(clause, field=name)) for name in index.separate]
-            docs, tf = np.concatenate([part.docs for part in parts]), np.concatenate([part.tf for part in parts])
-            return _added(docs, tf, len(index))
+            return _sum_counts([counts_of(index.index, replace(clause, field=name)) for name in index.separate], len(index))
     if isinstance(clause, AnyOf) and clause.phrases:
-        parts = [counts_of(index, one) for one in dict.fromkeys(clause.clauses)]
-        return _added(np.concatenate([part.docs for part in parts]), np.concatenate([part.tf for part in parts]), len(index))
+        return _sum_counts([counts_of(index, member) for member in dict.fromkeys(clause.clauses)], len(index))
     terms = term_numbers(index, (clause.term,) if isinstance(clause, Term) else clause.terms)
-    place = field_number(index, clause.field) if clause.field else -1
+    column = field_number(index, clause.field) if clause.field else -1
     if isinstance(clause, (Phrase, Window)):
-        return Counts(*proximity_counts(index, clause, terms, place))
-    known = np.array(sorted({term for term in terms if term >= 0}), dtype=np.int64)
-    docs, tf = index.postings(known)
-    if place >= 0:
-        tf = index.field_statistics.frequencies(known)[:, place]
+        return Counts(*proximity_counts(index, clause, terms, column))
+    present = np.array(sorted({term for term in terms if term >= 0}), dtype=np.int64)
+    docs, tf = index.postings(present)
+    if column >= 0:
+        tf = index.field_statistics.frequencies(present)[:, column]
         docs, tf = docs[tf > 0], tf[tf > 0]
-    return Counts(docs, tf) if len(known) == 1 else _added(docs, tf, len(index))
+    return Counts(docs, tf) if len(present) == 1 else _sum_by_document(docs, tf, len(index))
 
 
-def _added(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: int) -> Counts:
-    """Add up the frequencies of each document."""
+def _sum_counts(parts: list[Counts], documents: int) -> Counts:
+    """Sum the frequencies of several clauses in each document."""
+    docs, tf = np.concatenate([part.docs for part in parts]), np.concatenate([part.tf for part in parts])
+    return _sum_by_document(docs, tf, documents)
+
+
+def _sum_by_document(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: int) -> Counts:
+    """Sum the frequencies of each document."""
     if len(docs) * DENSE > documents:
         sums = np.bincount(docs, tf, documents)
         rows = np.flatnonzero(sums)
@@ -282,33 +271,29 @@ def _added(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: int) -> Co
     return Counts(docs[firsts], np.add.reduceat(tf, firsts) if len(firsts) else tf)
 
 
-def _not_finite(index: Searchable) -> IndexFormatError:
-    return IndexFormatError(f"the counts of {index!r} are damaged: they give weights that are not finite; {REMEDY}")
-
-
-def _no_counts(index: Any) -> Cached[Leaf, Counts]:
-    return Cached(MEMORY, lambda counts: counts.nbytes)
-
-
-_COUNTS: Attached[Searchable, Cached[Leaf, Counts]] = Attached("clause_counts", _no_counts)
+_COUNTS: Attached[Searchable, Cached[Leaf, Counts]] = Attached(
+    "clause_counts", lambda index: Cached(MEMORY, lambda counts: counts.nbytes)
+)
 _SATURATIONS: Attached[Searchable, Cached[Weighting, Saturation | None]] = Attached(
     "saturations", lambda index: Cached(MAX_MODELS)
 )
 _IMPACTS: Attached[Searchable, Cached[Weighting, ClauseImpacts]] = Attached("clause_impacts", lambda index: Cached(MAX_MODELS))
 
 
-def shown(clause: Leaf) -> str:
-    """Return a clause as text, such as title:"desert spring"~2."""
-    before = f"{clause.field}:" if clause.field else ""
+def clause_text(clause: Leaf) -> str:
+    """Describe a clause, such as title:"desert spring"~2, for explanations and errors."""
+    prefix = f"{clause.field}:" if clause.field else ""
     match clause:
         case Term():
-            return f"{before}'{clause.term}'"
+            return f"{prefix}'{clause.term}'"
         case AnyOf():
-            several = [*(f"'{term}'" for term in clause.terms), *map(shown, clause.phrases)]
-            return f"{before}any of {', '.join(several[:3])}" + (f" and {len(several) - 3} more" if several[3:] else "")
+            alternatives = [*(f"'{term}'" for term in clause.terms), *map(clause_text, clause.phrases)]
+            return f"{prefix}any of {', '.join(alternatives[:3])}" + (
+                f" and {len(alternatives) - 3} more" if alternatives[3:] else ""
+            )
         case Phrase():
             words: list[str] = []
             for term, offset in zip(clause.terms, clause.offsets, strict=True):
                 words += ["_"] * (offset - len(words)) + [term]
-            return f'{before}"{" ".join(words)}"' + (f"~{clause.slop}" if clause.slop else "")
-    return f"{before}window of {clause.width}: " + " ".join(f"'{term}'" for term in clause.terms)
+            return f'{prefix}"{" ".join(words)}"' + (f"~{clause.slop}" if clause.slop else "")
+    return f"{prefix}window of {clause.width}: " + " ".join(f"'{term}'" for term in clause.terms)

@@ -25,12 +25,12 @@ from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
 from ..index.columns import Filter, filter_of, left_out
 from ..storage.caches import Attached, weakly
-from ..text.analyzer import WORDS
+from ..text.analyzer import MAX_CACHED_WORDS
 from .direct import Direct
 from .impacts import chunks, count_of_any, documents_of_any, weighted_postings
 from .searching import Bags, scores_of, search_topic, search_topics
 from .structured import MAX_TERM_WEIGHT, StructuredQuery
-from .weighting import Postings, Statistics, Weighting
+from .weighting import Postings, Statistics, Weighting, posting_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from ..index.postings import Searchable
     from ..index.state import State
 
-EVERY = 1_000_000_000  # documents per topic: more than an index holds
+UNLIMITED = 1_000_000_000  # documents per topic: more than an index holds
 
 
 class Lexical(Stage[Topics, Run]):
-    """A retriever whose model is a weighting. A document matches if it holds a term of the topic, whatever its score.
+    """A retriever whose model is a weighting. A document matches if it has a term of the topic, even with a score of 0 or less.
 
-    A topic with a structured query is searched by that, in place of its text and weights.
+    A topic with a structured query is searched by the query, not by its text or weights.
 
     Attributes:
         index: The index to search.
@@ -56,7 +56,7 @@ class Lexical(Stage[Topics, Run]):
     """
 
     depth_field = "k"
-    reads_queries: ClassVar[bool] = True  # whether the terms of structured queries are those that are searched
+    reads_queries: ClassVar[bool] = True  # whether structured queries have terms of the searched vocabulary
     index: Index
     k: int
     threads: int | None
@@ -73,19 +73,19 @@ class Lexical(Stage[Topics, Run]):
 
     def uncut(self) -> Self:
         default = next(field.default for field in fields(type(self)) if field.name == "k")
-        return self.with_(k=EVERY) if self.k == default else self
+        return self.with_(k=UNLIMITED) if self.k == default else self
 
     @property
     def searched(self) -> Searchable:
-        """Holder of the postings: the index, or other lists of its documents."""
+        """Source of the postings: the index, or other lists of its documents."""
         return self.index
 
     def check(self) -> None:
-        self.weighting  # noqa: B018  # which says what is wrong with the model's parameters
+        self.weighting  # noqa: B018  # raises ParameterError
         check_whole("k", self.k)
         if self.threads is not None:
             check_threads(self.threads)
-        self._filter  # noqa: B018  # which says what is wrong with it
+        self._filter  # noqa: B018  # raises ParameterError
 
     @property
     def _filter(self) -> Filter | None:
@@ -98,10 +98,10 @@ class Lexical(Stage[Topics, Run]):
 
     @property
     def _direct(self) -> Direct | None:
-        """Searches in one compiled call; None where there are none."""
-        direct: Direct | None = vars(self).get("_kept")
+        """Searches in one compiled call; None if the model or the index has none."""
+        direct: Direct | None = vars(self).get("_direct_search")
         if direct is None and self._ready[1] is None and self.searched is self.index and self.index.actors is None:
-            direct = vars(self)["_kept"] = Direct.of(self.index, self.weighting)
+            direct = vars(self)["_direct_search"] = Direct.of(self.index, self.weighting)
         return direct
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
@@ -110,28 +110,32 @@ class Lexical(Stage[Topics, Run]):
             return self._with_queries(topics, progress)
         if (actors := self.index.actors) is not None:
             run = actors.run(self, "apply", (topics, silent), progress)
-            return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
+            return self._with_matches(run, topics)
         weighting = self.weighting
         bags = _bags(weighting, self._counts(list(topics.values()), progress))
         with work(threads=self.threads):
             run = search_topics(self.index, self.searched, weighting, topics, bags, self.k, self._filter)
-        return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
+        return self._with_matches(run, topics)
 
     def _with_queries(self, topics: Topics, progress: ProgressCallback) -> Run:
-        """Search topics some of which have structured queries, which this process searches even where actors hold shards."""
-        others = Topics(topic for topic in topics.values() if topic.query is None)
-        plain = self.apply(others, progress) if others else Run.of({}).with_(provenance=self.index.provenance)
+        """Search topics of which some have structured queries; this process searches them even if actors hold shards."""
+        plain_topics = Topics(topic for topic in topics.values() if topic.query is None)
+        plain_run = self.apply(plain_topics, progress) if plain_topics else Run.of({}).with_(provenance=self.index.provenance)
         queries = [self._structured(topic) for topic in topics.values() if topic.query is not None]
         weighting, passed = self._ready
         with work(threads=self.threads):
             results = in_threads(lambda query: query.search(weighting, self.k, passed), queries)
-        edges = plain.bounds.tolist()
-        of_plain = ((plain.codes[a:b], plain.scores[a:b]) for a, b in itertools.pairwise(edges))
-        of_queries = iter(results)
-        rankings = [next(of_plain if topic.query is None else of_queries)[:2] for topic in topics.values()]
+        edges = plain_run.bounds.tolist()
+        plain_rankings = ((plain_run.codes[a:b], plain_run.scores[a:b]) for a, b in itertools.pairwise(edges))
+        query_rankings = iter(results)
+        rankings = [next(plain_rankings if topic.query is None else query_rankings)[:2] for topic in topics.values()]
         bounds = np.array([0, *itertools.accumulate(len(docs) for docs, _ in rankings)], dtype=np.int64)
         docs, scores = (np.concatenate(columns) for columns in zip(*rankings, strict=True))
-        run = Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=plain.provenance)
+        run = Run(topics, self.index.ids, bounds, docs, scores, documents=self.index, provenance=plain_run.provenance)
+        return self._with_matches(run, topics)
+
+    def _with_matches(self, run: Run, topics: Topics) -> Run:
+        """Return the run with a function to all matching documents of a topic."""
         return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
 
     def _structured(self, topic: Topic) -> StructuredQuery:
@@ -147,7 +151,7 @@ class Lexical(Stage[Topics, Run]):
         return docs if passed is None else docs[passed.mask[docs]]
 
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
-        """Return the number of all documents that match the query and pass the filter; see `Stage.count`."""
+        """Return the number of documents that match the query and pass the filter; see `Stage.count`."""
         topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
             direct = self._direct
@@ -189,22 +193,21 @@ class Lexical(Stage[Topics, Run]):
         return Ranking(query, self.index.ids, docs, scores, self.index, partial(self.matches, query), total, offset)
 
     def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
-        """Score the documents of a run; 0 for one that does not match."""
+        """Return the scores of the documents of a run; 0 for a document that does not match."""
         docs, weighting, topics = self.index.ordinals_in(run, self._label), self.weighting, list(run.topics.values())
         structured = [self.reads_queries and topic.query is not None for topic in topics]
-        plain = [topic for topic, query in zip(topics, structured, strict=True) if not query]
+        plain = [topic for topic, is_structured in zip(topics, structured, strict=True) if not is_structured]
         counts, scores = iter(self._counts(plain, progress)), np.zeros(run.rows, dtype=np.float32)
-        for topic, query, rows in zip(
-            topics, structured, itertools.starmap(slice, itertools.pairwise(run.bounds.tolist())), strict=True
-        ):
-            if query:
+        topic_rows = itertools.starmap(slice, itertools.pairwise(run.bounds.tolist()))
+        for topic, is_structured, rows in zip(topics, structured, topic_rows, strict=True):
+            if is_structured:
                 scores[rows] = self._structured(topic).scores(weighting, docs[rows])
             else:
                 scores[rows] = scores_of(self.searched, weighting, _bag(weighting, next(counts)), docs[rows])
         return scores
 
     def matrix(self) -> csr_array:
-        """Return the weights of all postings as a sparse matrix, so that `matrix() @ vector(query)` gives the scores.
+        """Return the weights of all postings as a sparse matrix; `matrix() @ vector(query)` gives the scores.
 
         Returns:
             float32, documents x terms: a row for each of `index.ids`, a column for each of `searched.terms`, which are
@@ -217,8 +220,8 @@ class Lexical(Stage[Topics, Run]):
         bounds = np.concatenate([[0], np.cumsum(searched.df, dtype=np.int64)])
         rows, weights = np.empty(bounds[-1], dtype=np.int32), np.empty(bounds[-1], dtype=np.float32)
         for first, last in chunks(bounds):
-            place = slice(bounds[first], bounds[last])
-            rows[place], weights[place] = weighted_postings(searched, weighting, np.arange(first, last))
+            postings = slice(bounds[first], bounds[last])
+            rows[postings], weights[postings] = weighted_postings(searched, weighting, np.arange(first, last))
         return csc_array((weights, rows, bounds), shape=(len(self.index), len(searched.df))).tocsr()
 
     def vector(self, query: str | Topic) -> NDArray[np.float64]:
@@ -242,24 +245,22 @@ class Lexical(Stage[Topics, Run]):
         _, terms, weights = _bag(weighting, counts)
         parts = []
         for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
-            postings = Postings.of(searched, weighting, np.array([term]))
-            at = int(np.searchsorted(postings.docs, doc))
-            if at < len(postings.docs) and postings.docs[at] == doc:
-                of_posting = weighting.explain(statistics, postings.at(at))
-                of_query = Explanation(weight, self._query_label(counts[term]))
-                value = weight * float(np.float32(of_posting.value))
-                parts.append(Explanation(value, f"'{searched.terms[term]}'", (of_posting, of_query)))
+            posting = posting_of(Postings.of(searched, weighting, np.array([term])), doc)
+            if posting is not None:
+                posting_part = weighting.explain(statistics, posting)
+                query_part = Explanation(weight, self._query_label(counts[term]))
+                value = weight * float(np.float32(posting_part.value))
+                parts.append(Explanation(value, f"'{searched.terms[term]}'", (posting_part, query_part)))
         total = float(np.float32(sum(part.value for part in parts)))
-        return Explanation(
-            total, f"{self!r}: sum over terms" if parts else "no term of the topic is in the document", tuple(parts)
-        )
+        label = f"{self!r}: sum over terms" if parts else "no term of the topic is in the document"
+        return Explanation(total, label, tuple(parts))
 
     def _query_label(self, count: float) -> str:
         return f"query part: qtf={count:g}"
 
     def _counts(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> list[dict[int, float]]:
-        """Term counts, or weights, of each topic by term number."""
-        counts = iter(KNOWN.of(self.index).counts([topic.text for topic in topics if topic.weights is None]))
+        """Return the term counts, or weights, of each topic by term number."""
+        counts = iter(WORD_CACHES.of(self.index).counts([topic.text for topic in topics if topic.weights is None]))
         return [next(counts) if topic.weights is None else bag_of(self.index, topic, topic.weights) for topic in topics]
 
 
@@ -272,32 +273,36 @@ class Words:
 
     def __init__(self, index: State) -> None:
         self._index, self._analyzer, self._plain = index, index.analyzer, index.analyzer.plain_words
-        self._known: dict[str, list[int]] = {}
+        self._numbers: dict[str, list[int]] = {}
 
     def counts(self, texts: Sequence[str]) -> list[dict[int, float]]:
         """Return the term counts of each text by term number; unknown terms are left out."""
-        known, plain = self._known, [self._plain(text) for text in texts]
+        cache, plain_words = self._numbers, [self._plain(text) for text in texts]
         try:
-            if None not in plain:
-                return [_sum(map(known.__getitem__, words or ())) for words in plain]
+            if None not in plain_words:
+                return [_count_numbers(map(cache.__getitem__, words or ())) for words in plain_words]
         except KeyError:
             pass  # a word is new
-        return self._analysed(texts, plain)
+        return self._analyze(texts, plain_words)
 
-    def _analysed(self, texts: Sequence[str], plain: Sequence[list[str] | None]) -> list[dict[int, float]]:
-        known = self._known if len(self._known) <= WORDS else {}
-        new = list({word: None for words in plain for word in words or () if word not in known})
-        others = [text for text, words in zip(texts, plain, strict=True) if words is None]
-        numbers = ([n for n in map(self._index.term_number, terms) if n >= 0] for terms in self._analyzer.many([*new, *others]))
-        self._known = known
-        known.update((word, next(numbers)) for word in new)
-        return [_sum([next(numbers)] if words is None else [known[word] for word in words]) for words in plain]
+    def _analyze(self, texts: Sequence[str], plain_words: Sequence[list[str] | None]) -> list[dict[int, float]]:
+        """Return the same as `counts`; new words, and texts that are not plain, are analysed."""
+        cache = self._numbers if len(self._numbers) <= MAX_CACHED_WORDS else {}
+        new = list({word: None for words in plain_words for word in words or () if word not in cache})
+        other_texts = [text for text, words in zip(texts, plain_words, strict=True) if words is None]
+        numbers = (
+            [n for n in map(self._index.term_number, terms) if n >= 0] for terms in self._analyzer.many([*new, *other_texts])
+        )
+        self._numbers = cache
+        cache.update((word, next(numbers)) for word in new)
+        return [_count_numbers([next(numbers)] if words is None else [cache[word] for word in words]) for words in plain_words]
 
 
-KNOWN: Attached[State, Words] = Attached("words", lambda index: Words(weakly(index)))
+WORD_CACHES: Attached[State, Words] = Attached("words", lambda index: Words(weakly(index)))
 
 
-def _sum(words: Iterable[list[int]]) -> dict[int, float]:
+def _count_numbers(words: Iterable[list[int]]) -> dict[int, float]:
+    """Count each term number in lists of numbers."""
     bag: dict[int, float] = {}
     for numbers in words:
         for number in numbers:

@@ -1,4 +1,4 @@
-"""Search of weighted bags of terms: compiled, over batches of topics, in threads."""
+"""Search by weighted bags of terms: compiled, for batches of topics, in threads."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # co
 ResultBuffers = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], NDArray[np.uint64]]  # as in `kernel.search`
 Ranked = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents of one topic and their scores, best first
 
-RESULTS = 1 << 21  # results in memory before they are packed
-QUICK = 10  # postings that numpy sums in the time of one Python step
-LOOKS = 400  # sums that numpy scans in that time
-CALLS = 250  # steps in whose time it is called for a topic
+RESULTS = 1 << 21  # results of the topics searched in one batch
+POSTINGS_PER_STEP = 10  # postings that numpy sums in the time of one Python step
+SUMS_PER_STEP = 400  # sums that numpy scans in the time of one step
+CALL_STEPS = 250  # steps in the time of all calls of numpy for one topic
 NO_KEYS = np.zeros(0, np.uint64)
 
 
@@ -51,14 +51,14 @@ def search_topics(
 
     Args:
         index: The index.
-        searched: Holder of the postings: the index, or weights attached to it.
+        searched: Source of the postings: the index, or weights attached to it.
         weighting: The model.
         topics: The topics.
         bags: Query weights of each topic by term number.
         k: Greatest number of documents per topic.
         where: The documents that may be returned; None: all.
     """
-    counts, docs, scores = _best(searched, weighting, bags, k, where)
+    counts, docs, scores = _search_all(searched, weighting, bags, k, where)
     bounds = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=bounds[1:])
     return Run(topics, index.ids, bounds, docs, scores, documents=index, provenance=index.provenance)
@@ -66,11 +66,11 @@ def search_topics(
 
 def search_topic(searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None = None) -> Ranked:
     """Return the best `k` documents for one topic and their scores, without building a run."""
-    return _best(searched, weighting, bag, k, where)[1:]
+    return _search_all(searched, weighting, bag, k, where)[1:]
 
 
 def scores_of(searched: Searchable, weighting: Weighting, bag: Bags, docs: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-    """Return the scores of some documents for one topic, as `search_topic` gives them; 0 for one that does not match."""
+    """Return the scores of some documents for one topic, as in `search_topic`; 0 for documents that do not match."""
     _, terms, query_weights = bag
     bounds, all_docs, weights = impacts_of(searched, weighting, terms).unpacked(terms)
     docs, sums = docs.astype(np.int32), np.zeros(len(docs), dtype=np.float64)
@@ -83,7 +83,7 @@ def scores_of(searched: Searchable, weighting: Weighting, bag: Bags, docs: NDArr
     return sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
 
 
-def _plainly(
+def _search_uncompiled(
     searched: Searchable,
     weighting: Weighting,
     terms: NDArray[np.int32],
@@ -91,7 +91,7 @@ def _plainly(
     k: int,
     where: Filter | None,
 ) -> Ranked:
-    """Best documents of a topic without compiled code, for a process with few queries: sums all postings term by term."""
+    """Return the best documents for a topic without compiled code, by summing all postings; for a process with few queries."""
     docs, weights = weighted_postings(searched, weighting, terms)
     sums, passed = np.zeros(len(searched), dtype=np.float64), np.zeros(len(searched), dtype=np.bool_)
     edges = np.cumsum([0, *searched.df[terms]]).tolist()
@@ -105,46 +105,46 @@ def _plainly(
     return matching[best], scores[best]
 
 
-def _best(index: Searchable, weighting: Weighting, bags: Bags, k: int, where: Filter | None) -> Results:
-    """Count of results of each topic, and their concatenated documents and scores."""
+def _search_all(index: Searchable, weighting: Weighting, bags: Bags, k: int, where: Filter | None) -> Results:
+    """Return the number of results of each topic, and their documents and scores end to end."""
     count, k = len(bags[0]) - 1, min(k, len(index.ids) if where is None else len(where.docs))
     if not k or not len(bags[1]):
         return np.zeros(count, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
     if not is_loaded() and affordable(
-        int(index.df[bags[1]].sum(dtype=np.int64)) // QUICK + count * (len(index) // LOOKS + CALLS)
+        int(index.df[bags[1]].sum(dtype=np.int64)) // POSTINGS_PER_STEP + count * (len(index) // SUMS_PER_STEP + CALL_STEPS)
     ):
         topic_rows = itertools.starmap(slice, pairwise(bags[0].tolist()))
-        rankings = [_plainly(index, weighting, bags[1][terms], bags[2][terms], k, where) for terms in topic_rows]
+        rankings = [_search_uncompiled(index, weighting, bags[1][terms], bags[2][terms], k, where) for terms in topic_rows]
         docs, scores = map(np.concatenate, zip(*rankings, strict=True))
         return np.array([len(ranking[0]) for ranking in rankings], np.int64), docs, scores
     step = max(1, RESULTS // k)
     if count <= step:
-        return _portion(index, weighting, bags, 0, count, k, where)
+        return _search_portion(index, weighting, bags, 0, count, k, where)
     firsts = range(0, count, step)
-    portions = [_portion(index, weighting, bags, first, min(first + step, count), k, where) for first in firsts]
+    portions = [_search_portion(index, weighting, bags, first, min(first + step, count), k, where) for first in firsts]
     counts, docs, scores = map(np.concatenate, zip(*portions, strict=True))
     return counts, docs, scores
 
 
-def _portion(
+def _search_portion(
     index: Searchable, weighting: Weighting, bags: Bags, first: int, last: int, k: int, where: Filter | None
 ) -> Results:
-    """`_best` for the topics from `first` to `last`."""
+    """Return the results of `_search_all` for the topics from `first` to `last` (excluded)."""
     if where is None:
         impacts = impacts_of(index, weighting, bags[1] if len(bags[0]) == 2 else None)
         postings, limits, rank = impacts.postings, impacts.limits, index.ids.rank
     else:
-        under = filtered(index, weighting, where)
-        terms = under.of(bags[1][bags[0][first] : bags[0][last]])
-        postings, limits, rank = terms.postings, terms.limits, under.rank
-        bags = bags[0][first : last + 1] - bags[0][first], terms.numbers, bags[2][bags[0][first] : bags[0][last]]
+        impacts_of_filter = filtered(index, weighting, where)
+        lists = impacts_of_filter.of(bags[1][bags[0][first] : bags[0][last]])
+        postings, limits, rank = lists.postings, lists.limits, impacts_of_filter.rank
+        bags = bags[0][first : last + 1] - bags[0][first], lists.numbers, bags[2][bags[0][first] : bags[0][last]]
         first, last = 0, last - first
     depth = depth_of(k)
     count, order = last - first, index.ids.order
     results = counts, docs, scores, keys = _buffers(count, k)
     if count == 1:
         search(first, last, bags, postings, limits, (rank, order), k, depth, results)
-        return _decoded(results, order)
+        return _decode(results, order)
 
     def part(a: int, b: int) -> None:
         portion = counts[a:b], docs[a:b], scores[a:b], keys[a:b]
@@ -153,14 +153,14 @@ def _portion(
     threads = min(thread_count(), count)
     if threads == 1:
         part(0, count)
-    else:  # small ranges keep all threads busy to the end
+    else:  # small ranges keep all threads busy until the end
         edges = np.linspace(0, count, min(8 * threads, count) + 1).astype(int).tolist()
         in_threads(part, edges[:-1], edges[1:])
-    return _decoded(results, order)
+    return _decode(results, order)
 
 
 def depth_of(k: int) -> int:
-    """Return the column of k-th best weights to use, or -1."""
+    """Return the column of the k-th best weights to use, or -1."""
     return bisect_left(DEPTHS, k) if k <= DEPTHS[-1] else -1
 
 
@@ -172,41 +172,41 @@ def search_kernel(
     Args:
         loop: The kernel, such as `search_any`.
         arguments: Its arguments before `ids`.
-        index: Holder of the ids.
+        index: The index, which has the ids.
         k: Greatest number of documents.
 
     Returns:
-        The best documents and their scores, and what the kernel returns.
+        The best documents, their scores, and the result of the kernel.
     """
     ids = index.ids
     k = min(k, len(index))
     results, order = _buffers(1, k), ids.order
     total = loop(*arguments, (ids.rank, order), k, results)
-    _, docs, scores = _decoded(results, order)
+    _, docs, scores = _decode(results, order)
     return docs, scores, total
 
 
 def search_matches(
-    loop: Callable[..., int], arguments: tuple[Any, ...], index: Searchable, k: int, most: Callable[[], int]
+    loop: Callable[..., int], arguments: tuple[Any, ...], index: Searchable, k: int, max_matches: Callable[[], int]
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], int]:
-    """Call a kernel of `conjunctions` that visits all documents that match.
+    """Call a kernel of `conjunctions`, which visits all matching documents.
 
     Args:
-        loop: The kernel, which returns their number.
+        loop: The kernel, which returns the number of matching documents.
         arguments: Its arguments before `ids`.
-        index: Holder of the ids.
+        index: The index, which has the ids.
         k: Greatest number of documents.
-        most: Returns an upper bound of their number.
+        max_matches: Returns an upper bound of the number of matching documents.
 
     Returns:
-        The best documents and their scores, and the number of all.
+        The best documents, their scores, and the number of all matching documents.
     """
     ids, k = index.ids, min(k, len(index))
     if k <= SORTED:
         docs, scores = np.empty(k, dtype=np.int32), np.empty(k, dtype=np.float32)
         total = loop(*arguments, (ids.rank, ids.order), k, (docs, scores, NO_KEYS))
         return (docs, scores, total) if total >= k else (docs[:total], scores[:total], total)
-    keys, order = np.empty(most(), dtype=np.uint64), ids.order
+    keys, order = np.empty(max_matches(), dtype=np.uint64), ids.order
     total = loop(*arguments, (ids.rank, order), k, (np.empty(0, np.int32), np.empty(0, np.float32), keys))
     keys = keys[:total]
     if total > k:
@@ -223,14 +223,14 @@ def ranked(keys: NDArray[np.uint64], order: NDArray[np.uint32]) -> Ranked:
 
 
 def _buffers(count: int, k: int) -> ResultBuffers:
-    """Empty results of a kernel."""
+    """Return empty results of a kernel."""
     few, many = (k, 0) if k <= SORTED else (0, k)
     keys = np.zeros((count, many), np.uint64)
     return np.empty(count, np.int64), np.empty((count, few), np.int32), np.empty((count, few), np.float32), keys
 
 
-def _decoded(results: ResultBuffers, order: NDArray[np.uint32]) -> Results:
-    """Results of a kernel, with sorted keys as documents and scores."""
+def _decode(results: ResultBuffers, order: NDArray[np.uint32]) -> Results:
+    """Return the results of a kernel, with keys decoded to documents and scores."""
     counts, docs, scores, keys = results
     count, k = docs.shape
     if k and count == 1:

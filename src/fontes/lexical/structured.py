@@ -1,8 +1,8 @@
-"""Search by structured queries: which documents match, and the sum of the clauses that they match.
+"""Search by structured queries: the matching documents, and the sums of the clauses that they match.
 
-A score is the float64 sum over the clauses of query weight times float32 weight, in a fixed order, rounded to float32: first
-the terms of the index in ascending order, as for a bag of words, then other clauses as they come. Equal clauses are one
-clause with the sum of their weights.
+A score is the float64 sum over the clauses of query weight times float32 weight, rounded to float32. The order of the sum is
+fixed: first the terms of the index in ascending order, as for a bag of words, then the other clauses in the order of the query.
+Equal clauses count as one clause with the sum of their weights.
 """
 
 from __future__ import annotations
@@ -31,21 +31,41 @@ from .impacts import count_of_any, decoded_lists, documents_of, documents_of_any
 from .kernel import search_any
 from .plans import Plan, is_union
 from .proximity import meeting
-from .pseudo_terms import ClauseImpacts, Counts, counts_of, postings_of, search_clause, shown, spans_of, weights_of, whole_of
-from .searching import CALLS, LOOKS, QUICK, depth_of, scores_of, search_kernel, search_matches, search_topic
-from .weighting import Postings, Statistics, Weighting
+from .pseudo_terms import (
+    ClauseImpacts,
+    Counts,
+    clause_text,
+    counts_of,
+    postings_of,
+    search_clause,
+    spans_of,
+    state_of,
+    weights_of,
+)
+from .searching import (
+    CALL_STEPS,
+    POSTINGS_PER_STEP,
+    SUMS_PER_STEP,
+    Bags,
+    depth_of,
+    scores_of,
+    search_kernel,
+    search_matches,
+    search_topic,
+)
+from .weighting import Postings, Statistics, Weighting, posting_of
 
 if TYPE_CHECKING:
     from ..index.postings import Searchable
 
-DEEPEST = 100  # greatest nesting of groups
+MAX_DEPTH = 100  # of nested groups
 MAX_TERM_WEIGHT = 1e30  # keeps scores within float32
-SPANS = 10  # greatest number of places that an explanation lists
-ALL = fixed(np.zeros(0, dtype=np.bool_))  # a mask that lets all documents pass
-NONE = np.zeros(0, dtype=np.int64)
+MAX_SPANS = 10  # spans listed in an explanation
+ALLOW_ALL = fixed(np.zeros(0, dtype=np.bool_))  # a mask that lets all documents pass
+NO_NUMBERS = np.zeros(0, dtype=np.int64)
 Mask = NDArray[np.bool_]
 List: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and weights of a clause
-Collected: TypeAlias = "dict[Hashable, tuple[Leaf, tuple[Group, ...], float]]"  # clauses, guards, and sums of weights
+Collected: TypeAlias = "dict[Hashable, tuple[Leaf, tuple[Group, ...], float]]"  # clause, guards, and sum of weights, by key
 
 
 class Part(NamedTuple):
@@ -54,8 +74,8 @@ class Part(NamedTuple):
     Args:
         clause: The clause, with weight 1.
         weight: Sum of the weights of its occurrences.
-        guards: Groups that a document must match, too, for this score.
-        number: Number of a term of the index, -1 of other clauses.
+        guards: Groups that a document must also match to get this score.
+        number: Number of a term of the index; -1 for other clauses.
     """
 
     clause: Leaf
@@ -64,13 +84,13 @@ class Part(NamedTuple):
     number: int
 
 
-class Found(NamedTuple):
-    """The best documents of a query.
+class SearchResult(NamedTuple):
+    """The best documents for a query.
 
     Args:
-        docs: Their ordinals, best first, int32.
-        scores: Their scores, float32.
-        total: Number of all documents that match; None where the search did not visit them all.
+        docs: int32; ordinals of the documents, best first.
+        scores: float32; scores of the documents.
+        total: Number of all matching documents; None if the search did not visit all of them.
     """
 
     docs: NDArray[np.int32]
@@ -98,55 +118,55 @@ class StructuredQuery:
         except _QueryError as problem:
             raise InputError(f"topic '{topic.id}': {problem}") from None
         terms: list[Part] = []
-        others: list[Part] = []
+        other_parts: list[Part] = []
         for clause, guards, weight in collected.values():
             number = self.number(clause)
             if guards or number is None:
-                others.append(Part(clause, weight, guards, -1 if number is None else number))
+                other_parts.append(Part(clause, weight, guards, -1 if number is None else number))
             elif number >= 0:
                 terms.append(Part(clause, weight, (), number))
         if len(terms) > 1:
-            terms.sort(key=_number_of)
-        self.parts = [*terms, *others] if others else terms
-        self._are_terms = not others or all(part.number >= 0 for part in others)
-        self._has_unknown = len(self.parts) < len(collected)  # terms that no document has
+            terms.sort(key=lambda part: part.number)
+        self.parts = [*terms, *other_parts] if other_parts else terms
+        self._are_terms = not other_parts or all(part.number >= 0 for part in other_parts)
+        self._has_unknown = len(self.parts) < len(collected)  # whether it has terms that no document has
 
     def number(self, clause: Leaf) -> int | None:
-        """Number of a term of the index, -1 for one that no document has; None for other clauses."""
+        """Return the number of a term of the index, -1 for a term that no document has; None for other clauses."""
         if type(clause) is not Term or clause.field:
             return None
         number = self._index.term_number(clause.term)
         return number if number >= 0 and self._index.df[number] else -1
 
     @property
-    def known(self) -> list[Part]:
-        """The parts that any document matches."""
-        return self.parts if self._are_terms else self._known
+    def matching_parts(self) -> list[Part]:
+        """The parts that at least one document matches."""
+        return self.parts if self._are_terms else self._matching_parts
 
     @cached_property
-    def _known(self) -> list[Part]:
+    def _matching_parts(self) -> list[Part]:
         return [part for part, counts in zip(self.parts, self._counts, strict=True) if counts is None or counts.df]
 
     @cached_property
     def _counts(self) -> list[Counts | None]:
-        """Counts of the `parts` that are no terms of the index."""
+        """Counts of the `parts`; None for terms of the index."""
         return [None if part.number >= 0 else counts_of(self._index, part.clause) for part in self.parts]
 
     @cached_property
     def is_bag(self) -> bool:
-        """Whether it is a bag of terms: a document matches if it has one of them."""
+        """Whether the query is a bag of terms: a document matches if it has at least one of them."""
         return self._are_terms and is_union(self.query)
 
     def weights(self, weighting: Weighting) -> NDArray[np.float64]:
-        """Query weights of the `known` parts."""
-        return weighting.query(np.array([part.weight for part in self.known], dtype=np.float64))
+        """Return the query weights of the `matching_parts`."""
+        return weighting.query(np.array([part.weight for part in self.matching_parts], dtype=np.float64))
 
     def matches(self, where: Filter | None) -> NDArray[np.int32]:
-        """Ordinals of all documents that match, ascending."""
+        """Return the ordinals of all matching documents, ascending."""
         if leaves := self._required():
             docs = meeting([self.docs(clause) for clause in leaves])[0]
-            kept = self._kept(docs, where)
-            return docs if kept is None else docs[kept]
+            passed = self._filter_mask(docs, where)
+            return docs if passed is None else docs[passed]
         if self.is_bag:
             docs = documents_of_any(self._index, np.array([part.number for part in self.parts], dtype=np.int64))
             return docs if where is None else docs[where.mask[docs]]
@@ -154,13 +174,14 @@ class StructuredQuery:
         return np.flatnonzero(mask if where is None else mask & where.mask).astype(np.int32)
 
     def count(self, where: Filter | None, up_to: int | None = None) -> int:
-        """Number of all documents that match, as `Stage.count`."""
+        """Return the number of all matching documents; see `Stage.count`."""
         if self.is_bag:
             terms = np.array([part.number for part in self.parts], dtype=np.int64)
             return count_of_any(self._index, terms, None if where is None else where.mask, up_to)
-        return at_most(self._counted(where), up_to)
+        return at_most(self._count(where), up_to)
 
-    def _counted(self, where: Filter | None) -> int:
+    def _count(self, where: Filter | None) -> int:
+        """Return the number of all matching documents of a query that is not a bag of terms."""
         if where is None and self._is_conjunction and is_loaded():
             if self._has_unknown:
                 return 0
@@ -170,52 +191,54 @@ class StructuredQuery:
                 return counts_of(self._index, self.parts[0].clause).df
         return len(self.matches(where))
 
-    def search(self, weighting: Weighting, k: int, where: Filter | None) -> Found:
+    def search(self, weighting: Weighting, k: int, where: Filter | None) -> SearchResult:
         """Return the best `k` documents and their scores."""
         if is_loaded() and self._is_conjunction:
             if where is None and len(self.parts) == 1 and self.parts[0].number < 0:
                 (part,) = self.parts
                 result = search_clause(self._index, weighting, part.clause, part.weight, k)
                 if result is not None:
-                    return Found(*result)
-            if self._has_unknown or len(self.known) < len(self.parts):
-                return self._nothing()
-            return self._search_all(range(len(self.known)), (), ALL if where is None else fixed(where.mask), weighting, k)
+                    return SearchResult(*result)
+            if self._has_unknown or len(self.matching_parts) < len(self.parts):
+                return self._no_result()
+            allowed = ALLOW_ALL if where is None else fixed(where.mask)
+            return self._search_all(range(len(self.matching_parts)), (), allowed, weighting, k)
         if self.is_bag:
-            terms = np.array([part.number for part in self.known], dtype=np.int32)
-            bag = np.array((0, len(terms)), dtype=np.int64), terms, self.weights(weighting)
-            return Found(*search_topic(self._index, weighting, bag, k, where))
+            return SearchResult(*search_topic(self._index, weighting, self._bag(weighting), k, where))
         if is_loaded() or not affordable(self._steps):
             plan = None if any(part.guards for part in self.parts) else Plan.of(self.query)
             if plan is not None:
-                return self._planned(plan, weighting, k, where)
-        return self._best(*self._summed(weighting, where), k)
+                return self._search_plan(plan, weighting, k, where)
+        return self._best_of(*self._sum_clauses(weighting, where), k)
 
     def scores(self, weighting: Weighting, docs: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        """Return the scores of some documents; 0 for one that does not match."""
+        """Return the scores of some documents; 0 for a document that does not match."""
         if self.is_bag:
-            terms = np.array([part.number for part in self.known], dtype=np.int32)
-            bag = np.array((0, len(terms)), dtype=np.int64), terms, self.weights(weighting)
-            return scores_of(self._index, weighting, bag, docs)
+            return scores_of(self._index, weighting, self._bag(weighting), docs)
         mask, scores = np.zeros(len(self._index), dtype=np.bool_), np.zeros(len(self._index), dtype=np.float32)
         mask[docs] = True
         best = self.search(weighting, max(1, len(docs)), Filter("candidates", mask))
         scores[best.docs] = best.scores
         return np.asarray(scores[docs])
 
-    def _nothing(self) -> Found:
-        return Found(np.zeros(0, np.int32), np.zeros(0, np.float32), 0)
+    def _bag(self, weighting: Weighting) -> Bags:
+        """Return the terms and query weights of a bag of terms, as one topic."""
+        terms = np.array([part.number for part in self.matching_parts], dtype=np.int32)
+        return np.array((0, len(terms)), dtype=np.int64), terms, self.weights(weighting)
 
-    def _best(self, matching: NDArray[np.int32], sums: NDArray[np.float64], k: int) -> Found:
-        """The best documents of those that match, by the sums of their clauses."""
+    def _no_result(self) -> SearchResult:
+        return SearchResult(np.zeros(0, np.int32), np.zeros(0, np.float32), 0)
+
+    def _best_of(self, matching: NDArray[np.int32], sums: NDArray[np.float64], k: int) -> SearchResult:
+        """Return the best of the matching documents by the sums of their clauses."""
         scores = sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
         keys = order_keys(scores, self._index.ids.rank[matching])
         best = keys.argsort()[::-1][:k]
-        return Found(matching[best], scores[best], len(matching))
+        return SearchResult(matching[best], scores[best], len(matching))
 
     @property
     def _is_conjunction(self) -> bool:
-        """Whether a document matches if it has all of some clauses, each of which scores."""
+        """Whether the query is a conjunction of clauses that score: a document matches if it has all of them."""
         query = self.query
         if len(query.should) != (not query.must) or query.must_not:
             return False
@@ -223,127 +246,136 @@ class StructuredQuery:
 
     def _search_all(
         self, required: Sequence[int], excluded: Sequence[Leaf], allowed: Mask, weighting: Weighting, k: int
-    ) -> Found:
+    ) -> SearchResult:
         """Search for the documents that have all of some clauses.
 
         Args:
-            required: Places of these clauses among those that are `known`, which may score.
+            required: Indices of these clauses in `matching_parts`; the other parts may score.
             excluded: Clauses that the documents must not have.
-            allowed: Whether each document may be returned; none: all.
+            allowed: Whether each document may be returned; empty: all.
             weighting: The model.
             k: Greatest number of documents.
         """
-        index, of_clauses, outside = self._index, list[List](), list[int]()
-        numbers = [part.number for part in self.known]
+        index, clause_lists, excluded_numbers = self._index, list[List](), list[int]()
+        numbers = [part.number for part in self.matching_parts]
         if not self._are_terms:
-            for place, part in enumerate(self.known):
+            for i, part in enumerate(self.matching_parts):
                 if part.number < 0:
-                    numbers[place] = ~len(of_clauses)
-                    of_clauses.append(self._list(weighting, part))
+                    numbers[i] = ~len(clause_lists)
+                    clause_lists.append(self._list(weighting, part))
         for clause in excluded:
             number = self.number(clause)
             if number is None:
                 docs = counts_of(index, clause).docs
-                outside.append(~len(of_clauses))
-                of_clauses.append((docs, np.zeros(len(docs), dtype=np.float32)))
+                excluded_numbers.append(~len(clause_lists))
+                clause_lists.append((docs, np.zeros(len(docs), dtype=np.float32)))
             elif number >= 0:
-                outside.append(number)
-        of_parts = np.array(numbers)
-        term_lists = other = _joined(of_clauses) if of_clauses else ()
-        if len(of_clauses) < len(numbers) + len(outside):
-            terms = of_parts if not (of_clauses or outside) else np.array([n for n in (*numbers, *outside) if n >= 0])
+                excluded_numbers.append(number)
+        part_numbers = np.array(numbers)
+        term_lists = other = _concatenate(clause_lists) if clause_lists else ()
+        if len(clause_lists) < len(numbers) + len(excluded_numbers):
+            terms = (
+                part_numbers
+                if not (clause_lists or excluded_numbers)
+                else np.array([n for n in (*numbers, *excluded_numbers) if n >= 0])
+            )
             term_lists = impacts_of(index, weighting, terms).unpacked(terms)
-        lists = np.array(required), np.array(outside) if outside else NONE, term_lists, other or term_lists
-        arguments = of_parts, self.weights(weighting), *lists, allowed
+        lists = (
+            np.array(required),
+            np.array(excluded_numbers) if excluded_numbers else NO_NUMBERS,
+            term_lists,
+            other or term_lists,
+        )
+        arguments = part_numbers, self.weights(weighting), *lists, allowed
 
-        def most() -> int:
-            numbered = [numbers[place] for place in required]
-            return min(len(of_clauses[~number][0]) if number < 0 else int(index.df[number]) for number in numbered)
+        def max_matches() -> int:
+            numbered = [numbers[i] for i in required]
+            return min(len(clause_lists[~number][0]) if number < 0 else int(index.df[number]) for number in numbered)
 
-        return Found(*search_matches(search_all, arguments, index, k, most))
+        return SearchResult(*search_matches(search_all, arguments, index, k, max_matches))
 
     @cached_property
     def _steps(self) -> int:
-        """Steps of Python in whose time numpy adds up all clauses."""
-        terms = [part.number for part in self.known if part.number >= 0]
-        return int(self._index.df[terms].sum(dtype=np.int64)) // QUICK + len(self._index) // LOOKS + CALLS
+        """Steps of Python that take as long as numpy takes to sum all clauses."""
+        terms = [part.number for part in self.matching_parts if part.number >= 0]
+        postings = int(self._index.df[terms].sum(dtype=np.int64))
+        return postings // POSTINGS_PER_STEP + len(self._index) // SUMS_PER_STEP + CALL_STEPS
 
-    def _planned(self, plan: Plan, weighting: Weighting, k: int, where: Filter | None) -> Found:
-        """Search by a compiled kernel."""
-        index, places = self._index, {part.clause: place for place, part in enumerate(self.known)}
+    def _search_plan(self, plan: Plan, weighting: Weighting, k: int, where: Filter | None) -> SearchResult:
+        """Search a plan by a compiled kernel."""
+        index, index_of = self._index, {part.clause: i for i, part in enumerate(self.matching_parts)}
         required = list({_unweighted(clause): None for clause in plan.required})
-        if not places or any(clause not in places for clause in required):
-            return self._nothing()
+        if not index_of or any(clause not in index_of for clause in required):
+            return self._no_result()
         allowed, excluded = self._allowed(plan, where), [_unweighted(clause) for clause in plan.excluded]
         if required:
-            return self._search_all([places[clause] for clause in required], excluded, allowed, weighting, k)
-        terms = [part.number for part in self.known if part.number >= 0]
-        others = [part.clause for part in self.known if part.number < 0]
+            return self._search_all([index_of[clause] for clause in required], excluded, allowed, weighting, k)
+        terms = [part.number for part in self.matching_parts if part.number >= 0]
+        other_clauses = [part.clause for part in self.matching_parts if part.number < 0]
         impacts = impacts_of(index, weighting, np.array(terms, dtype=np.int32))
-        lists, weights = ClauseImpacts.of(index, weighting).lists(others), self.weights(weighting)
+        lists, weights = ClauseImpacts.of(index, weighting).lists(other_clauses), self.weights(weighting)
         if excluded:
             allowed = allowed.copy() if len(allowed) else np.ones(len(index), dtype=np.bool_)
             for clause in excluded:
                 allowed[self.docs(clause)] = False
         term_bag = np.array(terms, dtype=np.int32), weights[: len(terms)], impacts.postings, impacts.limits
-        numbers = np.array(lists.numbers, dtype=np.int32)
-        other = numbers, weights[len(terms) :], lists.postings, lists.limits
+        other = lists.numbers, weights[len(terms) :], lists.postings, lists.limits
         depth = -1 if len(allowed) else depth_of(min(k, len(index)))
         docs, scores, _ = search_kernel(search_any, (term_bag, other, fixed(allowed), depth), index, k)
-        return Found(docs, scores)
+        return SearchResult(docs, scores)
 
     def _allowed(self, plan: Plan, where: Filter | None) -> Mask:
-        """Whether each document may be returned; an empty mask where all may."""
+        """Return whether each document may be returned; an empty mask if all may."""
         masks = [] if where is None else [where.mask]
         masks += [self.mask(clause) for clause in plan.within]
         masks += [~self.mask(clause) for clause in plan.without]
-        return fixed(reduce(np.logical_and, masks)) if masks else ALL
+        return fixed(reduce(np.logical_and, masks)) if masks else ALLOW_ALL
 
     def docs(self, clause: Leaf) -> NDArray[np.int32]:
-        """Ordinals of the documents that match a clause, ascending."""
+        """Return the ordinals of the documents that match a clause, ascending."""
         number = self.number(clause)
         if number is None:
             return counts_of(self._index, _unweighted(clause)).docs
         return documents_of(self._index, number) if number >= 0 else np.zeros(0, np.int32)
 
     def _required(self) -> list[Leaf]:
-        """The leaves that every document which matches has."""
+        """Return leaves that every matching document has."""
         alone = self.query.should if len(self.query.should) == 1 else ()
         return [clause for clause in self.query.must or alone if not isinstance(clause, (Condition, Group))]
 
-    def _kept(self, docs: NDArray[np.int32], where: Filter | None) -> Mask | None:
-        """Which documents that match the leaves of `must` match the query, too, and pass the filter; None for all."""
-        kept = None if where is None else where.mask[docs]
+    def _filter_mask(self, docs: NDArray[np.int32], where: Filter | None) -> Mask | None:
+        """Return which of the documents that have all `_required` leaves match the query and pass the filter; None for all."""
+        passed = None if where is None else where.mask[docs]
         for clause in self.query.must:
             if isinstance(clause, (Condition, Group)):
                 inside = self.mask(clause)[docs]
-                kept = inside if kept is None else kept & inside
+                passed = inside if passed is None else passed & inside
         for clause in self.query.must_not:
-            if kept is None:
-                kept = np.ones(len(docs), dtype=np.bool_)
+            if passed is None:
+                passed = np.ones(len(docs), dtype=np.bool_)
             if isinstance(clause, (Condition, Group)):
-                kept &= ~self.mask(clause)[docs]
+                passed &= ~self.mask(clause)[docs]
             else:
-                kept[meeting([docs, self.docs(clause)])[1][0]] = False
-        return kept
+                passed[meeting([docs, self.docs(clause)])[1][0]] = False
+        return passed
 
-    def _summed(self, weighting: Weighting, where: Filter | None) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """The documents that match, ascending, and the sum of their clauses."""
+    def _sum_clauses(self, weighting: Weighting, where: Filter | None) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Return the matching documents, ascending, and the sum of the clauses of each."""
         lists, weights = self._lists(weighting), self.weights(weighting)
-        places = {part.clause: i for i, part in enumerate(self.known) if not part.guards}
+        index_of = {part.clause: i for i, part in enumerate(self.matching_parts) if not part.guards}
         if not (leaves := self._required()):
-            return self._summed_in_all(lists, weights, where)
-        required = list(dict.fromkeys(places.get(_unweighted(clause), -1) for clause in leaves))
+            return self._sum_clauses_of_all(lists, weights, where)
+        required = list(dict.fromkeys(index_of.get(_unweighted(clause), -1) for clause in leaves))
         if -1 in required:  # a clause that no document matches
             return np.zeros(0, np.int32), np.zeros(0, np.float64)
-        docs, of_lists = meeting([lists[i][0] for i in required])
-        at = dict(zip(required, of_lists, strict=True))
-        if (kept := self._kept(docs, where)) is not None:
-            docs, at = docs[kept], {i: rows[kept] for i, rows in at.items()}
+        docs, rows_by_list = meeting([lists[i][0] for i in required])
+        rows_of = dict(zip(required, rows_by_list, strict=True))
+        if (passed := self._filter_mask(docs, where)) is not None:
+            docs, rows_of = docs[passed], {i: rows[passed] for i, rows in rows_of.items()}
         sums = np.zeros(len(docs), dtype=np.float64)
-        for i, (part, weight) in enumerate(zip(self.known, weights, strict=True)):
-            if i in at:
-                sums += weight * lists[i][1][at[i]]
+        for i, (part, weight) in enumerate(zip(self.matching_parts, weights, strict=True)):
+            if i in rows_of:
+                sums += weight * lists[i][1][rows_of[i]]
                 continue
             _, (inside, of_list) = meeting([docs, lists[i][0]])
             for guard in part.guards:
@@ -352,49 +384,49 @@ class StructuredQuery:
             sums[inside] += weight * lists[i][1][of_list]
         return docs, sums
 
-    def _summed_in_all(
+    def _sum_clauses_of_all(
         self, lists: list[List], weights: NDArray[np.float64], where: Filter | None
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """`_summed` by a sum for each document of the index."""
+        """Return the same as `_sum_clauses`, by an array of sums for all documents of the index."""
         matching, sums = self.matches(where), np.zeros(len(self._index), dtype=np.float64)
-        for part, weight, (docs, of_docs) in zip(self.known, weights, lists, strict=True):
+        for part, weight, (docs, doc_weights) in zip(self.matching_parts, weights, lists, strict=True):
             for guard in part.guards:
                 inside = self.mask(guard)[docs]
-                docs, of_docs = docs[inside], of_docs[inside]
-            sums[docs] += weight * of_docs
+                docs, doc_weights = docs[inside], doc_weights[inside]
+            sums[docs] += weight * doc_weights
         return matching, sums[matching]
 
     def _lists(self, weighting: Weighting) -> list[List]:
-        """Documents and weights of each of the `known` parts."""
-        index, terms = self._index, np.array([part.number for part in self.known if part.number >= 0], dtype=np.int32)
+        """Return the documents and weights of each of the `matching_parts`."""
+        index, terms = self._index, np.array([part.number for part in self.matching_parts if part.number >= 0], dtype=np.int32)
         impacts = impacts_of(index, weighting, terms) if is_loaded() and len(terms) else None
         lists: list[List] = []
-        for part in self.known:
+        for part in self.matching_parts:
             if part.number < 0:
                 lists.append(self._list(weighting, part))
             elif impacts is None:
                 lists.append(weighted_postings(index, weighting, np.array([part.number])))
             else:
-                bounds, docs, of_docs = impacts.unpacked(np.array([part.number]))
+                bounds, docs, doc_weights = impacts.unpacked(np.array([part.number]))
                 rows = slice(*bounds[part.number : part.number + 2].tolist())
-                lists.append((docs[rows], of_docs[rows]))
+                lists.append((docs[rows], doc_weights[rows]))
         return lists
 
     def _list(self, weighting: Weighting, part: Part) -> List:
-        """Documents and weights of a clause that is no term of the index."""
+        """Return the documents and weights of a clause that is not a term of the index."""
         counts = self._counts[self.parts.index(part)]
         assert counts is not None
         return counts.docs, weights_of(self._index, weighting, part.clause, counts)
 
     def mask(self, clause: Clause) -> Mask:
-        """Whether each document matches a clause.
+        """Return whether each document matches a clause.
 
         Raises:
-            ParameterError: A condition does not fit the columns, or the index lacks positions or fields that a clause needs.
+            ParameterError: A condition does not fit the columns, or the index lacks positions or fields for a clause.
         """
         index = self._index
         if isinstance(clause, Condition):
-            passed = filter_of(whole_of(index), clause.where)
+            passed = filter_of(state_of(index), clause.where)
             assert passed is not None
             return passed.mask
         mask = np.zeros(len(index), dtype=np.bool_)
@@ -403,16 +435,16 @@ class StructuredQuery:
             return mask
         if clause.must:
             mask[:] = True
-            for one in clause.must:
-                mask &= self.mask(one)
+            for member in clause.must:
+                mask &= self.mask(member)
         else:
-            for one in clause.should:
-                if isinstance(one, (Condition, Group)):
-                    mask |= self.mask(one)
+            for member in clause.should:
+                if isinstance(member, (Condition, Group)):
+                    mask |= self.mask(member)
                 else:
-                    mask[self.docs(one)] = True
-        for one in clause.must_not:
-            mask &= ~self.mask(one)
+                    mask[self.docs(member)] = True
+        for member in clause.must_not:
+            mask &= ~self.mask(member)
         return mask
 
     def explain(self, weighting: Weighting, doc: int, title: str) -> Explanation:
@@ -421,33 +453,35 @@ class StructuredQuery:
         Args:
             weighting: The model.
             doc: Ordinal of the document.
-            title: Label of the whole.
+            title: Label of the explanation.
         """
         if not self.mask(self.query)[doc]:
-            return Explanation(0.0, f"the document does not match: {self._absence(self.query, doc)}")
+            return Explanation(0.0, f"the document does not match: {self._mismatch(self.query, doc)}")
         parts = []
-        for part, weight in zip(self.known, self.weights(weighting).tolist(), strict=True):
-            explained = None if any(not self.mask(guard)[doc] for guard in part.guards) else self._of_part(weighting, part, doc)
+        for part, weight in zip(self.matching_parts, self.weights(weighting).tolist(), strict=True):
+            fails_guard = any(not self.mask(guard)[doc] for guard in part.guards)
+            explained = None if fails_guard else self._explain_part(weighting, part, doc)
             if explained is not None:
                 value = weight * float(np.float32(explained.value))
-                of_query = Explanation(weight, f"query part: weight={part.weight:g}")
-                parts.append(Explanation(value, shown(part.clause) + self._places(part.clause, doc), (explained, of_query)))
+                query_part = Explanation(weight, f"query part: weight={part.weight:g}")
+                label = clause_text(part.clause) + self._span_text(part.clause, doc)
+                parts.append(Explanation(value, label, (explained, query_part)))
         return Explanation(float(np.float32(sum(part.value for part in parts))), f"{title}: sum over clauses", tuple(parts))
 
-    def _places(self, clause: Leaf, doc: int) -> str:
-        """Where a phrase or window stands in a document, as text: fields, and positions counted from their start."""
+    def _span_text(self, clause: Leaf, doc: int) -> str:
+        """Describe the matches of a phrase or window in a document: fields, and positions counted from their start."""
         if not isinstance(clause, (Phrase, Window)):
             return ""
-        whole = whole_of(self._index)
-        starts, places = whole.positions.field_starts[doc, :-1], []
+        state = state_of(self._index)
+        starts, ranges = state.positions.field_starts[doc, :-1], []
         for first, last in spans_of(self._index, clause, doc).tolist():
             field = int(np.searchsorted(starts, first, side="right")) - 1
-            name = f"{whole.fields[field]} " if len(starts) > 1 else ""
-            places.append(f"{name}{first - starts[field]}-{last - starts[field]}")
-        more = f" and {len(places) - SPANS} more" if len(places) > SPANS else ""
-        return f" at {', '.join(places[:SPANS])}{more}"
+            name = f"{state.fields[field]} " if len(starts) > 1 else ""
+            ranges.append(f"{name}{first - starts[field]}-{last - starts[field]}")
+        more = f" and {len(ranges) - MAX_SPANS} more" if len(ranges) > MAX_SPANS else ""
+        return f" at {', '.join(ranges[:MAX_SPANS])}{more}"
 
-    def _of_part(self, weighting: Weighting, part: Part, doc: int) -> Explanation | None:
+    def _explain_part(self, weighting: Weighting, part: Part, doc: int) -> Explanation | None:
         """Explain the weight of a clause in a document; None where the document does not match it."""
         index = self._index
         statistics: Statistics
@@ -456,35 +490,33 @@ class StructuredQuery:
             statistics = Statistics.of(index)
         else:
             statistics, weighting, postings = postings_of(index, weighting, part.clause, counts_of(index, part.clause))
-        at = int(np.searchsorted(postings.docs, doc))
-        if at == len(postings.docs) or postings.docs[at] != doc:
-            return None
-        return weighting.explain(statistics, postings.at(at))
+        posting = posting_of(postings, doc)
+        return None if posting is None else weighting.explain(statistics, posting)
 
-    def _absence(self, group: Group, doc: int) -> str:
-        """Say which clause keeps a document out."""
+    def _mismatch(self, group: Group, doc: int) -> str:
+        """Describe why a document does not match a group."""
         for clause in group.must:
             if not self.mask(clause)[doc]:
                 inner = isinstance(clause, Group) and clause.must
-                return self._absence(clause, doc) if inner else f"it lacks {_described(clause)}"  # type: ignore[arg-type]
+                return self._mismatch(clause, doc) if inner else f"it lacks {_description(clause)}"  # type: ignore[arg-type]
         for clause in group.must_not:
             if self.mask(clause)[doc]:
-                return f"it has {_described(clause)}, which it must not"
+                return f"it has {_description(clause)}, which it must not"
         return "it has none of the clauses of which one should match"
 
 
 class _QueryError(Exception):
-    """Problem of a query, for errors."""
+    """A problem of a query; the message becomes part of an InputError."""
 
 
 def _collect(group: Group, factor: float, guards: tuple[Group, ...], into: Collected, depth: int) -> None:
-    """Add the weights of the clauses that score below a group.
+    """Add the weights of the clauses that score in a group, at any depth, to `into`.
 
-    A document that matches a group matches its must; and a group of should alone is matched by whatever matches a clause of it.
-    Other groups guard the scores of their clauses.
+    A document that matches a group also matches the groups in its `must`, and a document that matches a clause of a group of
+    `should` clauses only also matches that group. Other groups become guards of the scores of their clauses.
     """
-    if depth > DEEPEST:
-        raise _QueryError(f"groups of its query are nested more than {DEEPEST} deep")
+    if depth > MAX_DEPTH:
+        raise _QueryError(f"groups of its query are nested more than {MAX_DEPTH} deep")
     factor *= _weight(group)
     for clauses, is_must in ((group.must, True), (group.should, False)):
         for clause in clauses:
@@ -499,26 +531,23 @@ def _collect(group: Group, factor: float, guards: tuple[Group, ...], into: Colle
                 if key in into:
                     weight += into[key][2]
                 if not abs(weight) <= MAX_TERM_WEIGHT:
-                    raise _QueryError(f"the weight of {shown(clause)} in its query is beyond {MAX_TERM_WEIGHT:g}")
+                    raise _QueryError(f"the weight of {clause_text(clause)} in its query is beyond {MAX_TERM_WEIGHT:g}")
                 into[key] = alone, guards, weight
-    for clause in group.must_not:  # which are checked alone
+    for clause in group.must_not:  # which do not score, and are only checked
         if isinstance(clause, Group):
             _collect(clause, 1.0, (), {}, depth + 1)
         elif not isinstance(clause, Condition):
             _weight(clause)
 
 
-def _number_of(part: Part) -> int:
-    return part.number
-
-
-def _joined(lists: Sequence[List]) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Bounds, documents and weights of several lists end to end."""
+def _concatenate(lists: Sequence[List]) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Return the bounds, documents and weights of several lists end to end."""
     docs, weights = lists[0] if len(lists) == 1 else map(np.concatenate, zip(*lists, strict=True))
     return np.array([0, *accumulate([len(docs) for docs, _ in lists])]), fixed(docs), fixed(weights)
 
 
 def _weight(clause: Leaf | Group) -> float:
+    """Return the weight of a clause, checked; raises _QueryError."""
     if (type(clause) is Term or type(clause) is Group) and type(clause.weight) is float and math.isfinite(clause.weight):
         return clause.weight
     if not isinstance(clause, (Term, AnyOf, Phrase, Window, Group)):
@@ -532,10 +561,10 @@ def _unweighted(clause: Leaf) -> Leaf:
     return clause if clause.weight == 1.0 else replace(clause, weight=1.0)
 
 
-def _described(clause: Clause) -> str:
+def _description(clause: Clause) -> str:
     if isinstance(clause, Condition):
         return f"what holds where {clause.where}"
     if isinstance(clause, Group):
         clauses: Sequence[Any] = clause.must or clause.should
-        return "all of " * bool(clause.must) + "one of " * (not clause.must) + ", ".join(map(_described, clauses))
-    return shown(clause)
+        return "all of " * bool(clause.must) + "one of " * (not clause.must) + ", ".join(map(_description, clauses))
+    return clause_text(clause)

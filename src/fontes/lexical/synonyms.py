@@ -23,7 +23,7 @@ from ..text.analyzer import Analyzer
 if TYPE_CHECKING:
     from ..index import Index
 
-PIECE = re.compile(r"\\.|=>|,|[^\\,=]+|.", re.DOTALL)  # of a line
+PIECE = re.compile(r"\\.|=>|,|[^\\,=]+|.", re.DOTALL)  # pieces of a line
 
 Entry: TypeAlias = Term | Phrase
 Stamp: TypeAlias = "tuple[int, int] | None"  # time and size of a file
@@ -31,10 +31,10 @@ Stamp: TypeAlias = "tuple[int, int] | None"  # time and size of a file
 
 @dataclass(frozen=True)
 class SynonymTable:
-    """Entries of a file by their terms.
+    """The entries of a file.
 
     Args:
-        entries: The clauses that stand for the terms of an entry, in the order of the file.
+        entries: The clauses that replace an entry, by the terms of the entry.
         longest: Number of terms of the longest entry.
     """
 
@@ -56,8 +56,8 @@ class Synonyms(Stage[Topics, Topics], name="synonyms"):
     searched as a phrase, beside its words if they were typed. In an index without positions, a document must have all of its
     words, which score each by itself.
 
-    The topic's `query` has the clauses; its `text`, which models read, stays. A topic without entries stays as it is, and so
-    does one with weights. Of a structured query the words side by side are looked up: `query() >> synonyms("synonyms.txt")`.
+    The topic's `query` has the clauses; its `text`, which models read, stays. A topic without entries is returned unchanged,
+    as is a topic with weights. In a structured query, words side by side are looked up: `query() >> synonyms("synonyms.txt")`.
 
     Args:
         index: The index that is searched.
@@ -78,7 +78,7 @@ class Synonyms(Stage[Topics, Topics], name="synonyms"):
             raise ParameterError(f"synonyms: weight is a number from 0 to {MAX_WEIGHT:,.0f}, not {self.weight!r}")
         if not isinstance(self.file, str | Path):
             raise ParameterError(f"synonyms: file is a path, not {self.file!r}")
-        self._table  # noqa: B018  # which says what is wrong with the file
+        self._table  # noqa: B018  # raises InputError
 
     def key(self) -> str | None:
         """Identity of this stage, with the content of the file."""
@@ -90,7 +90,7 @@ class Synonyms(Stage[Topics, Topics], name="synonyms"):
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
         table = self._table
-        return Topics(self._rewritten(topic, table) for topic in topics.values())
+        return Topics(self._rewrite(topic, table) for topic in topics.values())
 
     @property
     def _table(self) -> SynonymTable:
@@ -98,49 +98,49 @@ class Synonyms(Stage[Topics, Topics], name="synonyms"):
         stat = path.stat() if path.is_file() else None
         return _read(str(path), stat and (stat.st_mtime_ns, stat.st_size), self.index.analyzer)
 
-    def _rewritten(self, topic: Topic, table: SynonymTable) -> Topic:
+    def _rewrite(self, topic: Topic, table: SynonymTable) -> Topic:
         if topic.weights is not None:
             return topic
-        before = topic.query or Group(should=tuple(map(Term, self.index.analyzer(topic.text))))
-        query = self._group(before, table)
-        return topic if query == before else replace(topic, query=query, origin=topic)
+        original = topic.query or Group(should=tuple(map(Term, self.index.analyzer(topic.text))))
+        query = self._group(original, table)
+        return topic if query == original else replace(topic, query=query, origin=topic)
 
     def _group(self, group: Group, table: SynonymTable) -> Group:
         must, must_not = (tuple(self._clauses(clauses, table)) for clauses in (group.must, group.must_not))
         return Group(must, tuple(self._clauses(group.should, table, words=True)), must_not, group.weight)
 
     def _clauses(self, clauses: Sequence[Clause], table: SynonymTable, words: bool = False) -> Iterator[Clause]:
-        """The clauses with synonyms in place of terms; with `words`, also the terms of an entry of several words."""
-        place = 0
-        while place < len(clauses):
-            first, size = clauses[place], 1
+        """Yield the clauses with synonyms in place of terms; with `words`, also the terms of an entry of several words."""
+        i = 0
+        while i < len(clauses):
+            first, size = clauses[i], 1
             if isinstance(first, Group):
                 yield self._group(first, table)
             elif isinstance(first, Term):
-                terms = _side_by_side(clauses[place : place + table.longest], first)
+                terms = _side_by_side(clauses[i : i + table.longest], first)
                 size = next((n for n in range(len(terms), 0, -1) if terms[:n] in table.entries), 0)
                 entries = table.entries[terms[:size]] if size else ()
                 if not size or (words and size > 1 and any(tuple(terms_of(entry)) == terms[:size] for entry in entries)):
-                    yield from clauses[place : place + max(size, 1)]
+                    yield from clauses[i : i + max(size, 1)]
                 if size:
                     yield self._synonyms(terms[:size], entries, first)
                 size = max(size, 1)
             else:
                 yield first
-            place += size
+            i += size
 
     def _synonyms(self, typed: tuple[str, ...], entries: tuple[Entry, ...], first: Term) -> Clause:
         matching = tuple(entry for entry in entries if tuple(terms_of(entry)) == typed)
         if self.weight == 1.0 or not matching:
-            return self._one(entries, first.field, first.weight)
+            return self._merged_clause(entries, first.field, first.weight)
         added = tuple(entry for entry in entries if entry not in matching)
-        of_typed = self._one(matching, first.field, first.weight)
+        typed_clause = self._merged_clause(matching, first.field, first.weight)
         if not added or not self.weight:
-            return of_typed
-        return Group(should=(of_typed, self._one(added, first.field, first.weight * self.weight)))
+            return typed_clause
+        return Group(should=(typed_clause, self._merged_clause(added, first.field, first.weight * self.weight)))
 
-    def _one(self, entries: tuple[Entry, ...], field: str, weight: float) -> Clause:
-        """One clause of several entries."""
+    def _merged_clause(self, entries: tuple[Entry, ...], field: str, weight: float) -> Clause:
+        """Return one clause for several entries."""
         terms = tuple(sorted(entry.term for entry in entries if isinstance(entry, Term)))
         phrases = tuple(entry for entry in entries if isinstance(entry, Phrase))
         if phrases and not self.index.state.has_positions:
@@ -153,7 +153,7 @@ class Synonyms(Stage[Topics, Topics], name="synonyms"):
 
 
 def _side_by_side(clauses: Sequence[Clause], first: Term) -> tuple[str, ...]:
-    """The first terms of some clauses with the field and weight of the first one."""
+    """Return the terms at the beginning of some clauses that have the field and weight of the first."""
     terms = []
     for clause in clauses:
         if not isinstance(clause, Term) or (clause.field, clause.weight) != (first.field, first.weight):
@@ -179,7 +179,7 @@ def _read(path: str, stamp: Stamp, analyzer: Analyzer) -> SynonymTable:
 
 
 def _sides(line: str, path: str, number: int) -> list[list[str]]:
-    """The entries of a line, on one side or on both sides of an arrow."""
+    """Return the entries of a line: one list, or one for each side of an arrow."""
     sides = [[""]]
     for piece in PIECE.findall(line):
         if piece == "=>":
@@ -199,9 +199,9 @@ def _sides(line: str, path: str, number: int) -> list[list[str]]:
 
 def _entry(text: str, analyzer: Analyzer, path: str, number: int) -> Entry:
     spans = analyzer.spans(text)
-    places = [(place, term) for place, (_, _, span_terms) in enumerate(spans) for term in span_terms]
-    if not places:
+    positions = [(position, term) for position, (_, _, span_terms) in enumerate(spans) for term in span_terms]
+    if not positions:
         raise InputError.at(path, number, f"the analyzer of the index leaves nothing of '{text}'; take this entry out")
-    if len(places) == 1:
-        return Term(places[0][1])
-    return Phrase(tuple(term for _, term in places), tuple(place - places[0][0] for place, _ in places))
+    if len(positions) == 1:
+        return Term(positions[0][1])
+    return Phrase(tuple(term for _, term in positions), tuple(position - positions[0][0] for position, _ in positions))

@@ -7,12 +7,12 @@
     title:water           a field; title:(hot springs) all in the brackets
     "hot springs"~2       a phrase, its words moved by 2 places at most
     "hot springs"~uw8     both words in any order within 8 words
-    hydro*  geyser~1      words that begin so; words that differ by one letter
+    hydro*  geyser~1      words with a prefix; words that differ by one letter
     year:2020 year:>=2020 year:[2020 TO 2024}   comparisons of a column
     \\+water               a backslash takes the meaning of an operator away
 
-Any text can be read: what is no operator is text, and `remarks` say what was probably meant. Depth and number of clauses are
-bounded.
+Any text can be read: everything that is not an operator is text, and `remarks` note what was probably meant otherwise. The
+depth and the number of clauses are limited.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from ..index.state import State
 
 MAX_CLAUSES = 1024  # words, phrases and conditions of a query
-MAX_STEPS = 8 * MAX_CLAUSES  # of the reader, so that millions of operators end too
-MAX_DEPTH = 40  # of brackets within each other
+MAX_STEPS = 8 * MAX_CLAUSES  # of the reader, which limits operators as well
+MAX_DEPTH = 40  # of nested brackets
 MAX_REMARKS = 20
 MAX_SLOP, MAX_WIDTH = 90, 90  # less than the gap between two fields
 MAX_EDITS = 2
@@ -44,7 +44,7 @@ NAME = re.compile(r'((?:\\.|[^\s\\:"()\[\]{}])+):(?=[^\s/)])', re.DOTALL)
 WEIGHT = re.compile(r"\^(\d+\.?\d*(?:[eE][+-]?\d{1,3})?|\.\d+)(?![^\s)])", re.ASCII)
 AFTER_QUOTE = re.compile(r"~(uw)?(\d+)", re.ASCII)
 AFTER_WORD = re.compile(r"(?:(\*)|(~)(\d{0,9}))?(?:\^(\d+\.?\d*(?:[eE][+-]?\d{1,3})?|\.\d+))?$", re.ASCII)
-MAX_AFTER = 40  # characters after a word that are read as operators
+MAX_OPERATOR_LENGTH = 40  # characters after a word that are read as operators
 VALUE = r'"((?:[^"\\]|\\.)*)"|([^\s"\[\]{}]+)'
 RANGE = re.compile(rf"([\[{{])\s*(?:{VALUE})\s+(?:TO|to)\s+(?:{VALUE})\s*([\]}}])", re.DOTALL)
 SIGN = re.compile(r">=|<=|>|<")
@@ -61,7 +61,7 @@ class Names:
 
     Args:
         fields: Fields that are searched separately.
-        joined: Fields that the index joins, so that their words are searched in all.
+        joined: Fields that the index joins, which cannot be searched separately.
         columns: The type of each column by name.
     """
 
@@ -71,7 +71,7 @@ class Names:
 
     @classmethod
     def of(cls, state: State) -> Names:
-        """The names of an index."""
+        """Return the names of an index."""
         return cls(state.separate, () if state.separate else state.fields, state.columns)
 
     def __contains__(self, name: str) -> bool:
@@ -81,17 +81,17 @@ class Names:
         return iter(dict.fromkeys((*self.fields, *self.columns, *self.joined)))
 
     def is_column(self, name: str) -> bool:
-        """Whether a name means a column; a field that is searched separately comes first."""
+        """Whether a name means a column, not a separate field of the same name."""
         return name in self.columns and name not in self.fields
 
 
 class Typed(NamedTuple):
-    """A text as it was read.
+    """The result of reading a text.
 
     Attributes:
-        clauses: What it says.
-        operators: The operators that have a meaning in it, such as "+" and "AND"; none of a plain text.
-        remarks: What was probably meant otherwise, each with its place.
+        clauses: The clauses of the text.
+        operators: Operators that have a meaning in the text, such as "+" and "AND"; none for a plain text.
+        remarks: Parts that were probably meant otherwise, each with its position.
     """
 
     clauses: Clauses
@@ -104,12 +104,12 @@ def read(text: str, names: Names | None = None, operator: str = "or", strict: bo
 
     Args:
         text: Any text.
-        names: Names of fields and columns; others before a colon are text.
+        names: Names of fields and columns; other words before a colon are text.
         operator: How clauses side by side are joined: "or" or "and".
         strict: Whether a remark is an error.
 
     Raises:
-        ParameterError: Where `strict`, the text is not well-formed; the message gives the place.
+        ParameterError: The text is not well-formed, and `strict` is set; the message gives the position.
     """
     reader = _Reader(text, names or Names(), operator, strict)
     clauses = reader.clauses()
@@ -119,122 +119,126 @@ def read(text: str, names: Names | None = None, operator: str = "or", strict: bo
 @dataclass(slots=True)
 class _Token:
     kind: str  # leaf, open, close, and, or, not
-    place: int
-    text: str = ""  # as typed, of an operator in letters
-    mark: str = ""
+    position: int
+    text: str = ""  # an operator in letters, as typed
+    mark: str = ""  # + or -
     clause: TypedClause | None = None
     weight: float = 1.0
 
 
 class _Item(NamedTuple):
-    mark: str
+    mark: str  # +, - or ""
     clause: TypedClause
-    alternative: bool = False  # joined by OR to another
+    alternative: bool = False  # joined by OR to another clause
 
 
 class _Reader:
     def __init__(self, text: str, names: Names, operator: str, strict: bool) -> None:
         self._text, self._names, self._operator, self._strict = text, names, operator, strict
-        self._fields = [""]  # of the open brackets
-        self._ignored = 0  # brackets that are too deep
+        self._fields = [""]  # fields of the open brackets
+        self._ignored = 0  # open brackets that are nested too deep
         self._leaves = 0
-        self._unclosed: set[str] = set()  # quotation marks of which no more are closed
+        self._unclosed: set[str] = set()  # quotation marks that are not closed in the rest of the text
         self.operators: set[str] = set()
         self.remarks: list[str] = []
 
     def clauses(self) -> Clauses:
-        """All clauses of the text."""
-        self._tokens = self._checked(list(self._tokenized()))
-        self._at = 0
-        return self._list()
+        """Return all clauses of the text."""
+        self._tokens = self._check_operators(list(self._tokenize()))
+        self._token_index = 0
+        return self._parse_list()
 
     # From characters to tokens
 
-    def _tokenized(self) -> Iterator[_Token]:
-        at, steps, mark, size = 0, 0, "", len(self._text)
-        while at < size:
+    def _tokenize(self) -> Iterator[_Token]:
+        """Yield clauses, brackets and operators in letters."""
+        position, steps, mark, size = 0, 0, "", len(self._text)
+        while position < size:
             steps += 1
             if steps > MAX_STEPS or self._leaves >= MAX_CLAUSES:
-                self._remark(at, f"a query has {MAX_CLAUSES:,} clauses at most", "what follows is left out")
+                self._remark(position, f"a query has {MAX_CLAUSES:,} clauses at most", "what follows is left out")
                 return
-            character = self._text[at]
+            character = self._text[position]
             if character.isspace():
-                at, mark = SPACE.match(self._text, at).end(), ""  # type: ignore[union-attr]
-            elif character in "+-!" and at + 1 < size and MARKED.match(self._text, at + 1):
-                mark, at = ("+" if character == "+" else "-"), at + 1
+                position, mark = SPACE.match(self._text, position).end(), ""  # type: ignore[union-attr]
+            elif character in "+-!" and position + 1 < size and MARKED.match(self._text, position + 1):
+                mark, position = ("+" if character == "+" else "-"), position + 1
                 self.operators.add(mark)
             elif character == ")":
-                at, closed = self._closed(at)
+                position, closed = self._read_closing(position)
                 if closed is not None:
                     yield closed
                 mark = ""
             else:
-                at, one = self._begun(at)
-                if one is not None:
-                    one.mark, mark = mark, ""
-                    yield one
+                position, token = self._read_clause(position)
+                if token is not None:
+                    token.mark, mark = mark, ""
+                    yield token
         if len(self._fields) > 1:
             self._remark(size, "a bracket is not closed")
 
-    def _closed(self, at: int) -> tuple[int, _Token | None]:
-        weight = WEIGHT.match(self._text, at + 1)
-        end = weight.end() if weight else at + 1
+    def _read_closing(self, position: int) -> tuple[int, _Token | None]:
+        """Read a closing bracket with its weight; return its end and its token, None if it is skipped."""
+        weight = WEIGHT.match(self._text, position + 1)
+        end = weight.end() if weight else position + 1
         if self._ignored:
             self._ignored -= 1
             return end, None
         if len(self._fields) == 1:
-            self._remark(at, "the bracket closes nothing")
+            self._remark(position, "the bracket closes nothing")
             return end, None
         self._fields.pop()
-        return end, _Token("close", at, weight=self._weight(weight[1], at) if weight else 1.0)
+        return end, _Token("close", position, weight=self._weight(weight[1], position) if weight else 1.0)
 
-    def _begun(self, at: int) -> tuple[int, _Token | None]:
-        """The end and the token of what begins here; no token where that is skipped."""
-        start, name = at, self._fields[-1]
-        match = NAME.match(self._text, at)
+    def _read_clause(self, position: int) -> tuple[int, _Token | None]:
+        """Read a clause, a group or an operator in letters; return its end and its token, None if it is skipped."""
+        start, name = position, self._fields[-1]
+        match = NAME.match(self._text, position)
         if match is not None and is_name(typed := ESCAPE.sub(r"\1", match[1])):
             if typed in self._names:
-                at, name = match.end(), typed
+                position, name = match.end(), typed
                 self.operators.add("field")
             elif IDENTIFIER.fullmatch(typed):
-                known = f"; {nearest(typed, self._names)}" if list(self._names) else ""
-                self._remark(at, f"there is no field or column '{typed[:80]}'{known}", "it is read as text")
-        if self._text[at] == "(":
-            return at + 1, self._opened(at, name)
+                suggestion = f"; {nearest(typed, self._names)}" if list(self._names) else ""
+                self._remark(position, f"there is no field or column '{typed[:80]}'{suggestion}", "it is read as text")
+        if self._text[position] == "(":
+            return position + 1, self._open_bracket(position, name)
         if self._names.is_column(name):
-            return self._condition(start, at, name)
+            return self._read_condition(start, position, name)
         if name in self._names.joined and name not in self._names.fields:
             problem = f"the index joins its fields, so that '{name}' is not searched alone"
             self._remark(start, f"{problem}; build it with separate=True (--separate)")
             name = ""
-        if self._text[at] in CLOSING:
-            return self._phrase(at, name) or (at + 1, None)
-        return self._word(start, at, name)
+        if self._text[position] in CLOSING:
+            return self._read_phrase(position, name) or (position + 1, None)
+        return self._read_word(start, position, name)
 
-    def _opened(self, at: int, name: str) -> _Token | None:
+    def _open_bracket(self, position: int, name: str) -> _Token | None:
+        """Open a group whose words are in the field `name`; None if it is nested too deep."""
         if len(self._fields) > MAX_DEPTH:
             self._ignored += 1
-            self._remark(at, f"brackets are nested more than {MAX_DEPTH} deep", "the inner ones are left out")
+            self._remark(position, f"brackets are nested more than {MAX_DEPTH} deep", "the inner ones are left out")
             return None
         self._fields.append(name)
-        return _Token("open", at)
+        return _Token("open", position)
 
-    def _phrase(self, at: int, name: str) -> tuple[int, _Token | None] | None:
-        mark = self._text[at]
-        match = None if mark in self._unclosed else CLOSING[mark].match(self._text, at)
+    def _read_phrase(self, position: int, name: str) -> tuple[int, _Token | None] | None:
+        """Read a phrase or window with its operators; None if the quotation mark is not closed."""
+        mark = self._text[position]
+        match = None if mark in self._unclosed else CLOSING[mark].match(self._text, position)
         if match is None:
             self._unclosed.add(mark)
-            self._remark(at, "the quotation mark is not closed")
+            self._remark(position, "the quotation mark is not closed")
             return None
         end, slop, width = match.end(), 0, 0
         if suffix := AFTER_QUOTE.match(self._text, end):
             end = suffix.end()
             size = int(suffix[2][:9])
             words = len(match[1].split())
-            least, most = (words, MAX_WIDTH) if suffix[1] else (0, MAX_SLOP)
-            if not min(least, most) <= size <= most:
-                self._remark(suffix.start(), f"{'a window' if suffix[1] else 'slop'} is from {least} to {most} words")
-                size = max(min(size, most), min(least, most))
+            low, high = (words, MAX_WIDTH) if suffix[1] else (0, MAX_SLOP)
+            if not min(low, high) <= size <= high:
+                self._remark(suffix.start(), f"{'a window' if suffix[1] else 'slop'} is from {low} to {high} words")
+                size = max(min(size, high), min(low, high))
             slop, width = (0, size) if suffix[1] else (size, 0)
         weight = WEIGHT.match(self._text, end)
         end = weight.end() if weight else end
@@ -242,47 +246,50 @@ class _Reader:
         text = " ".join(ESCAPE.sub(r"\1", match[1]).split())
         if not text:
             return end, None
-        clause = Quoted(text, slop, width, name, self._weight(weight[1], at) if weight else 1.0)
-        return end, self._leaf(at, clause)
+        clause = Quoted(text, slop, width, name, self._weight(weight[1], position) if weight else 1.0)
+        return end, self._leaf(position, clause)
 
-    def _word(self, start: int, at: int, name: str) -> tuple[int, _Token]:
-        end = self._word_end(at)
-        raw = self._text[at:end]
-        if start == at and raw in OPERATORS:
-            return end, _Token(OPERATORS[raw], at, raw)
-        prefix, similar, edits, weight = match.groups() if (match := _after(raw)) else (None, None, None, None)
+    def _read_word(self, start: int, position: int, name: str) -> tuple[int, _Token]:
+        """Read a word with its operators, or an operator in letters; the clause begins at `start`, with its field."""
+        end = self._word_end(position)
+        raw = self._text[position:end]
+        if start == position and raw in OPERATORS:
+            return end, _Token(OPERATORS[raw], position, raw)
+        prefix, similar, edits, weight = match.groups() if (match := _trailing_operators(raw)) else (None, None, None, None)
         body = raw[: match.start()] if match else raw
         if not body:  # such as * or ^2 alone
-            return end, self._leaf(at, Word(raw, name))
+            return end, self._leaf(position, Word(raw, name))
         text = ESCAPE.sub(r"\1", body)
         if "\\" in body:
             self.operators.add("\\")
         if re.search(r"(?<!\\)\*", body):
-            self._remark(at, "a * stands at the end of a word", f"{raw[:80]} is read as text")
-            return end, self._leaf(at, Word(ESCAPE.sub(r"\1", raw), name))
-        factor = self._weight(weight, at) if weight else 1.0
+            self._remark(position, "a * stands at the end of a word", f"{raw[:80]} is read as text")
+            return end, self._leaf(position, Word(ESCAPE.sub(r"\1", raw), name))
+        factor = self._weight(weight, position) if weight else 1.0
         if prefix:
             self.operators.add("*")
-            return end, self._leaf(at, Prefix(text, name, factor))
+            return end, self._leaf(position, Prefix(text, name, factor))
         if similar:
             self.operators.add("~")
-            most = int(edits) if edits else None
-            if most is not None and most > MAX_EDITS:
-                self._remark(at, f"a word differs by 1 or {MAX_EDITS} letters, not {most}", f"{MAX_EDITS} are taken")
-                most = MAX_EDITS
-            return end, self._leaf(at, Word(text, name, factor) if most == 0 else Similar(text, most, name, factor))
-        return end, self._leaf(at, Word(text, name, factor))
+            distance = int(edits) if edits else None
+            if distance is not None and distance > MAX_EDITS:
+                self._remark(position, f"a word differs by 1 or {MAX_EDITS} letters, not {distance}", f"{MAX_EDITS} are taken")
+                distance = MAX_EDITS
+            return end, self._leaf(
+                position, Word(text, name, factor) if distance == 0 else Similar(text, distance, name, factor)
+            )
+        return end, self._leaf(position, Word(text, name, factor))
 
-    def _condition(self, start: int, at: int, name: str) -> tuple[int, _Token | None]:
-        """A comparison of a column; text where it cannot be one."""
+    def _read_condition(self, start: int, position: int, name: str) -> tuple[int, _Token | None]:
+        """Read a comparison of a column; if it is malformed, read it as text."""
         types, text = self._names.columns, self._text
         clause: TypedClause
-        sign, interval = "", RANGE.match(text, at)
+        sign, interval = "", RANGE.match(text, position)
         if interval is None:
-            if (match := SIGN.match(text, at)) is not None:
-                sign, at = match[0], match.end()
-            if text[at : at + 1] == '"' and ('"' in self._unclosed or CLOSING['"'].match(text, at) is None):
-                return self._phrase(at, "") or (at + 1, None)
+            if (match := SIGN.match(text, position)) is not None:
+                sign, position = match[0], match.end()
+            if text[position : position + 1] == '"' and ('"' in self._unclosed or CLOSING['"'].match(text, position) is None):
+                return self._read_phrase(position, "") or (position + 1, None)
         try:
             if (match := interval) is not None:
                 low, high = (_bound(*match.group(2, 3)), _bound(*match.group(4, 5)))
@@ -290,15 +297,15 @@ class _Reader:
                 clause = between(name, low, high, (match[1] == "[", match[6] == "]"), types)
             else:
                 value: str | None
-                if (match := CLOSING['"'].match(text, at)) is not None:
+                if (match := CLOSING['"'].match(text, position)) is not None:
                     end, value = match.end(), ESCAPE.sub(r"\1", match[1])
                 else:
-                    end = self._word_end(at)
-                    raw = text[at:end]
-                    if start == at and raw in OPERATORS:
-                        return end, _Token(OPERATORS[raw], at, raw)
+                    end = self._word_end(position)
+                    raw = text[position:end]
+                    if start == position and raw in OPERATORS:
+                        return end, _Token(OPERATORS[raw], position, raw)
                     if weight := ENDING_WEIGHT.search(raw):
-                        raw, end = raw[: weight.start()], at + weight.start()
+                        raw, end = raw[: weight.start()], position + weight.start()
                     value = None if raw == "*" and not sign else ESCAPE.sub(r"\1", raw)
                 clause = compared(name, sign, value, types)
         except ParameterError as error:
@@ -309,45 +316,46 @@ class _Reader:
             end = weight.end()
         return end, self._leaf(start, clause)
 
-    def _word_end(self, at: int) -> int:
-        """The end of the word that begins here; in brackets it ends at one that closes them."""
+    def _word_end(self, position: int) -> int:
+        """Return the end of a word; inside brackets, a closing bracket ends it."""
         depth, text = 0, self._text
-        while at < len(text) and not text[at].isspace():
-            if text[at] == "\\":
-                at += 1
-            elif text[at] == "(":
+        while position < len(text) and not text[position].isspace():
+            if text[position] == "\\":
+                position += 1
+            elif text[position] == "(":
                 depth += 1
-            elif text[at] == ")":
+            elif text[position] == ")":
                 if not depth and (len(self._fields) > 1 or self._ignored):
                     break
                 depth -= 1
-            at += 1
-        return min(at, len(text))
+            position += 1
+        return min(position, len(text))
 
-    def _leaf(self, at: int, clause: TypedClause) -> _Token:
+    def _leaf(self, position: int, clause: TypedClause) -> _Token:
         self._leaves += 1
-        return _Token("leaf", at, clause=clause)
+        return _Token("leaf", position, clause=clause)
 
-    def _weight(self, typed: str, at: int) -> float:
+    def _weight(self, typed: str, position: int) -> float:
+        """Return a weight as typed, bounded by MAX_WEIGHT."""
         self.operators.add("^")
         weight = float(typed)
         if weight > MAX_WEIGHT:
-            self._remark(at, f"a weight is {MAX_WEIGHT:,.0f} at most")
+            self._remark(position, f"a weight is {MAX_WEIGHT:,.0f} at most")
         return min(weight, MAX_WEIGHT)
 
-    def _remark(self, at: int, problem: str, consequence: str = "") -> None:
-        """Note a problem and what is done about it, or raise it where reading is strict."""
-        place = f"query, character {min(at, max(len(self._text) - 1, 0)) + 1}"
+    def _remark(self, position: int, problem: str, consequence: str = "") -> None:
+        """Note a problem and its consequence; raise ParameterError if reading is strict."""
+        location = f"query, character {min(position, max(len(self._text) - 1, 0)) + 1}"
         if self._strict:
-            raise ParameterError(f"{place}: {problem}")
+            raise ParameterError(f"{location}: {problem}")
         if len(self.remarks) < MAX_REMARKS:
             joined = f"; {consequence}" if not problem.endswith("?") else f" {consequence[:1].upper()}{consequence[1:]}"
-            self.remarks.append(f"{place}: {problem}{joined if consequence else ''}")
+            self.remarks.append(f"{location}: {problem}{joined if consequence else ''}")
 
     # From tokens to clauses
 
-    def _checked(self, tokens: list[_Token]) -> list[_Token]:
-        """The tokens, with operators that join nothing as words."""
+    def _check_operators(self, tokens: list[_Token]) -> list[_Token]:
+        """Return the tokens, with operators that join nothing replaced by words."""
         checked: list[_Token] = []
         for number, token in enumerate(tokens):
             before = checked[-1].kind if checked else ""
@@ -357,41 +365,42 @@ class _Reader:
             else:
                 joins = token.kind != "not" or after in ("leaf", "open")
             if not joins:
-                self._remark(token.place, f"{token.text} joins nothing", "it is read as a word")
+                self._remark(token.position, f"{token.text} joins nothing", "it is read as a word")
                 if self._leaves >= MAX_CLAUSES:
                     continue
-                token = self._leaf(token.place, Word(token.text))
+                token = self._leaf(token.position, Word(token.text))
             elif token.text:
                 self.operators.add(token.kind.upper())
             checked.append(token)
         return checked
 
     @property
-    def _next(self) -> str:
-        return self._tokens[self._at].kind if self._at < len(self._tokens) else ""
+    def _next_kind(self) -> str:
+        """Kind of the next token, "" at the end."""
+        return self._tokens[self._token_index].kind if self._token_index < len(self._tokens) else ""
 
-    def _list(self) -> Clauses:
-        """The clauses up to the end of the text, or of the brackets."""
+    def _parse_list(self) -> Clauses:
+        """Read the clauses up to the end of the text, or of the brackets."""
         items: list[_Item] = []
         joined = False
-        while self._next not in ("", "close"):
-            if self._next == "or":
-                self._at += 1
+        while self._next_kind not in ("", "close"):
+            if self._next_kind == "or":
+                self._token_index += 1
                 joined = True
                 if items:
                     items[-1] = items[-1]._replace(alternative=True)
                 continue
-            items += [item._replace(alternative=joined) for item in self._conjunction()]
+            items += [item._replace(alternative=joined) for item in self._parse_conjunction()]
             joined = False
         return _group(items)
 
-    def _conjunction(self) -> list[_Item]:
-        """Clauses joined by AND as one item; the items themselves of those that are all excluded."""
-        units = self._unit()
+    def _parse_conjunction(self) -> list[_Item]:
+        """Read clauses joined by AND as one item; if all are excluded, return their items."""
+        units = self._parse_unit()
         several = False
-        while self._next == "and" or (self._operator == "and" and self._next in ("leaf", "open", "not")):
-            self._at += self._next == "and"
-            units += self._unit()
+        while self._next_kind == "and" or (self._operator == "and" and self._next_kind in ("leaf", "open", "not")):
+            self._token_index += self._next_kind == "and"
+            units += self._parse_unit()
             several = True
         if not several or all(unit.mark == "-" for unit in units):
             return units
@@ -400,30 +409,30 @@ class _Reader:
             return must if any(unit.mark == "+" for unit in units) else units
         return [_Item("+" if any(unit.mark == "+" for unit in units) else "", _group(must))]
 
-    def _unit(self) -> list[_Item]:
-        """A clause with its mark; of a group of excluded clauses alone, these."""
-        negated = self._next == "not"
-        self._at += negated
-        token = self._tokens[self._at]
-        self._at += 1
+    def _parse_unit(self) -> list[_Item]:
+        """Read a clause with its mark; for a group of excluded clauses only, return these clauses."""
+        negated = self._next_kind == "not"
+        self._token_index += negated
+        token = self._tokens[self._token_index]
+        self._token_index += 1
         clause = token.clause
         if token.kind == "open":
-            inner = self._list()
+            inner = self._parse_list()
             weight = 1.0
-            if self._next == "close":
-                weight = self._tokens[self._at].weight
-                self._at += 1
+            if self._next_kind == "close":
+                weight = self._tokens[self._token_index].weight
+                self._token_index += 1
             clause = _simple(inner, weight)
         mark = "-" if negated else token.mark
         if clause is None or (mark == "-" and _excludes(clause)):
             return []
         if isinstance(clause, Clauses) and _excludes(clause):
-            return [_Item("-", one) for one in clause.must_not]
+            return [_Item("-", member) for member in clause.must_not]
         return [_Item(mark, clause)]
 
 
 def _group(items: list[_Item]) -> Clauses:
-    """The clauses of items side by side. A comparison of a column that is no alternative limits all others."""
+    """Return the clauses of items side by side. A comparison of a column must match unless OR joins it to others."""
     must: list[TypedClause] = []
     should: list[TypedClause] = []
     must_not = [item.clause for item in items if item.mark == "-"]
@@ -436,8 +445,10 @@ def _group(items: list[_Item]) -> Clauses:
             else:
                 must.append(clause)
         elif not mark:
-            only_should = isinstance(clause, Clauses) and not clause.must and not clause.must_not and clause.weight == 1.0
-            should += clause.should if isinstance(clause, Clauses) and only_should else [clause]
+            if isinstance(clause, Clauses) and not clause.must and not clause.must_not and clause.weight == 1.0:
+                should += clause.should
+            else:
+                should.append(clause)
     if must and should and all(map(is_filter, must)):
         scored = _simple(Clauses(should=tuple(should)), 1.0)
         if isinstance(scored, Clauses) and not scored.should and scored.weight == 1.0:
@@ -452,7 +463,7 @@ def _group(items: list[_Item]) -> Clauses:
 
 
 def _simple(clauses: Clauses, weight: float) -> TypedClause | None:
-    """The only clause of a group in its place, times the weight; None of an empty group."""
+    """Return a group times a weight, simplified to its clause if it has one only; None for an empty group."""
     weight = min(weight * clauses.weight, MAX_WEIGHT)
     inside = (*clauses.must, *clauses.should)
     if not inside and not clauses.must_not:
@@ -464,26 +475,26 @@ def _simple(clauses: Clauses, weight: float) -> TypedClause | None:
 
 
 def _excludes(clause: TypedClause) -> bool:
-    """Whether a clause is a group of excluded clauses alone."""
+    """Whether a clause is a group of excluded clauses only."""
     return isinstance(clause, Clauses) and not clause.must and not clause.should
 
 
-def _after(raw: str) -> re.Match[str] | None:
-    """The operators at the end of a word, which no backslash takes away."""
-    at = max(0, len(raw) - MAX_AFTER)
-    while at < len(raw) and (match := AFTER_WORD.search(raw, at)) is not None:
+def _trailing_operators(raw: str) -> re.Match[str] | None:
+    """Return the match of the operators at the end of a word, unless a backslash precedes them."""
+    start = max(0, len(raw) - MAX_OPERATOR_LENGTH)
+    while start < len(raw) and (match := AFTER_WORD.search(raw, start)) is not None:
         before = raw[: match.start()]
         if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
             return match
-        at = match.start() + 1
+        start = match.start() + 1
     return None
 
 
 def _bound(typed: str | None, bare: str | None) -> str | None:
-    """The end of a range, in quotation marks or bare; None of an open range."""
+    """Return the bound of a range, in quotation marks or bare; None for an open range."""
     return ESCAPE.sub(r"\1", typed) if typed is not None else None if bare == "*" else bare
 
 
 def _problem(error: ParameterError) -> str:
-    """The problem of a filter, without the place in a text that the user has not typed."""
+    """Return the message of a filter's error, without the position in a filter that the user has not typed."""
     return re.sub(r"^where, character \d+: ", "", str(error)).partition("; write ")[0]

@@ -32,7 +32,7 @@ class TFIDFWeighting(Weighting):
     norm: str | None = "l2"
     relative_tf: bool = False
     fields: FrozenDict[float] | None = None
-    phrase_idf: str = field(default="own", repr=False)  # which the stored impacts of terms do not depend on
+    phrase_idf: str = field(default="own", repr=False)  # the stored impacts of terms do not depend on it
 
     def __post_init__(self) -> None:
         check_phrase_idf(self.phrase_idf)

@@ -12,16 +12,16 @@ from .kernel import BIT, DEBRUIJN, FOUR
 
 @kernel()
 def unite(terms: Any, lists: Any, row_of: Any, starts: Any, size_of_window: int, words: Any, docs: Any) -> Any:
-    """Find the documents that have one of some terms.
+    """Find the documents that have at least one of some terms.
 
     Args:
         terms: The terms.
         lists: As in `kernel.search`.
-        row_of: Row of each term, -1 for none.
+        row_of: As in `packed.PackedLists`.
         starts: As in `packed.PackedLists`.
-        size_of_window: Documents of a window.
-        words: uint64, zeros: a bit for each document.
-        docs: Output: the documents, ascending; where there is no room, they are only counted.
+        size_of_window: Number of documents in a window.
+        words: Scratch, uint64, zeros: a bit for each document.
+        docs: Output: the documents, ascending; if empty, documents are only counted.
 
     Returns:
         The number of documents.
@@ -31,18 +31,18 @@ def unite(terms: Any, lists: Any, row_of: Any, starts: Any, size_of_window: int,
     for term in terms:
         row, begin = row_of[term], offsets[term]
         if row < 0:
-            for at in range(begin, begin + bounds[term + 1] - bounds[term]):
-                doc = np.uint64(of_lists[at]) >> bits
+            for posting in range(begin, begin + bounds[term + 1] - bounds[term]):
+                doc = np.uint64(of_lists[posting]) >> bits
                 words[doc >> six] |= one << (doc & last_six)
             continue
         for window in range(starts.shape[1] - 1):
             first = np.uint64(window * size_of_window)
-            for at in range(begin + np.int64(starts[row, window]), begin + np.int64(starts[row, window + 1])):
-                doc = first + (np.uint64(places[at]) >> FOUR)
+            for posting in range(begin + np.int64(starts[row, window]), begin + np.int64(starts[row, window + 1])):
+                doc = first + (np.uint64(places[posting]) >> FOUR)
                 words[doc >> six] |= one << (doc & last_six)
     size: Any = 0
     if len(docs) == 0:
-        for word in words:  # the bits of each two, four and eight, and the sum of the eight bytes
+        for word in words:  # count the bits of each two, four and eight, and sum the eight bytes
             word -= word >> np.uint64(1) & np.uint64(0x5555555555555555)
             word = (word & np.uint64(0x3333333333333333)) + (word >> np.uint64(2) & np.uint64(0x3333333333333333))
             word = word + (word >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)

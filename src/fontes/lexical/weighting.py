@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 CHUNK = 1 << 21  # postings weighted at a time
-NORMS = 8  # models whose norms are cached
-KEPT = 1 << 16  # idfs of a model
+MAX_CACHED_NORMS = 8  # models
+MAX_CACHED_IDFS = 1 << 16  # per model
 METHODS = (FunctionType, property, cached_property, classmethod, staticmethod)
 LENGTHS = ("exact", "lucene")  # ways to count document lengths
-PHRASE_IDF = ("own", "sum")  # where the idf of phrases and windows comes from
+PHRASE_IDF = ("own", "sum")  # ways to compute the idf of phrases and windows
 
 
 @dataclass(frozen=True)
 class Postings:
-    """Concatenated postings of some terms.
+    """Postings of some terms, end to end.
 
     Args:
         terms: The term numbers.
         df: Number of the postings of each term.
         docs: Document ordinal of each posting.
         tf: Term frequency of each posting.
-        fields: Term frequency in each separate field, (postings, F), for a weighting that has `fields`; None for others.
+        fields: Term frequency in each separate field, (postings, F), for a weighting with `fields`; otherwise None.
     """
 
     terms: NDArray[Any]
@@ -54,18 +54,18 @@ class Postings:
 
     @classmethod
     def of(cls, index: Searchable, weighting: Weighting, terms: NDArray[np.integer[Any]]) -> Postings:
-        """Return all postings of the terms, with what the weighting needs."""
+        """Return all postings of the terms, with frequencies by field if the weighting needs them."""
         docs, tf = index.postings(terms)
         fields = None if weighting.fields is None else index.field_statistics.frequencies(terms)
         return cls(terms, index.df[terms], docs, tf, fields)
 
-    def at(self, place: int) -> Postings:
+    def at(self, i: int) -> Postings:
         """Return a single posting of a single term."""
-        one = slice(place, place + 1)
-        return replace(self, docs=self.docs[one], tf=self.tf[one], fields=None if self.fields is None else self.fields[one])
+        rows = slice(i, i + 1)
+        return replace(self, docs=self.docs[rows], tf=self.tf[rows], fields=None if self.fields is None else self.fields[rows])
 
     def of_field(self, column: int) -> tuple[NDArray[np.int64], Postings]:
-        """Return which of the postings are in a field, and these as the postings of the field alone."""
+        """Return the indices of the postings that are in a field, and these as postings of the field alone."""
         assert self.fields is not None
         tf = self.fields[:, column]
         rows = np.flatnonzero(tf)
@@ -78,19 +78,25 @@ class Postings:
         return np.repeat(of_terms, self.df)
 
 
+def posting_of(postings: Postings, doc: int) -> Postings | None:
+    """Return the posting of a document among the postings of a single term; None if the document lacks the term."""
+    row = int(np.searchsorted(postings.docs, doc))
+    return postings.at(row) if row < len(postings.docs) and postings.docs[row] == doc else None
+
+
 @dataclass(frozen=True, eq=False)
 class Saturation:
     """Weights idf · (factor · tf / (tf + k1 · length) + delta), length = 1 - b + b · dl / mean, for compiled loops.
 
     Args:
-        factor: See above.
-        k1: See above.
-        delta: See above.
-        b: See above.
+        factor: See the formula.
+        k1: See the formula.
+        delta: See the formula.
+        b: See the formula.
         mean: Mean of all dl.
-        lengths: dl of each document, float64.
-        idf: Computes idf from df, an array.
-        sums_idf: Whether the idf of phrases and windows is that of their terms together.
+        lengths: float64; dl of each document.
+        idf: Computes idf from an array of df.
+        sums_idf: Whether the idf of a phrase or window is the sum over its terms.
     """
 
     factor: float
@@ -109,8 +115,8 @@ class Saturation:
 
     @cached_property
     def idf_of(self) -> Callable[[int], float]:
-        """Idf of one df, kept."""
-        return lru_cache(KEPT)(lambda df: float(self.idf(np.array([df], dtype=np.float64))[0]))
+        """Idf of a single df, cached."""
+        return lru_cache(MAX_CACHED_IDFS)(lambda df: float(self.idf(np.array([df], dtype=np.float64))[0]))
 
 
 class Weighting(ABC):
@@ -136,7 +142,7 @@ class Weighting(ABC):
 
     @property
     def weighs_terms_alone(self) -> bool:
-        """Whether the query weight of a term depends on its own count alone."""
+        """Whether the query weight of a term depends only on its own count."""
         return True
 
     @abstractmethod
@@ -146,12 +152,12 @@ class Weighting(ABC):
     def saturation(self, statistics: Statistics) -> Saturation | None:
         """Return the weights of postings as a `Saturation`; None for a model of another form.
 
-        It is not inherited by a class with methods of its own; see `saturation_of`.
+        A class that defines other methods does not inherit it; see `saturation_of`.
         """
         return None
 
     def of_field(self, name: str) -> Weighting:
-        """Return the model of a single field: without `fields`."""
+        """Return the model of a single field, which has no `fields`."""
         return self if self.fields is None else replace(self, fields=None)  # type: ignore[type-var]
 
     def for_postings(self) -> Weighting:
@@ -160,7 +166,7 @@ class Weighting(ABC):
 
 
 def saturation_of(weighting: Weighting, statistics: Statistics) -> Saturation | None:
-    """Return what `saturation` does; None where it is inherited by a class whose other methods may change the weights."""
+    """Return the saturation of a weighting; None if it is inherited by a class whose own methods may change the weights."""
     for cls in type(weighting).__mro__:
         if "saturation" in vars(cls):
             return weighting.saturation(statistics)
@@ -170,7 +176,7 @@ def saturation_of(weighting: Weighting, statistics: Statistics) -> Saturation | 
 
 
 class Statistics:
-    """Collection statistics for weightings; for part of an index, those of the whole with the part's documents.
+    """Collection statistics for weightings; for a part of an index, those of the whole index with the documents of the part.
 
     Attributes:
         documents: N, the number of documents.
@@ -186,7 +192,7 @@ class Statistics:
         self.tokens = self._whole.tokens
         self.lengths = index.lengths.astype(np.float64)
         self.df = self._whole.df.astype(np.float64)
-        self._norms: Cached[Weighting, Floats] = Cached(NORMS)
+        self._norms: Cached[Weighting, Floats] = Cached(MAX_CACHED_NORMS)
 
     @classmethod
     def of(cls, index: Searchable) -> Statistics:
@@ -200,18 +206,18 @@ class Statistics:
 
     @property
     def parts(self) -> Floats | None:
-        """Document frequencies of the terms of a phrase or window, where that is what is counted as a term."""
+        """Document frequencies of the terms of a phrase or window; None for terms of the index."""
         return None
 
     def over(self, lengths: Floats) -> Statistics:
         """Return statistics of the same collection for other texts with these lengths."""
-        others = copy(self)
-        others.lengths, others._norms = lengths, Cached(NORMS)
-        vars(others).pop("lengths_in_one_byte", None)
-        return others
+        statistics = copy(self)
+        statistics.lengths, statistics._norms = lengths, Cached(MAX_CACHED_NORMS)
+        vars(statistics).pop("lengths_in_one_byte", None)
+        return statistics
 
     def df_of(self, terms: NDArray[Any]) -> Floats:
-        """Return the df of terms, 1 for those that no chosen field has, so that each has an idf."""
+        """Return the df of terms; at least 1, so that a term that is in no chosen field has an idf."""
         df: Floats = np.maximum(self.df[terms], 1.0)
         return df
 
@@ -225,18 +231,18 @@ class Statistics:
         return self._index.separate
 
     def weighted_tf(self, postings: Postings, weights: Mapping[str, float] | None) -> Floats:
-        """Return tf of each posting, float64: the weighted sum over fields, if there are weights."""
+        """Return tf of each posting, float64; with weights, the weighted sum over fields."""
         if weights is None:
             return postings.tf.astype(np.float64)
         assert postings.fields is not None
-        # Column by column, so that each sum rounds alike wherever it is computed.
+        # Column by column, so that each sum rounds in the same way wherever it is computed.
         tf = np.zeros(len(postings.tf), dtype=np.float64)
         for column, name in enumerate(self.field_names):
             tf += weights[name] * postings.fields[:, column]
         return tf
 
     def weighted_lengths(self, docs: NDArray[Any], weights: Mapping[str, float] | None, lengths: str = "exact") -> NDArray[Any]:
-        """Return dl of each document, counted as one of LENGTHS: the weighted sum over fields, if there are weights."""
+        """Return dl of each document, counted as one of LENGTHS; with weights, the weighted sum over fields."""
         if weights is None:
             return lengths_of(self, docs, lengths)
         dl = np.zeros(len(docs), dtype=np.float64)
@@ -245,7 +251,7 @@ class Statistics:
         return in_one_byte(np.floor(dl + 0.5)) if lengths == "lucene" else dl
 
     def weighted_tokens(self, weights: Mapping[str, float] | None) -> float:
-        """Return the number of terms in all documents: the weighted sum over fields, if there are weights."""
+        """Return the number of terms in all documents; with weights, the weighted sum over fields."""
         return self.tokens if weights is None else sum(weights[name] * self.field(name).tokens for name in self.field_names)
 
     @cached_property
@@ -274,7 +280,7 @@ class Statistics:
 
     def _norms_of(self, weighting: Weighting) -> Floats:
         squares = np.zeros(len(self._index), dtype=np.float64)
-        ends = np.cumsum(self._whole.df, dtype=np.int64)  # the same pieces in each part, so that sums round equally
+        ends = np.cumsum(self._whole.df, dtype=np.int64)  # the same chunks in each part of an index, so that sums round equally
         total = int(ends[-1]) if len(ends) else 0
         for terms in np.split(np.arange(len(ends)), np.searchsorted(ends, np.arange(CHUNK, total, CHUNK))):
             postings = Postings.of(self._index, weighting, terms)
@@ -300,9 +306,9 @@ class Counted(Protocol):
 
 
 class ClauseStatistics(Statistics):
-    """Statistics of one clause of a structured query that counts as a term: number 0, with a df and cf of its own.
+    """Statistics of a clause of a structured query that counts as a term: number 0, with its own df and cf.
 
-    All else is the collection's; for a clause of one field, lengths and tokens are the field's.
+    The other statistics are those of the collection; for a clause in one field, lengths and tokens are those of the field.
 
     Args:
         vocabulary: Statistics of the collection.
@@ -358,7 +364,7 @@ class ClauseStatistics(Statistics):
         return tuple(self._by_field)
 
     def norms(self, weighting: Weighting) -> Floats:
-        """Return the norms of whole documents."""
+        """Return the norms of all terms of the documents."""
         return self._vocabulary.norms(weighting)
 
 
@@ -366,7 +372,7 @@ _STATISTICS: Attached[Searchable, Statistics] = Attached("statistics", lambda in
 
 
 def explained_tf(statistics: Statistics, posting: Postings, weights: Mapping[str, float] | None) -> Iterator[Explanation]:
-    """Explain the weighted frequency of a posting: a part for each field that holds the term."""
+    """Explain the weighted frequency of a posting, with a part for each field that has the term."""
     if weights is not None:
         for column, name in enumerate(statistics.field_names):
             rows, of_field = posting.of_field(column)
@@ -377,7 +383,7 @@ def explained_tf(statistics: Statistics, posting: Postings, weights: Mapping[str
 
 
 def check_phrase_idf(phrase_idf: str) -> None:
-    """Raise ParameterError unless this is one of PHRASE_IDF."""
+    """Raise ParameterError unless the value is one of PHRASE_IDF."""
     if phrase_idf not in PHRASE_IDF:
         raise ParameterError(f"phrase_idf must be 'own' or 'sum', not {phrase_idf!r}")
 
@@ -385,7 +391,7 @@ def check_phrase_idf(phrase_idf: str) -> None:
 def idf_of(
     idf: Callable[[Statistics, Any], Any], statistics: Statistics, terms: NDArray[Any], phrase_idf: str = "own"
 ) -> Floats:
-    """Return the idf of each term; that of a phrase or window from its own df, or as the sum over its terms."""
+    """Return the idf of each term; for a phrase or window from its own df, or as the sum over its terms."""
     if phrase_idf == "sum" and statistics.parts is not None:
         return np.array([np.sum(idf(statistics, np.maximum(statistics.parts, 1.0)))])
     values: Floats = idf(statistics, statistics.df_of(terms))
@@ -393,16 +399,16 @@ def idf_of(
 
 
 def check_lengths(lengths: str) -> None:
-    """Raise ParameterError unless this is one of LENGTHS."""
+    """Raise ParameterError unless the value is one of LENGTHS."""
     if lengths not in LENGTHS:
         raise ParameterError(f"lengths must be 'exact' or 'lucene', not '{lengths}'")
 
 
 def lengths_of(statistics: Statistics, docs: NDArray[Any], lengths: str) -> NDArray[Any]:
     """Return dl of each document, counted as one of LENGTHS."""
-    whole = statistics.vocabulary
-    if lengths == "lucene" and statistics.lengths is whole.lengths:
-        rounded: NDArray[Any] = whole.lengths_in_one_byte[docs]
+    collection = statistics.vocabulary
+    if lengths == "lucene" and statistics.lengths is collection.lengths:
+        rounded: NDArray[Any] = collection.lengths_in_one_byte[docs]
         return rounded
     exact = statistics.lengths[docs]
     return in_one_byte(exact) if lengths == "lucene" else exact

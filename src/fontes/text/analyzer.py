@@ -21,14 +21,14 @@ from .vocabulary import Vocabulary
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
 MAX_NGRAM = 32
 NORMALIZATIONS = ("", "width", "nfkc", "ascii")
-MEMORY = 1 << 26  # bytes of cached terms of earlier texts
-WORDS = 1 << 18  # cached words of plain texts
+MAX_CACHE_BYTES = 1 << 26  # size of the cached vocabulary
+MAX_CACHED_WORDS = 1 << 18  # words of plain texts whose terms are cached
 KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # analyzers named KIND:DETAIL
-MAX_WORD_LENGTH = 255  # longest word that no tokenizer cuts
-SHORT = 1000  # longest text whose words are looked up one by one
+MAX_WORD_LENGTH = 255  # characters; tokenizers cut longer words
+MAX_PLAIN_LENGTH = 1000  # characters of the longest text whose words are looked up one by one
 _LETTER = "A-Za-zÀ-ÖØ-öø-ɏΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ϿЀ-ҁҊ-ԯḀ-ỿ"  # Latin, Greek, Cyrillic
 _MIDDLE = rf"(?<=[{_LETTER}])['.:](?=[{_LETTER}])|(?<=[0-9])['.,;](?=[0-9])"  # punctuation inside words in UAX 29
-PLAIN = {  # by tokenizer: texts split at blanks alone; other plain texts; their words
+PLAIN = {  # by tokenizer: texts split at blanks alone, other plain texts, and the words of these
     "standard": (
         f"[{_LETTER}0-9 ]*",
         rf"[\t\n\r -^`-~{_LETTER}]*",
@@ -94,8 +94,8 @@ class Analyzer:
 
         Names are "english" (Anserini's default: standard tokens without 's, lower case, 33 stop words, Porter), a Snowball
         language such as "czech" or "german" (standard tokens, lower case, Snowball's stemmer; "czech" with Lucene's stop
-        words; Snowball's English is "snowball:english"), "standard" (no stop words, no stems), "simple" (runs of letters in
-        lower case), "whitespace", "cjk", "nltk" (word_tokenize as it is), "spacy:MODEL", "spacy-plain:MODEL" and
+        words; "snowball:english" for Snowball's English), "standard" (no stop words, no stems), "simple" (runs of letters in
+        lower case), "whitespace", "cjk", "nltk" (word_tokenize unchanged), "spacy:MODEL", "spacy-plain:MODEL" and
         "simplemma:LANG". Any may be followed by "+lower" for lower case, and by "+words:1-2" and "+chars:3-5" for n-grams.
 
         Args:
@@ -119,22 +119,26 @@ class Analyzer:
 
     def __call__(self, text: str) -> list[str]:
         """Return the terms of `text` in order, word n-grams last."""
-        words, known = self.plain_words(text), self._known
+        words, cache = self.plain_words(text), self._terms_of_words
         if words is None:
             return self.many([text])[0]
-        if len(known) > WORDS:
-            known = vars(self)["_known"] = {}
-        if new := [word for word in dict.fromkeys(words) if word not in known]:
-            known.update(zip(new, self.many(new), strict=True))
-        return [term for word in words for term in known[word]]
+        if len(cache) > MAX_CACHED_WORDS:
+            cache = vars(self)["_terms_of_words"] = {}
+        if new := [word for word in dict.fromkeys(words) if word not in cache]:
+            cache.update(zip(new, self.many(new), strict=True))
+        return [term for word in words for term in cache[word]]
 
     def plain_words(self, text: str) -> list[str] | None:
-        """Words whose terms, concatenated, are those of `text`; None if only the tokenizer can tell."""
-        plain = self._plain
-        if plain is None or len(text) > SHORT:
+        """Split a plain text into words whose concatenated terms are the terms of the text.
+
+        Returns:
+            The words; None if only the tokenizer can find them.
+        """
+        patterns = self._plain_patterns
+        if patterns is None or len(text) > MAX_PLAIN_LENGTH:
             return None
-        parted, whole, words_of = plain
-        words = text.split() if parted(text) else words_of(text) if whole(text) else None
+        splits_at_blanks, is_plain, find_words = patterns
+        words = text.split() if splits_at_blanks(text) else find_words(text) if is_plain(text) else None
         if words is None or len(text) <= MAX_WORD_LENGTH or all(len(word) <= MAX_WORD_LENGTH for word in words):
             return words
         return None
@@ -142,7 +146,7 @@ class Analyzer:
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the terms of each text."""
         vocabulary = self._vocabulary  # two threads may create two
-        if vocabulary.nbytes > MEMORY:
+        if vocabulary.nbytes > MAX_CACHE_BYTES:
             vocabulary = vars(self)["_vocabulary"] = self.vocabulary()
         numbers, bounds = vocabulary.encode(texts)
         table = vocabulary.terms
@@ -159,16 +163,16 @@ class Analyzer:
         return Vocabulary(self)
 
     @cached_property
-    def _plain(self) -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], list[str]]] | None:
-        """Functions: whether a text splits at blanks alone; whether it is plain; its words."""
+    def _plain_patterns(self) -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], list[str]]] | None:
+        """Three functions: whether a text splits at blanks alone, whether it is plain, and its words."""
         if not isinstance(self.tokenizer, str) or self.tokenizer not in PLAIN or self.words != (1, 1):
             return None
-        parted, whole, word = map(re.compile, PLAIN[self.tokenizer])
-        return parted.fullmatch, whole.fullmatch, word.findall
+        blank_separated, plain, word = map(re.compile, PLAIN[self.tokenizer])
+        return blank_separated.fullmatch, plain.fullmatch, word.findall
 
     @cached_property
-    def _known(self) -> dict[str, list[str]]:
-        """Cache of the terms of words in plain texts: a lookup takes a tenth of the time."""
+    def _terms_of_words(self) -> dict[str, list[str]]:
+        """Cache of the terms of words in plain texts; a lookup takes a tenth of the time of an analysis."""
         return {}
 
     @cached_property
@@ -176,7 +180,7 @@ class Analyzer:
         return self.vocabulary()
 
     def terms(self, tokens: list[str]) -> list[str]:
-        """Return each token's term before n-grams, "" if dropped."""
+        """Return the term of each token before n-grams, "" for a dropped token."""
         if self.possessive:
             tokens = [t[:-2] if len(t) > 1 and t[-1] in "sS" and t[-2] in "'’＇" else t for t in tokens]
         if self.normalize:

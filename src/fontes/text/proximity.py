@@ -1,10 +1,10 @@
-"""Phrases and windows in texts: how often their terms stand where a clause wants them, and where.
+"""Matches of phrases and windows in texts: their number and their positions.
 
-An exact phrase is counted by its places. A phrase with slop moves terms: the adjusted position of a term is its
-position less its offset in the phrase, and a match is a choice of one position for each term whose adjusted positions differ by
-at most `slop` (as in Lucene, which weighs a match by its distance; here it counts as one). Of matches that hold another one,
-the inner is counted alone. A window is counted as Indri counts #uwN: once for each position of its terms from which on all
-terms follow within the width. Equal terms of a clause stand at different positions.
+An exact phrase matches where its terms stand at its offsets. With slop, terms may move: the adjusted position of a term is its
+position minus its offset in the phrase, and a match has one position for each term, with adjusted positions that differ by at
+most `slop`. (Lucene weighs such a match by its distance; here it counts as one.) If a match contains another match, only the
+inner match counts. A window is counted as Indri counts #uwN: once for each position of its terms from which all terms follow
+within the width. Equal terms of a clause must stand at different positions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..core.query import Phrase, Window
 from ..storage.compiled import inner, kernel
 
-ENDLESS = 1 << 30  # beyond all positions
+INFINITY = 1 << 30  # greater than any position
 Spans = NDArray[np.int32]
 """First and last position of each match of a clause in a text, int32 (matches, 2)."""
 
@@ -35,8 +35,8 @@ def spans_among(
     Args:
         clause: The clause.
         positions: Positions of each distinct term, ascending.
-        slots: For each term of the clause its place in `positions`.
-        limits: First position of the field and the one after its last; None: everywhere.
+        slots: Index in `positions` of each term of the clause.
+        limits: First position of the field and the one after its last; None: the whole text.
     """
     bounds = np.array([0, *accumulate(map(len, positions))], dtype=np.int64)
     flat = np.concatenate(positions).astype(np.int32)
@@ -49,7 +49,10 @@ def spans_among(
 def count_clause(
     clause: Phrase | Window, slots: Sequence[int], bounds: Any, positions: Any, limits: Any, tf: Any, spans: Any
 ) -> None:
-    """Fill in the frequency of a clause in each document, and the matches in the last one as far as `spans` has room."""
+    """Write the frequency of a clause in each document to `tf`, and the matches in the last document to `spans`.
+
+    The other arguments are those of `count_phrases`; matches beyond the length of `spans` are not written.
+    """
     if isinstance(clause, Window):
         needs = np.bincount(slots)
         count_windows(needs, clause.width, bounds, positions, limits, tf, spans)
@@ -71,31 +74,31 @@ def count_phrases(slots: Any, offsets: Any, bounds: Any, positions: Any, limits:
 
     Args:
         slots: Term of each word of the phrase.
-        offsets: Its offset; words are ordered by terms, equal terms by offsets.
-        bounds: int64, (terms x documents + 1,): where the positions of the first term in each document start, then those of
-            the next term; and the end of the last.
-        positions: int32, ascending in a document.
-        limits: int32, (documents, 2): first position of a field and the one after its last; none: everywhere.
+        offsets: Offset of each word; words are ordered by term, equal terms by offset.
+        bounds: int64, (terms x documents + 1,): start of the positions of the first term in each document, then of the next
+            term, and so on; and the end of the last.
+        positions: int32, ascending in each document.
+        limits: int32, (documents, 2): first position of a field and the one after its last; empty: the whole text.
         tf: Output: frequency in each document.
-        spans: Output: first and last position of the matches in the last document.
+        spans: Output: first and last position of each match in the last document.
     """
     words = len(slots)
     low, high = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
     first, last = np.min(offsets), np.max(offsets)
     for doc in range(len(tf)):
-        rarest = _narrowed(slots, bounds, positions, limits, doc, len(tf), low, high)
+        rarest = _set_bounds(slots, bounds, positions, limits, doc, len(tf), low, high)
         count = 0
-        for at in range(low[rarest], high[rarest]):
-            start = positions[at] - offsets[rarest]
+        for i in range(low[rarest], high[rarest]):
+            start = positions[i] - offsets[rarest]
             matches = True
             for word in range(words):
                 if word == rarest:
                     continue
-                place, end, target = low[word], high[word], start + offsets[word]
-                while place < end and positions[place] < target:
-                    place += 1
-                low[word] = place
-                if place == end or positions[place] != target:
+                cursor, end, target = low[word], high[word], start + offsets[word]
+                while cursor < end and positions[cursor] < target:
+                    cursor += 1
+                low[word] = cursor
+                if cursor == end or positions[cursor] != target:
                     matches = False
                     break
             if matches:
@@ -109,41 +112,41 @@ def count_phrases(slots: Any, offsets: Any, bounds: Any, positions: Any, limits:
 def count_sloppy(slots: Any, offsets: Any, slop: int, bounds: Any, positions: Any, limits: Any, tf: Any, spans: Any) -> None:
     """Count phrases with slop; arguments as in `count_phrases`.
 
-    For each adjusted position as the least of a match, descending, the least greatest one is found by taking for each word the
-    first position that is left; of equal ones the first met is the inner match.
+    Each adjusted position is tried as the least of a match, in descending order. The match with the smallest greatest position
+    takes for each word the first position from there on. Of matches with the same end, the first found is the inner one.
     """
     words = len(slots)
     low, high = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
     for doc in range(len(tf)):
-        _narrowed(slots, bounds, positions, limits, doc, len(tf), low, high)
+        _set_bounds(slots, bounds, positions, limits, doc, len(tf), low, high)
         size = 0
         for word in range(words):
             size += high[word] - low[word]
         starts = np.empty(size, dtype=np.int64)
         size = 0
         for word in range(words):
-            for at in range(low[word], high[word]):
-                starts[size] = positions[at] - offsets[word]
+            for cursor in range(low[word], high[word]):
+                starts[size] = positions[cursor] - offsets[word]
                 size += 1
         starts.sort()
-        count, inner_end, before = 0, ENDLESS, ENDLESS
+        count, inner_end, previous = 0, INFINITY, INFINITY
         for i in range(size - 1, -1, -1):
             start = starts[i]
-            if start == before:
+            if start == previous:
                 continue
-            before = start
-            end, least, greatest, at = -ENDLESS, ENDLESS, -ENDLESS, 0
+            previous = start
+            end, first, last, cursor = -INFINITY, INFINITY, -INFINITY, 0
             for word in range(words):
                 fresh = word == 0 or slots[word] != slots[word - 1]
-                at = _first_from(positions, low[word] if fresh else at + 1, high[word], start + offsets[word])
-                if at == high[word]:
-                    end = ENDLESS
+                cursor = _first_at_least(positions, low[word] if fresh else cursor + 1, high[word], start + offsets[word])
+                if cursor == high[word]:
+                    end = INFINITY
                     break
-                end = max(end, positions[at] - offsets[word])
-                least, greatest = min(least, positions[at]), max(greatest, positions[at])
+                end = max(end, positions[cursor] - offsets[word])
+                first, last = min(first, positions[cursor]), max(last, positions[cursor])
             if end < inner_end and end - start <= slop:
                 if count < len(spans):
-                    spans[count, 0], spans[count, 1] = least, greatest
+                    spans[count, 0], spans[count, 1] = first, last
                 count += 1
             inner_end = end
         tf[doc] = count
@@ -155,7 +158,7 @@ def count_windows(needs: Any, width: int, bounds: Any, positions: Any, limits: A
 
     Args:
         needs: How often each term occurs in the clause.
-        width: Greatest number of positions from first to last, both counted.
+        width: Greatest number of positions from the first to the last, both included.
         bounds: As in `count_phrases`.
         positions: As in `count_phrases`.
         limits: As in `count_phrases`.
@@ -166,16 +169,16 @@ def count_windows(needs: Any, width: int, bounds: Any, positions: Any, limits: A
     slots = np.arange(terms)
     low, high = np.empty(terms, dtype=np.int64), np.empty(terms, dtype=np.int64)
     for doc in range(len(tf)):
-        _narrowed(slots, bounds, positions, limits, doc, len(tf), low, high)
+        _set_bounds(slots, bounds, positions, limits, doc, len(tf), low, high)
         count, complete = 0, True
         while complete:
-            start, last = ENDLESS, -1
+            start, last = INFINITY, -1
             for term in range(terms):
-                at = low[term] + needs[term] - 1
-                if at >= high[term]:
+                cursor = low[term] + needs[term] - 1
+                if cursor >= high[term]:
                     complete = False
                     break
-                start, last = min(start, positions[low[term]]), max(last, positions[at])
+                start, last = min(start, positions[low[term]]), max(last, positions[cursor])
             if complete:
                 if last - start < width:
                     if count < len(spans):
@@ -187,29 +190,29 @@ def count_windows(needs: Any, width: int, bounds: Any, positions: Any, limits: A
 
 
 @inner()
-def _narrowed(slots: Any, bounds: Any, positions: Any, limits: Any, doc: int, docs: int, low: Any, high: Any) -> int:
-    """Fill in where the positions of each word begin and end, and return the word with the fewest."""
+def _set_bounds(slots: Any, bounds: Any, positions: Any, limits: Any, doc: int, docs: int, low: Any, high: Any) -> int:
+    """Write the bounds of the positions of each word to `low` and `high`; return the word with the fewest positions."""
     rarest = 0
     for word in range(len(slots)):
-        place = slots[word] * docs + doc
-        low[word], high[word] = bounds[place], bounds[place + 1]
+        row = slots[word] * docs + doc
+        low[word], high[word] = bounds[row], bounds[row + 1]
         if len(limits):
             end = high[word]
-            low[word] = _first_from(positions, low[word], end, limits[doc, 0])
-            high[word] = _first_from(positions, low[word], end, limits[doc, 1])
+            low[word] = _first_at_least(positions, low[word], end, limits[doc, 0])
+            high[word] = _first_at_least(positions, low[word], end, limits[doc, 1])
         if high[word] - low[word] < high[rarest] - low[rarest]:
             rarest = word
     return rarest
 
 
 @inner()
-def _first_from(positions: Any, low: int, high: int, least: int) -> int:
-    """First place from `low` on whose position is at least `least`; `high` for none."""
+def _first_at_least(positions: Any, low: int, high: int, target: int) -> int:
+    """Return the first index from `low` on with a position of at least `target`; `high` if there is none."""
     if low > high:
         return high
     while low < high:
         middle = (low + high) >> 1
-        if positions[middle] < least:
+        if positions[middle] < target:
             low = middle + 1
         else:
             high = middle

@@ -15,7 +15,7 @@ from .external import spacy_pipeline
 Span = tuple[int, int]
 Spans = list[Span]
 
-MAX_TEXT_LENGTH = 100_000  # characters spaCy analyses at once; cut at white space, or at twice as many
+MAX_TEXT_LENGTH = 100_000  # characters analysed at once by spaCy; longer texts are cut at white space, or at twice as many
 SPACE = re.compile(r"\s")
 CAPITALS = "".join(filter(str.isupper, map(chr, range(0x530))))  # Latin, Greek and Cyrillic capitals
 GAP = re.compile(rf"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[„]*[{CAPITALS}0-9])|\n\s*\n")
@@ -53,6 +53,7 @@ def check_way(how: str) -> None:
 
 
 def _by_rules(text: str) -> Iterator[Span]:
+    """Yield spans that end at a gap after a full stop, except after an abbreviation."""
     start = 0
     for gap in GAP.finditer(text):
         if "\n" not in gap[0].strip(" ") and ABBREVIATION.search(text, max(start, gap.start() - 12), gap.start()):
@@ -86,6 +87,7 @@ def _spacy(model: str) -> Callable[[Sequence[str]], Iterator[Spans]]:
 
 
 def _pipeline(model: str) -> Any:
+    """Load a spaCy model with the components that find sentences alone."""
     pipeline = spacy_pipeline(model, f"finding sentences with 'spacy:{model}'")
     for parts in (("senter",), ("sentencizer",), ("tok2vec", "transformer", "parser")):
         if parts[-1] in pipeline.component_names:
@@ -99,6 +101,7 @@ def _pipeline(model: str) -> Any:
 
 
 def _edges(text: str) -> list[int]:
+    """Return where to cut a text, with its start and its end."""
     edges = [0]
     while len(text) - edges[-1] > MAX_TEXT_LENGTH:
         gap = SPACE.search(text, edges[-1] + MAX_TEXT_LENGTH, edges[-1] + 2 * MAX_TEXT_LENGTH)

@@ -20,14 +20,14 @@ from .tokenizers import TOKENIZERS
 from .windows import windows
 
 PIECE = 1 << 20  # characters analysed at a time
-MAX_CACHED_TERMS = 1 << 18  # cached terms of a text; most pieces share theirs
+MAX_CACHED_TERMS = 1 << 18  # terms of a vocabulary, which most pieces share
 SPACE = re.compile(r"\s")
 Match = tuple[int, int, tuple[Hashable, ...]]
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """A piece of a text with its matches.
+    """A piece of a text and the matches in it.
 
     Args:
         text: The piece.
@@ -45,12 +45,12 @@ class Snippet:
         """Return the piece as escaped HTML with tags around each match."""
         return self._marked(before, after, escape)
 
-    def _marked(self, before: str, after: str, written: Callable[[str], str]) -> str:
-        pieces, at = [], 0
+    def _marked(self, before: str, after: str, render: Callable[[str], str]) -> str:
+        pieces, last_end = [], 0
         for start, end in self.matches:
-            pieces += [written(self.text[at:start]), before, written(self.text[start:end]), after]
-            at = end
-        return "".join([*pieces, written(self.text[at:])])
+            pieces += [render(self.text[last_end:start]), before, render(self.text[start:end]), after]
+            last_end = end
+        return "".join([*pieces, render(self.text[last_end:])])
 
 
 def snippet(analyzer: Analyzer, text: str, terms: Collection[str], length: int = 240) -> Snippet:
@@ -66,24 +66,24 @@ def snippet(analyzer: Analyzer, text: str, terms: Collection[str], length: int =
 
 
 def snippets(analyzer: Analyzer, texts: Sequence[tuple[str, Collection[str]]], length: int = 240) -> list[Snippet]:
-    """Return a snippet of each (text, terms), as `snippet`; much faster for many texts."""
+    """Return the snippet of each (text, terms), as `snippet` does, but much faster for many texts."""
     folded = [_folded(text) for text, _ in texts]
     if analyzer.chars is not None or analyzer.tokenizer not in TOKENIZERS:
         return [_by_pieces(analyzer, text, terms, length) for text, (_, terms) in zip(folded, texts, strict=True)]
-    seen = _SEEN.of(analyzer)
+    cache = _TOKEN_CACHES.of(analyzer)
     pieces: list[Snippet] = []
-    several: list[tuple[str, Collection[str]]] = []
+    batch: list[tuple[str, Collection[str]]] = []
     characters = 0
     for text, (_, terms) in zip(folded, texts, strict=True):
         characters += len(text)
         if characters > PIECE:
-            pieces += seen.snippets(several, length)
-            several, characters = [], len(text)
+            pieces += cache.snippets(batch, length)
+            batch, characters = [], len(text)
         if len(text) > PIECE:
             pieces.append(_by_pieces(analyzer, text, terms, length))
         else:
-            several.append((text, terms))
-    return pieces + seen.snippets(several, length)
+            batch.append((text, terms))
+    return pieces + cache.snippets(batch, length)
 
 
 def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], length: int = 240) -> Snippet:
@@ -97,10 +97,10 @@ def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], len
         clauses: The clauses.
         length: Approximate length in characters.
     """
-    clauses = [one for clause in clauses for one in (clause.clauses if isinstance(clause, AnyOf) else (clause,))]
+    clauses = [leaf for clause in clauses for leaf in (clause.clauses if isinstance(clause, AnyOf) else (clause,))]
     near = [clause for clause in clauses if isinstance(clause, (Phrase, Window))]
     terms = {term for clause in clauses if clause not in near for term in terms_of(clause)}
-    if not near or len(text) > PIECE:  # whose tokens would take too much memory
+    if not near or len(text) > PIECE:  # the tokens of a longer text would take too much memory
         return snippet(analyzer, text, terms.union(*map(terms_of, near)), length)
     text = _folded(text)
     tokens = analyzer.spans(text)
@@ -119,11 +119,11 @@ def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], len
     matches = [
         (start, end, tuple(token_terms)) for (start, end, _), token_terms in zip(tokens, keys, strict=True) if token_terms
     ]
-    return _around(text, _best_start(matches, length, math.inf), length, matches)
+    return _cut_around(text, _best_start(matches, length, math.inf), length, matches)
 
 
-class _Seen:
-    """Cache of analysed tokens; the analyzer has no character n-grams, and its tokenizer gives positions."""
+class _TokenCache:
+    """Snippets by an analyzer without character n-grams whose tokenizer gives positions; analysed tokens are cached."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer = replace(analyzer, words=(1, 1))
@@ -137,17 +137,18 @@ class _Seen:
             vocabulary = self._vocabulary = self._analyzer.vocabulary()
         text, text_bounds = concatenated([utf8(text) for text, _ in texts])
         numbers, starts, ends, bounds = vocabulary.tokens(text, text_bounds)
-        shown = {id(terms): sorted(vocabulary.known(terms)) for terms in {id(terms): terms for _, terms in texts}.values()}
-        of_texts = [shown[id(terms)] for _, terms in texts]
-        sought = np.array(
-            [number << 32 | term for number, text_terms in enumerate(of_texts) for term in text_terms], dtype=np.int64
+        numbers_of = {id(terms): sorted(vocabulary.known(terms)) for terms in {id(terms): terms for _, terms in texts}.values()}
+        terms_of_texts = [numbers_of[id(terms)] for _, terms in texts]
+        term_keys = np.array(
+            [number << 32 | term for number, text_terms in enumerate(terms_of_texts) for term in text_terms], dtype=np.int64
         )
-        keys = np.repeat(np.arange(len(texts), dtype=np.int64) << 32, np.diff(bounds)) | numbers.astype(np.int64) & 0xFFFFFFFF
-        place = np.searchsorted(sought, keys)
-        at = np.flatnonzero(np.append(sought, -1)[place] == keys)
-        most = np.array([len(text_terms) for text_terms in of_texts], dtype=np.int64)
-        tokens = starts[at], ends[at], numbers[at]
-        cuts, spans = windows(text, text_bounds, tokens, np.searchsorted(at, bounds), most, length)
+        text_of_tokens = np.repeat(np.arange(len(texts), dtype=np.int64), np.diff(bounds))
+        token_keys = text_of_tokens << 32 | numbers.astype(np.int64) & 0xFFFFFFFF
+        nearest = np.searchsorted(term_keys, token_keys)
+        matching = np.flatnonzero(np.append(term_keys, -1)[nearest] == token_keys)
+        max_terms = np.array([len(text_terms) for text_terms in terms_of_texts], dtype=np.int64)
+        tokens = starts[matching], ends[matching], numbers[matching]
+        cuts, spans = windows(text, text_bounds, tokens, np.searchsorted(matching, bounds), max_terms, length)
         matches = list(zip(*spans.T.tolist(), strict=True))
         return [
             _snippet(text, start, end, matches[first:last])
@@ -156,20 +157,21 @@ class _Seen:
 
 
 def _by_pieces(analyzer: Analyzer, text: str, terms: Collection[str], length: int) -> Snippet:
-    """Return the snippet of a long text, or one whose tokens only the analyzer can find."""
+    """Return the snippet of a long text, or of a text whose tokens only the analyzer can find."""
     pieces = _pieces(text)
     matches = _matches(analyzer, text, pieces, terms)
-    every = list(matches) if len(pieces) == 1 else None
-    # Without character n-grams a token has at most one term, so a window has no more than `terms`.
-    most = math.inf if analyzer.chars else len(frozenset(terms))
-    start = _best_start(matches if every is None else every, length, most)
-    if every is None:
+    all_matches = list(matches) if len(pieces) == 1 else None
+    # Without character n-grams a token has at most one term, so a window has at most len(terms) distinct terms.
+    max_terms = math.inf if analyzer.chars else len(frozenset(terms))
+    start = _best_start(matches if all_matches is None else all_matches, length, max_terms)
+    if all_matches is None:
         near = [(a, b) for a, b in pieces if a < start + 2 * length and b > start - length]
-        every = list(_matches(analyzer, text, near, terms))
-    return _around(text, start, length, every)
+        all_matches = list(_matches(analyzer, text, near, terms))
+    return _cut_around(text, start, length, all_matches)
 
 
-def _around(text: str, start: int, length: int, matches: Iterable[Match]) -> Snippet:
+def _cut_around(text: str, start: int, length: int, matches: Iterable[Match]) -> Snippet:
+    """Return the snippet of about `length` characters that begins shortly before `start`, between words if possible."""
     start = 0 if len(text) <= length else min(max(0, start - length // 6), len(text) - length)
     if start:
         start = text.find(" ", start) + 1 or start
@@ -187,11 +189,11 @@ def _snippet(text: str, start: int, end: int, matches: list[tuple[int, int]]) ->
     return Snippet(f"… {text[start:end]}{tail}", tuple((a + 2, b + 2) for a, b in matches))
 
 
-_SEEN: Attached[Analyzer, _Seen] = Attached("snippets", _Seen)
+_TOKEN_CACHES: Attached[Analyzer, _TokenCache] = Attached("snippets", _TokenCache)
 
 
 def _folded(text: str) -> str:
-    """Collapse white space piece by piece: a list of all words would take many times the text's memory."""
+    """Collapse white space, piece by piece: a list of all words would take many times the memory of the text."""
     if len(text) <= 2 * PIECE:
         return " ".join(text.split())
     folded: list[str] = []
@@ -207,7 +209,7 @@ def _folded(text: str) -> str:
 
 
 def _pieces(text: str) -> list[tuple[int, int]]:
-    """Spans of pieces analysed separately; they end at white space if possible."""
+    """Return the spans of the pieces to analyse separately; they end at white space if possible."""
     pieces, start = [], 0
     while len(text) - start > 2 * PIECE:
         space = SPACE.search(text, start + PIECE, start + 2 * PIECE)
@@ -218,6 +220,7 @@ def _pieces(text: str) -> list[tuple[int, int]]:
 
 
 def _matches(analyzer: Analyzer, text: str, pieces: Iterable[tuple[int, int]], terms: Collection[str]) -> Iterator[Match]:
+    """Yield the tokens in some pieces of a text that have one of the terms."""
     vocabulary = replace(analyzer, words=(1, 1)).vocabulary()
     for start, stop in pieces:
         if len(vocabulary.terms) > MAX_CACHED_TERMS:
@@ -226,22 +229,22 @@ def _matches(analyzer: Analyzer, text: str, pieces: Iterable[tuple[int, int]], t
             yield start + a, start + b, span_terms
 
 
-def _best_start(matches: Iterable[Match], length: int, most: float) -> int:
-    """Start of the window with the most distinct terms, the earliest of equals; `most` bounds their number."""
+def _best_start(matches: Iterable[Match], length: int, max_terms: float) -> int:
+    """Return the start of the window with the most distinct terms, at most `max_terms`, and the earliest among equals."""
     best, count = 0, 0
     window: deque[Match] = deque()
-    inside: dict[Hashable, int] = {}
+    term_counts: dict[Hashable, int] = {}
     for match in matches:
         window.append(match)
         for term in match[2]:
-            inside[term] = inside.get(term, 0) + 1
+            term_counts[term] = term_counts.get(term, 0) + 1
         while window and match[1] > window[0][0] + length * 5 // 6:
             for term in window.popleft()[2]:
-                inside[term] -= 1
-                if not inside[term]:
-                    del inside[term]
-        if len(inside) > count:
-            best, count = window[0][0], len(inside)
-            if count >= most:
+                term_counts[term] -= 1
+                if not term_counts[term]:
+                    del term_counts[term]
+        if len(term_counts) > count:
+            best, count = window[0][0], len(term_counts)
+            if count >= max_terms:
                 break
     return best

@@ -55,7 +55,7 @@ def tokenize(
 
 @kernel(steps=lambda mode, text, *rest: len(text))
 def _scan(mode: int, text: Any, bounds: Any, table: Any, starts: Any, ends: Any, token_bounds: Any) -> int:
-    count: int = token_bounds[0]  # 0, but no literal, for which the loops below would be compiled too
+    count: int = token_bounds[0]  # 0; with a literal the loops below would be compiled a second time
     for i in range(len(bounds) - 1):
         count = scan_text(mode, text, bounds[i], bounds[i + 1], table, starts, ends, count)
         token_bounds[i + 1] = count
@@ -64,7 +64,7 @@ def _scan(mode: int, text: Any, bounds: Any, table: Any, starts: Any, ends: Any,
 
 @inner()
 def scan_text(mode: int, text: Any, begin: int, stop: int, table: Any, starts: Any, ends: Any, count: int) -> int:
-    """Append the tokens of text[begin:stop] by a tokenizer, its index in TOKENIZERS; return the number of all tokens."""
+    """Append the tokens of text[begin:stop]; `mode` is the index of the tokenizer. Return the number of all tokens."""
     if mode <= 1:
         return _scan_words(mode == 1, text, begin, stop, table, starts, ends, count)
     return _scan_runs(mode == 2, text, begin, stop, table, starts, ends, count)
@@ -72,7 +72,7 @@ def scan_text(mode: int, text: Any, begin: int, stop: int, table: Any, starts: A
 
 @inner()
 def _scan_runs(letters: bool, text: Any, begin: int, stop: int, table: Any, starts: Any, ends: Any, count: int) -> int:
-    """Runs of letters, or of anything but white space."""
+    """Append runs of letters, or of anything but white space."""
     at, start = begin, -1
     while at < stop:
         code, size = code_point(text, at)
@@ -100,20 +100,20 @@ def _scan_words(pairs: bool, text: Any, begin: int, stop: int, table: Any, start
             if bits & CLASS == 0 and not (byte == 35 or byte == 42):  # '#' and '*' may start a keycap
                 at += 1
                 continue
-            end = _ascii_word(text, at, stop, table)
+            end = _ascii_word_end(text, at, stop, table)
             cjk = False
             if end == 0:
-                end, cjk = _token(text, at, stop, table)
+                end, cjk = _token_end(text, at, stop, table)
         else:
-            end, cjk = _token(text, at, stop, table)
+            end, cjk = _token_end(text, at, stop, table)
         if end == 0:
-            at += _size(byte)
+            at += _byte_count(byte)
             continue
         if pairs and cjk:
             if run_end != at:
                 run_length = 0
             while at < end:
-                after = _skip_extend(text, at + _size(text[at]), end, table)
+                after = _skip_extend(text, at + _byte_count(text[at]), end, table)
                 if run_length >= 2 or (run_length == 1 and count > 0):
                     # The lone first character becomes the first pair.
                     if run_length == 1:
@@ -133,8 +133,8 @@ def _scan_words(pairs: bool, text: Any, begin: int, stop: int, table: Any, start
 
 
 @inner(inline="always")
-def _ascii_word(text: Any, at: int, stop: int, table: Any) -> int:
-    """End of a run of ASCII letters and digits, or 0 if the full rules must decide."""
+def _ascii_word_end(text: Any, at: int, stop: int, table: Any) -> int:
+    """Return the end of a run of ASCII letters and digits, or 0 if the full rules must decide."""
     end = at
     while end < stop and text[end] < 128 and end - at <= MAX_UNITS:
         kind = table[text[end]] & CLASS
@@ -155,9 +155,9 @@ def _ascii_word(text: Any, at: int, stop: int, table: Any) -> int:
 
 
 @inner()
-def _token(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
+def _token_end(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
     """Return the end of the longest token at `at` (0 for none), and whether it is CJK."""
-    end, cjk = _longest(text, at, min(stop, at + 4 * MAX_UNITS), table)
+    end, cjk = _longest_token(text, at, min(stop, at + 4 * MAX_UNITS), table)
     if end - at > MAX_UNITS:
         units, cut = 0, at
         while cut < stop:
@@ -166,35 +166,35 @@ def _token(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
             if units > MAX_UNITS:
                 break
             cut += size
-        end, cjk = _longest(text, at, cut, table)
+        end, cjk = _longest_token(text, at, cut, table)
     return end, cjk
 
 
 @inner()
-def _longest(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
+def _longest_token(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
     code, size = code_point(text, at)
     bits = table[code]
     kind = bits & CLASS
     end = 0
     cjk = False
     if LETTER <= kind <= JOINER:
-        end = _word(text, at, stop, table)
-        cjk = end > 0 and (kind == KATAKANA or bits & HANGUL != 0) and _only(text, at, end, table, bits & HANGUL, kind)
+        end = _word_end(text, at, stop, table)
+        cjk = end > 0 and (kind == KATAKANA or bits & HANGUL != 0) and _is_one_script(text, at, end, table, bits & HANGUL, kind)
     elif bits & COMPLEX:
-        end = _complex(text, at, stop, table)
+        end = _complex_end(text, at, stop, table)
     elif bits & (HAN | HIRAGANA):
         end = _skip_extend(text, at + size, stop, table)
         cjk = True
     if bits & (EMOJI | REGIONAL | SKIN_TONE) or code == ZWJ or code == 35 or code == 42:
-        emoji = _emoji(text, at, stop, table)
+        emoji = _emoji_end(text, at, stop, table)
         if emoji >= end and emoji > 0:
             return emoji, False
     return end, cjk
 
 
 @inner()
-def _word(text: Any, at: int, stop: int, table: Any) -> int:
-    """Rules WB4 to WB13b, with Lucene's reading of Hebrew quotes."""
+def _word_end(text: Any, at: int, stop: int, table: Any) -> int:
+    """Return the end of a word by rules WB4 to WB13b, with Hebrew quotes as in Lucene; 0 for none."""
     state = 0  # class of the last letter, digit or underscore
     filled = False  # whether anything but underscores was seen
     joined = False  # whether the last letter follows inner punctuation; then no Hebrew quote may follow
@@ -217,17 +217,17 @@ def _word(text: Any, at: int, stop: int, table: Any) -> int:
         elif kind != JOINER:
             if state == 0 or quoted or kind < MID_LETTER or kind > DOUBLE_QUOTE:
                 break
-            at, following = _next(text, at, stop, table)
+            at, following = _next_class(text, at, stop, table)
             between_letters = kind == MID_LETTER or kind == MID_BOTH or kind == SINGLE_QUOTE
             between_numbers = kind == MID_NUMBER or kind == MID_BOTH or kind == SINGLE_QUOTE
             letters = (state == LETTER or state == HEBREW) and (following == LETTER or following == HEBREW)
             if (letters and between_letters) or (state == NUMERIC and following == NUMERIC and between_numbers):
-                at += _size(text[at])
+                at += _byte_count(text[at])
                 state, joined, end = following, True, at
             elif state == HEBREW and not joined and kind == SINGLE_QUOTE:
                 quoted, end = True, at
             elif state == HEBREW and not joined and kind == DOUBLE_QUOTE and following == HEBREW:
-                at += _size(text[at])
+                at += _byte_count(text[at])
                 quoted, end = True, at
             else:
                 break
@@ -241,7 +241,7 @@ def _word(text: Any, at: int, stop: int, table: Any) -> int:
 
 
 @inner()
-def _complex(text: Any, at: int, stop: int, table: Any) -> int:
+def _complex_end(text: Any, at: int, stop: int, table: Any) -> int:
     while at < stop:
         code, size = code_point(text, at)
         if not (table[code] & COMPLEX or table[code] & CLASS == EXTEND):
@@ -251,8 +251,8 @@ def _complex(text: Any, at: int, stop: int, table: Any) -> int:
 
 
 @inner()
-def _emoji(text: Any, at: int, stop: int, table: Any) -> int:
-    """End of an emoji sequence (UTS 51): keycap, flag, or emoji with modifiers and tags, joined by ZWJ; 0 for none."""
+def _emoji_end(text: Any, at: int, stop: int, table: Any) -> int:
+    """Return the end of an emoji sequence (UTS 51), or 0: a keycap, a flag, or emoji with modifiers and tags, joined by ZWJ."""
     code, size = code_point(text, at)
     if code == 35 or code == 42:
         at = _skip_marks(text, at + size, stop, table)
@@ -301,7 +301,7 @@ def _is_zwj(text: Any, at: int) -> bool:
 
 
 @inner()
-def _only(text: Any, at: int, end: int, table: Any, hangul: int, kind: int) -> bool:
+def _is_one_script(text: Any, at: int, end: int, table: Any, hangul: int, kind: int) -> bool:
     """Whether all of text[at:end] is Hangul, or all Katakana, with marks."""
     while at < end:
         code, size = code_point(text, at)
@@ -313,8 +313,8 @@ def _only(text: Any, at: int, end: int, table: Any, hangul: int, kind: int) -> b
 
 
 @inner()
-def _next(text: Any, at: int, stop: int, table: Any) -> tuple[int, int]:
-    """Return the position and class of the first character that is no Extend; class 0 at the end."""
+def _next_class(text: Any, at: int, stop: int, table: Any) -> tuple[int, int]:
+    """Return the position and class of the first character that is not Extend; class 0 at the end."""
     while at < stop:
         code, size = code_point(text, at)
         if table[code] & CLASS != EXTEND:
@@ -345,7 +345,7 @@ def _skip_marks(text: Any, at: int, stop: int, table: Any) -> int:
 
 
 @inner(inline="always")
-def _size(byte: int) -> int:
+def _byte_count(byte: int) -> int:
     if byte < 0x80:
         return 1
     if byte < 0xE0:
@@ -387,7 +387,7 @@ def lowercase() -> dict[int, int]:
 
 @cache
 def lowercase_shifts() -> NDArray[np.int32]:
-    """Difference of each code point's lower case from it, int32, (0x110000,)."""
+    """Return the difference between the lower case of each code point and the code point; int32, (0x110000,)."""
     shifts = np.zeros(0x110000, dtype=np.int32)
     codes, lower = _table("lower").T
     shifts[codes] = lower - codes

@@ -55,9 +55,7 @@ class Vocabulary:
         return self._table.table()
 
     def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the concatenated term numbers of texts, int32, and the offset of each text's first term, and the end of the
-        last.
-        """
+        """Return the term numbers of all texts, int32, and their bounds: text i has numbers[bounds[i]:bounds[i+1]]."""
         return self.encode_bytes([utf8(text) for text in texts])
 
     def encode_bytes(self, texts: Sequence[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -83,8 +81,8 @@ class Vocabulary:
         """Like `encode_table`, with the position of each term; the analyzer must have no n-grams.
 
         Returns:
-            The output of `encode_table`; the position of each term in its text, in tokens, counting dropped ones, int32; and
-            the number of tokens of each text.
+            The output of `encode_table`; int32, the position of each term in its text, counted in tokens, dropped ones
+            included; and the number of tokens of each text.
         """
         with self._lock:
             text, starts, ends, bounds = self._tokenize(text, text_bounds)
@@ -107,11 +105,11 @@ class Vocabulary:
             self._analyze_new()
             matching = np.arange(len(tokens)) if terms is None else np.flatnonzero(self._tokens_with(terms)[tokens])
         if self._compiled:
-            before = offsets_of((np.frombuffer(encoded, dtype=np.uint8) & 0xC0) != 0x80)  # characters before each byte
-            spans = list(zip(before[starts[matching]].tolist(), before[ends[matching]].tolist(), strict=True))
+            offsets = offsets_of((np.frombuffer(encoded, dtype=np.uint8) & 0xC0) != 0x80)  # characters before each byte
+            spans = list(zip(offsets[starts[matching]].tolist(), offsets[ends[matching]].tolist(), strict=True))
         else:
-            every = _locate(text, [buffer[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)])
-            spans = [every[i] for i in matching.tolist()]
+            all_spans = _locate(text, [buffer[a:b].tobytes().decode() for a, b in zip(starts, ends, strict=True)])
+            spans = [all_spans[i] for i in matching.tolist()]
         return [(a, b, self._terms_of(token)) for (a, b), token in zip(spans, tokens[matching].tolist(), strict=True)]
 
     def tokens(
@@ -120,8 +118,8 @@ class Vocabulary:
         """Return the tokens of texts given as in `encode_table`; the analyzer must have no n-grams.
 
         Returns:
-            Per token its term number (-1 if dropped), first byte and end; and the index of each text's first token, with one
-            more entry for the end.
+            Term number (-1 if dropped), first byte and end of each token; and the index of the first token of each text, with
+            one more entry for the end.
         """
         text, starts, ends, bounds = self._tokenize(text, text_bounds)
         with self._lock:
@@ -147,7 +145,7 @@ class Vocabulary:
     def _tokenize(
         self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-        """Return a buffer, token starts and ends in it, and each text's first token."""
+        """Return a buffer, the starts and ends of tokens in it, and the first token of each text."""
         tokenizer = self._analyzer.tokenizer
         if self._compiled:
             text = fixed(text)
@@ -166,10 +164,11 @@ class Vocabulary:
         return buffer, edges[:-1].astype(np.int32), edges[1:].astype(np.int32), bounds
 
     def _analyze_new(self) -> None:
-        known = len(self._term_bounds) - 1
-        if known == len(self._tokens):
+        """Add the terms of tokens that are not analysed yet."""
+        analyzed = len(self._term_bounds) - 1
+        if analyzed == len(self._tokens):
             return
-        tokens = self._tokens.table(known)
+        tokens = self._tokens.table(analyzed)
         if self._analyzer.chars is not None:
             grams = [_character_ngrams(term, *self._analyzer.chars) for term in self._analyzer.terms(tokens.tolist())]
             sizes = np.array([len(g) for g in grams], dtype=np.int64)
@@ -183,77 +182,83 @@ class Vocabulary:
         self._term_numbers = np.concatenate([self._term_numbers, numbers])
 
     def _terms_for(self, tokens: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
-        """Return each token's term, "" if dropped, as spans of a text."""
+        """Return the term of each token, "" if dropped, as spans of a text."""
         analyzer = self._analyzer
         if analyzer.stemmer not in folding.STEMMERS:
             terms = Strings.of(analyzer.terms(tokens.tolist()))
             return terms.blob, *_spans(terms)
-        ascii_terms, others = folding.folded(tokens, analyzer.possessive, analyzer.lowercase, self._stopwords, analyzer.stemmer)
+        ascii_terms, skipped = folding.folded(
+            tokens, analyzer.possessive, analyzer.lowercase, self._stopwords, analyzer.stemmer
+        )
         starts, ends = _spans(ascii_terms)
-        if not others.any():
+        if not skipped.any():
             return ascii_terms.blob, starts, ends
-        more = Strings.of(analyzer.terms(tokens.take(np.flatnonzero(others))))
-        starts[others], ends[others] = (edge + np.int32(len(ascii_terms.blob)) for edge in _spans(more))
-        return np.concatenate([ascii_terms.blob, more.blob]), starts, ends
+        skipped_terms = Strings.of(analyzer.terms(tokens.take(np.flatnonzero(skipped))))
+        starts[skipped], ends[skipped] = (edge + np.int32(len(ascii_terms.blob)) for edge in _spans(skipped_terms))
+        return np.concatenate([ascii_terms.blob, skipped_terms.blob]), starts, ends
 
     def _number(self, terms: Strings) -> NDArray[np.int32]:
+        """Return the numbers of terms, adding new ones."""
         return self._table.intern(terms.blob, *_spans(terms))
 
     def _tokens_with(self, terms: Collection[str]) -> NDArray[np.bool_]:
+        """Return whether each distinct token has one of the terms."""
         numbers = self._number(Strings.of(terms))
-        before = offsets_of(np.isin(self._term_numbers, numbers))
-        having: NDArray[np.bool_] = before[self._term_bounds[1:]] > before[self._term_bounds[:-1]]
-        return having
+        matches_before = offsets_of(np.isin(self._term_numbers, numbers))
+        matching: NDArray[np.bool_] = matches_before[self._term_bounds[1:]] > matches_before[self._term_bounds[:-1]]
+        return matching
 
     def _terms_of(self, token: int) -> tuple[str, ...]:
         numbers = self._term_numbers[self._term_bounds[token] : self._term_bounds[token + 1]]
         return tuple(self.terms[n] for n in numbers.tolist())
 
     def _add_ngrams(self, numbers: NDArray[np.int32], bounds: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Add word n-grams; one of size n pairs one of size n - 1 with the next word."""
-        least, most = self._analyzer.words
+        """Add word n-grams: an n-gram of size n is one of size n - 1 and the next word."""
+        min_size, max_size = self._analyzer.words
         text_of = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         shorter = numbers  # the n-gram one word shorter that starts at each word
-        parts = [(numbers, text_of)] if least == 1 else []
-        for size in range(2, most + 1):
+        parts = [(numbers, text_of)] if min_size == 1 else []
+        for size in range(2, max_size + 1):
             starts = np.flatnonzero(text_of[: max(0, len(text_of) - size + 1)] == text_of[size - 1 :])
             pairs = shorter[starts].astype(np.int64) << 32 | numbers[starts + size - 1]
             distinct, inverse = np.unique(pairs, return_inverse=True)
             terms = self.terms
-            named = self._number(Strings.of(f"{terms[p >> 32]} {terms[p & 0xFFFFFFFF]}" for p in distinct.tolist()))
+            ngram_numbers = self._number(Strings.of(f"{terms[p >> 32]} {terms[p & 0xFFFFFFFF]}" for p in distinct.tolist()))
             shorter = np.full(len(numbers), -1, dtype=np.int32)
-            shorter[starts] = named[inverse]
-            if size >= least:
+            shorter[starts] = ngram_numbers[inverse]
+            if size >= min_size:
                 parts.append((shorter[starts], text_of[starts]))
-        every = np.concatenate([texts for _, texts in parts])
-        order = np.argsort(every, kind="stable")
-        return np.concatenate([grams for grams, _ in parts])[order], offsets_of(np.bincount(every, minlength=len(bounds) - 1))
+        text_of_ngrams = np.concatenate([texts for _, texts in parts])
+        order = np.argsort(text_of_ngrams, kind="stable")
+        new_bounds = offsets_of(np.bincount(text_of_ngrams, minlength=len(bounds) - 1))
+        return np.concatenate([grams for grams, _ in parts])[order], new_bounds
 
 
 def _spans(table: Strings) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     return table.offsets[:-1].astype(np.int32), table.offsets[1:].astype(np.int32)
 
 
-def _character_ngrams(term: str, least: int, most: int) -> list[str]:
+def _character_ngrams(term: str, min_size: int, max_size: int) -> list[str]:
     if not term:
         return []
-    if len(term) < least:
+    if len(term) < min_size:
         return [term]
-    return [term[at : at + n] for n in range(least, most + 1) for at in range(len(term) - n + 1)]
+    return [term[start : start + size] for size in range(min_size, max_size + 1) for start in range(len(term) - size + 1)]
 
 
 def _locate(text: str, tokens: list[str]) -> list[tuple[int, int]]:
-    """Spans of an external tokenizer's tokens in `text`; empty for a token that does not occur in it."""
-    spans, at = [], 0
+    """Return the spans in `text` of the tokens of an external tokenizer; empty for a token that does not occur in it."""
+    spans, end = [], 0
     for token in tokens:
-        start = text.find(token, at)
-        spans.append((start, start + len(token)) if start >= 0 else (at, at))
-        at = spans[-1][1]
+        start = text.find(token, end)
+        spans.append((start, start + len(token)) if start >= 0 else (end, end))
+        end = spans[-1][1]
     return spans
 
 
 @kernel(steps=lambda tokens, *rest: len(tokens))
 def _expand(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tuple[Any, Any]:
+    """Map token numbers to the numbers of their terms."""
     count = 0
     for token in tokens:
         count += term_bounds[token + 1] - term_bounds[token]
@@ -262,8 +267,8 @@ def _expand(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tu
     count = 0
     for i in range(len(bounds) - 1):
         for token in tokens[bounds[i] : bounds[i + 1]]:
-            for at in range(term_bounds[token], term_bounds[token + 1]):
-                numbers[count] = term_numbers[at]
+            for j in range(term_bounds[token], term_bounds[token + 1]):
+                numbers[count] = term_numbers[j]
                 count += 1
         new_bounds[i + 1] = count
     return numbers, new_bounds
@@ -276,10 +281,10 @@ def _expand_positions(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: 
     new_bounds = np.zeros(len(bounds), dtype=np.int64)
     count = 0
     for i in range(len(bounds) - 1):
-        for at in range(bounds[i], bounds[i + 1]):
-            first = term_bounds[tokens[at]]
-            if term_bounds[tokens[at] + 1] > first:
-                numbers[count], positions[count] = term_numbers[first], at - bounds[i]
+        for j in range(bounds[i], bounds[i + 1]):
+            first = term_bounds[tokens[j]]
+            if term_bounds[tokens[j] + 1] > first:
+                numbers[count], positions[count] = term_numbers[first], j - bounds[i]
                 count += 1
         new_bounds[i + 1] = count
     return numbers[:count], new_bounds, positions[:count]

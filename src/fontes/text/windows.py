@@ -1,4 +1,4 @@
-"""Compiled batch version of `snippets`."""
+"""Compiled loops that find the best window of each of many texts, for `snippets`."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ def windows(
     bounds: NDArray[np.int64],
     tokens: tuple[NDArray[Any], NDArray[Any], NDArray[np.int32]],
     matches: NDArray[np.int64],
-    most: NDArray[np.int64],
+    max_terms: NDArray[np.int64],
     length: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find each text's window with the most distinct terms, the earliest of equals.
+    """Find the window of each text with the most distinct terms, and the earliest among equals.
 
     Args:
         text: UTF-8 of all texts end to end.
         bounds: Text i is text[bounds[i]:bounds[i+1]].
         tokens: Matching tokens: start bytes in `text`, end bytes, and term numbers.
         matches: Tokens of text i are matches[i] to matches[i+1].
-        most: Per text, the most distinct terms that a window can have.
+        max_terms: Greatest number of distinct terms in a window, per text.
         length: Approximate length of a window in characters.
 
     Returns:
-        Per text, the window's first character and end, and the first and end of its matches; per match, its first character
-        and end, relative to the window.
+        int64, (texts, 4): first character and end of the window, index of its first match and of the one after its last;
+        int64, (matches, 2): first character and end of each match, relative to the window.
     """
     cuts = np.empty((len(bounds) - 1, 4), dtype=np.int64)
     spans = np.empty((len(tokens[0]), 2), dtype=np.int64)
-    _windows(text, bounds, *tokens, matches, most, length, cuts, spans)
+    _windows(text, bounds, *tokens, matches, max_terms, length, cuts, spans)
     return cuts, spans
 
 
@@ -48,16 +48,16 @@ def _windows(
     ends: Any,
     numbers: Any,
     matches: Any,
-    most: Any,
+    max_terms: Any,
     length: int,
     cuts: Any,
     spans: Any,
 ) -> None:
     for i in range(len(bounds) - 1):
         first, last = matches[i], matches[i + 1]
-        size = _located(text, bounds[i], bounds[i + 1], starts, ends, first, last, spans)
-        best = _best(numbers, spans, first, last, length, most[i])
-        start, end = _around(text, bounds[i], bounds[i + 1], size, best, length)
+        size = _write_spans(text, bounds[i], bounds[i + 1], starts, ends, first, last, spans)
+        best = _best_start(numbers, spans, first, last, length, max_terms[i])
+        start, end = _window_around(text, bounds[i], bounds[i + 1], size, best, length)
         while first < last and spans[first, 0] < start:
             first += 1
         while last > first and spans[last - 1, 1] > end:
@@ -69,8 +69,8 @@ def _windows(
 
 
 @inner()
-def _located(text: Any, begin: int, stop: int, starts: Any, ends: Any, first: int, last: int, spans: Any) -> int:
-    """Write the matches' positions in characters; return the text's length in characters."""
+def _write_spans(text: Any, begin: int, stop: int, starts: Any, ends: Any, first: int, last: int, spans: Any) -> int:
+    """Write the span of each match in characters; return the length of the text in characters."""
     at, count = begin, 0
     for m in range(first, last):
         while at < starts[m]:
@@ -87,22 +87,24 @@ def _located(text: Any, begin: int, stop: int, starts: Any, ends: Any, first: in
 
 
 @inner()
-def _best(numbers: Any, spans: Any, first: int, last: int, length: int, most: int) -> int:
-    best, count, different, left = 0, 0, 0, first
+def _best_start(numbers: Any, spans: Any, first: int, last: int, length: int, max_terms: int) -> int:
+    """Return the first character of the first match in the best window."""
+    best, count, distinct, left = 0, 0, 0, first
     for m in range(first, last):
-        different += not _among(numbers, numbers[m], left, m)
+        distinct += not _contains(numbers, numbers[m], left, m)
         while left <= m and spans[m, 1] > spans[left, 0] + length * 5 // 6:
             left += 1
-            different -= not _among(numbers, numbers[left - 1], left, m + 1)
-        if different > count:
-            best, count = spans[left, 0], different
-            if count >= most:
+            distinct -= not _contains(numbers, numbers[left - 1], left, m + 1)
+        if distinct > count:
+            best, count = spans[left, 0], distinct
+            if count >= max_terms:
                 break
     return best
 
 
 @inner()
-def _among(numbers: Any, number: int, first: int, last: int) -> bool:
+def _contains(numbers: Any, number: int, first: int, last: int) -> bool:
+    """Whether numbers[first:last] has a number."""
     for m in range(first, last):
         if numbers[m] == number:
             return True
@@ -110,7 +112,7 @@ def _among(numbers: Any, number: int, first: int, last: int) -> bool:
 
 
 @inner()
-def _around(text: Any, begin: int, stop: int, size: int, best: int, length: int) -> tuple[int, int]:
+def _window_around(text: Any, begin: int, stop: int, size: int, best: int, length: int) -> tuple[int, int]:
     """Return the start and end of the window shortly before a position, between words if possible."""
     start = 0 if size <= length else min(max(0, best - length // 6), size - length)
     at, count = begin, 0
