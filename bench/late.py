@@ -30,7 +30,7 @@ from fontes.core.progress import silent
 from fontes.core.values import text_of
 from fontes.neural.late.maxsim import maxsim
 from fontes.neural.late.pooling import pooled
-from fontes.neural.late.store import stored
+from fontes.neural.late.store import stored_tokens
 
 NBITS = (16, 4, 2, 1)
 POOLS = (1, 2, 3, 4)
@@ -111,7 +111,7 @@ def sizes(index: ft.Index, colbert: ft.ColBERT) -> None:
         recall = [f"{made['recall'].get(depth, 1):.3f}" for depth in ("10", "100", "1000")]
         rows.append([nbits, f"{made['bytes'] / 1e6:.0f}", f"{made['bytes'] / made['tokens']:.0f}", *recall, f"{seconds:.0f}"])
         print(*rows[-1], flush=True)
-    tokens = len(stored(index, colbert))
+    tokens = len(stored_tokens(index, colbert))
     print(f"{tokens:,} token vectors of {len(index):,} documents, {colbert.width} dimensions, {made['centroids']:,} centroids")
     header = ["bits", "MB", "bytes a token", "recall at 10", "at 100", "at 1,000", "s to make (0: were there)"]
     harness.table("Token vectors", header, rows)

@@ -16,7 +16,7 @@ from fontes.cluster import apply
 from fontes.cluster.actors import BASE, memory_of
 from fontes.core import Run, Topics
 from fontes.core.errors import FontesError, InputError
-from fontes.core.precision import settled
+from fontes.core.precision import fix_precision
 from fontes.core.progress import silent
 from fontes.core.work import work
 from fontes.experiments.systems import Searches
@@ -52,7 +52,7 @@ def test_runs_of_a_cluster_are_those_of_one_machine(index: Index, ray: str) -> N
 
 @pytest.mark.slow
 def test_a_reranker_scores_on_a_cluster_as_on_one_machine(index: Index, ray: str, tmp_path: Path) -> None:
-    reranker = settled(CrossEncoder(str(save_cross_encoder(tmp_path / "model"))))
+    reranker = fix_precision(CrossEncoder(str(save_cross_encoder(tmp_path / "model"))))
     assert reranker.precision != "auto"
     candidates = (index.bm25() % 5)(Topics.of(queries(9)))
     here, there = reranker(candidates), apply(reranker, candidates, ray)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fontes.core import Topic, Topics
-from fontes.core.answers import TokenBudget, answers_of, joined, sums_of
+from fontes.core.answers import TokenBudget, answers_of, join_facts, sums_of
 
 
 def test_the_rest_of_a_budget_is_what_is_neither_spent_nor_reserved() -> None:
@@ -25,7 +25,7 @@ def test_sums_are_collected_from_all_runs_that_a_run_was_made_of() -> None:
 def test_counts_of_answers_are_added_and_sums_and_models_listed_once() -> None:
     first = {"models": ["openai m"], "sums": ["a", "b"], "answers": 2, "tokens": 5}
     second = {"models": ["openai m", "local n"], "sums": ["b"], "answers": 1}
-    facts = joined([first, second])
+    facts = join_facts([first, second])
     assert (facts["models"], facts["sums"], facts["answers"]) == (["openai m", "local n"], ["a", "b"], 3)
-    assert joined([]) == {}
+    assert join_facts([]) == {}
     assert answers_of(Topics([Topic("1", "no answers"), Topic("2", "other facts", metadata={"llm": "m"})])) == {}

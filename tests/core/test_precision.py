@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fontes.core import Stage, Topics
-from fontes.core.precision import precisions_of, settled
+from fontes.core.precision import precisions_of, fix_precision
 from fontes.core.progress import ProgressCallback
 
 
@@ -33,6 +33,6 @@ class Automatic(Same):
 def test_only_models_with_auto_are_settled() -> None:
     pipeline = Model() >> Model("float32", "n") >> Automatic() >> Same()
     assert precisions_of(pipeline) == {"m": "bfloat16"}
-    assert settled(pipeline) == Model("bfloat16") >> Model("float32", "n") >> Automatic() >> Same()
-    assert settled(Model(), {"m": "float16"}) == Model("float16")
-    assert settled(Model(), {"n": "float16"}) == Model()
+    assert fix_precision(pipeline) == Model("bfloat16") >> Model("float32", "n") >> Automatic() >> Same()
+    assert fix_precision(Model(), {"m": "float16"}) == Model("float16")
+    assert fix_precision(Model(), {"n": "float16"}) == Model()

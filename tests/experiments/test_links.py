@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fontes.core import InputError
-from fontes.experiments.runner import LOCK, alone, replacing
+from fontes.experiments.runner import LOCK, exclusive, replacing_results
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_a_link_in_a_folder_of_results_is_refused(tmp_path: Path, name: str) -> 
     if name != LOCK:
         (folder / LOCK).write_text('{"files": ["runs/a.run"]}')
     (folder / name).symlink_to(outside if "." not in name else outside / "a.run")
-    with pytest.raises(InputError, match=f"{name} is a link, which may lead anywhere"), alone(folder), replacing(folder, []):
+    with pytest.raises(InputError, match=f"{name} is a link, which may lead anywhere"), exclusive(folder), replacing_results(folder, []):
         pass
     assert (outside / "a.run").read_text() == "mine"
 
@@ -34,7 +34,7 @@ def test_a_link_in_a_folder_of_results_is_refused(tmp_path: Path, name: str) -> 
 def test_the_folder_itself_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "results").symlink_to(tmp_path / "disk")
-    with alone(tmp_path / "results"):
+    with exclusive(tmp_path / "results"):
         assert not list((tmp_path / "disk").iterdir())
 
 
@@ -45,6 +45,6 @@ def test_a_lock_that_names_files_elsewhere_removes_none(tmp_path: Path, name: st
     for file in (tmp_path / "x.run", folder / "x.run"):
         file.write_text("mine")
     (folder / LOCK).write_text('{"files": ["%s"]}' % name.replace("\0", "\\u0000"))  # noqa: UP031
-    with alone(folder), replacing(folder, []):
+    with exclusive(folder), replacing_results(folder, []):
         pass
     assert (tmp_path / "x.run").read_text() == (folder / "x.run").read_text() == "mine"

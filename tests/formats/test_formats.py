@@ -172,7 +172,7 @@ def test_what_was_looked_at_is_read_again(size: int) -> None:
     assert b"".join(file.lines()) == content[3:]
     again = File(InputFile("x", io.BufferedReader(io.BytesIO(content))), "x")  # type: ignore[arg-type]
     assert again.start == file.start
-    assert again.whole == content[3:].decode()
+    assert again.full_text == content[3:].decode()
     assert again.text() == content[3:].decode()
 
 

@@ -13,7 +13,7 @@ from support.small_collections import PROPERTY
 from fontes.core import InputError
 from fontes.core.strings import utf8
 from fontes.formats import corpus as corpora, read_corpus
-from fontes.formats.packed import Packed, Packing, join_packed, packed
+from fontes.formats.packed import Packed, Packing, join_packed, pack_docs
 
 STRING = st.text(st.sampled_from(list("ab \"\\/\b\f\n\r\t\0\x1f\x7fé東𝒜\ud800\udc00\ufeff'{}[]:,")), max_size=8)
 VALUE = STRING | st.sampled_from([None, 7, 1.5, True, [], {}, {"a": "é"}])
@@ -64,7 +64,7 @@ def outcome(read: object) -> object:
 
 def parts(path: Path, size: int) -> Packed:
     portions = list(read_corpus(path, format="jsonl").portions(size, 3))
-    packs = [part.work() if isinstance(part, Packing) else packed(part) for part in portions]
+    packs = [part.work() if isinstance(part, Packing) else pack_docs(part) for part in portions]
     if not sum(map(len, packs)):
         raise read_corpus(path, format="jsonl").empty()
     return join_packed(packs)
@@ -82,7 +82,7 @@ def test_lines_are_read_as_pythons_decoder_reads_them(tmp_path_factory, lines, s
     path = tmp_path_factory.mktemp("lines") / "corpus.jsonl"
     path.write_bytes(b"\n".join(lines) + b"\n" * end)
     assert outcome(lambda: columns(parts(path, size))) == outcome(
-        lambda: columns(packed(list(read_corpus(path, format="jsonl"))))
+        lambda: columns(pack_docs(list(read_corpus(path, format="jsonl"))))
     )
 
 
@@ -106,7 +106,7 @@ def test_pairs_and_documents_are_the_same_bytes():
     pairs = [("a", "é"), ("b", ""), ("c", "\ud800")]
     (packing,) = read_corpus(pairs).portions(1 << 20, 256)
     assert isinstance(packing, Packing)
-    assert columns(packing.work()) == columns(packed(list(read_corpus(pairs))))
+    assert columns(packing.work()) == columns(pack_docs(list(read_corpus(pairs))))
     assert np.array_equal(packing.work().sizes[:, 1], [2, 0, 3])
 
 
@@ -166,7 +166,7 @@ def test_each_string_from_the_second_line_on_is_read_as_by_pythons_decoder(tmp_p
     line = b'{"_id": "d2", "title": "%b", "text": "%b"}\n' % (odd["title"], odd["text"])
     path = tmp_path / "corpus.jsonl"
     path.write_bytes(PLAIN_LINE % 1 + line + PLAIN_LINE % 3)
-    expected = outcome(lambda: columns(packed(list(read_corpus(path, format="jsonl")))))
+    expected = outcome(lambda: columns(pack_docs(list(read_corpus(path, format="jsonl")))))
     assert outcome(lambda: columns(parts(path, 1 << 20))) == expected
     try:
         text = json.loads(line.decode())[part]

@@ -298,7 +298,7 @@ def test_a_segment_of_a_shard_that_there_is_not_is_damage(tmp_path: Path, shard:
     index = built(DOCS, tmp_path / "x", shards=2)
     segments = [{**entry} for entry in index.state.manifest["segments"]]
     segments[0]["shard"] = shard
-    on_disk.write_manifest(tmp_path / "x", on_disk.complete(index.state.manifest, segments))
+    on_disk.write_manifest(tmp_path / "x", on_disk.with_segments(index.state.manifest, segments))
     with pytest.raises(IndexFormatError, match="damaged"):
         Index.open(tmp_path / "x")
 

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from support.small_collections import PROPERTY
 
 from fontes.core import Strings
-from fontes.index.tables import Finder, join_tables, located, union
+from fontes.index.tables import Finder, join_tables, find_positions, union
 from fontes.storage.compiled import load
 
 WORDS = st.text(st.sampled_from("abé東𝒜\x00"), max_size=4)
@@ -48,14 +48,14 @@ def test_strings_are_located_in_a_table_in_any_order(strings, queries, draw):
     table = sorted(strings)
     draw.shuffle(table)
     expected = [table.index(query) if query in strings else -1 for query in queries]
-    assert located(Strings.of(queries), Strings.of(table)).tolist() == expected
+    assert find_positions(Strings.of(queries), Strings.of(table)).tolist() == expected
 
 
 def test_arrays_by_memory_map_and_of_small_types_are_taken_as_others():
     table = Strings.of(["a", "bc", "d"])
     small = Strings(table.blob, table.offsets.astype(np.uint8), np.arange(3, dtype=np.uint32))
     assert union([small, Strings.of(["b", "bc"])])[0].tolist() == ["a", "b", "bc", "d"]
-    assert located(Strings.of(["bc", "x"]), small).tolist() == [1, -1]
+    assert find_positions(Strings.of(["bc", "x"]), small).tolist() == [1, -1]
 
 
 def test_one_whole_table_is_joined_as_it_is():

@@ -11,7 +11,7 @@ import pytest
 
 import fontes as ft
 from fontes.llm import AnswerScores, LlmAnswer, answer_of, answer_scores
-from fontes.llm.answering import NOT_FOUND, cited
+from fontes.llm.answering import NOT_FOUND, parse_cited_answer
 
 from .conftest import Serve
 
@@ -36,7 +36,7 @@ GOOD = written(
 
 
 def test_only_quotes_that_stand_in_their_document_are_kept() -> None:
-    answer, repaired = cited(GOOD, DOCS)
+    answer, repaired = parse_cited_answer(GOOD, DOCS)
     assert not repaired
     assert answer.text == "Geysers erupt. Karst has caves."
     assert answer.documents == ("s1", "s2")
@@ -57,12 +57,12 @@ def test_only_quotes_that_stand_in_their_document_are_kept() -> None:
     ],
 )
 def test_no_answer_and_any_text_are_not_found(text: str, repaired: bool) -> None:
-    answer, counted = cited(text, DOCS)
+    answer, counted = parse_cited_answer(text, DOCS)
     assert (answer.text, answer.sentences, counted) == (NOT_FOUND, (), repaired)
 
 
 def test_an_answer_may_stand_in_other_text() -> None:
-    answer, repaired = cited(f"Here {{is}} it:\n```json\n{GOOD}\n```", DOCS)
+    answer, repaired = parse_cited_answer(f"Here {{is}} it:\n```json\n{GOOD}\n```", DOCS)
     assert (len(answer.sentences), repaired) == (2, False)
 
 

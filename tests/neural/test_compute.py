@@ -16,7 +16,7 @@ import pytest
 from fontes.core import InputError, MissingExtraError, ParameterError
 from fontes.core.errors import FontesError
 from fontes.neural.models import compute, hub as models
-from fontes.neural.models.compute import ComputePrecision, in_batches, prepared
+from fontes.neural.models.compute import ComputePrecision, in_batches, prepare_module
 
 torch = pytest.importorskip("torch")
 
@@ -39,17 +39,17 @@ def folder_of(path: Path, **files: str) -> Path:
 
 def test_a_folder_with_a_model_is_found_and_one_without_is_named(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "model")
-    assert models.located(folder) == models.located(str(folder)) == folder
+    assert models.find_model(folder) == models.find_model(str(folder)) == folder
     (folder / "config.json").unlink()
     with pytest.raises(InputError, match=r"folder .*model holds no encoder: it has no config.json"):
-        models.located(folder, "encoder")
+        models.find_model(folder, "encoder")
 
 
 @pytest.mark.parametrize("name", ["./absent", "/absent/model", "~/absent-model", "a/b/c", ""])
 def test_a_path_that_is_not_there_is_an_error_without_a_look_at_the_hub(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "_list_files", lambda name, seconds: pytest.fail("looked at the hub"))
     with pytest.raises(InputError, match="there is no encoder at"):
-        models.located(name, "encoder")
+        models.find_model(name, "encoder")
 
 
 def test_a_name_in_no_cache_says_how_to_get_it_when_the_hub_is_switched_off(
@@ -60,7 +60,7 @@ def test_a_name_in_no_cache_says_how_to_get_it_when_the_hub_is_switched_off(
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(InputError) as caught:
-        models.located("someone/some-model", "cross-encoder")
+        models.find_model("someone/some-model", "cross-encoder")
     text = str(caught.value)
     assert "the cross-encoder someone/some-model is not on this machine and HF_HUB_OFFLINE is set" in text
     assert "`hf download someone/some-model`" in text
@@ -87,7 +87,7 @@ def test_a_hub_whose_address_is_never_found_is_not_waited_for(hub: Any, monkeypa
     monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **b: over.wait() and [])
     try:
         with pytest.raises(InputError, match=r"someone/some-model is not on this machine and .* cannot be reached"):
-            models.located("someone/some-model")
+            models.find_model("someone/some-model")
     finally:
         over.set()
 
@@ -102,7 +102,7 @@ def test_a_hub_that_cannot_be_reached_is_one_sentence_with_the_reason(
     monkeypatch.setattr(hub.HfApi, "model_info", fail)
     reason = str(error).partition("\n")[0] or "TimeoutError"
     with pytest.raises(InputError, match=rf"and huggingface\.co cannot be reached \({reason}\): run `hf down") as caught:
-        models.located("someone/some-model")
+        models.find_model("someone/some-model")
     assert "\n" not in str(caught.value)
 
 
@@ -128,9 +128,9 @@ def test_a_model_in_the_hubs_cache_is_used_without_a_network(tmp_path: Path, mon
     folder_of(repository / "snapshots" / "0123456789abcdef0123456789abcdef01234567")
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text("0123456789abcdef0123456789abcdef01234567")
-    found = models.located("small", "encoder", owner="owner")
+    found = models.find_model("small", "encoder", owner="owner")
     assert found.name.startswith("0123")
-    assert models.located("owner/small") == found
+    assert models.find_model("owner/small") == found
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_what_the_hub_refuses_is_said_in_one_sentence(
 
     monkeypatch.setattr(hub.HfApi, "model_info", refuse)
     with pytest.raises(InputError, match=message) as caught:
-        models.located("owner/small", "encoder")
+        models.find_model("owner/small", "encoder")
     assert "\n" not in str(caught.value)
 
 
@@ -171,9 +171,9 @@ def test_a_download_leaves_out_what_is_not_loaded(hub: Any, tmp_path: Path, monk
 
     monkeypatch.setattr(hub, "snapshot_download", download)
     monkeypatch.setattr(models, "_list_files", lambda name, seconds: ["model.safetensors", "pytorch_model.bin"])
-    assert models.located("small", owner="owner") == tmp_path
+    assert models.find_model("small", owner="owner") == tmp_path
     monkeypatch.setattr(models, "_list_files", lambda name, seconds: ["pytorch_model.bin"])
-    models.located("owner/old")
+    models.find_model("owner/old")
     assert [(name, "*.bin" in patterns, "*.onnx" in patterns) for name, patterns in asked] == [
         ("owner/small", True, True),
         ("owner/old", False, True),
@@ -223,7 +223,7 @@ def test_two_threads_that_ask_for_a_model_load_it_once() -> None:
         calls.append(1)
         return calls
 
-    threads = [threading.Thread(target=models.loaded, args=(("a key of this test",), load)) for _ in range(4)]
+    threads = [threading.Thread(target=models.load_once, args=(("a key of this test",), load)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -257,13 +257,13 @@ def test_the_quicker_precision_that_agrees_is_chosen_and_the_choice_is_kept(
 ) -> None:
     monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
     with caplog.at_level(logging.INFO, "fontes.neural"):
-        quick = prepared(Slow(torch.float32), on_sample)
+        quick = prepare_module(Slow(torch.float32), on_sample)
     assert quick.precision.name == "bfloat16"
     assert quick.module.weight.dtype == torch.bfloat16
     assert quick.precision.agreement >= 0.999
     assert "Slow runs on cpu in bfloat16 (calibration: float32" in caplog.text
     assert [kept["name"] for kept in json.loads(own_cache.read_text()).values()] == ["bfloat16"]
-    again = prepared(Slow(torch.bfloat16), on_sample)  # of the same shape: the machine has made up its mind
+    again = prepare_module(Slow(torch.bfloat16), on_sample)  # of the same shape: the machine has made up its mind
     assert again.precision == quick.precision
 
 
@@ -274,20 +274,20 @@ def test_a_choice_that_is_damaged_in_the_cache_is_made_again(
     monkeypatch: pytest.MonkeyPatch, own_cache: Path, facts: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
-    prepared(Slow(torch.float32), on_sample)
+    prepare_module(Slow(torch.float32), on_sample)
     ((key, kept),) = json.loads(own_cache.read_text()).items()
     own_cache.write_text(json.dumps({key: {**kept, **facts}}))
-    assert str(prepared(Slow(torch.float32), on_sample).precision).startswith("bfloat16 (calibration")
+    assert str(prepare_module(Slow(torch.float32), on_sample).precision).startswith("bfloat16 (calibration")
 
 
 def test_a_slower_precision_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
-    assert prepared(Slow(torch.bfloat16), on_sample, cache=False).precision.name == "float32"
+    assert prepare_module(Slow(torch.bfloat16), on_sample, cache=False).precision.name == "float32"
 
 
 def test_a_precision_that_changes_the_results_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
-    assert prepared(Slow(torch.float32, noise=10.0), on_sample, cache=False).precision.name == "float32"
+    assert prepare_module(Slow(torch.float32, noise=10.0), on_sample, cache=False).precision.name == "float32"
 
 
 class Turned(torch.nn.Linear):
@@ -309,20 +309,20 @@ def test_a_precision_must_keep_a_cosine_of_999_thousandths_in_each_row(
     cosine: float, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
-    assert prepared(Turned(cosine), lambda module: module(None), cache=False).precision.name == name
+    assert prepare_module(Turned(cosine), lambda module: module(None), cache=False).precision.name == name
 
 
 def test_a_damaged_cache_of_choices_is_no_error(own_cache: Path) -> None:
     own_cache.parent.mkdir(parents=True)
     own_cache.write_text("not JSON")
-    assert prepared(Slow(), on_sample).precision.name in compute.PRECISIONS
+    assert prepare_module(Slow(), on_sample).precision.name in compute.PRECISIONS
 
 
 def test_a_given_precision_is_taken_without_calibration() -> None:
-    found = prepared(Slow(), lambda module: pytest.fail("calibrated"), precision="bfloat16")
+    found = prepare_module(Slow(), lambda module: pytest.fail("calibrated"), precision="bfloat16")
     assert (found.precision, found.module.weight.dtype) == (ComputePrecision("bfloat16", {}), torch.bfloat16)
     with pytest.raises(ParameterError, match="precision is one of auto, float32, bfloat16, float16, not 'half'"):
-        prepared(Slow(), on_sample, precision="half")
+        prepare_module(Slow(), on_sample, precision="half")
 
 
 def test_agreement_is_the_least_cosine_of_rows_and_the_correlation_of_scores() -> None:

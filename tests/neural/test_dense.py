@@ -296,7 +296,7 @@ def test_the_vectors_of_a_run_are_named_in_its_provenance(index):
 
 
 def test_a_block_of_int8_keeps_127_steps_of_the_greatest_magnitude():
-    job = encoding.Job("f", "e", None, 3, "int8", ["a", "b"], lambda *_: (np.zeros((0, 3)), np.zeros(1)))
+    job = encoding.SegmentEncodingJob("f", "e", None, 3, "int8", ["a", "b"], lambda *_: (np.zeros((0, 3)), np.zeros(1)))
     given = np.array([[1.0, -0.5, 0.004], [0, 0, 0]], np.float32)
     kept, norms, scales, counts = encoding.quantized(given, np.arange(3), job, 0, 2)
     assert kept.tolist() == [[127, -64, 1], [0, 0, 0]]

@@ -21,7 +21,7 @@ from fontes.core.errors import FontesError, IndexFormatError, ParameterError
 from fontes.neural.late import encode as late_encode, store as late_store
 from fontes.neural.late.colbert import ColBERT
 from fontes.neural.late.encode import encode_late
-from fontes.neural.late.store import TOKENS, TokenVectors, scores_of, stored
+from fontes.neural.late.store import TOKENS, TokenVectors, scores_of, stored_tokens
 from fontes.storage.artifact import drafting
 
 
@@ -91,7 +91,7 @@ def test_a_search_that_looks_at_little_finds_some_documents_with_their_exact_sco
 
 
 def test_candidates_are_the_documents_of_the_probed_centroids_with_the_best_centroids(index: ft.Index, model: ColBERT) -> None:
-    store, (query,) = stored(index, model, 2), model.encode_queries([QUERIES["q1"]])
+    store, (query,) = stored_tokens(index, model, 2), model.encode_queries([QUERIES["q1"]])
     similarities = query @ store.codec.centroids.T
     probed = set(np.argsort(-similarities, axis=1)[:, :2].ravel().tolist())
     of_document = [store.parts[0].codes[a:b] for a, b in zip(store.bounds, store.bounds[1:], strict=False)]
@@ -110,13 +110,13 @@ def test_candidates_are_the_documents_of_the_probed_centroids_with_the_best_cent
 
 def test_the_compressed_vectors_are_near_the_whole_ones(index: ft.Index, model: ColBERT) -> None:
     docs = np.arange(len(index))
-    whole, _ = stored(index, model, 32).vectors(docs)
-    compressed, _ = stored(index, model, 2).vectors(docs)
+    whole, _ = stored_tokens(index, model, 32).vectors(docs)
+    compressed, _ = stored_tokens(index, model, 2).vectors(docs)
     assert np.sum(whole * compressed, axis=1).mean() > 0.9
 
 
 def test_those_with_most_bits_are_searched_unless_others_are_named(index: ft.Index, model: ColBERT) -> None:
-    assert stored(index, model).nbits == 32
+    assert stored_tokens(index, model).nbits == 32
     assert index.late(model)(QUERIES).provenance["nbits"] == 32
     assert index.late(model, nbits=2)(QUERIES).provenance["nbits"] == 2
 
@@ -125,8 +125,8 @@ def test_whole_vectors_are_removed_once_they_are_compressed(index: ft.Index, mod
     fresh = ft.Index.build(documents(), tmp_path / "fresh")
     encode_late(fresh, model, nbits=1)
     assert not list((tmp_path / "fresh").glob("segment-*/vectors-*"))
-    size = stored(fresh, model).info()["bytes"]
-    assert size < stored(index, model, 32).info()["bytes"] / 2
+    size = stored_tokens(fresh, model).info()["bytes"]
+    assert size < stored_tokens(index, model, 32).info()["bytes"] / 2
 
 
 def test_whole_half_precision_vectors_serve_for_others_and_stay(model: ColBERT, tmp_path: Path) -> None:
@@ -135,8 +135,8 @@ def test_whole_half_precision_vectors_serve_for_others_and_stay(model: ColBERT, 
     seen: list[Any] = []
     encode_late(index, model, nbits=2, progress=seen.append)
     assert not seen, "nothing was encoded again"
-    assert stored(index, model, 16).vectors(np.arange(3))[0].dtype == np.float32
-    assert {store.nbits for store in (stored(index, model), stored(index, model, 2))} == {16, 2}
+    assert stored_tokens(index, model, 16).vectors(np.arange(3))[0].dtype == np.float32
+    assert {store.nbits for store in (stored_tokens(index, model), stored_tokens(index, model, 2))} == {16, 2}
 
 
 def test_other_bits_of_the_same_vectors_have_the_same_centroids(
@@ -144,7 +144,7 @@ def test_other_bits_of_the_same_vectors_have_the_same_centroids(
 ) -> None:
     monkeypatch.setattr(late_encode, "kmeans", None)
     encode_late(index, model, nbits=1)
-    one, two = stored(index, model, 1), stored(index, model, 2)
+    one, two = stored_tokens(index, model, 1), stored_tokens(index, model, 2)
     np.testing.assert_array_equal(one.codec.centroids, two.codec.centroids)
     np.testing.assert_array_equal(one.parts[0].codes, two.parts[0].codes)
 
@@ -253,17 +253,17 @@ def test_a_kill_while_vectors_are_compressed_leaves_nothing_half_done(
 def test_there_is_nothing_to_do_where_the_vectors_are_there_unless_they_are_to_be_replaced(
     index: ft.Index, model: ColBERT
 ) -> None:
-    folder = stored(index, model, 2).parts[0].folder
+    folder = stored_tokens(index, model, 2).parts[0].folder
     before = (folder / "artifact.json").stat().st_ino
     encode_late(index, model, nbits=2)
     assert (folder / "artifact.json").stat().st_ino == before
     encode_late(index, model, nbits=2, centroids=8, overwrite=True)
     assert TokenVectors(folder).meta["centroids"] == 8
-    assert stored(index, model, 2).meta["centroids"] == 8
+    assert stored_tokens(index, model, 2).meta["centroids"] == 8
 
 
 def test_damaged_files_are_errors_that_say_what_to_do(index: ft.Index, model: ColBERT) -> None:
-    folder = stored(index, model, 2).parts[0].folder
+    folder = stored_tokens(index, model, 2).parts[0].folder
     sound = TokenVectors(folder)
     sound.check()
     codes = (folder / "codes.npy").read_bytes()
@@ -303,7 +303,7 @@ def test_an_index_of_one_document_and_one_without_any_can_be_encoded(model: ColB
 
 
 def test_scores_of_some_documents_are_those_of_the_run(index: ft.Index, model: ColBERT) -> None:
-    store = stored(index, model, 2)
+    store = stored_tokens(index, model, 2)
     (query,) = model.encode_queries([QUERIES["q1"]])
     run = index.late(model, nbits=2, algorithm="exhaustive")({"q1": QUERIES["q1"]})
     docs = np.array([5, 7, 30])
@@ -313,7 +313,7 @@ def test_scores_of_some_documents_are_those_of_the_run(index: ft.Index, model: C
 
 def test_checking_an_index_reads_its_token_vectors(index: ft.Index, model: ColBERT) -> None:
     index.check()
-    codes = stored(index, model, 2).parts[0].folder / "codes.npy"
+    codes = stored_tokens(index, model, 2).parts[0].folder / "codes.npy"
     found = bytearray(codes.read_bytes())
     found[-1] ^= 1
     codes.write_bytes(found)

@@ -17,7 +17,7 @@ from support.forged import forged_artifact
 from fontes.core import FontesError, IndexFormatError
 from fontes.index import Index
 from fontes.neural.late.encode import encode_late
-from fontes.neural.late.store import JoinedTokens, scores_of, stored
+from fontes.neural.late.store import JoinedTokens, scores_of, stored_tokens
 
 DOCS = [{"_id": f"d{n:02}", "text": f"w{n % 7} w{n % 11} w{n}"} for n in range(40)]
 QUERIES = Fake().encode_queries(["w1 w2", "w30"])
@@ -40,7 +40,7 @@ def copy(sound: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("width", [4, 9, 64])
 def test_vectors_of_other_dimensions_than_the_model_has_are_damage(copy: Path, nbits: int, width: int) -> None:
     model: Any = Fake(width=width)
-    store = stored(Index.open(copy), model, nbits)
+    store = stored_tokens(Index.open(copy), model, nbits)
     (query,) = model.encode_queries(["w1 w2"])
     uses: list[Callable[[], object]] = [lambda: store.candidates(query, 2, 0.3, 8), lambda: store.scores(query, np.arange(3))]
     for use in uses:
@@ -69,7 +69,7 @@ def test_bounds_that_are_turned_round_are_damage_and_neither_a_search_nor_a_merg
         forge(copy, file)
     index = Index.open(copy)
     with pytest.raises(IndexFormatError, match=rf"{name}\.npy is damaged: it does not rise from 0"):
-        stored(index, Fake(), 4)  # type: ignore[arg-type]
+        stored_tokens(index, Fake(), 4)  # type: ignore[arg-type]
     index.add(DOCS[36:], threads=1)
     assert len(index) == len(DOCS)
     with pytest.raises(IndexFormatError, match=rf"{name}\.npy is damaged"):
@@ -85,4 +85,4 @@ def test_metadata_of_another_type_are_damage(copy: Path, changes: dict[str, Any]
         forged_artifact(folder, lambda meta: meta.update(changes))
     for nbits in (4, 16):
         with pytest.raises(IndexFormatError, match=r"artifact\.json has no|has 0 centroids|damaged"):
-            searched(stored(Index.open(copy), replace(Fake()), nbits))  # type: ignore[arg-type]
+            searched(stored_tokens(Index.open(copy), replace(Fake()), nbits))  # type: ignore[arg-type]

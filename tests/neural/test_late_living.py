@@ -27,7 +27,7 @@ from fontes.neural.late import encode as late_encode
 from fontes.neural.late.colbert import ColBERT
 from fontes.neural.late.encode import encode_late
 from fontes.neural.late.residual import Codec
-from fontes.neural.late.store import stored
+from fontes.neural.late.store import stored_tokens
 from fontes.neural.rerank.encoders import LateReranker
 
 DRAW = random.Random(5)
@@ -103,10 +103,10 @@ def test_new_documents_are_encoded_alone_with_the_centroids_and_the_bits_that_ar
     facts = encode_late(index, model)
     assert encoded == [doc_id for doc_id, _ in DOCS[40:]]
     assert (facts["nbits"], facts["recall"]) == (4, recall)
-    first, second = stored(index, model).parts
+    first, second = stored_tokens(index, model).parts
     for name in ("centroids", "cutoffs", "weights"):
         np.testing.assert_array_equal(getattr(first.codec, name), getattr(second.codec, name))
-    vectors, bounds = stored(index, model).vectors(np.array([80, 3, 41]))
+    vectors, bounds = stored_tokens(index, model).vectors(np.array([80, 3, 41]))
     for place, number in enumerate((80, 3, 41)):
         whole, _ = model.encode_documents([index.doc(DOCS[number][0])])
         near = np.sum(whole * vectors[bounds[place] : bounds[place + 1]], axis=1)
@@ -118,7 +118,7 @@ def test_a_merge_keeps_what_compressing_all_with_the_same_centroids_gives(
     tmp_path: Path, model: ColBERT, encoded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = lived(tmp_path / "x", model, 2)
-    store, searches = stored(index, model), [index.late(model, algorithm=name) for name in ("centroids", "exhaustive")]
+    store, searches = stored_tokens(index, model), [index.late(model, algorithm=name) for name in ("centroids", "exhaustive")]
     before = [answer(search(QUERIES)) for search in searches]
     encoded.clear()
     index.merge()
@@ -137,9 +137,9 @@ def test_the_candidates_of_several_segments_are_those_of_one(tmp_path: Path, mod
     index = lived(tmp_path / "x", model, 2)
     chosen = None if allowed is None else np.random.default_rng(3).random(len(index)) < allowed
     (query,) = model.encode_queries([QUERIES["q1"]])
-    several = [stored(index, model).candidates(query, 1, 0.4, count, chosen) for count in (12, 40, 400)]
+    several = [stored_tokens(index, model).candidates(query, 1, 0.4, count, chosen) for count in (12, 40, 400)]
     index.merge()
-    one = [stored(index, model).candidates(query, 1, 0.4, count, chosen) for count in (12, 40, 400)]
+    one = [stored_tokens(index, model).candidates(query, 1, 0.4, count, chosen) for count in (12, 40, 400)]
     for docs, expected in zip(several, one, strict=True):
         np.testing.assert_array_equal(docs, expected)
         assert chosen is None or chosen[docs].all()
@@ -155,7 +155,7 @@ def test_centroids_are_fitted_again_where_that_is_asked_for(
     before = index.late(model).key()
     encode_late(new, model, nbits=2)
     encode_late(index, model, overwrite=True)
-    np.testing.assert_array_equal(stored(index, model).codec.centroids, stored(new, model).codec.centroids)
+    np.testing.assert_array_equal(stored_tokens(index, model).codec.centroids, stored_tokens(new, model).codec.centroids)
     assert answer(index.late(model)(QUERIES)) == answer(new.late(model)(QUERIES))
     assert index.late(model).recall() == new.late(model).recall()
     assert index.late(model).key() != before
@@ -166,7 +166,7 @@ def test_token_vectors_of_different_fits_are_refused_by_search_and_merge(tmp_pat
     index = lived(tmp_path / "x", model, 2)
     other = ft.Index.build(DOCS[:40], tmp_path / "y")
     encode_late(other, model, nbits=2, centroids=4)
-    (theirs,), ours = stored(other, model).parts, index.state.leaves[0].segment.folder
+    (theirs,), ours = stored_tokens(other, model).parts, index.state.leaves[0].segment.folder
     shutil.rmtree(ours / theirs.folder.name)
     shutil.copytree(theirs.folder, ours / theirs.folder.name)
     again = ft.Index.open(index.path)
@@ -237,7 +237,7 @@ def test_new_documents_are_encoded_in_the_precision_of_the_others_where_the_mode
         facts = encode_late(index, model.with_(precision=precision), overwrite=precision != "auto")
         assert set(PRECISIONS) == {used}
         assert facts["precision"] == used
-        assert {part.meta["precision"] for part in stored(index, model).parts} == {used}
+        assert {part.meta["precision"] for part in stored_tokens(index, model).parts} == {used}
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from fontes.neural.late.colbert import ColBERT  # noqa: E402
 from fontes.neural.late.encode import encode_late  # noqa: E402
 from fontes.neural.late.maxsim import maxsim  # noqa: E402
 from fontes.neural.late.pooling import pooled, token_groups  # noqa: E402
-from fontes.neural.late.store import stored  # noqa: E402
+from fontes.neural.late.store import stored_tokens  # noqa: E402
 from fontes.neural.late.trainable import trainable  # noqa: E402
 
 DOC = ft.Doc("d", "the old well of the town, deep in rock and sand")
@@ -69,7 +69,7 @@ def test_an_index_stores_and_searches_pooled_vectors_beside_the_others(tmp_path:
     whole = encode_late(index, model, nbits=32)["tokens"]
     info = encode_late(index, half, nbits=32)
     assert info["tokens"] == sum(1 + max(1, (n - 1) // 2) for n in np.diff(model.encode_documents(docs)[1]).tolist())
-    assert whole == len(stored(index, model))
+    assert whole == len(stored_tokens(index, model))
     assert 0.4 < info["tokens"] / whole < 0.7
     run = index.late(half, algorithm="exhaustive")(QUERIES)
     vectors, bounds = half.encode_documents(docs)
@@ -81,7 +81,7 @@ def test_an_index_stores_and_searches_pooled_vectors_beside_the_others(tmp_path:
     for one in (model, half):
         encode_late(index, one, nbits=32)
     index.merge()
-    assert stored(index, half).documents == len(docs) + 1
+    assert stored_tokens(index, half).documents == len(docs) + 1
     assert index.late(half)(QUERIES)["q1"].ids
 
 

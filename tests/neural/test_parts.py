@@ -175,14 +175,14 @@ def test_a_key_names_the_models_content_and_all_that_changes_results(tmp_path: P
 
 
 def test_a_mistake_of_a_program_is_not_taken_for_a_damaged_model() -> None:
-    from fontes.neural.models.hub import readable
+    from fontes.neural.models.hub import model_errors
 
     for error in (KeyError("name"), AttributeError("no such thing"), TypeError("not callable")):
-        with pytest.raises(type(error)), readable("the model cannot be read"):
+        with pytest.raises(type(error)), model_errors("the model cannot be read"):
             raise error
     with (
         pytest.raises(ft.core.InputError, match="the model cannot be read: no file"),
-        readable("the model cannot be read"),
+        model_errors("the model cannot be read"),
     ):
         raise OSError("no file\nand more")
 
@@ -221,6 +221,6 @@ def test_recent_models_that_fit_are_not_loaded_again(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(hub, "KEPT", 9 * hub.MIN_BYTES)
     monkeypatch.setattr(hub, "_recent", OrderedDict())
     for number in (1, 2, 3, 1, 4, 1, 2):  # 4 drives out 2, which was used before 1, and then 2 drives out 3
-        hub.loaded(("test", number), partial(Weights, number))
+        hub.load_once(("test", number), partial(Weights, number))
     assert loads == [1, 2, 3, 4, 2]
     assert [number for _, number in hub._recent] == [4, 1, 2]

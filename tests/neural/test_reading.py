@@ -16,7 +16,7 @@ from fontes import ChunkedEncoder, ColBERT, Doc, SentenceEncoder, Splade, Transf
 from fontes.core import ParameterError
 from fontes.neural.encoders import reading as module
 from fontes.neural.encoders.architectures import configured_positions
-from fontes.neural.encoders.reading import reading, readings
+from fontes.neural.encoders.reading import reading, token_limits
 from fontes.neural.encoders.trainable import trainable
 
 pytest.importorskip("torch")
@@ -106,8 +106,8 @@ def test_documents_with_more_tokens_than_are_read_are_cut(index: ft.Index) -> No
     assert (read := reading(windows.with_(window=30, stride=30), index)) is not None
     assert read.cut == 0
     assert reading(TransformerEncoder(tiny("bert"), **EXACT), index).cut == 0  # type: ignore[union-attr]
-    assert readings(index.bm25() % 3 >> ft.to_documents()) == []
-    assert [read.cut for read in readings(index.dense(encoder) % 3)] == [2]
+    assert token_limits(index.bm25() % 3 >> ft.to_documents()) == []
+    assert [read.cut for read in token_limits(index.dense(encoder) % 3)] == [2]
 
 
 def test_late_and_sparse_models_tell_it_as_well(index: ft.Index, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import fontes as ft
 from fontes.app import cli
 from fontes.core import InputError, ParameterError, Qrels, Run, Topics
 from fontes.recipes import Air2025
-from fontes.recipes.result import Others
+from fontes.recipes.result import OtherRuns
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "checkthat25_4b"
 REAL = pytest.mark.skipif(not DATA.is_dir(), reason="the test collections are not here")
@@ -43,7 +43,7 @@ def test_the_real_tweets_are_merged_and_divided_as_published() -> None:
     both = [ft.read_qrels(DATA / "qrels" / f"{split}.tsv") for split in ("train", "dev")]
     qrels = Qrels(row for one in both for row in one.rows())
     assert len(qrels) == 14_253
-    measured, judged, learning = Air2025().divided(topics, qrels, None, None)
+    measured, judged, learning = Air2025().divide(topics, qrels, None, None)
     assert judged is not None
     assert learning is not None
     learned = {**learning.train.topics, **learning.dev.topics}
@@ -51,7 +51,7 @@ def test_the_real_tweets_are_merged_and_divided_as_published() -> None:
     assert len({topic.text for topic in [*learned.values(), *measured.values()]}) == 14_240
     assert set(measured) == set(judged)
     assert len(learning.dev.topics) == 1_139
-    other = Air2025(seed=1).divided(topics, qrels, None, None)
+    other = Air2025(seed=1).divide(topics, qrels, None, None)
     assert len(other[0]) == 2_848
     assert set(other[0]) != set(measured)
 
@@ -60,7 +60,7 @@ def test_the_real_tweets_are_merged_and_divided_as_published() -> None:
 def test_the_runs_of_participants_are_measured_on_their_own_tweets() -> None:
     qrels = Qrels(row for split in ("train", "dev", "test") for row in ft.read_qrels(DATA / "qrels" / f"{split}.tsv").rows())
     paths = sorted((DATA / "runs").glob("*.trec"))
-    others = Others.of(paths, Topics.of({"elsewhere": "a topic"}), qrels, [ft.RR @ 5])
+    others = OtherRuns.of(paths, Topics.of({"elsewhere": "a topic"}), qrels, [ft.RR @ 5])
     assert len(others.apart) == 6
     for name, value in PUBLISHED.items():
         interval = others.apart[name]["RR@5"]
@@ -78,7 +78,7 @@ def test_as_run_divides_the_real_tweets_as_pandas_and_scikit_learn_do() -> None:
     both = [ft.read_qrels(DATA / "qrels" / f"{split}.tsv") for split in ("train", "dev")]
     qrels = Qrels(row for one in both for row in one.rows())
     recipe = Air2025().set(["as=run"])
-    measured, judged, learning = recipe.divided(topics, qrels, None, None)
+    measured, judged, learning = recipe.divide(topics, qrels, None, None)
     frames = [pandas.DataFrame([(t, topics[t].text, *one[t]) for t in topics if t in one]) for one in both]
     distinct = pandas.concat(frames, ignore_index=True).drop_duplicates(subset=[1])
     train, test = selection.train_test_split(distinct, test_size=0.2, random_state=42)
@@ -88,7 +88,7 @@ def test_as_run_divides_the_real_tweets_as_pandas_and_scikit_learn_do() -> None:
     assert (set(learning.train.topics), set(measured)) == (set(train[0]), set(test[0]))
     assert (len(train), len(test)) == (11_392, 2_848)
     assert {t: set(judged[t]) for t in judged} == dict(zip(test[0], ({doc} for doc in test[2]), strict=True))
-    as_reported, *_ = Air2025().divided(topics, qrels, None, None)
+    as_reported, *_ = Air2025().divide(topics, qrels, None, None)
     assert len(set(as_reported) & set(measured)) < 600  # another draw
 
 

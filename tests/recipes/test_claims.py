@@ -105,7 +105,7 @@ def test_near_duplicates_are_on_no_side_twice() -> None:
     posts = {f"q{n}": f"Did the {word} really come to this town in {1990 + n}?" for n, word in enumerate(words)}
     posts["again"] = posts["q3"].upper()
     qrels = {topic: {docs[0].id: 1} for topic in posts}
-    measured, _, learning = Claims(test=0.25).divided(ft.Topics.of(posts), ft.Qrels.of(qrels), None, None)
+    measured, _, learning = Claims(test=0.25).divide(ft.Topics.of(posts), ft.Qrels.of(qrels), None, None)
     assert learning is not None
     sides = [*measured, *learning.train.topics, *learning.dev.topics]
     assert len(sides) == len(set(sides)) == 8

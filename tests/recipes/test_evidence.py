@@ -18,7 +18,7 @@ import fontes as ft
 from fontes.core import InputError, MissingExtraError, ParameterError
 from fontes.experiments import Collection
 from fontes.recipes import Evidence, RecipeResult
-from fontes.recipes.evidence import K1, K3, LANGUAGES, B, starts_of, whole
+from fontes.recipes.evidence import K1, K3, LANGUAGES, B, starts_of, document_encoder
 
 pytest.importorskip("torch")
 from support.tiny_cross_encoder import save_cross_encoder
@@ -203,8 +203,8 @@ def test_a_long_encoder_reads_as_far_as_its_positions_whatever_its_tokenizer_say
         folder = Path(shutil.copytree(tiny(kind), tmp_path / kind))
         settings = folder / "tokenizer_config.json"
         settings.write_text(json.dumps({**json.loads(settings.read_text()), "model_max_length": 32}))
-        assert whole(str(folder)).length == tokens  # type: ignore[attr-defined]
-    assert whole(tiny("bert")) == ft.TransformerEncoder(tiny("bert"))
+        assert document_encoder(str(folder)).length == tokens  # type: ignore[attr-defined]
+    assert document_encoder(tiny("bert")) == ft.TransformerEncoder(tiny("bert"))
 
 
 def test_the_row_of_the_formula_is_bm25_as_textbooks_write_it(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from fontes.core import Doc, InputError, ParameterError, Qrels, Run, Topics
 from fontes.core.progress import Progress, silent
 from fontes.recipes import Recipe, RecipeResult
 from fontes.recipes.learning import RecipeTraining, Side, without_twins
-from fontes.recipes.sides import distinct, parted
+from fontes.recipes.sides import merge_duplicates, split_randomly
 from fontes.train.runner import fitting
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -183,7 +183,7 @@ def test_a_systems_models_are_those_that_were_trained_and_it_can_be_built_again(
 
 def test_distinct_posts_are_those_of_different_texts_and_the_first_has_all_judgments() -> None:
     topics = Topics.of({"b": "same", "a": "same", "c": "other", "d": "not judged"})
-    side = distinct(topics, Qrels.of([("a", "x", 1), ("b", "y", 1), ("c", "z", 1)]))
+    side = merge_duplicates(topics, Qrels.of([("a", "x", 1), ("b", "y", 1), ("c", "z", 1)]))
     assert list(side.topics) == ["b", "c"]
     assert {topic: dict(grades) for topic, grades in side.qrels.items()} == {"b": {"x": 1, "y": 1}, "c": {"z": 1}}
 
@@ -191,12 +191,12 @@ def test_distinct_posts_are_those_of_different_texts_and_the_first_has_all_judgm
 def test_parts_are_drawn_by_the_seed_and_do_not_depend_on_the_order() -> None:
     topics = Topics.of({str(n): f"text {n}" for n in range(50)})
     qrels = Qrels.of([(str(n), "d", 1) for n in range(50)])
-    rest, drawn = parted(topics, qrels, 0.2, 7)
+    rest, drawn = split_randomly(topics, qrels, 0.2, 7)
     assert (len(rest.topics), len(drawn.topics)) == (40, 10)
     assert set(rest.topics) | set(drawn.topics) == set(topics)
     backwards = Topics(reversed(list(topics.values())))
-    assert set(parted(backwards, qrels, 0.2, 7)[1].topics) == set(drawn.topics)
-    assert set(parted(topics, qrels, 0.2, 8)[1].topics) != set(drawn.topics)
+    assert set(split_randomly(backwards, qrels, 0.2, 7)[1].topics) == set(drawn.topics)
+    assert set(split_randomly(topics, qrels, 0.2, 8)[1].topics) != set(drawn.topics)
 
 
 def test_topics_whose_relevant_document_has_a_twin_are_left_out_of_choices(tmp_path: Path) -> None:

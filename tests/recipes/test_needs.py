@@ -233,10 +233,10 @@ def test_a_reranker_without_a_layer_for_scores_is_told_before_anything_is_built(
         assert not (tmp_path / "out").exists()
     for stage in (ft.CrossEncoder(ready), ft.CrossEncoder(ready).interpolate(0.4)):
         problems = Problems()
-        problems.look_at(stage)
+        problems.check_part(stage)
         assert not problems.errors
     problems = Problems()
-    problems.look_at(ft.CrossEncoder(encoder).interpolate(0.4))
+    problems.check_part(ft.CrossEncoder(encoder).interpolate(0.4))
     assert told in str(problems.errors)
 
 

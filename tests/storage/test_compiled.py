@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from fontes import Index
-from fontes.index.kernels import unpack_plainly, unpack_postings
+from fontes.index.kernels import unpack_in_numpy, unpack_postings
 from fontes.storage import compiled
 
 SEARCH = """
@@ -110,12 +110,12 @@ def test_numpy_unpacks_postings_as_the_loop_does() -> None:
         got = np.empty(len(docs), np.int32), np.empty(len(docs), np.int32)
         return (got[0].tolist(), got[1].tolist()) if unpack(buffer, *arguments, *got) else None
 
-    assert unpacked(unpack_plainly, out) == unpacked(unpack_postings, out) == (docs.tolist(), tfs.tolist())
+    assert unpacked(unpack_in_numpy, out) == unpacked(unpack_postings, out) == (docs.tolist(), tfs.tolist())
     for at in [*range(14), *draw.integers(0, len(out), 10).tolist()]:
         for value in (0, 1, 2, 127, 128, 255):
             damaged = out.copy()
             damaged[at] = value
-            assert unpacked(unpack_plainly, damaged) == unpacked(unpack_postings, damaged)
+            assert unpacked(unpack_in_numpy, damaged) == unpacked(unpack_postings, damaged)
 
 
 def test_the_first_build_on_a_machine_says_that_it_compiles(tmp_path: Any) -> None:

@@ -142,14 +142,14 @@ def approximate(root: Path) -> Any:
 def late(root: Path) -> Any:
     """Search in token vectors."""
     from fontes import Index
-    from fontes.neural.late.store import stored
+    from fontes.neural.late.store import stored_tokens
 
     index = Index.open(root / "vectors.index")
     model = Fake()
     (query,) = model.encode_queries(["w1 w2 w77"])
     answers = []
     for nbits in (2, 16):
-        store = stored(index, model, nbits)
+        store = stored_tokens(index, model, nbits)
         docs = store.candidates(query, 2, 0.3, 40)
         answers.append([docs.tolist(), store.scores(query, docs).tolist()])
         answers.append(store.scores(query, np.arange(store.documents)).tolist())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fontes.index.files import complete
+from fontes.index.files import with_segments
 
 
 def forged_manifest(path: Path, change: Callable[[dict[str, Any]], object]) -> Path:
@@ -16,7 +16,7 @@ def forged_manifest(path: Path, change: Callable[[dict[str, Any]], object]) -> P
     file = path / "manifest.json"
     manifest = json.loads(file.read_text())
     change(manifest)
-    file.write_text(json.dumps(complete(manifest, manifest["segments"])))
+    file.write_text(json.dumps(with_segments(manifest, manifest["segments"])))
     return path
 
 

@@ -154,30 +154,30 @@ class SlowStage(Stage[Run, Run]):
         return run.top(3)
 
 
-def part_that_dies_once(part: segments.Part) -> segments.Finished:
+def part_that_dies_once(part: segments.Part) -> segments.FinishedSegment:
     """Kills its process when the first segment is written and not yet finished."""
     return _dying_once(part.folder, "part", lambda: segments.make_part(part))
 
 
-def merge_that_dies_once(merge: segments.Merge) -> segments.Finished:
+def merge_that_dies_once(merge: segments.Merge) -> segments.FinishedSegment:
     return _dying_once(merge.folder, "merge", lambda: segments.make_merge(merge))
 
 
-def counted_part(part: segments.Part) -> segments.Finished:
+def counted_part(part: segments.Part) -> segments.FinishedSegment:
     """Writes down that it was called, and whether there was something to do."""
     finished = segments.make_part(part)
     (part.folder.parent / f"{'before' if finished.before else 'new'}-{part.name}").touch()
     return finished
 
 
-def slow_part(part: segments.Part) -> segments.Finished:
+def slow_part(part: segments.Part) -> segments.FinishedSegment:
     """Takes its time, after it has said so."""
     (part.folder.parent / f"begun-{part.name}-{os.getpid()}").touch()
     time.sleep(1.5)
     return counted_part(part)
 
 
-def _dying_once(folder: Path, name: str, work) -> segments.Finished:  # type: ignore[no-untyped-def]
+def _dying_once(folder: Path, name: str, work) -> segments.FinishedSegment:  # type: ignore[no-untyped-def]
     mark = folder.parent / f"died-{name}"
     if mark.exists():
         return work()  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from fontes.core import Strings
 from fontes.text import Analyzer
-from fontes.text.folding import folded
+from fontes.text.folding import fold
 
 TOKEN = st.text(st.sampled_from(list("abeginsyADINSTZ'’9é東\n\0")), min_size=1, max_size=9)
 WORDS = st.sampled_from(["the", "The", "THE'S", "running", "Ponies", "skies", "dog's", "'s", "s", "it", "ITS", "relational"])
@@ -20,7 +20,7 @@ WORDS = st.sampled_from(["the", "The", "THE'S", "running", "Ponies", "skies", "d
 @given(st.lists(TOKEN | WORDS, max_size=12))
 def test_tokens_become_the_terms_that_the_analyzer_makes_of_them(stemmer, possessive, lowercase, tokens):
     analyzer = Analyzer(possessive=possessive, lowercase=lowercase, stopwords=("the", "it", "é", "dog's"), stemmer=stemmer)
-    terms, others = folded(Strings.of(tokens), possessive, lowercase, Strings.of(analyzer.stopwords), stemmer)
+    terms, others = fold(Strings.of(tokens), possessive, lowercase, Strings.of(analyzer.stopwords), stemmer)
     expected = [
         "" if "\n" in token or not token.isascii() else term
         for token, term in zip(tokens, analyzer.terms(list(tokens)), strict=True)

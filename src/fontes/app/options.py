@@ -113,7 +113,7 @@ def one_stdin(**inputs: object) -> None:
         raise typer.BadParameter(f"only one of {', '.join(names)} and {last} can be -")
 
 
-def only_here(check: bool, ray: str | None) -> None:
+def check_local(check: bool, ray: str | None) -> None:
     """Check that the options `CheckLock` and `Ray` are not both given.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import ParameterError
 from ..core.parameters import parameters
 from ..core.part import Part, stages, walk
-from ..core.precision import settled
+from ..core.precision import fix_precision
 from ..core.progress import ProgressCallback
 from ..core.stage import filtered
 from ..core.work import cluster, work
@@ -158,7 +158,7 @@ def applied(stage: Stage[Any, Run], value: Any, ray: str | None, progress: Progr
         actors = cluster()
         if actors is None:
             return stage(value, progress=progress)
-        run: Run = actors.apply(settled(stage), value, progress=progress)
+        run: Run = actors.apply(fix_precision(stage), value, progress=progress)
         return run
 
 

@@ -23,11 +23,11 @@ from ..core.progress import Progress, ProgressCallback, silent
 from ..core.run import Run
 from ..core.values import Doc, Explanation, Topic
 from ..neural.encoders.base import Encoder, encoder_in, unit
-from ..neural.models.hub import loaded
+from ..neural.models.hub import load_once
 from ..passages.reranker import Reranker
 from ..storage.files import write
 from ..text.external import version_of
-from ..text.sentences import check_way, sentence_spans, sentences
+from ..text.sentences import check_sentence_finder, sentence_spans, sentences
 from .cues import CUES
 from .pairs import CausalPair, causal_pairs
 
@@ -113,7 +113,7 @@ class CausalHead:
 
     def check(self, encoder: Encoder) -> None:
         """Raise ParameterError if the head was trained over another encoder."""
-        loaded(("causal head", self.fingerprint, encoder.fingerprint), lambda: self._compare_probe(encoder))
+        load_once(("causal head", self.fingerprint, encoder.fingerprint), lambda: self._compare_probe(encoder))
 
     def _compare_probe(self, encoder: Encoder) -> bool:
         """Compare dimensions and the vector of `PROBE`; raise ParameterError if they differ."""
@@ -211,7 +211,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
             raise ParameterError(f"{'near' if power else 'a head'} needs an encoder: CausalEvidence(encoder, …)")
         if self.depth is not None:
             check_whole("depth", self.depth)
-        check_way(self.sentences)
+        check_sentence_finder(self.sentences)
 
     def check_needs(self) -> None:
         sentences(self.sentences)

@@ -13,7 +13,7 @@ from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..rewrite.turns import rewritten
 from ..text.external import version_of
-from ..text.sentences import ABBREVIATION, GAP, check_way, sentence_spans, sentences
+from ..text.sentences import ABBREVIATION, GAP, check_sentence_finder, sentence_spans, sentences
 from .topicrank import Phrases, TopicRank
 
 
@@ -284,7 +284,7 @@ class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
         return _rewrite(topics, map(self._query, phrases))
 
     def check(self) -> None:
-        check_way(self.sentences)
+        check_sentence_finder(self.sentences)
         if self.n is not None:
             check_whole("n", self.n)
 

@@ -21,7 +21,7 @@ from ..core.values import Doc, Topics
 from ..rewrite.turns import original
 from ..text import Analyzer
 from ..text.external import version_of
-from ..text.sentences import Span, check_way, sentence_spans, sentences
+from ..text.sentences import Span, check_sentence_finder, sentence_spans, sentences
 from .cues import CUES, Cue
 from .narratives import CausalKeywords
 from .topicrank import TopicRank
@@ -377,7 +377,7 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
         if self.failing not in FAILING:
             raise ParameterError(f"failing is {' or '.join(FAILING)}, not {self.failing!r}")
         check_whole("overlap", self.overlap)
-        check_way(self.sentences)
+        check_sentence_finder(self.sentences)
         Analyzer.of(self.analyzer)
 
     def check_needs(self) -> None:

@@ -23,14 +23,14 @@ from ..formats.corpus import Corpus
 from ..index.build import IndexSettings
 from ..index.columns import Schema, joined_schema, stored_kind
 from ..index.columns.schema import MAX_COLUMNS
-from ..index.files import FORMAT, VERSION, check_place, commit, place_of
+from ..index.files import FORMAT, VERSION, check_place, commit, real_path
 from ..storage.artifact import META, drafting
 from ..storage.files import STANDARD
 from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from .actors import map_unordered
 from .joining import Cluster, joined_here
-from .segments import Child, DocumentPart, Finished, Merge, make_check, make_merge, make_part, segment_at
+from .segments import Child, DocumentPart, FinishedSegment, Merge, make_check, make_merge, make_part, segment_at
 
 TASK = "building an index"
 IN_PARTS = "building-in_parts"  # suffix like those of `staging`: another build or `clean` removes the folder
@@ -97,7 +97,7 @@ def _corpus(docs: Any) -> Corpus:
 def _build_folder(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
     """Lock the build folder next to `path` during the block; it survives a kill or the loss of the cluster."""
     check_place(path, overwrite, drop_vectors)
-    index_folder = place_of(path)
+    index_folder = real_path(path)
     build_folder = index_folder.with_name(f"{index_folder.name}.{IN_PARTS}")
     build_folder.parent.mkdir(parents=True, exist_ok=True)
     busy = FontesError(f"{path} is being built by another process; wait until that is done")
@@ -149,10 +149,10 @@ def _parts(build: Build, corpus: Corpus, schema: Schema) -> list[DocumentPart]:
     return parts
 
 
-def _build_segments(build: Build, parts: Sequence[DocumentPart]) -> list[Finished]:
+def _build_segments(build: Build, parts: Sequence[DocumentPart]) -> list[FinishedSegment]:
     """Build the segment of each part; raise InputError for an id that occurs twice in a part."""
     start, total = time.perf_counter(), max(1, sum(part.corpus.size for part in parts))
-    segments: dict[int, Finished] = {}
+    segments: dict[int, FinishedSegment] = {}
     for number, segment in map_unordered(build.cluster, make_part, parts, TASK, cpus=thread_count(), memory=build.memory):
         segments[number] = segment
         if segment.repeated is not None:
@@ -167,8 +167,8 @@ def _build_segments(build: Build, parts: Sequence[DocumentPart]) -> list[Finishe
 
 
 def _merge_segments(
-    build: Build, segments: Sequence[Finished], names: Sequence[object], schema: Schema, shards: int
-) -> list[Finished | None]:
+    build: Build, segments: Sequence[FinishedSegment], names: Sequence[object], schema: Schema, shards: int
+) -> list[FinishedSegment | None]:
     """Merge segments into one per shard, as a tree; None for a shard without documents."""
     bounds = [0, *accumulate(segment.documents for segment in segments)]
     edges = [bounds[-1] * shard // shards for shard in range(shards + 1)]
@@ -193,7 +193,7 @@ def _merge_level(
     rows: Sequence[Sequence[Child]],
     edges: Sequence[int],
     schema: Schema,
-    finished: dict[str, Finished],
+    finished: dict[str, FinishedSegment],
     locate: Callable[[int], tuple[int, object]],
 ) -> list[list[Child]]:
     """Merge one level of the tree: up to FAN segments of a shard become one."""
@@ -223,7 +223,7 @@ def _merge_level(
     return next_rows
 
 
-def _children(segments: Sequence[Finished], bounds: Sequence[int], schema: Schema, first: int, last: int) -> list[Child]:
+def _children(segments: Sequence[FinishedSegment], bounds: Sequence[int], schema: Schema, first: int, last: int) -> list[Child]:
     """Segments with documents from `first` to `last`, and the range that is taken from each."""
     children = []
     for segment, (start, end) in zip(segments, pairwise(bounds), strict=True):

@@ -31,7 +31,7 @@ KIND = ArtifactKind("fontes-index-part", 1, "a part of an index", "start the bui
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedSegment:
     """A finished segment.
 
     Args:
@@ -99,7 +99,7 @@ class Merge:
     schema: Schema
 
 
-def make_part(part: DocumentPart) -> Finished:
+def make_part(part: DocumentPart) -> FinishedSegment:
     """Make the segment of a part."""
 
     def write(folder: Path) -> Contents:
@@ -110,7 +110,7 @@ def make_part(part: DocumentPart) -> Finished:
     return _make(part.folder, part.name, write)
 
 
-def make_merge(merge: Merge) -> Finished:
+def make_merge(merge: Merge) -> FinishedSegment:
     """Merge several segments."""
 
     def write(folder: Path) -> Contents:
@@ -137,7 +137,7 @@ def segment_at(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _make(folder: Path, name: str, write: Callable[[Path], Contents]) -> Finished:
+def _make(folder: Path, name: str, write: Callable[[Path], Contents]) -> FinishedSegment:
     """Return the named segment; write it unless it exists."""
     path = folder / name
     if (existing := _read_finished(path)) is not None:
@@ -155,10 +155,10 @@ def _make(folder: Path, name: str, write: Callable[[Path], Contents]) -> Finishe
         sync_folder(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return Finished(name, counts, names, repeated)
+    return FinishedSegment(name, counts, names, repeated)
 
 
-def _read_finished(path: Path) -> Finished | None:
+def _read_finished(path: Path) -> FinishedSegment | None:
     """Return the segment at a path if it is intact; remove a damaged one."""
     if not path.exists():
         return None
@@ -167,7 +167,7 @@ def _read_finished(path: Path) -> Finished | None:
         artifact.check()
         repeated = artifact.meta["repeated"]
         names = [(name, kind) for name, kind in artifact.meta["names"]]
-        return Finished(path.name, artifact.fact("counts", dict), names, repeated and tuple(repeated), before=True)
+        return FinishedSegment(path.name, artifact.fact("counts", dict), names, repeated and tuple(repeated), before=True)
     except IndexFormatError:
         shutil.rmtree(path)
         return None

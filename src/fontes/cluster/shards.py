@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Run, Stage, Topics
-from ..core.answers import NAME, joined
+from ..core.answers import NAME, join_facts
 from ..core.errors import FontesError, IndexFormatError
 from ..core.part import indexes_of, walk
 from ..core.progress import ProgressCallback, silent
 from ..core.strings import Strings
 from ..core.work import resources, work
 from ..index.field_statistics import FieldStatistics, NumberedFields
-from ..index.files import complete, shard_of
+from ..index.files import with_segments, shard_of
 from ..index.positions import NumberedPositions, Positions
 from ..index.postings import Searchable
 from ..index.state import State
@@ -190,7 +190,7 @@ class PartOfIndex(State):
 
     def __init__(self, whole: State, shards: Collection[int]) -> None:
         segments = [entry for entry in whole.manifest["segments"] if shard_of(entry) in shards]
-        super().__init__(whole.path, complete(_facts(whole.manifest), segments), whole.analyzer, whole)
+        super().__init__(whole.path, with_segments(_facts(whole.manifest), segments), whole.analyzer, whole)
         self.whole = whole
         self.fingerprint = hash_json([whole.fingerprint, self.manifest["fingerprint"]])  # covers the statistics too
         self.actors = None
@@ -351,4 +351,4 @@ def _provenance(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         sums = {name: sum(part["reranked"][name] for part in parts) for name in ("pairs", "from_cache") if name in reranked}
         provenance["reranked"] = {**reranked, **sums}
     answers = [part[NAME] for part in parts if NAME in part]
-    return {**provenance, NAME: joined(answers)} if answers else provenance
+    return {**provenance, NAME: join_facts(answers)} if answers else provenance

@@ -14,7 +14,7 @@ from ..measures.evaluation import check_agreement, judgments_of
 from ..measures.measure import Measure
 from ..measures.names import COMMA, parse_all
 from ..measures.ranks import Ranks
-from ..plots.plot import Plot, drawn, look, plain_ticks
+from ..plots.plot import Plot, draw_plot, line_style, plain_ticks
 from . import statistics
 from .statistics import Floats
 
@@ -86,13 +86,13 @@ def plot_measures(
         names = ", ".join(map(str, parsed))
         return f"{names} of {', '.join(ranks)} against k from 1 to {k}, means over {len(judgments):,} judged topics{intervals}"
 
-    return drawn(draw, height=PANEL_HEIGHT * rows + (0.4 if len(ranks) > 1 else 0))
+    return draw_plot(draw, height=PANEL_HEIGHT * rows + (0.4 if len(ranks) > 1 else 0))
 
 
 def _draw_panel(panel: Any, measure: Measure, ks: list[int], values: Mapping[str, Floats], seed: int | None) -> None:
     """Draw the means of a measure, a line per run, with intervals unless the seed is None."""
     for number, (name, run_values) in enumerate(values.items()):
-        style = look(number)
+        style = line_style(number)
         panel.plot(ks, run_values.mean(axis=0), label=name, **style)
         if seed is not None and len(run_values) > 1:
             low, high = statistics.interval(run_values, statistics.resampled(run_values, RESAMPLES, seed))

@@ -17,7 +17,7 @@ from ..core import Documents, InputError, ParameterError, Qrels, Run, Topic, Top
 from ..core.checks import check_whole
 from ..core.tabular import Tabular, columns_of
 from ..measures.evaluation import (
-    LOOKED_UP,
+    MAX_LOOKUPS,
     BothLabels,
     Evaluation,
     check_agreement,
@@ -137,7 +137,7 @@ class Report(Tested[Comparison], Tabular, Saveable):
         """
         systems = {}
         for name, system in self.systems.items():
-            ids = system.run.ids.take(system.run.codes[:LOOKED_UP])
+            ids = system.run.ids.take(system.run.codes[:MAX_LOOKUPS])
             if ids and not any(has_document(documents, doc_id) for doc_id in ids):
                 raise InputError(f"{documents!r} has none of the documents of the run '{name}', such as '{ids[0]}'")
             run = system.run if system.run.documents is not None else system.run.with_(documents=documents)

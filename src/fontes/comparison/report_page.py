@@ -20,7 +20,7 @@ from ..core import Doc, Documents, InputError
 from ..core.checks import check_whole
 from ..measures.formulas import RR, Complete, IPrec, P, R, SetF, Success, nDCG
 from ..measures.measure import Measure
-from ..measures.ranks import FAR, Ranks
+from ..measures.ranks import NOT_RETRIEVED, Ranks
 from .measure_curves import LOGARITHMIC_KS, values_at
 from .report_text import ResultCell, ResultTable, first_evaluation, means_table, notes, superscript, tests_table
 
@@ -281,7 +281,7 @@ def _rankings(report: Report, ranks: dict[str, Ranks], depth: int, topics: int, 
     """Return the rankings of the first topics, and add their documents to `docs`, which has the position of each id."""
     tops = [_top_ids(report, name, depth) for name in report.systems]
     by_qrels = np.stack([r.by_qrels for r in ranks.values()], axis=1)
-    ranks_by_qrels = np.where(by_qrels == FAR, 0, by_qrels + 1)  # from 1; 0 if not retrieved
+    ranks_by_qrels = np.where(by_qrels == NOT_RETRIEVED, 0, by_qrels + 1)  # from 1; 0 if not retrieved
     rankings, start = [], 0
     for topic_id in list(report.topics)[:topics]:
         grades = report.qrels[topic_id]

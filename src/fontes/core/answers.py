@@ -57,7 +57,7 @@ class TokenBudget:
 def answers_of(topics: Topics) -> dict[str, Any]:
     """Return counts and SHA-256 sums of the answers of language models that topics carry; empty without any."""
     facts = (topic.metadata.get(NAME) for topic in topics.values() if topic.metadata)
-    return joined(fact for listed in facts if isinstance(listed, (list, tuple)) for fact in listed if _is_fact(fact))
+    return join_facts(fact for listed in facts if isinstance(listed, (list, tuple)) for fact in listed if _is_fact(fact))
 
 
 def cited_answer(topic: Topic) -> dict[str, Any] | None:
@@ -66,7 +66,7 @@ def cited_answer(topic: Topic) -> dict[str, Any] | None:
     return dict(value) if isinstance(value, Mapping) and {"text", "sentences"} <= value.keys() else None
 
 
-def joined(facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def join_facts(facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Join the facts of several answers: counts are added, sums and models are listed once."""
     sums: dict[str, None] = {}
     models: dict[str, None] = {}

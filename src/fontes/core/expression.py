@@ -17,7 +17,7 @@ from typing import Any
 
 from .errors import FontesError, ParameterError, PipelineError
 from .frozen import FrozenDict
-from .parameters import meant, parameters
+from .parameters import longer_name_hint, parameters
 from .part import Part, stages, state_of
 from .registry import nearest
 from .run import Run
@@ -242,7 +242,7 @@ class _Builder(PythonText):
         try:
             return parameter.checked(value)
         except ParameterError as error:
-            suggestion = meant(declared, name, value)
+            suggestion = longer_name_hint(declared, name, value)
             raise self.error(node, f"{re.sub(r'_[0-9]+$', '', label)}: {error}{suggestion}") from None
 
     def _tuned(self, path: str, parameter: Any, node: Any, default: Any) -> Any:

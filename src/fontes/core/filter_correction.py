@@ -29,7 +29,7 @@ class _Token(NamedTuple):
     value: str = ""  # text of a value, without its quotes
 
 
-def corrected(text: str, columns: Mapping[str, str]) -> str | None:
+def correct_filter(text: str, columns: Mapping[str, str]) -> str | None:
     """Return the filter that was probably meant (possibly still invalid), or None if no known habit applies.
 
     Replaces `=`, `:`, `<>`, `&&` and `AND` by the grammar's signs and words, dates and unknown words by constants of the

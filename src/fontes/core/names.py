@@ -29,7 +29,7 @@ GRADE = ("relevance", "grade", "label", "rel", "score")
 SCORE = ("score",)
 
 
-def plain(name: object) -> str:
+def normalize(name: object) -> str:
     """Normalize a name: ignore case, "_", "-" and spaces between words."""
     return str(name).strip().casefold().replace("-", "_").replace(" ", "_")
 
@@ -39,10 +39,10 @@ def find(present: Collection[Any], sought: Sequence[str]) -> Any:
     for name in sought:
         if name in present:
             return name
-    spelled = {plain(name): name for name in reversed(list(present))}
-    return next((spelled[plain(name)] for name in sought if plain(name) in spelled), None)
+    spelled = {normalize(name): name for name in reversed(list(present))}
+    return next((spelled[normalize(name)] for name in sought if normalize(name) in spelled), None)
 
 
-def listed(names: Sequence[str]) -> str:
+def join_with_or(names: Sequence[str]) -> str:
     """Join names as in "a, b or c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

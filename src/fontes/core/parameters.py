@@ -128,7 +128,7 @@ def tuned(
     return dataclasses.field(default=default, metadata={"range": range, "limits": limits, "usual": usual, "entry": entry})
 
 
-def meant(declared: Mapping[str, Parameter], name: str, value: Any) -> str:
+def longer_name_hint(declared: Mapping[str, Parameter], name: str, value: Any) -> str:
     """Return "; did you mean k1=1.2?" if only a longer-named parameter can take the value, else an empty string."""
     if name not in declared or declared[name].takes(value):
         return ""

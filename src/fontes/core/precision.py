@@ -10,7 +10,7 @@ from .part import Part, walk
 P = TypeVar("P")
 
 
-def settled(part: P, precisions: Mapping[str, str] | None = None) -> P:
+def fix_precision(part: P, precisions: Mapping[str, str] | None = None) -> P:
     """Return the part with each model's "auto" precision replaced by the one used here; values that are no parts unchanged.
 
     `precisions` is the result of `precisions_of`; by default that of this part.

@@ -7,7 +7,7 @@ from typing import Any
 
 from .checks import grade_of, is_missing, string_of
 from .errors import InputError
-from .names import GRADE, JUDGED, SCORE, TOPIC_ID, TOPIC_TEXT, find, listed
+from .names import GRADE, JUDGED, SCORE, TOPIC_ID, TOPIC_TEXT, find, join_with_or
 from .tabular import rows_of
 
 
@@ -136,7 +136,7 @@ class Table:
         if column is None:
             columns = ", ".join(map(str, self.header))
             raise InputError(
-                f"{self.name}: no column for the {what}; the columns are {columns}; call one of them {listed(names)}"
+                f"{self.name}: no column for the {what}; the columns are {columns}; call one of them {join_with_or(names)}"
             )
         return column
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from .dates import date_of
 from .errors import FontesError, ParameterError
-from .filter_correction import corrected
+from .filter_correction import correct_filter
 from .registry import nearest
 
 MAX_TEXT = 100_000  # greatest length of a text
@@ -127,7 +127,7 @@ def condition(text: str, types: Mapping[str, str]) -> FilterCondition:
         return parser.condition(parser.tree())
     except ParameterError as error:
         columns = {name: kind for name, kind in types.items() if kind in TYPES}
-        if not isinstance(text, str) or (suggestion := corrected(text, columns)) is None:
+        if not isinstance(text, str) or (suggestion := correct_filter(text, columns)) is None:
             raise
         with suppress(ParameterError):  # the suggestion may be invalid, too
             parser = _FilterParser(suggestion, types)

@@ -444,7 +444,7 @@ class Experiment:
         assert report is not None
         return report
 
-    def look(self, needs: dict[str, FontesError | None] | None = None) -> None:
+    def preflight(self, needs: dict[str, FontesError | None] | None = None) -> None:
         """Check inputs, models and libraries as `run` does, without running anything.
 
         Args:
@@ -477,7 +477,7 @@ class Experiment:
         """Return the plan of a run; all problems, including those collected before, are raised at once."""
         file, sources, title = self._file, self._file.sources, str(self._file.path)
         for system in self._expressions.stages.values():
-            problems.look_at(system)
+            problems.check_part(system)
         with problems.collected():
             if file.measurements:
                 tracker()
@@ -494,7 +494,7 @@ class Experiment:
                 corpus = _dataset(sources.corpus) if isinstance(sources.corpus, str) else sources.corpus
                 documents = Collection(corpus, self.output, format=sources.format)
         has_runs = all(f"{RUN_OF}{name}" in data for name in file.runs)
-        problems.look_at_systems(title, self._make_systems if has_runs else self._make_stages)
+        problems.check_systems(title, self._make_systems if has_runs else self._make_stages)
         problems.raise_all(title)
         assert qrels is not None
         return Plan(

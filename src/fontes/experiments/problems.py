@@ -71,7 +71,7 @@ class Problems:
             self.errors = {text: earlier for text, earlier in self.errors.items() if not message.startswith(text)}
             self.errors[message] = error
 
-    def look_at(self, part: Part) -> None:
+    def check_part(self, part: Part) -> None:
         """Collect invalid parameters and missing requirements of a part and its inner parts."""
         for inner in walk(part):
             with self.collected():
@@ -79,7 +79,7 @@ class Problems:
             with self.collected():
                 self._check_needs(inner)
 
-    def look_at_systems(self, title: str, systems: Callable[[Collection], Mapping[str, System]]) -> None:
+    def check_systems(self, title: str, systems: Callable[[Collection], Mapping[str, System]]) -> None:
         """Collect the problems of systems over an empty collection; `title` names the experiment in errors."""
         with tempfile.TemporaryDirectory(prefix="fontes-rehearsal-") as folder, self.collected():
             by_name = systems(Rehearsal(folder, self))
@@ -91,7 +91,7 @@ class Problems:
                         raise ParameterError(f"{title}: '{name}' cannot be the name of a system, which is that of a file")
                     if isinstance(system, Stage):
                         system.require(Topics, Run, f"system '{name}' of {title}")
-                        self.look_at(system)
+                        self.check_part(system)
         self._replace(re.compile(rf"{re.escape(folder)}[\w/.]*"), "the index")
 
     def raise_all(self, title: str, advice: Mapping[str, str] | None = None, settings: tuple[str, ...] = ()) -> None:

@@ -117,7 +117,7 @@ def run(plan: Plan, folder: Path, progress: ProgressCallback = silent) -> Result
         ParameterError: A parameter is invalid.
     """
     documents = plan.documents or Collection([], folder)
-    with alone(folder):
+    with exclusive(folder):
         with measuring(plan.measurements) as measurements:
             with work(ray=False):  # the workers of a cluster cannot read every collection
                 systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
@@ -180,7 +180,7 @@ def _write_results(plan: Plan, systems: Mapping[str, System], results: Results, 
     reports = [f"report.{form}" for form in plan.forms] if report is not None else []
     pages = plan.pages(results)
     files = [*runs.values(), *reports, *pages]
-    with replacing(folder, files) as finish:
+    with replacing_results(folder, files) as finish:
         for name, file in runs.items():
             path = folder / file
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -219,7 +219,7 @@ RUN_FILE = re.compile(r"runs/.+\.run", re.DOTALL)
 
 
 @contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def exclusive(folder: Path) -> Iterator[None]:
     """Create the folder and hold it exclusively while the block runs.
 
     Raises:
@@ -243,7 +243,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def replacing(folder: Path, files: list[str]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def replacing_results(folder: Path, files: list[str]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Replace the files of earlier runs with those that the block writes.
 
     If the process is killed in the block, the folder has no lock, and a list of the files lets the next run remove them.

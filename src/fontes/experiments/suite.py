@@ -32,7 +32,7 @@ from .experiment import (
     wrong_value,
 )
 from .provenance import Check
-from .runner import alone
+from .runner import exclusive
 
 TEST = "test"  # the split of a collection with several
 REPORT = "suite"  # stem of the files of the report
@@ -124,7 +124,7 @@ class Suite:
             with _errors_of(name):
                 reports[name] = experiment.run(_prefixed(name, progress), ray)
         report = SuiteReport(reports, self.published)
-        with alone(self.output):
+        with exclusive(self.output):
             pages = {name: f"{name}/report.html" for name in self.experiments}
             for form in self.forms:
                 if form == "html":

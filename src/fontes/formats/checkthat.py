@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ..core import InputError, Run, Topic, Topics
-from ..core.names import plain
+from ..core.names import normalize
 from .columns import one_word
 from .format import File, Format
 
@@ -45,7 +45,7 @@ class CheckThat(Format, name="checkthat"):
 
 
 def _is_header(line: str) -> bool:
-    return any(tuple(map(plain, line.strip().split(separator))) == HEADER for separator in "\t,")
+    return any(tuple(map(normalize, line.strip().split(separator))) == HEADER for separator in "\t,")
 
 
 def _is_id(doc: object) -> bool:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import ClassVar, NamedTuple
 
 from ..core import Doc, InputError, Qrels, Topic
-from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, JUDGED, TOPIC_ID, TOPIC_TEXT, plain
+from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, JUDGED, TOPIC_ID, TOPIC_TEXT, normalize
 from ..core.table import Table
 from ..storage.files import check_length
 from .format import File, Format
@@ -256,11 +256,11 @@ class FirstLine(NamedTuple):
 
         A header names an id, or has two of the other names. `delimiters` are in order of preference.
         """
-        names = {plain(name) for name in (*ids, *others)}
+        names = {normalize(name) for name in (*ids, *others)}
         cells_by = {d: [cell.strip(' \t\r\n"') for cell in line.split(d)] for d in delimiters}
-        matches = {d: sum(plain(cell) in names for cell in cells) for d, cells in cells_by.items()}
+        matches = {d: sum(normalize(cell) in names for cell in cells) for d, cells in cells_by.items()}
         best = max(delimiters, key=lambda d: (matches[d], len(cells_by[d])))
-        has_id = any(plain(cell) in map(plain, ids) or plain(cell).endswith("_id") for cell in cells_by[best])
+        has_id = any(normalize(cell) in map(normalize, ids) or normalize(cell).endswith("_id") for cell in cells_by[best])
         return cls(number, best, cells_by[best], len(cells_by[best]) > 1 and (has_id or matches[best] > 1))
 
 

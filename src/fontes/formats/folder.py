@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..core import InputError, ParameterError
 from ..storage.files import MAX_PIECE, STANDARD, as_path, is_gzip, plain_name, reading
-from ..storage.remote import address_of, files_below, stored_at
+from ..storage.remote import address_of, files_below, look_up_address
 from .decoding import UTF8, ReadingOptions, reading_of
 from .format import File, Format
 from .records import Fields
@@ -113,7 +113,7 @@ class CorpusPiece:
         """Values that identify the piece and the current version of its file."""
         address = address_of(self.path)
         if address is not None:
-            file: list[object] = [address, stored_at(address).stamp]
+            file: list[object] = [address, look_up_address(address).stamp]
         else:
             status = Path(self.path).stat()
             file = [str(Path(self.path).absolute()), status.st_size, status.st_mtime_ns]
@@ -130,7 +130,7 @@ def pieces_of(path: str | Path, chosen: Format | None, default: Format) -> list[
     if str(path) == STANDARD:
         return [CorpusPiece(path, STANDARD)]
     if address is not None:
-        stored = stored_at(address)
+        stored = look_up_address(address)
         if not stored.is_folder:
             return [CorpusPiece(address, address.partition("?")[0].rpartition("/")[2], size=stored.size or 0)]
         addresses = files_below(address)

@@ -204,7 +204,7 @@ class File(InputFile):
         return next((line for line in io.BytesIO(self.head) if not line.isspace()), b"")
 
     @cached_property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """The whole file in memory; InputError if it is not UTF-8, or too long."""
         content = self.content()
         self.file = io.BytesIO(content)
@@ -218,7 +218,7 @@ class File(InputFile):
     @cached_property
     def value(self) -> Any:
         """The whole file as a JSON value if it begins like an object or a list, else None."""
-        return _json_or_none(self.whole) if self.start.startswith(("{", "[")) else None
+        return _json_or_none(self.full_text) if self.start.startswith(("{", "[")) else None
 
 
 # Filled when subclasses of Format are defined, in this package or another.

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core import Doc, InputError, Topic, Topics, Turn
 from .format import File, Format
-from .packed import LineBlock, Packed, Packing, join_packed, packed
+from .packed import LineBlock, Packed, Packing, join_packed, pack_docs
 from .records import Fields, doc_from, json_line, json_row, json_rows, topic_from
 
 
@@ -72,7 +72,7 @@ def _pack_lines(block: bytes, fields: Fields, name: str, number: int) -> Packed:
                 docs.append(doc_from(row, fields, name, number))
                 reader = reader or LineBlock(block, _plain_keys(keys, fields))
             number += 1
-        parts.append(packed(docs))
+        parts.append(pack_docs(docs))
         run_length *= 2
         if start >= len(block):
             break

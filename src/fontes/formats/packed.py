@@ -51,7 +51,7 @@ class Packing:
     count: int = 0
 
 
-def packed(docs: Sequence[Doc]) -> Packed:
+def pack_docs(docs: Sequence[Doc]) -> Packed:
     """Pack documents; InputError if metadata cannot be written as JSON."""
     columns = ([doc.id for doc in docs], [doc.title for doc in docs], [doc.text for doc in docs])
     if not any(doc.metadata for doc in docs):

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core import Doc, InputError, ParameterError, Topic, Turn
 from ..core.checks import real, string_of
-from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, listed, plain
+from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, join_with_or, normalize
 from ..core.query import Group
 from ..core.table import Cell, Table
 from ..storage.files import InputFile, decode
@@ -190,9 +190,9 @@ def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPIC_FIELDS
     filled = [key for key, value in row.items() if value is not None]
     topic_id, text = (row.get(find(filled, names)) for names in (fields.id, fields.text))
     if topic_id is None or not str(topic_id).strip():
-        raise InputError(f"{where}: no id (a field {listed(fields.id)}); found {present}")
+        raise InputError(f"{where}: no id (a field {join_with_or(fields.id)}); found {present}")
     if not isinstance(text, str):
-        raise InputError(f"{where}: no text (a field {listed(fields.text)}); found {present}")
+        raise InputError(f"{where}: no text (a field {join_with_or(fields.text)}); found {present}")
     try:
         turns = tuple(_turn(turn) for turn in row.get("turns") or ())
         weights = {term: _weight(w) for term, w in row["weights"].items()} if row.get("weights") is not None else None
@@ -250,7 +250,7 @@ def _missing_part(
 ) -> InputError:
     part = "id" if not keys["id"] else "text"
     present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
-    problem = f"{name}, {where}: no {part} (a field {listed(getattr(fields, part))}); found {present}"
+    problem = f"{name}, {where}: no {part} (a field {join_with_or(getattr(fields, part))}); found {present}"
     return InputError(problem + remedy_of(name, where, {part: list(part_keys) for part, part_keys in keys.items()}, row))
 
 
@@ -302,16 +302,16 @@ def remedy_of(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Map
 
 
 def _guess_title(candidates: Sequence[Any], row: Mapping[Any, Any]) -> Any:
-    return next((key for key in candidates if plain(key).endswith(TITLES)), None)
+    return next((key for key in candidates if normalize(key).endswith(TITLES)), None)
 
 
 def _guess_id(candidates: Sequence[Any], row: Mapping[Any, Any]) -> Any:
     """Return a field whose name ends like an id, else the first."""
-    named = next((key for key in candidates if plain(key).endswith(("id", "no", "key", "number"))), None)
+    named = next((key for key in candidates if normalize(key).endswith(("id", "no", "key", "number"))), None)
     return next(iter(candidates), None) if named is None else named
 
 
 def _guess_text(candidates: Sequence[Any], row: Mapping[Any, Any]) -> Any:
     """Return a field with a usual text name, else the one with the longest text."""
-    named = next((key for key in candidates if any(word in plain(key) for word in TEXTS)), None)
+    named = next((key for key in candidates if any(word in normalize(key) for word in TEXTS)), None)
     return max(candidates, key=lambda key: len(str(row[key])), default=None) if named is None else named

@@ -15,7 +15,7 @@ from ..core.errors import InputError
 from ..core.strings import concatenated, offsets_of, utf8
 from ..core.values import Doc
 from ..formats.corpus import Corpus, IterableCorpus, Portion
-from ..formats.packed import Packed, Packing, join_packed, packed
+from ..formats.packed import Packed, Packing, join_packed, pack_docs
 from ..storage.arrays import fixed
 from .kernels import join_fields, take_fields
 
@@ -106,7 +106,7 @@ def field_contents(doc: Doc, fields: Sequence[str]) -> list[str]:
 
 
 def _make_batch(parts: list[Portion], settings: Indexed, plain: bool) -> Batch:
-    joined = join_packed([part.work() if isinstance(part, Packing) else packed(part) for part in parts])
+    joined = join_packed([part.work() if isinstance(part, Packing) else pack_docs(part) for part in parts])
     if plain:
         return Batch(joined, (_plain_fields if settings.apart else _plain_contents)(joined, settings.fields))
     docs = [doc for part in parts if not isinstance(part, Packing) for doc in part]

@@ -25,7 +25,7 @@ from .inversion import ID_SHARE
 from .segment import BASE_COMPONENTS, Leaf, leaves_of
 from .tables import IdWriter, join_tables
 
-SOME = 256  # documents read at a time
+READ_SIZE = 256  # documents read at a time
 BATCH, MIN_BATCH = 1 << 20, 1 << 18  # maximum and minimum bytes of text of a batch
 IN_FLIGHT = 32  # the batches of all threads take up to 1/IN_FLIGHT of the memory
 FIELDS, POSITIONS = "fields", "positions"  # components that are built with the postings
@@ -166,7 +166,7 @@ def build_segment(
             for name in ("postings", "text", *settings.components):
                 writers.append(components[name].writer(building))
             writers += [] if columns is None else [columns]
-            for batch in workers.in_order(lambda make: make(), batches(docs, settings, only, size, SOME)):
+            for batch in workers.in_order(lambda make: make(), batches(docs, settings, only, size, READ_SIZE)):
                 for writer in writers:
                     writer.write(batch, count)
                 ids.add(batch.docs.ids)

@@ -149,7 +149,7 @@ def parse_messages(data: Any, limit: Any, tags: Any, present: Any) -> Any:
             elif tag < tags[4]:  # a known field of another kind
                 problem = NO_MESSAGE
         if problem == SOUND:
-            bounds[count + 1] = tables.copied(data, text, text_end, blob, bounds[count])
+            bounds[count + 1] = tables.copy_bytes(data, text, text_end, blob, bounds[count])
             numbers[0, count], numbers[1, count], numbers[2, count], numbers[3, count] = first, second, filled, total
             count, used = count + 1, end
     texts = blob[: bounds[count]].copy(), bounds[: count + 1].copy()
@@ -180,7 +180,7 @@ def _put_number(out: Any, at: Any, tag: Any, value: Any) -> Any:
 @inner()
 def _put_bytes(out: Any, at: Any, tag: Any, blob: Any, start: Any, end: Any) -> Any:
     out[at] = tag
-    return tables.copied(blob, start, end, out, kernels.put_number(out, at + 1, end - start))
+    return tables.copy_bytes(blob, start, end, out, kernels.put_number(out, at + 1, end - start))
 
 
 @inner()
@@ -196,7 +196,7 @@ def _reserved(max_size: Any) -> Any:
 def _put_length(out: Any, at: Any, start: Any, end: Any) -> Any:
     """Write the length of the message out[start:end] at `at`, and move the message right after it."""
     moved_start = kernels.put_number(out, at, end - start)
-    return end if moved_start == start else tables.copied(out, start, end, out, moved_start)
+    return end if moved_start == start else tables.copy_bytes(out, start, end, out, moved_start)
 
 
 @kernel()

@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from ..core.errors import FontesError, ParameterError
-from ..core.parameters import meant, parameters
+from ..core.parameters import longer_name_hint, parameters
 from ..core.part import fields, stages
 from ..core.registry import nearest, provided
 
@@ -60,7 +60,7 @@ def stage_method(name: str) -> Callable[..., Any]:
         try:
             stage.check()
         except ParameterError as error:
-            hint = next(filter(None, (meant(declared, key, value) for key, value in values.items())), "")
+            hint = next(filter(None, (longer_name_hint(declared, key, value) for key, value in values.items())), "")
             raise ParameterError(f"{error}{hint}") from None
         return stage
 

@@ -157,7 +157,7 @@ def is_same_state(first: dict[str, Any], second: dict[str, Any]) -> bool:
     return bool(first["fingerprint"] == second["fingerprint"] and first["segments"] == second["segments"])
 
 
-def place_of(path: Path) -> Path:
+def real_path(path: Path) -> Path:
     """Return the real path of an index, so that all links to it share the lock on one parent folder."""
     return Path(os.path.realpath(as_path(path)))
 
@@ -179,7 +179,7 @@ def entry_of(segment: Path, counts: dict[str, int], shard: int | None = None) ->
     return {"name": f"{SEGMENT}-{hash_json(files)[:16]}", **shard_entry, **counts, "files": files, "deleted": None}
 
 
-def complete(manifest: dict[str, Any], segments: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def with_segments(manifest: dict[str, Any], segments: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return a manifest with these segments."""
     new = {**manifest, "segments": list(segments)}
     return {**new, "fingerprint": _fingerprint(new)}
@@ -207,7 +207,7 @@ def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
     """
     check_place(path, overwrite, drop_vectors)
     try:
-        with staging(place_of(path)) as folder:
+        with staging(real_path(path)) as folder:
             yield folder
     except OSError as e:
         if getattr(e, "of_documents", False):
@@ -237,7 +237,7 @@ def commit(
     Raises:
         InputError: An index that may not be replaced has appeared meanwhile.
     """
-    user_path, path = path, place_of(path)
+    user_path, path = path, real_path(path)
     entries = [
         (folder, entry_of(folder, counts, shard if "shards" in manifest else None))
         for shard, (folder, counts) in enumerate(segments)
@@ -251,7 +251,7 @@ def commit(
         for folder, entry in entries:
             entry["name"] = free_name(path, entry["name"])
             folder.rename(index_folder / entry["name"])
-        write_manifest(index_folder, complete(manifest, [entry for _, entry in entries]))
+        write_manifest(index_folder, with_segments(manifest, [entry for _, entry in entries]))
         if not (path / MANIFEST).exists():
             index_folder.rename(path)
         else:
@@ -275,11 +275,11 @@ def replace_manifest(path: Path, folder: Path) -> None:
 
 def remove_unnamed(path: Path) -> None:
     """Remove the segments and deletions that the manifest does not name."""
-    for folder in unnamed(path):
+    for folder in unnamed_folders(path):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def unnamed(path: Path) -> list[Path]:
+def unnamed_folders(path: Path) -> list[Path]:
     """Return the folders of segments and deletions that the manifest does not name."""
     segments = {segment["name"]: segment["deleted"] for segment in read_manifest(path)["segments"]}
     unreferenced = []

@@ -112,7 +112,7 @@ def unpack_postings(postings: Any, starts: Any, ends: Any, df: Any, documents: i
     return True
 
 
-def unpack_plainly(postings: Bytes, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
+def unpack_in_numpy(postings: Bytes, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
     """`unpack_postings` in numpy: a few times slower, for a process that has not compiled the loop."""
     buffer = np.concatenate([postings[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
     term_edges = offsets_of(df)
@@ -252,7 +252,7 @@ def lower_bound(terms: Any, term_ends: Any, counts: Any, split: Any, firsts: Any
         while low < high:
             middle = (low + high) // 2
             start = term_ends[middle - 1] if middle else 0
-            if tables.compared(terms, start, term_ends[middle], split, 0, len(split)) < 0:
+            if tables.compare_bytes(terms, start, term_ends[middle], split, 0, len(split)) < 0:
                 low = middle + 1
             else:
                 high = middle
@@ -298,7 +298,7 @@ def merge_runs(
                     side = -1 if heads[run] < heads[best] else 1
                 else:
                     start, best_start = _start(term_ends, first[run]), _start(term_ends, first[best])
-                    side = tables.compared(terms, start, term_ends[first[run]], terms, best_start, term_ends[first[best]])
+                    side = tables.compare_bytes(terms, start, term_ends[first[run]], terms, best_start, term_ends[first[best]])
             if side < 0:
                 tied = 0
             if side <= 0:

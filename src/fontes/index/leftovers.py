@@ -13,7 +13,7 @@ from ..storage.locks import locked
 from .embeddings.encoded import DRAFT
 from .embeddings.encoding import DRAFT_FILES
 from .embeddings.vectors import FOLDER, latest
-from .files import DRAFT_OF_WRITER, MANIFEST, place_of, read_manifest, unnamed
+from .files import DRAFT_OF_WRITER, MANIFEST, real_path, read_manifest, unnamed_folders
 
 
 def leftovers(path: Path) -> list[Leftover]:
@@ -21,7 +21,7 @@ def leftovers(path: Path) -> list[Leftover]:
 
     `path` is an index, or a folder with indexes, runs or models; it need not exist.
     """
-    path = place_of(path)
+    path = real_path(path)
     items = list(hidden(path.parent, path.name))
     for name, folders, files in os.walk(path):
         folder = Path(name)
@@ -39,9 +39,9 @@ def _index_leftovers(path: Path) -> Iterator[Leftover]:
     with ExitStack() as stack, suppress(IndexFormatError):
         with suppress(OSError):
             stack.enter_context(locked(path.parent))  # a commit writes the manifest after the segment
-        for folder in unnamed(path):
+        for folder in unnamed_folders(path):
             description = "a segment of no index" if folder.parent == path else "deletions that newer ones have replaced"
-            yield Leftover(folder, description, False, path.parent, lambda folder=folder: folder in unnamed(path))  # type: ignore[misc]
+            yield Leftover(folder, description, False, path.parent, lambda folder=folder: folder in unnamed_folders(path))  # type: ignore[misc]
         stack.close()
         draft = path / DRAFT_OF_WRITER
         if draft.is_dir() and not draft.is_symlink():

@@ -19,7 +19,7 @@ from ..storage.arrays import REMEDY, UNSIGNED, Arrays
 from ..storage.compiled import affordable
 from .component import Building, Component, components
 from .inversion import InvertedWriter, chunks, write_lists
-from .kernels import append_postings, unpack_plainly, unpack_postings
+from .kernels import append_postings, unpack_in_numpy, unpack_postings
 from .segment import Deletions, Leaf
 from .tables import Finder, union
 
@@ -164,7 +164,7 @@ class PostingLists:
         )
         size = int(df.sum())
         docs, tfs = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-        unpack = unpack_plainly if affordable(size // POSTINGS_PER_STEP) else unpack_postings
+        unpack = unpack_in_numpy if affordable(size // POSTINGS_PER_STEP) else unpack_postings
         if size and not unpack(self._postings, starts, ends, df, self.documents, docs, tfs):
             raise IndexFormatError(f"{self._folder} is damaged: its postings do not fit its terms; {self._remedy}")
         return docs, tfs

@@ -22,7 +22,7 @@ from .files import (
     check_contents,
     check_place,
     folders,
-    place_of,
+    real_path,
     read_manifest,
     remove_unnamed,
 )
@@ -58,7 +58,7 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
         _upload(Path(source), target_address.rstrip("/"), overwrite, progress)
     elif source_address is not None:
         check_place(Path(target), overwrite, drop_vectors=False)
-        folder = place_of(Path(target))
+        folder = real_path(Path(target))
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder):
             _download(source_address.rstrip("/"), folder, progress)

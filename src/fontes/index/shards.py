@@ -12,11 +12,11 @@ import numpy as np
 from ..core.errors import IndexFormatError
 from ..core.progress import ProgressCallback
 from .build import merge_segments
-from .files import check_contents, check_sizes, complete, shard_of
+from .files import check_contents, check_sizes, with_segments, shard_of
 from .segment import Deletions, Leaf, Segment
 
 
-def cut(segment: Segment, shards: int, folder: Path, *, progress: ProgressCallback) -> list[tuple[Path, dict[str, int]]]:
+def split_segment(segment: Segment, shards: int, folder: Path, *, progress: ProgressCallback) -> list[tuple[Path, dict[str, int]]]:
     """Write a segment for each shard, of consecutive documents; the numbers of documents differ by one at most.
 
     Returns:
@@ -37,7 +37,7 @@ def cut(segment: Segment, shards: int, folder: Path, *, progress: ProgressCallba
     return segments
 
 
-def readable(
+def readable_manifest(
     path: Path, manifest: dict[str, Any], verify: bool, open_segment: Callable[[dict[str, Any]], Any]
 ) -> dict[str, Any]:
     """Return the manifest of the shards that can be read, which is the index's own manifest if all can.
@@ -76,5 +76,5 @@ def readable(
         if shard_of(entry) in sizes:
             sizes[shard_of(entry)] += entry["documents"] - (entry["deleted"]["documents"] if entry["deleted"] else 0)
     missing = [{"shard": shard, "documents": size, "problem": problems[shard]} for shard, size in sizes.items()]
-    remaining_manifest = complete({**facts, "missing": list(sizes), "committed": manifest["fingerprint"]}, remaining)
+    remaining_manifest = with_segments({**facts, "missing": list(sizes), "committed": manifest["fingerprint"]}, remaining)
     return {**remaining_manifest, "missing": missing}  # the fingerprint covers the numbers of the missing shards alone

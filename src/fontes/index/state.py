@@ -38,9 +38,9 @@ from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifes
 from .positions import POSITIONS, Positions
 from .postings import POSTINGS, JoinedLists, PostingLists
 from .segment import Deletions, Leaf, Segment, leaves_of
-from .shards import readable
+from .shards import readable_manifest
 from .suggestions import SUGGESTER, Suggestions
-from .tables import join_tables, located
+from .tables import join_tables, find_positions
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
 
@@ -136,7 +136,7 @@ class State:
             manifest = read_manifest(path)
             try:
                 if partial:
-                    manifest = readable(path, manifest, verify, functools.partial(_open_segment, path, {}, manifest))
+                    manifest = readable_manifest(path, manifest, verify, functools.partial(_open_segment, path, {}, manifest))
                 else:
                     check_sizes(path, manifest)
                 state = cls(path, manifest, analyzer_of(manifest), older)
@@ -363,7 +363,7 @@ class State:
 
     def ordinals(self, ids: Strings) -> NDArray[np.int64]:
         """Ordinals of the documents with these ids; -1 for unknown ids."""
-        return located(ids, self.ids)
+        return find_positions(ids, self.ids)
 
     def ordinals_in(self, run: Run, user: str) -> NDArray[np.integer[Any]]:
         """Return the ordinal of each row's document in a run.

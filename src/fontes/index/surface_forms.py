@@ -25,7 +25,7 @@ from ..storage.hashes import hash_json
 from ..text import Analyzer
 from ..text.tokenizers import TOKENIZERS
 from .batches import PLAIN, content
-from .tables import located, union
+from .tables import find_positions, union
 
 if TYPE_CHECKING:
     from .segment import Segment
@@ -87,7 +87,7 @@ def surface_forms(state: State) -> SurfaceForms:
     for leaf, part, part_numbers in zip(state.leaves, parts, indices, strict=True):
         counts[part_numbers] += part.counts
         # The index -1, of a form without a term, selects the appended -1.
-        numbers = np.append(located(leaf.segment.lists.terms, state.terms), -1).astype(np.int32)
+        numbers = np.append(find_positions(leaf.segment.lists.terms, state.terms), -1).astype(np.int32)
         terms[part_numbers] = np.maximum(terms[part_numbers], numbers[part.terms])
     forms = SurfaceForms(words, counts, terms)
     return forms if is_gram(analyzer) else forms.where(terms >= 0)
@@ -154,7 +154,7 @@ def _term_numbers(words: Strings, analyzer: Analyzer, terms: Strings) -> NDArray
     """Return the number of each word's term; -1 for a word with no term or several."""
     vocabulary = replace(whole_words(analyzer), tokenizer="whitespace").vocabulary()
     numbers, bounds = vocabulary.encode_table(np.frombuffer(words.blob.tobytes(), dtype=np.uint8), words.offsets)
-    vocabulary_terms = np.append(located(vocabulary.table(), terms), -1)
+    vocabulary_terms = np.append(find_positions(vocabulary.table(), terms), -1)
     firsts = np.append(numbers, np.int32(len(vocabulary)))[bounds[:-1]]
     return np.where(np.diff(bounds) == 1, vocabulary_terms[firsts], -1).astype(np.int32)
 

@@ -87,7 +87,7 @@ def first_repeated(blob: NDArray[np.uint8], offsets: NDArray[np.int64], order: N
     return int(_first_repeated(fixed(blob), fixed(offsets), fixed(order)))
 
 
-def located(queries: Strings, table: Strings) -> NDArray[np.int64]:
+def find_positions(queries: Strings, table: Strings) -> NDArray[np.int64]:
     """Return the position in `table` of each of `queries`, int64; -1 for an absent one."""
     return _located(*arrays_of(queries), *arrays_of(table), fixed(table.order))  # type: ignore[no-any-return]
 
@@ -138,7 +138,7 @@ def arrays_of(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 @inner()
-def compared(first: Any, first_start: Any, first_end: Any, second: Any, second_start: Any, second_end: Any) -> int:
+def compare_bytes(first: Any, first_start: Any, first_end: Any, second: Any, second_start: Any, second_end: Any) -> int:
     """Return -1, 0 or 1 if first[first_start:first_end] is before, equal to or after second[second_start:second_end]."""
     common = min(first_end - first_start, second_end - second_start)
     for i in range(common):
@@ -148,7 +148,7 @@ def compared(first: Any, first_start: Any, first_end: Any, second: Any, second_s
 
 
 @inner()
-def copied(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
+def copy_bytes(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
     """Copy source[start:end] to target[at:]; return the end."""
     for i in range(start, end):
         target[at + i - start] = source[i]
@@ -183,7 +183,7 @@ def position(heads: Any, blob: Any, offsets: Any, text: Any, start: int, end: in
     low, high = first, min(HEAD * low, len(offsets) - 1)
     while low < high:
         middle = (low + high) // 2
-        side = compared(blob, np.int64(offsets[middle]), np.int64(offsets[middle + 1]), text, start, end)
+        side = compare_bytes(blob, np.int64(offsets[middle]), np.int64(offsets[middle + 1]), text, start, end)
         if side == 0:
             return middle
         if side < 0:
@@ -207,13 +207,13 @@ def _union(first: Any, first_bounds: Any, second: Any, second_bounds: Any) -> An
         elif i == n:
             side = 1
         else:
-            side = compared(first, first_bounds[i], first_bounds[i + 1], second, second_bounds[j], second_bounds[j + 1])
+            side = compare_bytes(first, first_bounds[i], first_bounds[i + 1], second, second_bounds[j], second_bounds[j + 1])
         if side <= 0:
-            bounds[count + 1] = copied(first, first_bounds[i], first_bounds[i + 1], blob, bounds[count])
+            bounds[count + 1] = copy_bytes(first, first_bounds[i], first_bounds[i + 1], blob, bounds[count])
             first_map[i] = count
             i += 1
         else:
-            bounds[count + 1] = copied(second, second_bounds[j], second_bounds[j + 1], blob, bounds[count])
+            bounds[count + 1] = copy_bytes(second, second_bounds[j], second_bounds[j + 1], blob, bounds[count])
         if side >= 0:
             second_map[j] = count
             j += 1
@@ -227,7 +227,7 @@ def _merge_orders(blob: Any, bounds: Any, first: Any, second: Any, merged: Any) 
     i, j = 0, 0
     while i < len(first) and j < len(second):
         a, b = np.int64(first[i]), np.int64(second[j])
-        side = compared(blob, bounds[a], bounds[a + 1], blob, bounds[b], bounds[b + 1])
+        side = compare_bytes(blob, bounds[a], bounds[a + 1], blob, bounds[b], bounds[b + 1])
         if side < 0 or (side == 0 and a < b):
             merged[i + j] = first[i]
             i += 1
@@ -243,7 +243,7 @@ def _merge_orders(blob: Any, bounds: Any, first: Any, second: Any, merged: Any) 
 def _first_repeated(blob: Any, bounds: Any, order: Any) -> int:
     for i in range(len(order) - 1):
         a, b = np.int64(order[i]), np.int64(order[i + 1])
-        if compared(blob, bounds[a], bounds[a + 1], blob, bounds[b], bounds[b + 1]) == 0:
+        if compare_bytes(blob, bounds[a], bounds[a + 1], blob, bounds[b], bounds[b + 1]) == 0:
             return i
     return -1
 
@@ -256,7 +256,7 @@ def _located(queries: Any, query_bounds: Any, blob: Any, bounds: Any, order: Any
         while low < high:
             middle = (low + high) // 2
             index = np.int64(order[middle])
-            side = compared(blob, bounds[index], bounds[index + 1], queries, query_bounds[i], query_bounds[i + 1])
+            side = compare_bytes(blob, bounds[index], bounds[index + 1], queries, query_bounds[i], query_bounds[i + 1])
             if side == 0:
                 indices[i] = index
                 break

@@ -41,9 +41,9 @@ from .files import (
     building,
     check_sizes,
     commit,
-    complete,
+    with_segments,
     is_same_state,
-    place_of,
+    real_path,
     read_manifest,
     remove_unnamed,
     replace_manifest,
@@ -51,7 +51,7 @@ from .files import (
 )
 from .remote import copies
 from .segment import Segment
-from .shards import cut
+from .shards import split_segment
 from .state import State
 
 HOLDER = "holder.json"
@@ -115,7 +115,7 @@ def build(
         segments = [(folder, counts)]
         if shards is not None:
             manifest["shards"] = shards
-            segments = cut(Segment(folder, texts=ciff is None), shards, stage, progress=progress)
+            segments = split_segment(Segment(folder, texts=ciff is None), shards, stage, progress=progress)
         commit(stage, path, segments, manifest, overwrite, drop_vectors)
 
 
@@ -248,7 +248,7 @@ def _writing(opened: State) -> Iterator[tuple[State, Path]]:
     path, busy = opened.path, FontesError("the index is being changed")
     read_manifest(path)
     try:
-        with drafting(place_of(path) / WRITER, busy) as draft:
+        with drafting(real_path(path) / WRITER, busy) as draft:
             try:
                 _empty_folder(draft)
                 since = datetime.now().astimezone().isoformat(" ", "seconds")
@@ -290,7 +290,7 @@ def _empty_folder(folder: Path) -> None:
 def _commit_draft(state: State, draft: Draft, folder: Path, schema: Schema | None = None) -> State:
     if draft.entries == state.manifest["segments"]:
         return state
-    path = place_of(state.path)
+    path = real_path(state.path)
     facts = {key: value for key, value in state.manifest.items() if key not in ("fingerprint", "segments")}
     if schema is not None:
         facts["columns"] = schema.to_json()
@@ -299,7 +299,7 @@ def _commit_draft(state: State, draft: Draft, folder: Path, schema: Schema | Non
             raise FontesError(f"{state.path} was replaced by another index meanwhile; nothing was changed")
         remove_unnamed(path)  # folders that a killed process left
         try:
-            manifest = complete(facts, draft.move_into(path))
+            manifest = with_segments(facts, draft.move_into(path))
             check_sizes(path, manifest)
             write_manifest(folder, manifest)
             replace_manifest(path, folder)

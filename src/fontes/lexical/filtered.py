@@ -66,7 +66,7 @@ class FilteredImpacts:
         self._numbers[terms] = np.arange(first + 1, first + 1 + len(terms), dtype=np.int32)
 
 
-def filtered(index: Searchable, weighting: Weighting, where: Filter) -> FilteredImpacts:
+def filtered_impacts(index: Searchable, weighting: Weighting, where: Filter) -> FilteredImpacts:
     """Return the impacts of a model on the matching documents, cached or computed."""
     key = where.text, weighting.for_postings()
     return _FILTERED.of(index).get(key, lambda: FilteredImpacts(weakly(index), key[1], where))

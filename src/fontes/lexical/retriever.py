@@ -23,7 +23,7 @@ from ..core.stage import Stage, at_most, check_depth, check_offset, topic_of
 from ..core.threads import in_threads
 from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
-from ..index.columns import Filter, filter_of, left_out
+from ..index.columns import Filter, filter_of, explain_exclusion
 from ..storage.caches import Attached, weakly
 from ..text.analyzer import MAX_CACHED_WORDS
 from .direct import Direct
@@ -237,7 +237,7 @@ class Lexical(Stage[Topics, Run]):
         weighting, searched = self.weighting, self.searched
         statistics = Statistics.of(searched)
         doc = self.index.ordinal(doc_id)
-        if (absence := left_out(self.index, self.where, doc)) is not None:
+        if (absence := explain_exclusion(self.index, self.where, doc)) is not None:
             return absence
         if topic.query is not None and self.reads_queries:
             return self._structured(topic).explain(weighting, doc, repr(self))

@@ -17,7 +17,7 @@ from ..core.values import Topics
 from ..core.work import thread_count
 from ..index.columns import Filter
 from ..storage.compiled import affordable, is_loaded
-from .filtered import filtered
+from .filtered import filtered_impacts
 from .impacts import impacts_of, weighted_postings
 from .kernel import DEPTHS, SORTED, best_first, search
 from .weighting import Weighting
@@ -134,7 +134,7 @@ def _search_portion(
         impacts = impacts_of(index, weighting, bags[1] if len(bags[0]) == 2 else None)
         postings, limits, rank = impacts.postings, impacts.limits, index.ids.rank
     else:
-        impacts_of_filter = filtered(index, weighting, where)
+        impacts_of_filter = filtered_impacts(index, weighting, where)
         lists = impacts_of_filter.of(bags[1][bags[0][first] : bags[0][last]])
         postings, limits, rank = lists.postings, lists.limits, impacts_of_filter.rank
         bags = bags[0][first : last + 1] - bags[0][first], lists.numbers, bags[2][bags[0][first] : bags[0][last]]

@@ -133,7 +133,7 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
             return Explanation(0.0, "there are no documents to answer from")
         request = self._request(run.topics[topic_id], docs)
         (stored,) = self.llm.ask([request])
-        answer, _ = cited(stored.said, docs)
+        answer, _ = parse_cited_answer(stored.said, docs)
         count = sum(citation.document == doc_id for sentence in answer.sentences for citation in sentence.citations)
         return explanation_of(request, stored, float(count), f"{self!r}: citations of {doc_id} in: {answer.text}")
 
@@ -147,7 +147,7 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
         return self.request(self._prompt.messages([plain_passage(text_of(doc), self.words) for doc in docs], query=topic.text))
 
     def _with_answer(self, topic: Topic, docs: Sequence[Doc], stored: Kept | None) -> Topic:
-        answer, repaired = (CitedAnswer(), False) if stored is None else cited(stored.said, docs)
+        answer, repaired = (CitedAnswer(), False) if stored is None else parse_cited_answer(stored.said, docs)
         note = fact_of(self.llm, [] if stored is None else [stored], repaired=int(repaired))
         return with_fact(topic, note, metadata={ANSWER: {"text": answer.text, **answer.model_dump(mode="json")}})
 
@@ -166,7 +166,7 @@ class _RawAnswer(BaseModel):
     sentences: list[Any]
 
 
-def cited(text: str, docs: Sequence[Doc]) -> tuple[CitedAnswer, bool]:
+def parse_cited_answer(text: str, docs: Sequence[Doc]) -> tuple[CitedAnswer, bool]:
     """Parse and check an answer in JSON, the form for which the prompt `answer` asks.
 
     Args:

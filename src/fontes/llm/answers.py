@@ -80,7 +80,7 @@ class Kept(BaseModel):
         return sum_of(self.service, self.model, self.parameters, self.sample, self.messages)
 
     @property
-    def said(self) -> str:
+    def final_text(self) -> str:
         """The answer without the thoughts that a reasoning model writes before it."""
         return THOUGHTS.sub("", self.text, count=1).strip()
 

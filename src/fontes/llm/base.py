@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ..core.answers import NAME, joined
+from ..core.answers import NAME, join_facts
 from ..core.errors import ParameterError
 from ..core.part import Part
 from ..core.values import Explanation, Topic
@@ -90,7 +90,7 @@ def with_fact(topic: Topic, fact: dict[str, Any], **changes: Any) -> Topic:
 
 def provenance_of(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return facts about answers as an entry of a run's provenance; empty without facts."""
-    return {NAME: summary} if (summary := joined(facts)) else {}
+    return {NAME: summary} if (summary := join_facts(facts)) else {}
 
 
 def explanation_of(request: Request, answer: Kept, value: float, label: str) -> Explanation:

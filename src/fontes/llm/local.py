@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ..core.errors import InputError
 from ..core.progress import ProgressCallback
 from ..neural.models.base import NAMELESS, Pretrained, token_ids
-from ..neural.models.compute import Prepared, padded, prepared
-from ..neural.models.hub import NO_CODE, library, quiet, readable, tokenizer_in
+from ..neural.models.compute import Prepared, padded, prepare_module
+from ..neural.models.hub import NO_CODE, library, quiet, model_errors, tokenizer_in
 from .answers import Request
 from .prompts import Message
 from .service import Reply
@@ -34,7 +34,7 @@ class CausalModel:
         if not getattr(self.tokenizer, "chat_template", None):
             raise InputError(f"{folder} has no chat template, so it follows no instructions; take a model that was trained to")
         dtype = torch.float32 if precision == "auto" else getattr(torch, precision)
-        with readable(f"{folder} cannot be loaded as a {KIND}"), quiet():
+        with model_errors(f"{folder} cannot be loaded as a {KIND}"), quiet():
             network = transformers.AutoModelForCausalLM.from_pretrained(str(folder), dtype=dtype, **NO_CODE)
         end = network.generation_config.eos_token_id
         ends = end if isinstance(end, list) else [end]
@@ -44,7 +44,7 @@ class CausalModel:
         added = (str(token) for token in self.tokenizer.added_tokens_decoder.values())
         self._marks = [mark for mark in dict.fromkeys([*self.tokenizer.all_special_tokens, *added]) if len(mark.strip()) > 1]
         sample = [self.inputs((("user", text),)) for text in SAMPLE]
-        self.prepared: Prepared = prepared(
+        self.prepared: Prepared = prepare_module(
             network, lambda network: self._last_logits(network, sample), precision=precision, device=device
         )
 

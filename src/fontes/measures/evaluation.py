@@ -21,7 +21,7 @@ from .names import DEFAULT, parse, parse_all
 from .prediction_powered import MIN_ERRORS, MIN_TOPICS, PredictionPowered
 from .ranks import Ranks
 
-LOOKED_UP = 1000  # greatest number of judged documents looked up in a collection
+MAX_LOOKUPS = 1000  # greatest number of judged documents looked up in a collection
 MAX_ROWS = 1_000  # greatest number of topics shown in a notebook
 
 
@@ -112,7 +112,7 @@ def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
     judged = dict.fromkeys(doc_id for grades in qrels.values() for doc_id in grades)
     if any(doc_id in judged for topic_id in run for doc_id in run[topic_id].ids):
         return
-    if run.documents is not None and any(has_document(run.documents, doc_id) for doc_id in islice(judged, LOOKED_UP)):
+    if run.documents is not None and any(has_document(run.documents, doc_id) for doc_id in islice(judged, MAX_LOOKUPS)):
         return
     collection = "" if run.documents is None else ", nor is any document of its collection"
     raise InputError(

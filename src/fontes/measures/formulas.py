@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core import InputError, ParameterError
 from .measure import Binary, Condensable, Measure, check_flag, check_grade, number, probability
-from .ranks import FAR, Floats, Ints, Mask, Ranks, ratio
+from .ranks import NOT_RETRIEVED, Floats, Ints, Mask, Ranks, ratio
 
 
 @dataclass(frozen=True, repr=False)
@@ -283,7 +283,7 @@ class BinaryPreference(Binary, name="Bpref"):
         num_rel = ranks.count(ranks.relevant(self.rel))
         wrong = (ranks.grade >= 0) & (ranks.grade < self.rel)
         bound = np.maximum(np.minimum(ranks.count(wrong), num_rel), 1)
-        wrong_before = np.minimum(ranks.running(wrong & (ranks.rank < FAR)), num_rel[ranks.topic])
+        wrong_before = np.minimum(ranks.running(wrong & (ranks.rank < NOT_RETRIEVED)), num_rel[ranks.topic])
         return ratio(ranks.total(rel_ret, 1 - wrong_before / bound[ranks.topic]), num_rel)
 
 
@@ -353,7 +353,7 @@ class InferredAP(Binary, name="infAP", aliases=("infAP",)):
 
     def values(self, ranks: Ranks) -> Floats:
         rel_ret = ranks.relevant_retrieved(self.rel)
-        retrieved = ranks.rank < FAR
+        retrieved = ranks.rank < NOT_RETRIEVED
         judged = ranks.running(retrieved & (ranks.grade >= 0)) - 1
         relevant, epsilon = ranks.running(rel_ret) - 1, 1e-5
         share = (relevant + epsilon) / np.maximum(judged + 2 * epsilon, epsilon)
@@ -407,7 +407,7 @@ class Compatibility(Measure, name="Compat"):
         cumulative = np.concatenate(([0.0], np.cumsum(weights / np.arange(1, len(weights) + 1))))
         end = cumulative[size][ranks.topic]  # a document counts from the depth at which both rankings have it
         later = np.minimum(np.maximum(ranks.rank, ideal_rank), len(weights))
-        overlap = ranks.total(ideal & (ranks.rank < FAR), end - cumulative[later])
+        overlap = ranks.total(ideal & (ranks.rank < NOT_RETRIEVED), end - cumulative[later])
         if self.normalize:
             return ratio(overlap, ranks.total(ideal, end - cumulative[np.minimum(ideal_rank, len(weights))]))
         return ratio(overlap, np.concatenate(([0.0], np.cumsum(weights)))[size])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core import ParameterError
 from ..core.registry import Registry
-from .ranks import FAR, Ranks
+from .ranks import NOT_RETRIEVED, Ranks
 
 MEASURES: Registry[type[Measure]] = Registry("fontes.measures", "measure")
 """All classes of measures, by name and by alias, both in lower case."""
@@ -84,7 +84,7 @@ class Measure(ABC):
     @property
     def depth(self) -> int:
         """Number of documents of each ranking that count."""
-        return FAR if self.cutoff is None else int(self.cutoff)
+        return NOT_RETRIEVED if self.cutoff is None else int(self.cutoff)
 
     def __matmul__(self, cutoff: float) -> Self:
         return dataclasses.replace(self, cutoff=cutoff)
@@ -109,7 +109,7 @@ class Measure(ABC):
             k = 0 if isinstance(cutoff, bool) else operator.index(cutoff)
         except TypeError:
             k = 0
-        if not 1 <= k <= FAR:
+        if not 1 <= k <= NOT_RETRIEVED:
             raise ParameterError(f"the cutoff of {self.name} must be a whole number from 1 up, not {cutoff!r}")
         return k
 

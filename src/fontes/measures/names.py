@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core import ParameterError
 from .measure import MEASURES, Measure
-from .ranks import FAR
+from .ranks import NOT_RETRIEVED
 
 MEASURE_NAME = re.compile(r"\s*(?P<name>\w+)\s*(\((?P<params>.*)\))?\s*(@\s*(?P<cutoff>[^@()]*))?\s*")
 COMMA = re.compile(r",(?![^()]*\))")  # not inside parentheses
@@ -117,7 +117,7 @@ def _literal(text: str) -> Any:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return text
-    return value if isinstance(value, (str, float, bool, NoneType)) or (isinstance(value, int) and abs(value) <= FAR) else text
+    return value if isinstance(value, (str, float, bool, NoneType)) or (isinstance(value, int) and abs(value) <= NOT_RETRIEVED) else text
 
 
 def _closest(name: str) -> str:

@@ -15,7 +15,7 @@ Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 
-FAR = 1 << 62  # rank of a document not retrieved
+NOT_RETRIEVED = 1 << 62  # rank of a document not retrieved
 SEARCH_COST = 64  # ids listed in the time of one `Strings.find`
 
 
@@ -53,8 +53,8 @@ class Ranks:
 
     def condensed(self) -> Ranks:
         """Return the table for the run without documents that are unjudged or have a negative grade."""
-        judged = (self.rank < FAR) & (self.grade >= 0)
-        rank = np.where(judged, self.running(judged) - 1, FAR)
+        judged = (self.rank < NOT_RETRIEVED) & (self.grade >= 0)
+        rank = np.where(judged, self.running(judged) - 1, NOT_RETRIEVED)
         order = np.lexsort((rank, self.topic))
         return replace(self, grade=self.grade[order], rank=rank[order], retrieved=self.count(judged))
 
@@ -63,7 +63,7 @@ class Ranks:
         bounds = [*self.starts.tolist(), len(self.topic)]
         for start, end, size in zip(bounds, bounds[1:], self.retrieved.tolist(), strict=False):
             ranked = np.zeros(size)
-            ranked_rows = self.rank[start:end] < FAR
+            ranked_rows = self.rank[start:end] < NOT_RETRIEVED
             ranked[self.rank[start:end][ranked_rows]] = values[start:end][ranked_rows]
             yield ranked
 
@@ -71,7 +71,7 @@ class Ranks:
         """Mask of rows whose grade is at least `rel`."""
         return self.grade >= rel
 
-    def relevant_retrieved(self, rel: int, depth: int = FAR) -> Mask:
+    def relevant_retrieved(self, rel: int, depth: int = NOT_RETRIEVED) -> Mask:
         """Mask of rows of relevant documents among the first `depth` of the ranking."""
         return self.relevant(rel) & (self.rank < depth)
 
@@ -90,12 +90,12 @@ class Ranks:
 
     def evidence(self, rel: int) -> Ints:
         """Rank at which each topic's first evidence set of `Qrels.groups` is complete, or FAR."""
-        complete = np.full(len(self.qrels), FAR, dtype=np.int64)
+        complete = np.full(len(self.qrels), NOT_RETRIEVED, dtype=np.int64)
         bounds = [*self.starts.tolist(), len(self.topic)]
         for i, (topic_id, grades) in enumerate(self.qrels.items()):
             rank = dict(zip(grades, self.by_qrels[bounds[i] : bounds[i + 1]].tolist(), strict=True))
             sets = self.qrels.groups(topic_id, rel)
-            complete[i] = min((max(rank[d] for d in members) for members in sets), default=FAR)
+            complete[i] = min((max(rank[d] for d in members) for members in sets), default=NOT_RETRIEVED)
         return complete
 
 
@@ -117,7 +117,7 @@ def _look_up(run: Run, qrels: Qrels, starts: Ints) -> tuple[Ints, Ints]:
     codes = _codes(run.ids, {doc_id for grades in qrels.values() for doc_id in grades})
     judgment = np.full(len(run.ids), -1, dtype=np.int64)
     retrieved = np.zeros(len(qrels), dtype=np.int64)
-    rank = np.full(sum(map(len, qrels.values())), FAR, dtype=np.int64)
+    rank = np.full(sum(map(len, qrels.values())), NOT_RETRIEVED, dtype=np.int64)
     bounds = run.bounds.tolist()
     for i, (topic_id, grades) in enumerate(qrels.items()):
         topic_number = topic_numbers.get(topic_id, -1)

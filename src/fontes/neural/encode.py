@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ..core.errors import ParameterError
-from ..core.precision import settled
+from ..core.precision import fix_precision
 from ..core.progress import ProgressCallback, silent
 from ..core.work import resources, work
 from ..index.embeddings.encoded import EncodingJob
@@ -66,7 +66,7 @@ def encode(
             raise ParameterError(f"dtype is for dense vectors; the weights of {encoder!r} are stored to four decimals")
         model = encoder if overwrite else in_precision(encoder, index.vectors.precision(component, encoder.fingerprint))
         if resources().ray:
-            model = settled(model)
+            model = fix_precision(model)
         encode_documents = (
             cast("SparseEncoder", model).encode_documents if sparse else partial(document_vectors, cast("Encoder", model))
         )

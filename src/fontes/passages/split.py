@@ -19,7 +19,7 @@ from ..core.registry import provided
 from ..core.values import Documents
 from ..formats import read_corpus
 from ..text.external import version_of
-from ..text.sentences import Span, Spans, check_way, sentences
+from ..text.sentences import Span, Spans, check_sentence_finder, sentences
 from .aggregate import SENTENCE_SEPARATOR, SEPARATOR, WORD, PassageDocuments, check_separator
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class Sentences(Splitter, name="sentences"):
 
     def check(self) -> None:
         check_separator(self.separator)
-        check_way(self.how)
+        check_sentence_finder(self.how)
 
     def splitter(self) -> Callable[[Sequence[str]], list[Spans]]:
         self.check()

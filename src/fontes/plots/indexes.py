@@ -13,7 +13,7 @@ from ..core.errors import ParameterError
 from ..core.registry import provided
 from ..core.values import text_of
 from ..index.facts import sampled
-from .plot import COLOURS, INK, Plot, drawn, plain_ticks, require_terms
+from .plot import COLOURS, INK, Plot, draw_plot, plain_ticks, require_terms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,7 +144,7 @@ def lengths(index: Index, tokenizer: str | Path | None = None) -> Plot:
             f"from {shortest:,} to {longest:,}; {f'{shares}; ' * (tokenizer is not None)}{beyond:,} beyond the axis"
         )
 
-    return drawn(draw)
+    return draw_plot(draw)
 
 
 def zipf(index: Index, first: int = 1, last: int | None = None) -> Plot:
@@ -169,7 +169,7 @@ def zipf(index: Index, first: int = 1, last: int | None = None) -> Plot:
         axes.set(xlabel="rank of the term", ylabel="collection frequency cf (occurrences)")
         return _caption("Zipf", "cf", "rank", law, "ranks", f"{len(ranks):,} terms")
 
-    return drawn(draw)
+    return draw_plot(draw)
 
 
 def heaps(index: Index, first: int | None = None) -> Plot:
@@ -193,7 +193,7 @@ def heaps(index: Index, first: int | None = None) -> Plot:
         axes.set(xlabel="tokens n, document after document", ylabel="vocabulary V (different terms)")
         return _caption("Heaps", "V", "n", law, "tokens", f"{len(index):,} documents")
 
-    return drawn(draw)
+    return draw_plot(draw)
 
 
 def _token_counts(index: Index, name: str | Path) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
-from .plot import Plot, drawn, label_ends, look, plain_ticks, require_terms
+from .plot import Plot, draw_plot, label_ends, line_style, plain_ticks, require_terms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,7 +85,7 @@ def tfidf(
             "rows not scaled to unit length"
         )
 
-    return drawn(draw)
+    return draw_plot(draw)
 
 
 def bm25(
@@ -143,7 +143,7 @@ def bm25(
         described = "of different lengths dl" if unit != 1 else "of different lengths dl (5th to 95th percentile)"
         return f"the tf part of {setting}, over tf from 1 to {tf} for documents {described}, and over dl for several tf"
 
-    return drawn(draw)
+    return draw_plot(draw)
 
 
 def idf(index: Index | None = None, *, documents: int = 1_000, epsilon: float = 0.25) -> Plot:
@@ -172,8 +172,8 @@ def idf(index: Index | None = None, *, documents: int = 1_000, epsilon: float = 
         left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
         lines = []
         for number, (name, (of_rare, of_common)) in enumerate(curves.items()):
-            left.plot(rare, of_rare, **look(number))
-            lines += [(line, name) for line in right.plot(100 * common / n, of_common, **look(number))]
+            left.plot(rare, of_rare, **line_style(number))
+            lines += [(line, name) for line in right.plot(100 * common / n, of_common, **line_style(number))]
         left.set_xscale("log")
         left.set_xlim(1, n)
         left.set_ylim(-2.2)
@@ -189,7 +189,7 @@ def idf(index: Index | None = None, *, documents: int = 1_000, epsilon: float = 
         vocabulary = "a vocabulary by Zipf's law" if index is None else "the index"
         return f"the variants of idf over df for N = {n:,}; okapi with epsilon = {epsilon:g} and the mean idf of {vocabulary}"
 
-    return drawn(draw)
+    return draw_plot(draw)
 
 
 def _idf_curves(index: Index | None, n: int, rare: Floats, common: Floats, epsilon: float) -> dict[str, tuple[Floats, Floats]]:
@@ -280,7 +280,7 @@ def _tf_part(weighting: BM25Weighting, avgdl: float, tf: Floats, dl: Floats) -> 
 
 def _draw_lines(axes: Axes, x: Floats, curves: Floats, names: Sequence[str], highest: float) -> None:
     lines = [
-        (axes.plot(x, curve, **look(number))[0], name) for number, (curve, name) in enumerate(zip(curves, names, strict=True))
+        (axes.plot(x, curve, **line_style(number))[0], name) for number, (curve, name) in enumerate(zip(curves, names, strict=True))
     ]
     axes.set_xlim(0, float(x[-1]))
     axes.set_ylim(0, 1.06 * highest)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import ParameterError
 from ..core.part import index_names, walk
 from ..core.stage import Cut, Pipeline, Scaled, Stage, Sum, steps
-from .plot import INK, WIDTH, Plot, drawn
+from .plot import INK, WIDTH, Plot, draw_plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,7 +105,7 @@ def pipeline(stage: AnyStage) -> Plot:
             _draw_box(axes, lefts[box.column], box, height)
         return f"the pipeline {stage!r}, from {terminals[0].boxes[0].title} to {terminals[1].boxes[0].title}"
 
-    return drawn(draw, size[1] + 0.1, max(size[0], WIDTH) + 0.1)
+    return draw_plot(draw, size[1] + 0.1, max(size[0], WIDTH) + 0.1)
 
 
 def _stage_diagram(stage: AnyStage) -> Diagram:

@@ -87,7 +87,7 @@ class Plot:
         return f"Plot({self.caption!r})"
 
 
-def drawn(draw: Callable[[Figure], str], height: float = HEIGHT, width: float = WIDTH) -> Plot:
+def draw_plot(draw: Callable[[Figure], str], height: float = HEIGHT, width: float = WIDTH) -> Plot:
     """Return a plot drawn by a function that gets an empty figure and returns the caption; sizes are in inches."""
     with style():
         from matplotlib.figure import Figure
@@ -123,7 +123,7 @@ def require_terms(index: Index) -> None:
         raise ParameterError(f"{index.path} holds no terms; there is nothing to plot")
 
 
-def look(number: int) -> dict[str, Any]:
+def line_style(number: int) -> dict[str, Any]:
     """Return colour and line style of line `number`, from 0; both differ between lines, for print in grey."""
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": LINES[number % len(LINES)]}
 

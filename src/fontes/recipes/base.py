@@ -23,17 +23,17 @@ from ..experiments.provenance import hash_of_qrels, hash_of_topics
 from ..experiments.runner import Plan, Results, reproducible, run
 from ..measures import Measure
 from ..measures.names import parse_all
-from ..neural.encoders.reading import readings
+from ..neural.encoders.reading import token_limits
 from ..train import Side
 from .learning import MIN_TOPICS, RecipeTraining
-from .result import PICTURE, Others, RecipeResult, drawn_as_svg, shown
+from .result import PICTURE, OtherRuns, RecipeResult, drawn_as_svg, shown
 from .sides import (
     LEAKS,
     Splits,
     check_leaks,
-    distinct,
+    merge_duplicates,
     divided_apart,
-    parted,
+    split_randomly,
     read_sides,
     without_leaks,
 )
@@ -101,7 +101,7 @@ class Recipe(Part, ABC):
         """Return the systems of a recipe that learns, by name; without topics and folder, they use the starting models."""
         return self.systems(collection)
 
-    def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
+    def divide(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
         """Return the topics to search, their judgments, and the training data.
 
         `qrels` are for measuring and, without `train`, also for training; `dev` is for choosing weights. Raises ParameterError
@@ -118,7 +118,7 @@ class Recipe(Part, ABC):
     def check_sides(self, learning: RecipeTraining) -> None:
         """Raise InputError if there are too few topics to learn from or to choose with."""
 
-    def as_read(self, topics: Topics) -> Topics:
+    def as_model_input(self, topics: Topics) -> Topics:
         """Return the topics in the form that models read, in which the texts of two sides are compared."""
         return topics
 
@@ -243,7 +243,7 @@ class Recipe(Part, ABC):
         self.check()
         check_leaks(leaks)
         problems, recipe = Problems(), self
-        documents, chosen_measures, others = Collection([], output), tuple[Measure, ...](), Others()
+        documents, chosen_measures, others = Collection([], output), tuple[Measure, ...](), OtherRuns()
         division: Division | None = None
         with problems.collected():
             documents = Collection(_source(collection), output)
@@ -252,22 +252,22 @@ class Recipe(Part, ABC):
         sources = read_sides(problems, topics, qrels, split, train, dev)
         with problems.collected():
             if sources is not None:
-                searched, judged, learning = division = self.divided(*sources)
+                searched, judged, learning = division = self.divide(*sources)
                 measured = Topics() if judged is None else searched
-                learning = without_leaks(learning, measured, self.as_read, drop=train is None or leaks == "drop")
+                learning = without_leaks(learning, measured, self.as_model_input, drop=train is None or leaks == "drop")
                 self.check_sides(learning)
                 division = searched, judged, replace(learning, folder=Path(output), progress=progress)
                 recipe = self.for_topics(searched)
                 rows = [row for source in sources[1:] if source for row in source.rows()]
                 judgments = None if sources[1:] == (None, None, None) else Qrels(rows)
-                others = Others.of(runs, searched, judgments, chosen_measures)
+                others = OtherRuns.of(runs, searched, judgments, chosen_measures)
         recipe._collect_problems(problems, division)
         recipe._raise_problems(problems, division)
         assert division is not None
         plan = recipe._plan(documents, division, chosen_measures, others)
         return RecipeResult(**vars(run(plan, Path(output), progress)), recipe=recipe, learning=division[2], others=others)
 
-    def _plan(self, documents: Collection, division: Division, measures: tuple[Measure, ...], others: Others) -> Plan:
+    def _plan(self, documents: Collection, division: Division, measures: tuple[Measure, ...], others: OtherRuns) -> Plan:
         """Return the plan of a run: systems, data, measures, and further pages of the output folder."""
         topics, qrels, learning = division
         built: Systems = {}
@@ -278,7 +278,7 @@ class Recipe(Part, ABC):
 
         def pages(results: Results) -> dict[str, str]:
             picture = drawn_as_svg(built.get(self.baseline or "") or next(iter(built.values())))
-            reads = {name: readings(stage) for name, stage in reproducible(built).items() if isinstance(stage, Stage)}
+            reads = {name: token_limits(stage) for name, stage in reproducible(built).items() if isinstance(stage, Stage)}
             result = RecipeResult(**vars(results), recipe=self, learning=learning, others=others, reads=reads)
             page = result.to_markdown(picture=PICTURE if picture else "")
             return {"recipe.md": page, **({PICTURE: picture} if picture else {})}
@@ -388,7 +388,7 @@ class LearningRecipe(Recipe):
     def systems(self, collection: Collection) -> Systems:
         raise ParameterError(f"recipe {self.name} learns: give topics and judgments to learn from")
 
-    def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
+    def divide(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
         if train is not None:
             searched, judged, learning = divided_apart(topics, qrels, train, dev)
         elif dev is not None:
@@ -401,7 +401,7 @@ class LearningRecipe(Recipe):
         if not learning.train.topics:
             raise InputError("none of the topics has judgments to learn from; do topics and judgments belong together?")
         if dev is None:
-            learning = RecipeTraining(*parted(*learning.train, self.held_out, self.seed))
+            learning = RecipeTraining(*split_randomly(*learning.train, self.held_out, self.seed))
         return searched, judged, learning
 
     def check_sides(self, learning: RecipeTraining) -> None:
@@ -412,7 +412,7 @@ class LearningRecipe(Recipe):
 
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, Side]:
         """Return the judged topics to learn from and those to measure with: by default a random share, without duplicates."""
-        learned, measured = parted(*distinct(topics, qrels), self.test, self.seed)
+        learned, measured = split_randomly(*merge_duplicates(topics, qrels), self.test, self.seed)
         if not measured.topics or not learned.topics:
             raise InputError(f"{len(qrels)} judged topics are too few to learn from some and measure with others")
         return learned, measured

@@ -92,7 +92,7 @@ class Claims(LearningRecipe, name="claims"):
         sides = split(topics, qrels, self.test, seed=self.seed)
         return sides.train, sides.test
 
-    def as_read(self, topics: Topics) -> Topics:
+    def as_model_input(self, topics: Topics) -> Topics:
         posts = self.stage("posts")
         return topics if posts is None else posts(topics)
 

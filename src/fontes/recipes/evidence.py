@@ -16,7 +16,7 @@ from ..fusion import fuse
 from ..neural import ChunkedEncoder, ColBERT, CrossEncoder, SentenceEncoder, TransformerEncoder
 from ..neural.encoders.architectures import configured_positions
 from ..neural.encoders.transformer import tokenizer_limit
-from ..neural.models.hub import at_hand
+from ..neural.models.hub import find_local_model
 from ..passages import to_documents
 from ..text import Analyzer
 from ..train import BiEncoderSettings
@@ -163,7 +163,7 @@ def analyzers_of(language: str, spacy: str | None) -> dict[str, str]:
     }
 
 
-def whole(model: str | Encoder, attention: str = "model") -> Encoder:
+def document_encoder(model: str | Encoder, attention: str = "model") -> Encoder:
     """Return an encoder of up to 2,048 document tokens; a trained sentence encoder keeps its folder's settings."""
     if not isinstance(model, str):
         return model
@@ -179,13 +179,13 @@ def of_name(kind: Callable[..., T], model: Any, **settings: Any) -> T:
 
 
 def _has_file(model: str, *files: str) -> bool:
-    folder = at_hand(model)
+    folder = find_local_model(model)
     return folder is not None and any((folder / file).exists() for file in files)
 
 
 def _beyond_tokenizer(model: str) -> int | None:
     """Return the tokens to read if the tokenizer truncates below DOCUMENT_TOKENS and the model's positions; else None."""
-    folder = at_hand(model)
+    folder = find_local_model(model)
     positions = None if folder is None else configured_positions(folder)
     if folder is None or positions is None or min(DOCUMENT_TOKENS, positions) <= tokenizer_limit(folder):
         return None
@@ -203,7 +203,7 @@ def _description(row: str, model: str) -> str:
 def _missing_problem(model: str) -> str:
     """Return the problem with a named model; empty if the model is on this machine."""
     try:
-        return "" if at_hand(model) else f"{model} is not on this machine: run `hf download {model}`"
+        return "" if find_local_model(model) else f"{model} is not on this machine: run `hf download {model}`"
     except FontesError as error:
         return str(error)
 
@@ -296,7 +296,7 @@ class Evidence(Recipe, name="evidence"):
     def systems(self, collection: Collection) -> Systems:
         return self.learned_systems(collection, RecipeTraining())
 
-    def divided(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
+    def divide(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
         if train is not None and starts_of(self):
             check_training("training an encoder")
         return super().divided(topics, qrels, None, None) if train is dev is None else divided_apart(topics, qrels, train, dev)
@@ -322,8 +322,8 @@ class Evidence(Recipe, name="evidence"):
 
         # Whole documents: two towers, their first 2,048 tokens or windows.
         for name in ("nystromformer", "longformer", "reformer"):
-            rows.with_trained(name, bm25, lambda model: index.dense(whole(model)))
-        rows.with_model("performer", lambda model: index.dense(whole(model, attention="favor+")))
+            rows.with_trained(name, bm25, lambda model: index.dense(document_encoder(model)))
+        rows.with_model("performer", lambda model: index.dense(document_encoder(model, attention="favor+")))
         chunks = partial(ChunkedEncoder, window=WINDOW, stride=STRIDE)
         rows.with_model(
             "windows", lambda model: index.dense(chunks(SentenceEncoder(model)) if isinstance(model, str) else model)
@@ -338,7 +338,7 @@ class Evidence(Recipe, name="evidence"):
         passages: Any = self.stage("passages")
         paragraphs = partial(collection.split(passages).index, self.language)
         best = to_documents("max", separator=passages.separator)
-        rows.with_trained("mbert", bm25, lambda model: paragraphs().dense(whole(model)) >> best)
+        rows.with_trained("mbert", bm25, lambda model: paragraphs().dense(document_encoder(model)) >> best)
         rows.with_model("colbert", lambda model: paragraphs().late(of_name(ColBERT, model, document_length=POSITIONS)) >> best)
 
         # Both, and reranked.

@@ -119,7 +119,7 @@ class RecipeTraining:
         self.notes.append({**facts, "value": learned.trained, "left_out": len(self.dev.qrels) - len(qrels)})
         return learned.weights
 
-    def noted(self, role: str, model: str) -> str:
+    def note_model(self, role: str, model: str) -> str:
         """Return a model's folder or name, after noting the facts of its training.json."""
         if self.folder is not None:
             self.notes.append({"role": role, "model": model, **training_facts(Path(model))})
@@ -138,19 +138,19 @@ class RecipeTraining:
 
         If `ready` names a trained model, it is returned instead; `mining` are parameters of `mine_negatives`.
         """
-        from ..neural.models.hub import fingerprint, located
+        from ..neural.models.hub import fingerprint, find_model
 
         if ready is not None:
-            return self.noted(role, ready)
+            return self.note_model(role, ready)
         kind = "bi-encoder" if isinstance(settings, BiEncoderSettings) else "cross-encoder"
         check_training(f"training a {kind}")
         if self.folder is None:
             return Start(start)
         if not self.train.qrels:
             raise InputError("there are no judgments to learn from; give some as train")
-        candidates_key = prepared("", candidates, self.progress).key() or repr(candidates)
+        candidates_key = prepare_system("", candidates, self.progress).key() or repr(candidates)
         data = [_hash(self.train), _hash(self.dev), candidates_key]
-        start_hash = fingerprint(located(start, kind, kind))
+        start_hash = fingerprint(find_model(start, kind, kind))
         key = hash_json([version("fontes"), kind, start_hash, settings.model_dump(), mining, data])
         target = self.folder / MODELS / f"{kind}-{key[:16]}"
         if not target.exists():
@@ -160,7 +160,7 @@ class RecipeTraining:
                 train_bi_encoder(examples, target, start, settings, SearchValidation(validation), progress=self.progress)
             else:
                 train_cross_encoder(examples, target, start, settings, Validation(validation), progress=self.progress)
-        return self.noted(role, str(target))
+        return self.note_model(role, str(target))
 
     cross_encoder = bi_encoder = model  # former names
 
@@ -168,7 +168,7 @@ class RecipeTraining:
         return mine_negatives(self.run(candidates, side), *side, progress=self.progress, **mining).examples
 
 
-def prepared(name: str, stage: System, progress: ProgressCallback) -> Stage[Topics, Run]:
+def prepare_system(name: str, stage: System, progress: ProgressCallback) -> Stage[Topics, Run]:
     """Return the reproducible form of a system, prepared to search; `name` is the system's name in errors."""
     system = reproducible({name: stage})[name]
     assert isinstance(system, Stage)
@@ -178,7 +178,7 @@ def prepared(name: str, stage: System, progress: ProgressCallback) -> Stage[Topi
 
 def cached_run(name: str, stage: System, topics: Topics, folder: Path, progress: ProgressCallback) -> Run:
     """Return the run of a system on topics, from the cache in a results folder if it is there."""
-    return Searches(topics, Cache(folder / CACHE), progress).of(name, prepared(name, stage, progress)).run
+    return Searches(topics, Cache(folder / CACHE), progress).of(name, prepare_system(name, stage, progress)).run
 
 
 def training_facts(model: Path) -> dict[str, Any]:

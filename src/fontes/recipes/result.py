@@ -49,7 +49,7 @@ class MeanInterval:
 
 
 @dataclass(frozen=True)
-class Others:
+class OtherRuns:
     """Runs of systems that are not the recipe's own.
 
     Args:
@@ -65,7 +65,7 @@ class Others:
         return {**systems, **{f"others/{name}": run for name, run in self.compared.items()}}
 
     @classmethod
-    def of(cls, runs: object, measured: Topics, judgments: Qrels | None, measures: Iterable[Measure]) -> Others:
+    def of(cls, runs: object, measured: Topics, judgments: Qrels | None, measures: Iterable[Measure]) -> OtherRuns:
         """Read runs, in any form that `fontes.compare` accepts, and evaluate those that lack measured topics.
 
         Args:
@@ -119,7 +119,7 @@ class RecipeResult(Results):
 
     recipe: Recipe = field(kw_only=True)
     learning: RecipeTraining = field(default_factory=RecipeTraining)
-    others: Others = field(default_factory=Others)
+    others: OtherRuns = field(default_factory=OtherRuns)
     reads: Mapping[str, Sequence[TokenLimit]] = field(default_factory=dict)
 
     @property

@@ -100,7 +100,7 @@ def _has_splits(name: str) -> bool:
     return named(name) is not None or Path(name).is_dir()
 
 
-def parted(topics: Topics, qrels: Qrels, share: float, seed: int) -> tuple[Side, Side]:
+def split_randomly(topics: Topics, qrels: Qrels, share: float, seed: int) -> tuple[Side, Side]:
     """Return the judged topics in two parts; the second is a random share of them."""
     ids = sorted(topic_id for topic_id in topics if topic_id in qrels)
     order = np.random.default_rng(seed).permutation(len(ids))
@@ -114,7 +114,7 @@ def side_of(topics: Topics, qrels: Qrels, ids: Container[str]) -> Side:
     return Side(selected, Qrels(row for row in qrels.rows() if row[0] in selected))
 
 
-def distinct(topics: Topics, qrels: Qrels) -> Side:
+def merge_duplicates(topics: Topics, qrels: Qrels) -> Side:
     """Return the judged topics without duplicate texts; the first topic with a text gets the judgments of all of them.
 
     Raises InputError if two topics with equal text judge a document differently.

@@ -14,7 +14,7 @@ from ..core.progress import ProgressCallback
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..neural.models.base import NAMELESS, Pretrained, token_ids
-from ..neural.models.compute import Prepared, padded, prepared
+from ..neural.models.compute import Prepared, padded, prepare_module
 from ..neural.models.hub import library, seq2seq
 from .turns import earlier, rewritten, utterance
 
@@ -57,7 +57,7 @@ class T5:
         self.start = network.config.decoder_start_token_id
         self.padding = int(self.tokenizer.pad_token_id or 0)
         sample = self.inputs([tuple(text.split(SEPARATOR)) for text in SAMPLE], 512)
-        self.prepared: Prepared = prepared(
+        self.prepared: Prepared = prepare_module(
             network, lambda network: self._first_logits(network, sample), precision=precision, device=device
         )
 

@@ -15,8 +15,8 @@ from ..core.progress import ProgressCallback, silent
 from ..core.stage import Stage
 from ..core.values import Topics
 from ..neural.models.base import Pretrained
-from ..neural.models.compute import Prepared, padded, prepared
-from ..neural.models.hub import NO_CODE, library, readable, without_warnings
+from ..neural.models.compute import Prepared, padded, prepare_module
+from ..neural.models.hub import NO_CODE, library, model_errors, without_warnings
 from .terms import history_of, words_of
 from .turns import join_texts, rewritten, utterance
 
@@ -91,7 +91,7 @@ class TermClassifier:
         self.padding = int(tokenizer.pad_token_id or 0)
         self._pieces = Pieces(tokenizer, positions_of(network.config))
         sample = self.inputs([words_of(SAMPLE[0] * times) for times in (1, 2, 4)], [words_of(SAMPLE[1])] * 3, 300)
-        self.prepared: Prepared = prepared(
+        self.prepared: Prepared = prepare_module(
             network, lambda network: self._odds(network, sample), precision=precision, device=device
         )
 
@@ -199,7 +199,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
 def classifier(folder: Path) -> tuple[Any, Any]:
     """Load the token classifier of a folder and its tokenizer; raise InputError for a model without a trained head."""
     transformers = library("transformers", f"a {KIND}")
-    with readable(f"the {KIND} at {folder} cannot be read"), without_warnings():
+    with model_errors(f"the {KIND} at {folder} cannot be read"), without_warnings():
         network, report = transformers.AutoModelForTokenClassification.from_pretrained(
             folder, output_loading_info=True, **NO_CODE
         )

@@ -27,7 +27,7 @@ REFUSED = (401, 403)  # HTTP status codes without access
 
 
 @dataclass(frozen=True)
-class Stored:
+class RemoteObject:
     """Object at an address.
 
     Args:
@@ -49,14 +49,14 @@ def address_of(path: str | Path) -> str | None:
     return text if ADDRESS.match(text) else None
 
 
-def stored_at(address: str) -> Stored:
+def look_up_address(address: str) -> RemoteObject:
     """Look up an address; raises as `open_at`."""
     system, path = _filesystem(address)
     with reaching(address):
         facts = system.info(path)
         is_folder = facts["type"] == "directory"
         stamp = [facts.get(name) for name in ("ETag", "etag", "md5Hash", "mtime", "LastModified", "blob_id", "size")]
-        return Stored(None if is_folder else facts.get("size"), is_folder, repr([str(fact) for fact in stamp if fact]))
+        return RemoteObject(None if is_folder else facts.get("size"), is_folder, repr([str(fact) for fact in stamp if fact]))
 
 
 def files_below(address: str) -> list[tuple[str, str, int]]:

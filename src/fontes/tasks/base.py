@@ -109,10 +109,10 @@ class Task(ABC):
             InputError: A file is missing or cannot be read.
         """
         beir = release.beir()
-        return self.read_own(release, folder) if beir is None else data_of(dataset(beir), beir)
+        return self.read_release(release, folder) if beir is None else data_of(dataset(beir), beir)
 
     @abstractmethod
-    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+    def read_release(self, release: ReleasedFiles, folder: Path) -> TaskData:
         """Read files in the organisers' own form."""
 
     def roles(self, sides: Iterable[TaskSide]) -> Roles:

@@ -33,7 +33,7 @@ class CheckThat2025(Task, name="checkthat2025-4b"):
     rows = POSTS
     depth = DEPTH
 
-    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+    def read_release(self, release: ReleasedFiles, folder: Path) -> TaskData:
         sides = []
         for split in ("train", "dev", "test"):
             files = release.matching(rf"(quer|tweet|post)[^/]*{split}[^/]*{TABLES}", "pred")
@@ -73,7 +73,7 @@ class CheckThat2026(Task, name="checkthat2026-1"):
     depth = DEPTH
     languages = ("en", "de", "fr")
 
-    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+    def read_release(self, release: ReleasedFiles, folder: Path) -> TaskData:
         topics: dict[str, list[Topic]] = {}
         judgments: dict[str, list[tuple[str, str, str, int]]] = {}
         papers = release.matching(rf"collection.*{TABLES}")

@@ -13,7 +13,7 @@ from ..core.progress import ProgressCallback
 from ..measures import evaluate
 from ..recipes.claims import RERANKER
 from ..recipes.learning import NO_SIDE, RecipeTraining, cached_run
-from ..recipes.sides import parted, side_of, without_leaks
+from ..recipes.sides import split_randomly, side_of, without_leaks
 from ..train import Side
 from ..tuning import fit_weights, tune
 from ..tuning.result import Tuning
@@ -167,7 +167,7 @@ class Chooser:
             raise InputError("there is no judged training side; leave --train out, or name it as 'train' in task.toml")
         learning = RecipeTraining(train, self._side if train is not self._side else NO_SIDE)
         if train is self._side:  # there is no other side to choose on, so a part is held out for choosing
-            learning = RecipeTraining(*parted(*train, HELD_OUT, self._options.seed))
+            learning = RecipeTraining(*split_randomly(*train, HELD_OUT, self._options.seed))
             self._side = learning.dev
             self._notes.append(
                 f"there is no dev side: the model learns from {len(learning.train.qrels):,} training topics, and the other "

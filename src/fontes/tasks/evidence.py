@@ -27,7 +27,7 @@ class SciFact(Task, name="scifact"):
     counts: ClassVar[Mapping[str, int]] = {"documents": 5183, "train": 809, "dev": 300, "test": 300}
     depth = 3
 
-    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+    def read_release(self, release: ReleasedFiles, folder: Path) -> TaskData:
         sides = _sides(release, {split: rf"claims_{split}{LINES}" for split in ("train", "dev", "test")})
         if not sides:
             raise release.lacks("claims (claims_train.jsonl, …)", self.name)
@@ -57,7 +57,7 @@ class Fever(Task, name="fever"):
     counts: ClassVar[Mapping[str, int]] = {"train": 145449, "dev": 19998, "test": 19998}
     depth = 5
 
-    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+    def read_release(self, release: ReleasedFiles, folder: Path) -> TaskData:
         names = {"train": rf"(^|/)train{LINES}", "dev": rf"dev{LINES}", "test": rf"test{LINES}"}
         sides = _sides(release, names)
         if not sides:

@@ -58,7 +58,7 @@ class ReleasedFiles:
             raise InputError(f"{folders[0]} and {folders[1]} are both folders in BEIR's form; give one of them as --data")
         return folders[0] if folders else None
 
-    def lacks(self, missing: str, task: str) -> InputError:
+    def missing_error(self, missing: str, task: str) -> InputError:
         """Return the error for a missing file."""
         names = [*self.files][:MAX_NAMES]
         more = f", … ({len(self.files):,} files)" if len(self.files) > MAX_NAMES else ""

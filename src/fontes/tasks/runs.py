@@ -46,7 +46,7 @@ class Beir(RunTask, name="beir"):
     organisers = "corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv"
     submits = "run.txt: a run in TREC's form"
 
-    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+    def read_release(self, release: ReleasedFiles, folder: Path) -> TaskData:
         raise release.lacks("folder in BEIR's form (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv)", "such a collection")
 
 
@@ -61,7 +61,7 @@ class Touche(RunTask, name="touche"):
     measures = ("nDCG@5", "nDCG@10", "AP", "R@100")
     measure = "nDCG@5"
 
-    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+    def read_release(self, release: ReleasedFiles, folder: Path) -> TaskData:
         topics = release.matching(r"(topic|quer|title)[^/]*\.(xml|txt|tsv|csv|jsonl)(\.gz)?$", "qrel|run|judg")
         if not topics:
             raise release.lacks("topics (topics.xml)", self.name)
@@ -105,7 +105,7 @@ class LongEval(Task, name="longeval"):
     measures = ("nDCG@10", "nDCG", "R@100")
     over_time = True
 
-    def read_own(self, release: ReleasedFiles, folder: Path) -> TaskData:
+    def read_release(self, release: ReleasedFiles, folder: Path) -> TaskData:
         queries = release.matching(r"quer[^/]*\.(txt|tsv|jsonl|csv)(\.gz)?$", "qrel")
         if not queries:
             raise release.lacks("queries (queries.txt, queries_2025-01_test.txt, …)", self.name)

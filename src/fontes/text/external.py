@@ -167,14 +167,14 @@ def name_of(function: Callable[..., Any]) -> str:
     qualified = getattr(function, "__qualname__", type(function).__qualname__)
     name = f"{getattr(function, '__module__', 'builtins')}:{qualified}"
     try:
-        reimported = imported(name)
+        reimported = import_callable(name)
     except ParameterError:
         reimported = None
     # The name of a bound method leads to a function, which is another object.
     return name if reimported == function else f"{name} (not importable)"
 
 
-def imported(name: str) -> Callable[[str], Sequence[str]]:
+def import_callable(name: str) -> Callable[[str], Sequence[str]]:
     """Import a callable of the user, module:qualified.name; raises ParameterError. Never pass a name read from a file."""
     module, _, qualified = name.partition(":")
     try:
@@ -194,7 +194,7 @@ def typed(name: str) -> Callable[[str], Sequence[str]]:
     folder = str(Path.cwd())
     if not {"", folder} & set(sys.path):
         sys.path.append(folder)
-    return imported(name)
+    return import_callable(name)
 
 
 def _simplemma(language: str) -> Callable[[list[str]], Sequence[str]]:

@@ -13,7 +13,7 @@ from . import porter, tokenizers
 STEMMERS = ("", "porter")
 
 
-def folded(tokens: Strings, possessive: bool, lowercase: bool, stopwords: Strings, stemmer: str) -> tuple[Strings, Any]:
+def fold(tokens: Strings, possessive: bool, lowercase: bool, stopwords: Strings, stemmer: str) -> tuple[Strings, Any]:
     """Return the terms of ASCII tokens.
 
     Args:

@@ -34,7 +34,7 @@ def sentences(name: str = "rules") -> Callable[[Sequence[str]], Iterator[Spans]]
         ParameterError: The name is unknown, or the model is missing or finds no sentences.
         MissingExtraError: The library is not installed.
     """
-    check_way(name)
+    check_sentence_finder(name)
     if name == "rules":
         return lambda texts: (list(_by_rules(text)) for text in texts)
     return _nupunkt() if name == "nupunkt" else _spacy(name.removeprefix("spacy:"))
@@ -46,7 +46,7 @@ def sentence_spans(text: str, how: str = "rules") -> Spans:
     return spans
 
 
-def check_way(how: str) -> None:
+def check_sentence_finder(how: str) -> None:
     """Raise ParameterError for an unknown sentence finder."""
     if how not in ("rules", "nupunkt") and not (how.startswith("spacy:") and how != "spacy:"):
         raise ParameterError(f"no way to find sentences is called '{how}'; there are rules, nupunkt and spacy:MODEL")

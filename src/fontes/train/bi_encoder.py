@@ -15,7 +15,7 @@ from ..core.values import Doc
 from ..neural.encoders import ChunkedEncoder, Encoder, SentenceEncoder, TransformerEncoder
 from ..neural.encoders.base import encoder_in
 from ..neural.encoders.trainable import trainable
-from ..neural.models.hub import located
+from ..neural.models.hub import find_model
 from .encoder_fit import EncoderSettings, Encoding, SearchValidation, encoder_fit, hash_of, sides_of
 from .examples import Examples, LabelledPairs, Passage, TrainingSplit, passages_of
 from .runner.checkpoint_folder import check_place
@@ -105,7 +105,7 @@ def _starting_encoder(encoder: Encoder | str | Path, max_length: int | None) -> 
         inner, _ = _starting_encoder(encoder_in(encoder), max_length)
         return inner, encoder
     if isinstance(encoder, (str, Path)):
-        folder = located(encoder, SentenceEncoder.kind, SentenceEncoder.owner)
+        folder = find_model(encoder, SentenceEncoder.kind, SentenceEncoder.owner)
         encoder = (SentenceEncoder if (folder / "modules.json").is_file() else TransformerEncoder)(encoder)
     if not isinstance(encoder, (SentenceEncoder, TransformerEncoder)):
         raise ParameterError(f"{encoder!r} cannot be trained; use sentence_encoder(…), transformer_encoder(…) or a model")

@@ -12,7 +12,7 @@ from ..core.errors import ParameterError
 from ..core.progress import ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
-from ..neural.models.hub import located
+from ..neural.models.hub import find_model
 from .examples import DISTILLED, Examples, check_teacher, queries, training_split, unlearned
 from .runner.checkpoint_folder import check_place
 from .runner.running import Fit, Training, check_training, run
@@ -77,7 +77,7 @@ def train_cross_encoder(
     candidates = _candidates(validation_data, split.learned, settings)
     from .pair_model import PairModel
 
-    folder = located(base, "cross-encoder", "cross-encoder")
+    folder = find_model(base, "cross-encoder", "cross-encoder")
     model = PairModel(folder, settings)
     rows = model.rows(split.learned)
     tokens = frozenset(model.tokens)

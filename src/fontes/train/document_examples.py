@@ -18,7 +18,7 @@ from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Documents, Topic, Topics, text_of
 from ..formats import read_corpus
-from ..text.sentences import check_way, sentence_spans
+from ..text.sentences import check_sentence_finder, sentence_spans
 from .examples import Example, Passage
 from .mining import Mined, Miner, Mining, RelevantDocument, Tally, random_key, run_of
 
@@ -96,7 +96,7 @@ def document_examples(
         ParameterError: A parameter is out of range.
         PipelineError: The stage does not go from topics to a run.
     """
-    check_way(sentences)
+    check_sentence_finder(sentences)
     find_sentences = partial(sentence_spans, how=sentences)
     query_makers: dict[str, Callable[[Doc], list[DocumentQuery]]] = {
         "title": _title_queries,

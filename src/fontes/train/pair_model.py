@@ -24,7 +24,7 @@ from ..core.qrels import Qrels
 from ..core.run import Run
 from ..measures import evaluate
 from ..neural.models.compute import batch_tokens, in_batches, set_dropout
-from ..neural.models.hub import NO_CODE, quiet, readable, without_warnings
+from ..neural.models.hub import NO_CODE, quiet, model_errors, without_warnings
 from ..neural.rerank.crossencoder import is_headless, logits_of
 from ..passages.reranker import Reranker
 from .examples import DISTILLED, Example, passages_of
@@ -43,7 +43,7 @@ class PairModel:
         self._settings = settings
         self.new_head = is_headless(folder)
         transformers.set_seed(settings.seed)
-        with readable(f"the base {folder} cannot be read as a cross-encoder"), without_warnings():
+        with model_errors(f"the base {folder} cannot be read as a cross-encoder"), without_warnings():
             self.network: Any = sentence_transformers.CrossEncoder(
                 str(folder),
                 device="cpu",

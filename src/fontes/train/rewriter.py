@@ -15,7 +15,7 @@ from ..core.progress import ProgressCallback, silent
 from ..core.values import Topics
 from ..neural.models.base import token_ids
 from ..neural.models.compute import set_dropout
-from ..neural.models.hub import located, quiet, seq2seq, without_warnings
+from ..neural.models.hub import find_model, quiet, seq2seq, without_warnings
 from ..rewrite.canardt5 import KIND, context_ids, context_parts
 from ..rewrite.turns import conversation_of
 from ..storage.hashes import hash_json
@@ -65,7 +65,7 @@ def train_rewriter(
     validation_topics = None if validation is None else Topics.read(validation)
     training_pairs, validation_pairs = training_split(Topics.read(topics), validation_topics, settings)
 
-    folder = located(base, KIND)
+    folder = find_model(base, KIND)
     model = RewriterModel(folder, settings)
     fit = Fit(
         kind=KIND,

@@ -17,7 +17,7 @@ from ..core.errors import InputError, ParameterError
 from ..core.progress import ProgressCallback, silent
 from ..core.values import Topic, Topics
 from ..neural.models.compute import candidates
-from ..neural.models.hub import NO_CODE, device, fingerprint, library, located, quiet, readable, without_warnings
+from ..neural.models.hub import NO_CODE, device, fingerprint, library, find_model, quiet, model_errors, without_warnings
 from ..rewrite.quretec import RELEVANT, THRESHOLD, Pieces, QuReTeC, positions_of
 from ..rewrite.terms import Labels, TermScores, history_of, term_scores, words_of
 from ..rewrite.turns import conversation_of, utterance
@@ -156,12 +156,12 @@ def train_terms(
         raise ParameterError("with minutes the learning rate follows the clock, so checkpoints are useless: give one of them")
     for name in ("torch", "transformers", "accelerate"):
         library(name, "training", extra="train")
-    from .runner.fitting import fitted
+    from .runner.fitting import fit_model
 
     start = time.perf_counter()
     topics = Topics.of(topics)
     sides = topic_split(topics, settings)
-    folder = located(base, "encoder")
+    folder = find_model(base, "encoder")
     model = TermModel(folder, settings)
     rows = model.rows(sides.learned)
     fit = Fit(
@@ -183,13 +183,13 @@ def train_terms(
     fit_settings = settings.fit_settings()
     with temporary_checkpoints() if checkpoints is None else open_checkpoints(Path(checkpoints)) as checkpoint_folder:
         checkpoint_folder.begin(fit.identity_with(fit_settings), "give another folder, or train as it says")
-        losses = fitted(fit, fit_settings, checkpoint_folder, progress).losses
+        losses = fit_model(fit, fit_settings, checkpoint_folder, progress).losses
     with new_model_folder(target) as folder:
         unwritten = f"{target} cannot be written"
-        with readable(unwritten):
+        with model_errors(unwritten):
             model.save(folder, THRESHOLD)
         threshold, chosen, scores = _choose_threshold(folder, sides, settings)
-        with readable(unwritten):
+        with model_errors(unwritten):
             model.save(folder, threshold)
         training = TermTraining(
             base=str(base),
@@ -282,7 +282,7 @@ class TermModel:
         self._settings = settings
         labels = {0: "O", 1: RELEVANT}
         transformers.set_seed(settings.seed)
-        with readable(f"the base {folder} cannot be read as an encoder"), without_warnings():
+        with model_errors(f"the base {folder} cannot be read as an encoder"), without_warnings():
             self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder, **NO_CODE)
             self.network: Any = transformers.AutoModelForTokenClassification.from_pretrained(
                 folder,

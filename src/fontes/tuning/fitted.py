@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..core import Run, Stage, Topics
 from ..core.tabular import columns_of
 from ..measures.measure import Measure
-from ..plots.plot import COLOURS, INK, Plot, drawn
+from ..plots.plot import COLOURS, INK, Plot, draw_plot
 from .result import HeldOut, between, interval
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Fitted(HeldOut):
         Raises:
             MissingExtraError: matplotlib is not installed.
         """
-        return drawn(self._draw, 3.8)
+        return draw_plot(self._draw, 3.8)
 
     def _draw(self, figure: Figure) -> str:
         measured = [candidate for candidate in self.candidates if not math.isnan(candidate.memory)]

@@ -17,7 +17,7 @@ from ..core.parameters import parameters
 from ..core.part import walk
 from ..core.tabular import Tabular
 from ..measures.measure import Measure
-from ..plots.plot import COLOURS, INK, Plot, drawn
+from ..plots.plot import COLOURS, INK, Plot, draw_plot
 from .space import Choices
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ def surface(tuning: Tuning, parameters: str | Sequence[str] | None) -> Plot:
             f"topics for {len(tuning.trials):,} settings, what {len(tuning.folds)} folds chose, and the final setting."
         )
 
-    return drawn(draw, 4.2)
+    return draw_plot(draw, 4.2)
 
 
 def _curve(axes: Any, tuning: Tuning, name: str) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..core import InputError, MissingExtraError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.part import Part, walk
-from ..core.precision import precisions_of, settled
+from ..core.precision import precisions_of, fix_precision
 from ..core.progress import ProgressCallback
 from ..core.work import cluster, work
 from ..measures.evaluation import check_agreement, judgments_of, measured
@@ -59,7 +59,7 @@ class Scoring:
         # A cutoff that is not an integer is a recall, as in IPrec@0.1, and needs the whole run.
         depth = self._measure.cutoff
         if self._precisions:
-            stage = settled(stage, self._precisions)
+            stage = fix_precision(stage, self._precisions)
         cut = stage % depth if isinstance(depth, int) else stage
         run = self._memory.reusing(cut)(self._memory.topics)
         # Without documents, a run without judged hits may come from a poor setting or from another collection.

@@ -19,7 +19,7 @@ from ..fusion.fusing import WEIGHTED, FusionMethod, weighted
 from ..measures.evaluation import check_agreement, judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse
-from ..measures.ranks import FAR, Ranks, judgments
+from ..measures.ranks import NOT_RETRIEVED, Ranks, judgments
 
 Steps = tuple[int, ...]  # the weights as multiples of the step
 MAX_COMPARISONS = 8  # comparisons per pair of a document and a topic; with more, sorting all pairs is faster
@@ -252,7 +252,7 @@ class _Judgments:
         ordered = Ranks.of(pairs.run(np.zeros(len(pairs)), {}), qrels)
         number = {topic_id: i for i, topic_id in enumerate(pairs.topics)}
         last = np.array([pairs.bounds[number[t] + 1] - 1 if t in number else 0 for t in qrels], dtype=np.int64)
-        row = np.flatnonzero(ordered.by_qrels < FAR)
+        row = np.flatnonzero(ordered.by_qrels < NOT_RETRIEVED)
         # Equal scores are ordered by descending id, and the pairs of a topic by ascending id.
         pair = last[topic[row]] - ordered.by_qrels[row]
         end = np.searchsorted(pairs.bounds, pair, side="right")
@@ -264,7 +264,7 @@ class _Judgments:
 
     def ranks(self, pairs: Pairs, scores: Floats) -> Ranks:
         rounded = scores.astype(np.float32)
-        rank = np.full(len(self.topic), FAR, dtype=np.int64)
+        rank = np.full(len(self.topic), NOT_RETRIEVED, dtype=np.int64)
         if self.rivals is None:
             position = np.empty(len(pairs), dtype=np.int64)
             position[pairs.order(rounded)] = np.arange(len(pairs))

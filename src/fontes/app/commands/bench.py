@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import CheckLock, Json, Ray, Results, only_here, ray_of
+from ..options import CheckLock, Json, Ray, Results, check_local, ray_of
 
 commands = typer.Typer()
 
@@ -27,7 +27,7 @@ def bench(
     from ..output import check_values, counted, end_check
     from ..progress import note, reporting
 
-    only_here(check, ray)
+    check_local(check, ray)
     suite = Suite(file, output)
     with reporting(json, steps=True, compiling=True) as progress:
         result = suite.check(progress) if check else suite.run(progress, ray_of(ray))

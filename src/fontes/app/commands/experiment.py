@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import CheckLock, Json, Ray, Results, only_here, ray_of
+from ..options import CheckLock, Json, Ray, Results, check_local, ray_of
 
 commands = typer.Typer()
 
@@ -28,7 +28,7 @@ def experiment(
     from ..output import check_values, console, counted, end_check
     from ..progress import note, reporting
 
-    only_here(check, ray)
+    check_local(check, ray)
     experiment_run = Experiment(file, output)
     with reporting(json, steps=True, compiling=True) as report:
         result = experiment_run.check(report) if check else experiment_run.run(report, ray_of(ray))

@@ -1,7 +1,7 @@
 """Columns beside the inverted index: values of the documents' metadata, which filters compare and facets count."""
 
 from .facets import facet_columns, facets_of
-from .filters import Filter, filter_of, left_out
+from .filters import Filter, filter_of, explain_exclusion
 from .lookup import column_type, column_values, greatest_value
 from .schema import Schema, joined_schema, stored_kind
 from .values import SegmentColumns

@@ -74,7 +74,7 @@ def filter_of(state: Columned, where: str | None) -> Filter | None:
     return _FILTERS.of(state).get(where, lambda: _filtered(state, where))
 
 
-def left_out(state: Columned, where: str | None, doc: int) -> Explanation | None:
+def explain_exclusion(state: Columned, where: str | None, doc: int) -> Explanation | None:
     """Explain that a filter excludes a document; None for one that passes."""
     passing = filter_of(state, where)
     if passing is None or passing.mask[doc]:

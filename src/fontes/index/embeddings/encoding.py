@@ -40,7 +40,7 @@ VectorsOfDocuments = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
-class Job:
+class SegmentEncodingJob:
     """The encoding of a segment by an encoder.
 
     Args:
@@ -73,7 +73,7 @@ class Job:
 class VectorEncoding(Encoding[Embeddings]):
     """Vectors of a job's documents."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: SegmentEncodingJob) -> None:
         self.ids, self.folder_name, self._job = job.ids, job.name, job
         self._facts: dict[str, Any] = {
             "encoder": job.encoder,
@@ -171,7 +171,7 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
         self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: Embeddings | None
     ) -> Callable[[Segment], VectorEncoding]:
         check_dim(form, encoder.dim, repr(encoder))
-        make_job = partial(Job, encoder.fingerprint, repr(encoder), job.settings, encoder.dim, form, precision=precision)
+        make_job = partial(SegmentEncodingJob, encoder.fingerprint, repr(encoder), job.settings, encoder.dim, form, precision=precision)
         if source is None:
             return partial(vector_encoding, make_job, job.vectors)
         return lambda segment: VectorEncoding(make_job(ids=segment.ids.tolist(), vectors=_decoder(source)))
@@ -206,7 +206,7 @@ VECTORS: Vectors = components["vectors"]  # type: ignore[assignment]
 
 
 def vector_encoding(
-    job: Callable[..., Job], vectors: Callable[[Sequence[Doc], ProgressCallback], VectorsOfDocuments], segment: Segment
+    job: Callable[..., SegmentEncodingJob], vectors: Callable[[Sequence[Doc], ProgressCallback], VectorsOfDocuments], segment: Segment
 ) -> VectorEncoding:
     """Return the encoding of a segment's documents as vectors; `job` makes a `Job` from `ids` and `vectors`."""
     return VectorEncoding(
@@ -239,7 +239,7 @@ def write_header(file: IO[bytes], dtype: str, shape: tuple[int, int]) -> None:
 
 
 def quantized(
-    vectors: NDArray[np.float32], bounds: NDArray[np.int64], job: Job, first: int, last: int
+    vectors: NDArray[np.float32], bounds: NDArray[np.int64], job: SegmentEncodingJob, first: int, last: int
 ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.float32], NDArray[np.uint32]]:
     """Quantize the vectors of the documents from `first` up to `last` for storage.
 

@@ -96,13 +96,13 @@ class VectorStore:
         """
         fingerprint: str = encoder.fingerprint
         component.chosen_forms(form, ())  # raises for an unknown form before anything else
-        check_there(self._path, self._leaves)
+        check_segments_exist(self._path, self._leaves)
         self._reopen(component)
         existing_forms = [known_form for known_form in component.forms if any(self._sound(component, fingerprint, known_form))]
         for chosen_form in component.chosen_forms(form, existing_forms):
             name = component.name_of(fingerprint, chosen_form)
             lacking = [overwrite or not usable for usable in self._sound(component, fingerprint, chosen_form)]
-            for number, report in in_turn(self._leaves, lacking, progress):
+            for number, report in with_progress(self._leaves, lacking, progress):
                 segment, parts = self._leaves[number].segment, self._opened[component.name][number]
                 sound = {key: part for key, part in parts.items() if is_sound(part)}
                 source = None if overwrite else component.source(sound, fingerprint, chosen_form)
@@ -176,7 +176,7 @@ class VectorStore:
 
     def _missing_error(self, component: EncodedComponent[P, J], encoder: Any, form: Any) -> FontesError:
         """Return the error for missing artifacts, which lists the existing ones."""
-        check_there(self._path, self._leaves)
+        check_segments_exist(self._path, self._leaves)
         fingerprint, opened = encoder.fingerprint, self._open(component)
         forms = component.forms if form is None else (form,)
         for name in (component.name_of(fingerprint, candidate) for candidate in forms):
@@ -203,7 +203,7 @@ def is_sound(part: object) -> bool:
     return part is not None and not isinstance(part, IndexFormatError)
 
 
-def check_there(path: Path, leaves: Sequence[Leaf]) -> None:
+def check_segments_exist(path: Path, leaves: Sequence[Leaf]) -> None:
     """Raise FontesError if another process has merged a segment away or replaced the index."""
     if not all(leaf.segment.folder.is_dir() for leaf in leaves):
         raise FontesError(f"{path} has changed since it was opened; index.refresh() reads its newest state")
@@ -229,7 +229,7 @@ def encode_segment(
     return encode(segment.folder, make(segment), overwrite, progress, blocks)
 
 
-def in_turn(
+def with_progress(
     leaves: Sequence[Leaf], lacking: Sequence[bool], progress: ProgressCallback
 ) -> Iterator[tuple[int, ProgressCallback]]:
     """Yield the number of each segment, and a callback that reports its progress as part of the whole.

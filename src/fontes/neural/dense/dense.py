@@ -23,7 +23,7 @@ from ...core.stage import Stage, check_depth, check_offset, topic_of
 from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics, text_of
 from ...core.work import work
-from ...index.columns import Filter, filter_of, left_out
+from ...index.columns import Filter, filter_of, explain_exclusion
 from ...index.embeddings.vectors import DTYPES
 from ...storage.caches import Attached, Cached
 from ..encoders.base import Encoder, document_vectors, encoder_in
@@ -218,7 +218,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         topic = topic_of(query)
         embeddings = self._embeddings()
         doc = self.index.ordinal(doc_id)
-        if (absence := left_out(self.index, self.where, doc)) is not None:
+        if (absence := explain_exclusion(self.index, self.where, doc)) is not None:
             return absence
         if not topic.text.strip():
             return Explanation(0.0, "the topic has no text")

@@ -145,8 +145,8 @@ QUERIES = 512  # queries searched together
 SCORES = 1 << 19  # scores of one matrix product; they fit into the processor's cache
 NUMBERS = 1 << 20  # numbers of document vectors decoded at a time
 FEW_QUERIES = 4  # for at most 4 queries, loading the vectors takes longer than multiplying them
-PIECE = 1 << 13  # vectors per block for a few queries
-SHARE = 1 << 22  # multiplications that are worth starting a thread
+BLOCK_ROWS = 1 << 13  # vectors per block for a few queries
+THREAD_WORK = 1 << 22  # multiplications that are worth starting a thread
 UNIT = 2.0**-24  # unit roundoff of float32
 UNPACKED_DOCS = 1 << 14  # documents whose codes are unpacked together
 LOOKAHEAD = 64  # products compared with the threshold at once
@@ -302,7 +302,7 @@ class Search:
     def run(self) -> list[Best]:
         """Return the best k documents of each query."""
         work = len(self._embeddings) * len(self._queries) * self._embeddings.dim
-        threads = max(1, min(thread_count(), work // SHARE))
+        threads = max(1, min(thread_count(), work // THREAD_WORK))
         blocks = iter([block for segment in self._embeddings.shares for block in self._blocks(segment)])
         with nullcontext(True) if self._few else single_threaded_blas() as single_threaded:
             # A matrix product that cannot be limited to one thread uses several threads itself.
@@ -312,7 +312,7 @@ class Search:
     def _blocks(self, segment: SegmentEmbeddings) -> Iterator[VectorBlock]:
         """Divide a segment into blocks whose decoded vectors and scores fit into the processor's cache."""
         embeddings = segment.embeddings
-        max_rows = PIECE if self._few else max(1, min(SCORES // len(self._queries), NUMBERS // max(1, embeddings.dim)))
+        max_rows = BLOCK_ROWS if self._few else max(1, min(SCORES // len(self._queries), NUMBERS // max(1, embeddings.dim)))
         bounds, start, count = embeddings.bounds, 0, embeddings.documents
         while start < count:
             end = start + max_rows

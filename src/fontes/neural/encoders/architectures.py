@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import InputError, ParameterError
-from ..models.hub import NO_CODE, library, quiet, read_json, readable
+from ..models.hub import NO_CODE, library, quiet, read_json, model_errors
 
 ATTENTIONS = ("model", "favor+")
 BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "data2vec-text", "xlm-roberta-xl")
@@ -64,7 +64,7 @@ def load(folder: Any, name: str) -> Any:
     """Load the model of a folder in float32, without its decoder; raise InputError if transformers cannot read it."""
     transformers = library("transformers", "TransformerEncoder")
     library("torch", "TransformerEncoder")
-    with readable(f"transformers cannot read the model {name}"), quiet():
+    with model_errors(f"transformers cannot read the model {name}"), quiet():
         module = transformers.AutoModel.from_pretrained(str(folder), **NO_CODE).float()
     return module.get_encoder() if module.config.is_encoder_decoder else module
 

@@ -64,7 +64,7 @@ def reading(encoder: object, index: Index) -> TokenLimit | None:
     return TokenLimit(limit, len(lengths), sum(length > limit for length in lengths), len(index) > SAMPLE)
 
 
-def readings(stage: Part) -> list[TokenLimit]:
+def token_limits(stage: Part) -> list[TokenLimit]:
     """Truncation by each encoder inside a stage; encoders without a limit are left out."""
     pairs = [(value, getattr(part, "index", None)) for part in walk(stage) for value in part.params().values()]
     limits = (reading(encoder, index) for encoder, index in pairs if index is not None and isinstance(encoder, Part))

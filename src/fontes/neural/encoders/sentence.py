@@ -16,8 +16,8 @@ from ...core.progress import ProgressCallback, silent
 from ...core.strings import encodable
 from ...core.values import Doc, text_of
 from ..models.base import token_ids
-from ..models.compute import ComputePrecision, Prepared, prepared
-from ..models.hub import NO_CODE, at_hand, fingerprint, library, quiet, read_json, readable
+from ..models.compute import ComputePrecision, Prepared, prepare_module
+from ..models.hub import NO_CODE, find_local_model, fingerprint, library, quiet, read_json, model_errors
 from ..models.tokens import STATIC, TokenIds, batch
 from .architectures import NO_LIMIT, declared_attention, install_attention, position_limit
 from .base import PretrainedEncoder, sample_ids, unit
@@ -51,7 +51,7 @@ class PlainModel:
         self.prompts: dict[str, str | None] = parts.settings.get("prompts") or {}
         self.default_prompt_name: str | None = parts.settings.get("default_prompt_name")
         sample = np.stack(sample_ids(parts.transformer.shape.vocab_size, min(256, self.length)))
-        self.prepared: Prepared = prepared(
+        self.prepared: Prepared = prepare_module(
             parts.network, lambda module: _plain_means(module, sample), precision=precision, device=device
         )
         self.dim = int(self.vectors(self.inputs(["a"], ""), "", "").shape[1])
@@ -173,7 +173,7 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | SentenceMode
         return list(model.untruncated_lengths([prompt + text_of(doc) for doc in docs]))
 
     def check_needs(self) -> None:
-        folder = at_hand(self.name_or_path, self.owner)
+        folder = find_local_model(self.name_or_path, self.owner)
         if folder is None or static_module(folder, fingerprint(folder)) is None:
             super().check_needs()
             return
@@ -225,7 +225,7 @@ class SentenceModel:
             self.prepared = Prepared(self.model, ComputePrecision("float32", {}), device)
         else:
             sample = np.stack(sample_ids(self.transformer.config.vocab_size, min(256, self.length)))
-            self.prepared = prepared(
+            self.prepared = prepare_module(
                 self.transformer, lambda network: _means(network, sample), precision=precision, device=device
             )
         self.dim = int(self.vectors(["a"], "", DOCUMENT[0]).shape[1])
@@ -272,7 +272,7 @@ def sentence_transformer(name: str, folder: Path, max_length: int | None, device
     """
     library("torch", "SentenceEncoder")
     sentence_transformers = library("sentence_transformers", "SentenceEncoder")
-    with readable(f"sentence-transformers cannot read the model {name}"), quiet():
+    with model_errors(f"sentence-transformers cannot read the model {name}"), quiet():
         model = sentence_transformers.SentenceTransformer(str(folder), device=device, **NO_CODE)
     transformer: Any = getattr(model[0], "auto_model", None)
     if not hasattr(getattr(transformer, "config", None), "vocab_size"):

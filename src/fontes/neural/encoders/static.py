@@ -15,7 +15,7 @@ from ...core.errors import InputError
 from ...core.progress import Progress, ProgressCallback
 from ...storage.compiled import kernel
 from ..models.compute import ComputePrecision, Prepared
-from ..models.hub import library, modules_of, read_json, readable
+from ..models.hub import library, modules_of, read_json, model_errors
 from ..models.tokens import STATIC, StaticTokenizer
 from .architectures import NO_LIMIT
 from .base import unit
@@ -123,7 +123,7 @@ def _tensors(file: Path) -> dict[str, NDArray[Any]]:
     safetensors = library("safetensors", STATIC, "static")
     if not file.is_file():
         raise InputError(f"{file.parent} has no model.safetensors, which {STATIC} need")
-    with readable(f"{file} cannot be read"), safetensors.safe_open(file, framework="numpy") as stored:
+    with model_errors(f"{file} cannot be read"), safetensors.safe_open(file, framework="numpy") as stored:
         kinds = {name: stored.get_slice(name).get_dtype() for name in TENSORS if name in stored.keys()}  # noqa: SIM118
         if unsupported := [f"{name} in {kind}" for name, kind in kinds.items() if kind.startswith(("BF", "F8", "F4"))]:
             raise InputError(f"{file} has {unsupported[0]}, which numpy lacks: save it in float32 or float16")

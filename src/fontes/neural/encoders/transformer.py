@@ -14,8 +14,8 @@ from ...core.errors import ParameterError
 from ...core.progress import ProgressCallback, silent
 from ...core.values import Doc, text_of
 from ..models.base import token_ids
-from ..models.compute import padded, prepared
-from ..models.hub import NO_CODE, library, quiet, read_json, readable
+from ..models.compute import padded, prepare_module
+from ..models.hub import NO_CODE, library, quiet, read_json, model_errors
 from . import architectures
 from .base import PretrainedEncoder, sample_ids
 
@@ -109,14 +109,14 @@ class TransformerModel:
     def __init__(self, name: str, folder: Path, attention: str, features: int, precision: str, device: str) -> None:
         transformers = library("transformers", "TransformerEncoder")
         module = architectures.load(folder, name)
-        with readable(f"transformers finds no tokenizer in the model {name}"), quiet():
+        with model_errors(f"transformers finds no tokenizer in the model {name}"), quiet():
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
         limit = architectures.install_attention(module, attention, features)
         self.padding: int = self.tokenizer.pad_token_id or 0
         self.limit = limit or architectures.NO_LIMIT
         self.name = name
         sample = [ids.tolist() for ids in sample_ids(module.config.vocab_size, min(256, self.limit))]
-        self.prepared = prepared(
+        self.prepared = prepare_module(
             module, lambda network: self.pooled(network, sample, "mean"), precision=precision, device=device
         )
         self.dim = int(self.vectors(self.prepared.module, sample[:1], "mean").shape[1])

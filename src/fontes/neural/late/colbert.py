@@ -21,15 +21,15 @@ from ...core.values import Doc, text_of
 from ..encoders.architectures import NO_LIMIT
 from ..encoders.transformer import tokenizer_limit
 from ..models.base import Pretrained, token_ids
-from ..models.compute import Prepared, as_objects, in_batches, padded, prepared
+from ..models.compute import Prepared, as_objects, in_batches, padded, prepare_module
 from ..models.hub import (
     NO_CODE,
     fingerprint,
     library,
-    loaded,
+    load_once,
     modules_of,
     read_json,
-    readable,
+    model_errors,
     tensors,
     tokenizer_in,
     without_warnings,
@@ -364,7 +364,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
     @property
     def _checkpoint(self) -> ColBERTCheckpoint:
         folder = self.folder
-        return loaded(("checkpoint", folder, fingerprint(folder)), lambda: ColBERTCheckpoint.of(folder))
+        return load_once(("checkpoint", folder, fingerprint(folder)), lambda: ColBERTCheckpoint.of(folder))
 
     def _settings(self) -> dict[str, Any]:
         settings = asdict(self.settings)
@@ -410,7 +410,7 @@ class ColBERTModel:
         self.fill: int = next(token for token in fills if token is not None)
         self.skipped = frozenset(self._skipped())
         sample = [self.document_ids(SAMPLE * 8), self.document_ids(SAMPLE)]
-        self.prepared: Prepared = prepared(
+        self.prepared: Prepared = prepare_module(
             network, lambda module: _concatenated(module, sample, self.fill), precision=precision, device=device
         )
 
@@ -504,7 +504,7 @@ def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
     """Load the transformer and the projections as one module; raise ParameterError for other dimensions than `dim`."""
     torch, transformers = library("torch", "a ColBERT model"), library("transformers", "a ColBERT model")
     # transformers does not know the projection's weights and would report them.
-    with readable(f"{checkpoint.backbone} cannot be loaded as a transformer"), without_warnings():
+    with model_errors(f"{checkpoint.backbone} cannot be loaded as a transformer"), without_warnings():
         backbone = transformers.AutoModel.from_pretrained(checkpoint.backbone, **NO_CODE).float()
     hidden = int(backbone.config.hidden_size)
     projections = checkpoint.projections(hidden, dim)

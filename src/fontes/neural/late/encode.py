@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import FontesError, IndexFormatError, ParameterError
-from ...core.precision import settled
+from ...core.precision import fix_precision
 from ...core.progress import ProgressCallback, silent
 from ...core.values import Topics
 from ...core.work import work as working
-from ...index.embeddings.encoding import Job, VectorEncoding, vector_encoding
+from ...index.embeddings.encoding import SegmentEncodingJob, VectorEncoding, vector_encoding
 from ...index.embeddings.journal import remote_encoder
-from ...index.embeddings.store import check_there, encode_segment, in_turn
+from ...index.embeddings.store import check_segments_exist, encode_segment, with_progress
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmbeddings
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
@@ -38,7 +38,7 @@ from .store import (
     best,
     scores_of,
     search_settings,
-    stored,
+    stored_tokens,
     whole_vectors,
     write_lists,
 )
@@ -93,14 +93,14 @@ def encode_late(
     if centroids is not None and centroids < 1:
         raise ParameterError(f"centroids must be 1 or more, not {centroids}")
     state = index.state
-    check_there(state.path, state.leaves)
+    check_segments_exist(state.path, state.leaves)
     widths = [nbits] if nbits else _stored_nbits(state, colbert.fingerprint) or [DEFAULT_NBITS]
     with working(ray=ray), remote_encoder(colbert) as actors:
         for bits in widths:
             with contextlib.ExitStack() as stack:
                 _LateEncoding(state, colbert, bits, centroids, topics, overwrite).run(stack, progress, actors)
     state.vectors.forget(TOKENS)
-    return stored(state, colbert, widths[0]).info()
+    return stored_tokens(state, colbert, widths[0]).info()
 
 
 def _stored_nbits(state: State, fingerprint: str) -> list[int]:
@@ -154,7 +154,7 @@ class _LateEncoding:
                     if (segment_vectors := whole_vectors(leaves[number].segment.folder, colbert.fingerprint, 16)) is not None:
                         vectors[number] = segment_vectors
         missing = [number in numbers and number not in vectors for number in range(len(leaves))]
-        for number, report in in_turn(leaves, missing, progress):
+        for number, report in with_progress(leaves, missing, progress):
             if missing[number]:
                 make = self._encode_job(actors is not None)
                 vectors[number] = encode_segment(leaves[number].segment, make, self._overwrite, report, actors)
@@ -175,9 +175,9 @@ class _LateEncoding:
         colbert = self._colbert
         model = colbert if self._overwrite else in_precision(colbert, self._precision())
         if remote:
-            model = settled(model)
+            model = fix_precision(model)
         dtype = "float32" if self._nbits == 32 else "float16"
-        job = partial(Job, colbert.fingerprint, repr(colbert), None, colbert.width, dtype, precision=precision_of(model))
+        job = partial(SegmentEncodingJob, colbert.fingerprint, repr(colbert), None, colbert.width, dtype, precision=precision_of(model))
         return partial(vector_encoding, job, model.encode_documents)
 
     def _precision(self) -> object:
@@ -237,7 +237,7 @@ class _LateEncoding:
         """Vectors of the same model in other bits with as many centroids, whose assignment can be reused."""
         for bits in reversed(_stored_nbits(self._index, self._colbert.fingerprint)):
             with contextlib.suppress(IndexFormatError, ParameterError):
-                if len((vectors := stored(self._index, self._colbert, bits)).codec.centroids) == count:
+                if len((vectors := stored_tokens(self._index, self._colbert, bits)).codec.centroids) == count:
                     return vectors
         return None
 

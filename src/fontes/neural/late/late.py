@@ -17,12 +17,12 @@ from ...core.stage import Stage
 from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics
 from ...core.work import work
-from ...index.columns import filter_of, left_out
+from ...index.columns import filter_of, explain_exclusion
 from ..models.base import check_fields
 from .colbert import ColBERT, colbert_in
 from .encode import encode_late
 from .maxsim import best_tokens
-from .store import QUERY_BATCH, JoinedTokens, best, scores_of, search_settings, stored
+from .store import QUERY_BATCH, JoinedTokens, best, scores_of, search_settings, stored_tokens
 
 if TYPE_CHECKING:
     from ...index import Index
@@ -152,13 +152,13 @@ class Late(Stage[Topics, Run], name="late"):
         self.check()
         text = query.text if isinstance(query, Topic) else query
         ordinal = self.index.ordinal(doc_id)
-        if (absence := left_out(self.index, self.where, ordinal)) is not None:
+        if (absence := explain_exclusion(self.index, self.where, ordinal)) is not None:
             return absence
         vectors, _ = self._stored().vectors(np.array([ordinal]))
         return explained(self._colbert, text, self.index.doc(doc_id), vectors)
 
     def _stored(self) -> JoinedTokens:
-        return stored(self.index, self._colbert, self.nbits)
+        return stored_tokens(self.index, self._colbert, self.nbits)
 
     def _rankings(
         self, store: JoinedTokens, queries: Sequence[NDArray[np.float32]]

@@ -317,7 +317,7 @@ def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np
     return rows[np.argsort(order_keys(scores[rows], ranks[docs[rows]]))[::-1][:k]]
 
 
-def stored(index: Index | State, colbert: ColBERT, nbits: int | None = None) -> JoinedTokens:
+def stored_tokens(index: Index | State, colbert: ColBERT, nbits: int | None = None) -> JoinedTokens:
     """Return the token vectors that `encode_late` stored, in `nbits` bits or for None in the most bits.
 
     Raises:

@@ -20,7 +20,7 @@ from ...core.part import Part, fields
 from ...core.progress import ProgressCallback, silent
 from ...core.strings import encodable
 from .compute import PRECISIONS, Prepared, batch_tokens, in_batches
-from .hub import device, fingerprint, loaded, located
+from .hub import device, fingerprint, load_once, find_model
 
 NAMELESS = {"leading": True}
 """Metadata of a `name_or_path` with a default, so that the text of a part omits its name: `mono_t5("owner/model")`."""
@@ -109,7 +109,7 @@ class Pretrained(Part, Generic[M]):
     @property
     def folder(self) -> Path:
         """The model's folder on this machine; downloads a missing model. Raises InputError if there is no such model."""
-        return located(self.name_or_path, self.kind, self.owner)
+        return find_model(self.name_or_path, self.kind, self.owner)
 
     @property
     def fingerprint(self) -> str:
@@ -145,7 +145,7 @@ class Pretrained(Part, Generic[M]):
         digest = fingerprint(folder)
         target = self._device_of(folder, digest)
         key = (type(self), folder, digest, self._load_parameters(), self.precision, target)
-        model = vars(self)["_loaded_model"] = loaded(key, lambda: self._load(folder, target))
+        model = vars(self)["_loaded_model"] = load_once(key, lambda: self._load(folder, target))
         return model
 
     def _in_batches(

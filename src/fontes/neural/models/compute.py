@@ -63,7 +63,7 @@ class Prepared:
     device: str
 
 
-def prepared(
+def prepare_module(
     module: Any, outputs: Callable[[Any], Any], *, precision: str = "auto", device: str = "cpu", cache: bool = True
 ) -> Prepared:
     """Prepare a module to run: in eval mode, on `device`, in `precision`. Logs the choice.
@@ -252,11 +252,11 @@ def _calibrate(module: Any, outputs: Callable[[Any], Any], names: list[str]) -> 
     results = {name: _timed(outputs, model)[0] for name, model in modules.items()}  # also warms up
     agreements = {name: agreement(results["float32"], result) for name, result in results.items()}
     agreeing = [name for name in modules if name == "float32" or agreements[name] >= AGREEMENT]
-    best, seconds = quickest(agreeing, lambda name: _timed(outputs, modules[name])[1])
+    best, seconds = fastest_of(agreeing, lambda name: _timed(outputs, modules[name])[1])
     return ComputePrecision(best, seconds, agreements[best])
 
 
-def quickest(names: Sequence[str], timed: Callable[[str], float]) -> tuple[str, dict[str, float]]:
+def fastest_of(names: Sequence[str], timed: Callable[[str], float]) -> tuple[str, dict[str, float]]:
     """Return the fastest precision, and the seconds of each; float32 unless another is GAIN times as fast.
 
     Each round times all precisions, so that other work on the machine affects all of them.

@@ -47,7 +47,7 @@ NO_CODE: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
 LARGE = 1 << 20  # bytes of a file whose digest is stored
 
 _NOTES = Notes("models.json")  # sizes, times and digests of model files
-KEPT = 2 << 30  # bytes of unused models kept in memory; the last one is kept regardless of its size
+CACHE_BYTES = 2 << 30  # bytes of unused models kept in memory; the last one is kept regardless of its size
 MIN_BYTES = 1 << 24  # minimum bytes counted for a model or a tokenizer
 _recent: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()  # models used last, with their sizes
 _in_use: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
@@ -65,7 +65,7 @@ def library(name: str, purpose: str, extra: str = "neural") -> Any:
         raise MissingExtraError.of(PACKAGES.get(package, package), extra, purpose) from None
 
 
-def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: str = "") -> Path:
+def find_model(name_or_path: str | os.PathLike[str], kind: str = "model", owner: str = "") -> Path:
     """Return the local folder of a model, which is downloaded if needed.
 
     A name is looked up in the hub's cache first, without network access. A missing model is downloaded, unless HF_HUB_OFFLINE
@@ -88,7 +88,7 @@ def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: st
         return folder.resolve()
     if not model or folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1 or folder.exists():
         raise InputError(f"there is no {kind} at '{model}': give the folder of a model, or its name on the hub (owner/name)")
-    if (cached := at_hand(model, owner)) is not None:
+    if (cached := find_local_model(model, owner)) is not None:
         return cached
     name = _candidate_names(model, owner)[-1]
     hub = library("huggingface_hub", f"the {kind} {model}")
@@ -97,7 +97,7 @@ def located(name_or_path: str | os.PathLike[str], kind: str = "model", owner: st
     return _downloaded(name, kind)
 
 
-def at_hand(name_or_path: str | os.PathLike[str], owner: str = "") -> Path | None:
+def find_local_model(name_or_path: str | os.PathLike[str], owner: str = "") -> Path | None:
     """Return the local folder of a model as `located` does, but without a download; None if it is not on this machine."""
     model = os.fspath(name_or_path)
     folder = Path(model).expanduser()
@@ -137,7 +137,7 @@ def device(name: str | None = None) -> str:
     return name
 
 
-def loaded(key: Hashable, load: Callable[[], T]) -> T:
+def load_once(key: Hashable, load: Callable[[], T]) -> T:
     """Return the result of `load` for `key`, cached while it is in use.
 
     Unused results are kept up to `KEPT` bytes, the most recent ones first. Concurrent callers wait for one load.
@@ -151,7 +151,7 @@ def loaded(key: Hashable, load: Callable[[], T]) -> T:
         shared = _in_use.get(key)
         result = load() if shared is None else shared
         _recent[key] = result, _size(result)
-        while sum(size for _, size in _recent.values()) > KEPT and len(_recent) > 1:
+        while sum(size for _, size in _recent.values()) > CACHE_BYTES and len(_recent) > 1:
             _recent.popitem(last=False)
         with suppress(TypeError):  # objects without weak references, which have no weights
             _in_use[key] = result
@@ -189,7 +189,7 @@ def without_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def readable(problem: str) -> Iterator[None]:
+def model_errors(problem: str) -> Iterator[None]:
     """Turn the exceptions that libraries raise for a damaged model into an InputError that begins with `problem`.
 
     The block should contain the call into the library only. KeyError and AttributeError are programming errors and pass
@@ -213,11 +213,11 @@ def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
     transformers = library("transformers", f"a {kind}")
     library("torch", f"a {kind}")
     problem = f"{folder} cannot be loaded as a {kind}"
-    with readable(problem):
+    with model_errors(problem):
         config = transformers.AutoConfig.from_pretrained(folder, **NO_CODE)
     if not getattr(config, "is_encoder_decoder", False):
         raise InputError(f"{folder} is no {kind}: its architecture is {(config.architectures or ['unknown'])[0]}")
-    with readable(problem), quiet():
+    with model_errors(problem), quiet():
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **NO_CODE)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **NO_CODE)
     return model.float(), tokenizer
@@ -230,7 +230,7 @@ def transformer_module(folder: Path, problem: str, **settings: Any) -> Any:
     """
     torch = library("torch", "training")
     modules = library("sentence_transformers", "training").sentence_transformer.modules
-    with readable(problem), quiet():
+    with model_errors(problem), quiet():
         return modules.Transformer(
             str(folder),
             model_kwargs={**NO_CODE, "dtype": torch.float32},
@@ -269,7 +269,7 @@ def inside(folder: Path, path: str) -> Path:
 def tokenizer_in(folder: Path, problem: str) -> Any:
     """Load the tokenizer of a folder with transformers; raise an InputError that begins with `problem` if this fails."""
     transformers = library("transformers", "reading a model")
-    with readable(problem), quiet():
+    with model_errors(problem), quiet():
         return transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from ...core.errors import InputError
-from .hub import at_hand, library, located, model_files, read_json
+from .hub import find_local_model, library, find_model, model_files, read_json
 
 LICENSE = re.compile(r"^license:\s*(.+)$", re.MULTILINE)
 MODEL = re.compile(r"[\w.-]+/[\w.-]+")  # owner/name in the text of a pipeline
@@ -59,12 +59,12 @@ def cached_models() -> list[LocalModel]:
     except hub.CacheNotFound:
         return []
     names = sorted(repo.repo_id for repo in cache.repos if repo.repo_type == "model")
-    return [describe(name, folder) for name in names if (folder := at_hand(name)) is not None]
+    return [describe(name, folder) for name in names if (folder := find_local_model(name)) is not None]
 
 
 def model_in(name_or_path: str) -> LocalModel:
     """Return the model of a folder or of a name in the hub's cache; raise InputError if it is not on this machine."""
-    folder = located(name_or_path) if Path(name_or_path).expanduser().exists() else at_hand(name_or_path)
+    folder = find_model(name_or_path) if Path(name_or_path).expanduser().exists() else find_local_model(name_or_path)
     if folder is None:
         raise InputError(f"the model {name_or_path} is not on this machine: it is neither a folder nor in the hub's cache")
     return describe(name_or_path, folder)
@@ -89,4 +89,4 @@ def default_models(users: Mapping[str, type]) -> Iterator[DefaultModel]:
     for user, kind in users.items():
         for parameter in fields(kind):
             if isinstance(parameter.default, str) and (match := MODEL.search(parameter.default)):
-                yield DefaultModel(user, parameter.name, match[0], at_hand(match[0]))
+                yield DefaultModel(user, parameter.name, match[0], find_local_model(match[0]))

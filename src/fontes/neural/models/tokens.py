@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...core.errors import InputError, ParameterError
 from ...core.strings import encodable, offsets_of
 from .compute import padded
-from .hub import NO_CODE, library, loaded, located, quiet, read_json, readable
+from .hub import NO_CODE, library, load_once, find_model, quiet, read_json, model_errors
 
 if TYPE_CHECKING:
     from .bert import Shape
@@ -105,7 +105,7 @@ class StaticTokenizer:
         file = folder / FILE
         if not file.is_file():
             raise InputError(f"{folder} has no {FILE}, which {STATIC} need")
-        with readable(f"{file} cannot be read"):
+        with model_errors(f"{file} cannot be read"):
             self._backend = library("tokenizers", STATIC, "static").Tokenizer.from_file(str(file))
         self._backend.no_truncation()
         self._backend.no_padding()
@@ -277,7 +277,7 @@ def tokenizer_of(name_or_path: str | Path) -> Tokenizer:
     stamps = tuple((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)
 
     def load() -> Tokenizer:
-        with readable(f"transformers finds no tokenizer in the model {name_or_path}"), quiet():
+        with model_errors(f"transformers finds no tokenizer in the model {name_or_path}"), quiet():
             tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
         if not tokenizer.is_fast:
             raise ParameterError(
@@ -285,13 +285,13 @@ def tokenizer_of(name_or_path: str | Path) -> Tokenizer:
             )
         return Tokenizer(tokenizer.backend_tokenizer)
 
-    return loaded(("tokenizer", folder, stamps), load)
+    return load_once(("tokenizer", folder, stamps), load)
 
 
 def _tokenizer_folder(name_or_path: str | Path) -> Path:
     """Folder of a model's tokenizer, which in a model of sentence-transformers may be the folder of the first module."""
     path = Path(name_or_path).expanduser()
-    folder = path.resolve() if any((path / name).is_file() for name in TOKENIZER_FILES) else located(name_or_path, "tokenizer")
+    folder = path.resolve() if any((path / name).is_file() for name in TOKENIZER_FILES) else find_model(name_or_path, "tokenizer")
     if any((folder / name).is_file() for name in TOKENIZER_FILES):
         return folder
     modules = read_json(folder / "modules.json", [])

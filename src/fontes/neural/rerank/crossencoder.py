@@ -14,8 +14,8 @@ from ...core.errors import InputError, ParameterError
 from ...core.progress import ProgressCallback, silent
 from ...passages.reranker import Reranker
 from ..models.base import Loaded, Pretrained
-from ..models.compute import Prepared, prepared
-from ..models.hub import NO_CODE, library, quiet, read_json, readable
+from ..models.compute import Prepared, prepare_module
+from ..models.hub import NO_CODE, library, quiet, read_json, model_errors
 from ..models.tokens import TokenIds, batch
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class PlainCrossEncoder:
     def __init__(self, parts: Plain, network: Any, precision: str, device: str) -> None:
         self._tokens, self._padding = parts.tokens, parts.shape.pad_token_id
         sample = self.inputs(SAMPLE)
-        self.prepared: Prepared = prepared(
+        self.prepared: Prepared = prepare_module(
             network, lambda module: self.logits(module, sample), precision=precision, device=device
         )
 
@@ -164,7 +164,7 @@ class CrossEncoderModel:
     def __init__(self, folder: Path, max_length: int | None, precision: str, device: str) -> None:
         model = _load_model(folder, max_length)
         self.tokenizer = model.tokenizer
-        self.prepared: Prepared = prepared(
+        self.prepared: Prepared = prepare_module(
             model, lambda module: self.logits(module, SAMPLE), precision=precision, device=device
         )
 
@@ -207,7 +207,7 @@ def _load_model(folder: Path, max_length: int | None) -> Any:
     """Load a model in float32; raise ParameterError if `max_length` exceeds its positions."""
     torch = library("torch", "a cross-encoder")
     sentence_transformers = library("sentence_transformers", "a cross-encoder")
-    with readable(f"{folder} cannot be loaded as a cross-encoder"), quiet():
+    with model_errors(f"{folder} cannot be loaded as a cross-encoder"), quiet():
         # The activation is set here, since the configuration may name any function of torch.
         model = sentence_transformers.CrossEncoder(
             str(folder), device="cpu", max_length=max_length, activation_fn=torch.nn.Identity(), **NO_CODE

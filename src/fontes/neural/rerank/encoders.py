@@ -20,7 +20,7 @@ from ..encoders.base import Encoder, document_vectors, encoder_in
 from ..late.colbert import ColBERT, colbert_in
 from ..late.late import explained
 from ..late.maxsim import maxsim
-from ..late.store import JoinedTokens, stored
+from ..late.store import JoinedTokens, stored_tokens
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class LateReranker(Reranker, name="late_reranker"):
                 raise ParameterError(f"nbits={self.nbits}: the run's documents belong to no index with token vectors")
             return None
         try:
-            return stored(run.documents, self._colbert, self.nbits)
+            return stored_tokens(run.documents, self._colbert, self.nbits)
         except ParameterError:
             if self.nbits is not None:
                 raise

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.errors import InputError, ParameterError
 from ..models.base import NAMELESS, token_ids
-from ..models.compute import Prepared, padded, prepared
+from ..models.compute import Prepared, padded, prepare_module
 from ..models.hub import library, seq2seq
 from .crossencoder import SAMPLE_DOCUMENTS, SAMPLE_QUERIES, PretrainedReranker
 
@@ -63,7 +63,7 @@ class MonoT5Model:
         self.start = model.config.decoder_start_token_id
         self.pad = int(self.tokenizer.pad_token_id or 0)
         sample = self.inputs([(query, document * 2) for query in SAMPLE_QUERIES for document in SAMPLE_DOCUMENTS], 512)
-        self.prepared: Prepared = prepared(
+        self.prepared: Prepared = prepare_module(
             model, lambda module: self.logits(module, sample), precision=precision, device=device
         )
 

@@ -18,8 +18,8 @@ from ..encoders.architectures import NO_LIMIT, position_limit
 from ..encoders.base import sample_ids
 from ..encoders.sentence import DOCUMENT, QUERY
 from ..models.base import token_ids
-from ..models.compute import padded, prepared
-from ..models.hub import NO_CODE, inside, library, modules_of, read_json, readable, tensors, tokenizer_in, without_warnings
+from ..models.compute import padded, prepare_module
+from ..models.hub import NO_CODE, inside, library, modules_of, read_json, model_errors, tensors, tokenizer_in, without_warnings
 
 PURPOSE = "a SPLADE model"  # in errors about missing libraries
 MAX_LOGITS = 1 << 23  # logits of a masked language model in memory at a time, if its head is a separate layer
@@ -47,7 +47,7 @@ class SpladeModel:
         self.static = None if checkpoint.static is None else Static(checkpoint.static, name)
         network = _network(module, checkpoint.pooling, checkpoint.logarithms)
         sample = [ids.tolist() for ids in sample_ids(len(self.vocabulary), min(128, self.length), 2)]
-        self.prepared = prepared(network, lambda model: self._pooled(model, sample), precision=precision, device=device)
+        self.prepared = prepare_module(network, lambda model: self._pooled(model, sample), precision=precision, device=device)
 
     def ids(self, texts: Sequence[str], length: int) -> list[list[int]]:
         return token_ids(self.tokenizer, texts, length)
@@ -96,11 +96,11 @@ def _masked_lm(folder: Path, name: str) -> tuple[Any, Any]:
     transformers = library("transformers", PURPOSE)
     library("torch", PURPOSE)
     problem = f"{name} is not a masked language model, whose head SPLADE needs: "
-    with readable(f"transformers cannot read the model {name}"):
+    with model_errors(f"transformers cannot read the model {name}"):
         config = transformers.AutoConfig.from_pretrained(str(folder), **NO_CODE)
     if type(config) not in transformers.MODEL_FOR_MASKED_LM_MAPPING:
         raise InputError(f"{problem}its architecture is {(config.architectures or [config.model_type])[0]}")
-    with readable(f"transformers cannot read the model {name}"), without_warnings():
+    with model_errors(f"transformers cannot read the model {name}"), without_warnings():
         module, report = transformers.AutoModelForMaskedLM.from_pretrained(str(folder), output_loading_info=True, **NO_CODE)
     if absent := sorted(report["missing_keys"]):
         raise InputError(f"{problem}its weights have no {', '.join(absent[:3])}{', …' if len(absent) > 3 else ''}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...core.errors import MissingExtraError
-from ...plots.plot import Plot, drawn, look
+from ...plots.plot import Plot, draw_plot, line_style
 from .settings import LOSS
 
 if TYPE_CHECKING:
@@ -123,12 +123,12 @@ def learning_curves(losses: Sequence[float], evaluations: Sequence[Mapping[str, 
 
     def draw(figure: Figure) -> str:
         all_axes = np.atleast_1d(figure.subplots(1, 1 + len(names), sharex=True))
-        all_axes[0].plot(steps, means, label="training", **look(0))
+        all_axes[0].plot(steps, means, label="training", **line_style(0))
         for number, (axes, name) in enumerate(zip(all_axes, [LOSS, *names], strict=True), 1):
             rows = [row for row in evaluations if name in row]
             if rows:
                 values = [row[name] for row in rows]
-                axes.plot([row["step"] for row in rows], values, marker="o", markersize=3, label="validation", **look(number))
+                axes.plot([row["step"] for row in rows], values, marker="o", markersize=3, label="validation", **line_style(number))
                 axes.axvline(best, color="#7F7F7F", linewidth=0.8)
             axes.set(xlabel="step", ylabel=name)
             axes.xaxis.get_major_locator().set_params(integer=True)  # steps are whole numbers
@@ -136,4 +136,4 @@ def learning_curves(losses: Sequence[float], evaluations: Sequence[Mapping[str, 
         measured = " and ".join([LOSS, *names])
         return f"the {measured} while training; the line marks step {best:,}, which was chosen"
 
-    return drawn(draw)
+    return draw_plot(draw)

@@ -18,8 +18,8 @@ from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from ...core.errors import ParameterError
 from ...core.progress import Progress, ProgressCallback
-from ...neural.models.compute import candidates, quickest
-from ...neural.models.hub import device, quiet, readable, without_warnings
+from ...neural.models.compute import candidates, fastest_of
+from ...neural.models.hub import device, quiet, model_errors, without_warnings
 from .checkpoint_folder import CheckpointFolder
 from .settings import LOSS, FitSettings
 from .used_embeddings import UsedEmbeddings
@@ -54,7 +54,7 @@ class TrainingHistory:
     seconds: float
 
 
-def fitted(fit: Fit, settings: FitSettings, checkpoints: CheckpointFolder, progress: ProgressCallback) -> TrainingHistory:
+def fit_model(fit: Fit, settings: FitSettings, checkpoints: CheckpointFolder, progress: ProgressCallback) -> TrainingHistory:
     """Train a model from the last checkpoint in its working folder, and leave it in its best state."""
     start = time.perf_counter()
     device_name = device()
@@ -77,7 +77,7 @@ def fitted(fit: Fit, settings: FitSettings, checkpoints: CheckpointFolder, progr
             trainer.train(resume_from_checkpoint=str(checkpoints.checkpoint(last_step)) if last_step else None)
         best = best_step(trainer.state.log_history, settings)
         if best not in (0, trainer.state.global_step):
-            with readable(f"the best checkpoint, {checkpoints.checkpoint(best)}, cannot be read"):
+            with model_errors(f"the best checkpoint, {checkpoints.checkpoint(best)}, cannot be read"):
                 fit.restore(checkpoints.checkpoint(best))
         embeddings.restore()
     fit.model.eval()
@@ -251,7 +251,7 @@ class _Monitor(transformers.TrainerCallback):
 
     def stopping(self) -> Any:
         """Return a context that turns library errors on writing or reading a checkpoint into one sentence."""
-        return readable(f"the training in {self._checkpoints.folder} stopped")
+        return model_errors(f"the training in {self._checkpoints.folder} stopped")
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self._fit.scheduled is not None:
@@ -323,7 +323,7 @@ def _training_precision(fit: Fit, settings: FitSettings, checkpoints: Checkpoint
     trainer.model.train()
     for name in names:  # warms up
         step(name)
-    best, seconds = quickest(names, step)
+    best, seconds = fastest_of(names, step)
     steps = ", ".join(f"{name} {1000 * value:.0f} ms" for name, value in seconds.items())
     return f"{best} (calibration: {steps} a step)"
 

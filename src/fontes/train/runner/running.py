@@ -168,14 +168,14 @@ def run(
     """
     check_place(output, overwrite)
     check_training()
-    from .fitting import fitted
+    from .fitting import fit_model
 
     identity = fit.identity_with(settings)
     with open_checkpoints(output.with_name(output.name + SUFFIX)) as checkpoints:
         if overwrite and checkpoints.facts.get("identity") not in (None, identity):
             checkpoints.clear()
         checkpoints.begin(identity, "give another output, or overwrite it")
-        history = fitted(fit, settings, checkpoints, progress)
+        history = fit_model(fit, settings, checkpoints, progress)
         with new_model_folder(output) as folder:
             fit.save(folder)
             training = Training(
