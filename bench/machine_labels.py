@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from fontes import Index, Qrels, Run, read_qrels, read_run, read_topics
-from fontes.measures.evaluation import measured
+from fontes.measures.evaluation import measure_run
 from fontes.measures.names import parse
 from fontes.measures.prediction_powered import PredictionPowered
 
@@ -73,7 +73,7 @@ def labelled(qrels: Mapping[str, Mapping[str, int]], runs: list[Run], machine: M
 
 def values(runs: list[Run], qrels: Qrels, measure: str) -> Floats:
     """Values of the first system and differences of the second from it, (topics, 2)."""
-    first, second = (measured(run, qrels, [parse(measure)]).array(measure) for run in runs)
+    first, second = (measure_run(run, qrels, [parse(measure)]).array(measure) for run in runs)
     return np.stack([first, second - first], axis=1)
 
 

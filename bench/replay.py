@@ -20,7 +20,7 @@ from rewriting import SETS, Rewriter, canonical, read, with_manual
 
 import fontes as ft
 from fontes import Index, Topics
-from fontes.llm import AnswerFile, Kept, LlmRewrite, read_pack, write_pack
+from fontes.llm import AnswerFile, LlmRewrite, StoredAnswer, read_pack, write_pack
 from fontes.rewrite.terms import TERM_F1
 
 MEASURES = ["RR", "nDCG@10", "R@10"]
@@ -30,7 +30,7 @@ def replayed(topics: Topics, rewritten: Topics, folder: Path, model: str) -> Top
     """Replay the texts of rewritten topics as the answers of a model."""
     stage = LlmRewrite(model)
     answers = [
-        Kept(
+        StoredAnswer(
             service="openai",
             model=model,
             parameters=stage.llm.parameters_of(request),

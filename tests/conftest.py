@@ -62,7 +62,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _few_models() -> Iterator[None]:
     """Of the models that no test uses any more few are kept: there are hundreds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fontes.neural.models.hub.KEPT", 128 << 20)
+        patch.setattr("fontes.neural.models.hub.CACHE_BYTES", 128 << 20)
         yield
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import typer
 
 from fontes.app import cli
-from fontes.app.pipelines import OWN
+from fontes.app.pipelines import MODEL_PARAMETERS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "command-line.md"
 SAVED = 9  # words saved, from which on an option of several commands is described once
@@ -68,7 +68,7 @@ def shared_rows(rows: list[Row]) -> dict[tuple[str, str], Row]:
 
 def shown(name: str, parameter: Any) -> bool:
     """Whether a parameter gets a row."""
-    of_models = {f"--{own.strip('_').replace('_', '-')}" for own in OWN} if name in MODELS else set()
+    of_models = {f"--{own.strip('_').replace('_', '-')}" for own in MODEL_PARAMETERS} if name in MODELS else set()
     return not (parameter.hidden or of_models & set(parameter.opts))
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import fontes as ft
 from fontes.app import pipelines
 from fontes.app.commands import explain, search, tune
-from fontes.app.options import takes
+from fontes.app.options import options_of
 from fontes.app.server.service import Service
 from fontes.app.server.settings import ServerSettings
 from fontes.core.expression import tunable
@@ -66,7 +66,7 @@ def typed(source: Any, *arguments: str, names: Sequence[str] = (), **how: Any) -
     app = typer.Typer()
 
     @app.command()
-    @takes(source, *names, **how)
+    @options_of(source, *names, **how)
     def command(settings: dict[str, Any]) -> None:
         values.update(settings)
 

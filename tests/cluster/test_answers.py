@@ -14,7 +14,7 @@ from support.ray_answers import Query2DocThere, exchanged
 
 import fontes as ft
 from fontes.cluster.answers import LedgerActor
-from fontes.llm import AnswerFile, Kept
+from fontes.llm import AnswerFile, StoredAnswer
 
 
 def test_what_a_lost_process_had_reserved_counts_as_used(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_answers_go_to_the_machine_where_the_work_was_begun(ray: str, tmp_path: 
 
     monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "here"))
     here, there = (
-        Kept(service="s", model="m", parameters={}, sample=n, messages=(("user", "x"),), text=text)
+        StoredAnswer(service="s", model="m", parameters={}, sample=n, messages=(("user", "x"),), text=text)
         for n, text in enumerate(("of the driver", "of the node"))
     )
     AnswerFile().write([here])

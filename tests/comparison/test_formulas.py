@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 
 import fontes as ft
 from fontes.comparison import statistics
-from fontes.comparison.report import SystemRun, report_of
+from fontes.comparison.report import SystemRun, compare_runs
 from fontes.comparison.testing import Testing
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -253,7 +253,7 @@ def test_each_comparison_has_the_figures_of_its_pair_corrected_within_its_measur
     pairs = [(i, j) for i in range(4) for j in range(i)] if baseline is None else []
     pairs = pairs or [(i, names.index(str(baseline))) for i in range(4) if names[i] != baseline]
     testing = Testing(test=test, correction=correction, alpha=0.1, seed=6)
-    report = report_of(runs, QRELS, MEASURES, baseline=baseline, testing=testing)
+    report = compare_runs(runs, QRELS, MEASURES, baseline=baseline, testing=testing)
     rows = iter(report.comparisons)
     for measure, values in values_of(runs).items():
         found = [next(rows) for _ in pairs]
@@ -279,7 +279,7 @@ def test_each_comparison_has_the_figures_of_its_pair_corrected_within_its_measur
 
 
 def test_the_interval_of_each_mean_and_tukeys_test_are_those_of_the_values(runs: Any) -> None:
-    report = report_of(runs, QRELS, MEASURES, testing=Testing(test="tukey", alpha=0.2, seed=2))
+    report = compare_runs(runs, QRELS, MEASURES, testing=Testing(test="tukey", alpha=0.2, seed=2))
     pairs = [(i, j) for i in range(4) for j in range(i)]
     rows = iter(report.comparisons)
     for measure, values in values_of(runs).items():
@@ -295,10 +295,10 @@ def test_the_interval_of_each_mean_and_tukeys_test_are_those_of_the_values(runs:
 def test_more_pairs_than_fit_into_a_block_have_the_same_intervals(runs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from fontes.comparison import testing
 
-    whole = report_of(runs, QRELS, MEASURES)
+    whole = compare_runs(runs, QRELS, MEASURES)
     for columns in (1, 5, 18):
         monkeypatch.setattr(testing, "PAIR_BLOCK_SIZE", columns)
-        parts = report_of(runs, QRELS, MEASURES).comparisons
+        parts = compare_runs(runs, QRELS, MEASURES).comparisons
         assert [(c.low, c.high) for c in parts] == [(c.low, c.high) for c in whole.comparisons]
 
 
@@ -329,21 +329,21 @@ def test_a_way_of_testing_says_its_test_and_its_correction() -> None:
 
 def test_the_best_systems_are_those_with_the_highest_mean_of_what_is_no_count_of_documents(runs: Any) -> None:
     measures = ["nDCG@5", "NumRet", "NumRel", "NumRelRet", "Judged@5"]
-    report = report_of({**runs, "again": runs["good"]}, QRELS, measures)
+    report = compare_runs({**runs, "again": runs["good"]}, QRELS, measures)
     best = {str(m): report.best(m) for m in report.measures}
     assert best["nDCG@5"] == {"good", "again"}
     assert best["NumRelRet"] == {"base", "good", "poor", "again"}  # all four of each topic; "part" leaves topics out
     means = {name: values_of({name: run})["nDCG@5"].mean() for name, run in runs.items()}
     assert max(means, key=lambda name: means[name]) == "good"
     assert [best[name] for name in ("NumRet", "NumRel", "Judged@5")] == [set(), set(), set()]
-    alone = report_of({"good": runs["good"]}, QRELS, measures)
+    alone = compare_runs({"good": runs["good"]}, QRELS, measures)
     assert [alone.best(m) for m in alone.measures] == [set()] * 5
 
 
 @pytest.mark.parametrize(("documents", "depth"), [(0, 1), (1, 1), (2, 2), (7, 7)])
 def test_judged_goes_to_the_end_of_the_longest_ranking_where_a_measure_has_no_cutoff(documents: int, depth: int) -> None:
     run = {"q00": {f"d{i}": 1.0 - i / 10 for i in range(documents)}, "q01": {}}
-    report = report_of({"a": run, "b": {"q00": {}}}, QRELS, ["AP", "nDCG@3", "IPrec@0.1", "NumRet", "Judged@4"])
+    report = compare_runs({"a": run, "b": {"q00": {}}}, QRELS, ["AP", "nDCG@3", "IPrec@0.1", "NumRet", "Judged@4"])
     assert {str(m): str(j) for m, j in report.judged.items()} == {
         "AP": f"Judged@{depth}",
         "nDCG@3": "Judged@3",
@@ -352,7 +352,7 @@ def test_judged_goes_to_the_end_of_the_longest_ranking_where_a_measure_has_no_cu
 
 
 def test_markdown_and_notebook_name_the_systems_of_a_test_and_the_terminal_has_their_letters(runs: Any) -> None:
-    report = report_of(runs, QRELS, ["nDCG@5"])
+    report = compare_runs(runs, QRELS, ["nDCG@5"])
     assert "| measure | system | against | difference |" in report.to_markdown()
     assert "| nDCG@5 | good | base |" in report.to_markdown()
     shown = report._repr_html_()
@@ -363,10 +363,10 @@ def test_markdown_and_notebook_name_the_systems_of_a_test_and_the_terminal_has_t
 
 def test_seconds_stand_beside_the_means_and_not_in_a_paper(runs: Any) -> None:
     timed = {name: SystemRun(ft.Run.of(run), seconds=7.0 if name == "good" else None) for name, run in runs.items()}
-    report = report_of(timed, QRELS, ["nDCG@5"])
+    report = compare_runs(timed, QRELS, ["nDCG@5"])
     assert report.systems["good"].seconds == 0.5  # of 14 topics
     for text in (str(report), report.to_markdown(), report._repr_html_()):
         assert "a topic" in text
         assert "0.5 s" in text
     assert "0.5 s" not in report.to_latex()
-    assert "a topic" not in str(report_of(runs, QRELS, ["nDCG@5"]))
+    assert "a topic" not in str(compare_runs(runs, QRELS, ["nDCG@5"]))

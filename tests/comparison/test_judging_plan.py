@@ -13,13 +13,13 @@ from support.machine_labels import Labelled, labelled
 
 import fontes as ft
 from fontes.app.judging.store import JudgmentStore
-from fontes.comparison import Report, Testing, plan_judging, report_of
+from fontes.comparison import Report, Testing, compare_runs, plan_judging
 from fontes.core import InputError, ParameterError, Qrels
 from fontes.measures.prediction_powered import PredictionPowered
 
 
 def report(data: Labelled, **other: Any) -> Report:
-    return report_of(data.runs, data.people, ["nDCG@5", "AP"], machine=data.machine, **other)
+    return compare_runs(data.runs, data.people, ["nDCG@5", "AP"], machine=data.machine, **other)
 
 
 def test_differences_are_corrected_by_the_differences_of_the_judged_topics() -> None:
@@ -49,13 +49,15 @@ def test_every_form_of_a_report_says_where_its_means_are_from() -> None:
     assert "bootstrap" not in result.to_html() + str(result)
     plain = json.loads(result.to_json())
     assert (plain["topics"], plain["machine_topics"], plain["resamples"]) == (30, 80, None)
-    assert "machine_topics" not in report_of(data.runs, data.people, "AP").to_dict()
+    assert "machine_topics" not in compare_runs(data.runs, data.people, "AP").to_dict()
 
 
 def test_the_correction_for_several_tests_is_that_of_other_reports() -> None:
     data = labelled()
     systems = {**data.runs, "same": data.runs["good"]}
-    tested = report_of(systems, data.people, "AP", machine=data.machine, testing=Testing(correction="bonferroni")).comparisons
+    tested = compare_runs(
+        systems, data.people, "AP", machine=data.machine, testing=Testing(correction="bonferroni")
+    ).comparisons
     for one in tested:
         assert one.corrected == pytest.approx(min(1, 3 * one.p))
     tie = next(one for one in tested if {one.system, one.against} == {"same", "good"})
@@ -65,7 +67,7 @@ def test_the_correction_for_several_tests_is_that_of_other_reports() -> None:
 def test_systems_that_differ_on_topics_of_the_machine_alone_are_not_settled() -> None:
     data = labelled()
     other = {topic: data.runs["good"][topic] if topic in data.people else {} for topic in data.machine}
-    one = report_of({"good": data.runs["good"], "other": other}, data.people, "AP", machine=data.machine).comparisons[0]
+    one = compare_runs({"good": data.runs["good"], "other": other}, data.people, "AP", machine=data.machine).comparisons[0]
     assert math.isnan(one.low)
     assert math.isnan(one.p)
     assert not one.significant
@@ -77,7 +79,7 @@ def test_other_tests_and_runs_without_the_machines_topics_are_refused() -> None:
         report(data, testing=Testing("fisher"))
     short = {topic: data.runs["poor"][topic] for topic in data.people}
     with pytest.raises(InputError, match="the run 'short' has no results for the topics that the machine alone labelled"):
-        report_of({"good": data.runs["good"], "short": short}, data.people, "AP", machine=data.machine)
+        compare_runs({"good": data.runs["good"], "short": short}, data.people, "AP", machine=data.machine)
 
 
 def test_stages_of_compare_run_on_all_labelled_topics(tmp_path: Path) -> None:
@@ -97,7 +99,7 @@ def test_a_plan_says_how_many_topics_settle_which_pair() -> None:
     random = np.random.default_rng(2)
     runs = dict(data.runs)
     runs["near"] = {t: {d: score + random.normal(0, 0.45) for d, score in of.items()} for t, of in runs["good"].items()}
-    result = report_of(runs, data.people, "AP", machine=data.machine, baseline="good")
+    result = compare_runs(runs, data.people, "AP", machine=data.machine, baseline="good")
     plan = plan_judging(result)
     estimates = result.differences()
     assert estimates is not None
@@ -122,7 +124,7 @@ def test_a_plan_says_how_many_topics_settle_which_pair() -> None:
 def test_a_plan_without_machine_labels_or_with_another_power_is_refused() -> None:
     data = labelled()
     with pytest.raises(ParameterError, match="a plan needs a comparison of two systems or more with machine labels"):
-        plan_judging(report_of(data.runs, data.people, "AP"))
+        plan_judging(compare_runs(data.runs, data.people, "AP"))
     with pytest.raises(ParameterError, match="the power must lie between 0 and 1"):
         plan_judging(report(data), power=1)
 

@@ -67,7 +67,7 @@ class Library:
         return docs
 
 
-def report_of(
+def compare_runs(
     systems: dict[str, Any] | None = None, measures: Any = ("AP", "R@2", "NumRelRet"), **options: Any
 ) -> ft.comparison.Report:
     return ft.compare(
@@ -81,14 +81,14 @@ def data_of(page: str) -> Any:
 
 
 def test_the_page_is_well_formed_and_its_ids_are_unique() -> None:
-    elements = Elements(report_of().to_html())
+    elements = Elements(compare_runs().to_html())
     ids = [attributes["id"] for _, attributes in elements.attributes if "id" in attributes]
     assert len(ids) == len(set(ids))
     assert [tag for tag, _ in elements.attributes].count("script") == 2
 
 
 def test_nothing_comes_from_elsewhere() -> None:
-    page = report_of().to_html()
+    page = compare_runs().to_html()
     assert set(re.findall(r"http[\w-]*", page)) == {"http-equiv"}
     for tag, attributes in Elements(page).attributes:
         assert not attributes.get("src"), tag
@@ -100,7 +100,7 @@ def test_the_policy_of_the_page_allows_its_own_script_alone() -> None:
     import base64
     import hashlib
 
-    page = report_of().to_html()
+    page = compare_runs().to_html()
     (policy,) = [a["content"] or "" for _, a in Elements(page).attributes if a.get("http-equiv") == "Content-Security-Policy"]
     script = page.rsplit("<script>", 1)[1].split("</script>")[0]
     assert f"script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" in policy
@@ -109,7 +109,7 @@ def test_the_policy_of_the_page_allows_its_own_script_alone() -> None:
 
 def test_hostile_topics_names_and_texts_stay_text() -> None:
     run = ft.Run.of(GOOD).with_(documents=Library())
-    page = report_of({"good": run, HOSTILE: BAD}).to_html()
+    page = compare_runs({"good": run, HOSTILE: BAD}).to_html()
     assert "<script>alert" not in page
     assert [tag for tag, _ in Elements(page).attributes].count("b") <= 4
     data = data_of(page)
@@ -125,11 +125,11 @@ def test_half_a_character_does_not_stop_the_page(tmp_path: Path) -> None:
 
 
 def test_the_same_report_makes_the_same_page() -> None:
-    assert report_of().to_html() == report_of().to_html()
+    assert compare_runs().to_html() == compare_runs().to_html()
 
 
 def test_the_tables_hold_the_figures_of_the_report() -> None:
-    report = report_of(baseline="none")
+    report = compare_runs(baseline="none")
     rows = Elements(report.to_html()).rows
     head, *means = rows["means-table"]
     assert head == ["#", "system", "AP", "Judged@3", "R@2", "Judged@2", "NumRelRet"]
@@ -155,7 +155,7 @@ def test_best_values_are_bold_and_superscripts_have_a_legend(shared: Path) -> No
 
 
 def test_the_values_by_topic_are_those_of_the_report() -> None:
-    report = report_of()
+    report = compare_runs()
     data = data_of(report.to_html())
     for i, measure in enumerate(report.measures):
         for s, name in enumerate(report.systems):
@@ -164,7 +164,7 @@ def test_the_values_by_topic_are_those_of_the_report() -> None:
 
 
 def test_the_curves_are_interpolated_precision_and_measures_against_k() -> None:
-    report = report_of()
+    report = compare_runs()
     curves = data_of(report.to_html())["curves"]
     assert curves["ks"] == [1, 2, 3]
     for s, system in enumerate(report.systems.values()):
@@ -176,7 +176,7 @@ def test_the_curves_are_interpolated_precision_and_measures_against_k() -> None:
 
 
 def test_rankings_are_cut_at_the_depth_and_ranks_of_relevant_documents_go_beyond() -> None:
-    page = report_of({"good": GOOD, "bad": BAD}).to_html(depth=2)
+    page = compare_runs({"good": GOOD, "bad": BAD}).to_html(depth=2)
     data = data_of(page)
     docs, ranking = data["docs"], data["rankings"][1]
     assert [[docs[d] for d in ids] for ids in ranking["lists"]] == [["d3"], ["d8", "d9"]]
@@ -188,7 +188,7 @@ def test_rankings_are_cut_at_the_depth_and_ranks_of_relevant_documents_go_beyond
 
 
 def test_the_texts_of_known_documents_are_cut_and_of_unknown_ones_left_out() -> None:
-    report = report_of({"good": GOOD, "bad": ft.Run.of(BAD).with_(documents=Library())})
+    report = compare_runs({"good": GOOD, "bad": ft.Run.of(BAD).with_(documents=Library())})
     data = data_of(report.to_html(snippet=160))
     texts = dict(zip(data["docs"], data["texts"], strict=True))
     assert texts.pop("d8") == 0
@@ -202,14 +202,14 @@ def test_the_texts_of_known_documents_are_cut_and_of_unknown_ones_left_out() -> 
 
 def test_the_pair_shown_first_is_the_best_against_the_baseline() -> None:
     systems = {"bad": BAD, "good": GOOD, "none": {}}
-    assert data_of(report_of(systems, baseline="none").to_html())["pair"] == [1, 2]
-    assert data_of(report_of(systems).to_html())["pair"] == [1, 0]
+    assert data_of(compare_runs(systems, baseline="none").to_html())["pair"] == [1, 2]
+    assert data_of(compare_runs(systems).to_html())["pair"] == [1, 0]
 
 
 def test_a_large_page_leaves_out_rankings_and_shortens_texts_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_page, "MAX_RANKED", 40)
     monkeypatch.setattr(report_page, "MAX_CHARACTERS", 240)
-    page = report_of({"good": ft.Run.of(GOOD).with_(documents=Library()), "bad": BAD}).to_html()
+    page = compare_runs({"good": ft.Run.of(GOOD).with_(documents=Library()), "bad": BAD}).to_html()
     data = data_of(page)
     assert (len(data["rankings"]), len(data["topics"])) == (2, 4)
     assert "Only the first 2 of 4 topics have their rankings in this page" in page
@@ -236,11 +236,11 @@ def test_fourteen_hundred_topics_of_ten_systems_stay_below_four_megabytes() -> N
 @pytest.mark.parametrize("options", [{"depth": 0}, {"depth": True}, {"depth": 2.5}, {"snippet": -1}])
 def test_a_depth_or_snippet_out_of_range_is_an_error(options: dict[str, Any]) -> None:
     with pytest.raises(ft.core.ParameterError, match=rf"the {next(iter(options))} of a page must be a whole number"):
-        report_of().to_html(**options)
+        compare_runs().to_html(**options)
 
 
 def test_a_single_system_has_a_page_without_tests() -> None:
-    page = report_of({"good": GOOD}).to_html()
+    page = compare_runs({"good": GOOD}).to_html()
     assert "tests-table" not in Elements(page).rows
     assert data_of(page)["pair"] == [0, 0]
 

@@ -1,4 +1,4 @@
-"""`report_of`: what it measures and tests of runs that are there already."""
+"""`compare_runs`: what it measures and tests of runs that are there already."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fontes as ft
-from fontes.comparison import SystemRun, Testing, report_of, statistics
+from fontes.comparison import SystemRun, Testing, compare_runs, statistics
 
 QRELS = {"q1": {"d1": 1, "d2": 2}, "q2": {"d3": 1}, "q3": {"d1": 0}, "q4": {"d4": 1}}
 GOOD = {"q1": {"d2": 3.0, "d1": 2.0}, "q2": {"d3": 1.0}, "q4": {"d4": 1.0}}
@@ -17,7 +17,7 @@ BAD = {"q1": {"d9": 3.0, "d1": 2.0}, "q2": {"d8": 1.0, "d3": 0.5}, "q3": {"d1": 
 
 
 def test_the_report_has_means_values_and_counts_of_each_system() -> None:
-    report = report_of({"good": GOOD, "bad": BAD}, QRELS, [ft.RR, ft.nDCG @ 5])
+    report = compare_runs({"good": GOOD, "bad": BAD}, QRELS, [ft.RR, ft.nDCG @ 5])
     assert list(report.systems) == ["good", "bad"]
     assert report.mean("good", "RR") == 0.75
     assert report.mean("bad", ft.RR) == ft.evaluate(BAD, QRELS, [ft.RR])[ft.RR] == 0.25
@@ -30,7 +30,7 @@ def test_the_report_has_means_values_and_counts_of_each_system() -> None:
 
 
 def test_a_comparison_has_difference_wins_ties_losses_and_effect_sizes() -> None:
-    report = report_of({"bad": BAD, "good": GOOD}, QRELS, [ft.RR], baseline="bad")
+    report = compare_runs({"bad": BAD, "good": GOOD}, QRELS, [ft.RR], baseline="bad")
     (one,) = report.comparisons
     assert (one.system, one.against, one.wins, one.ties, one.losses) == ("good", "bad", 3, 1, 0)
     differences = np.array([0.5, 0.5, 0.0, 1.0])
@@ -43,11 +43,11 @@ def test_a_comparison_has_difference_wins_ties_losses_and_effect_sizes() -> None
 
 def test_with_a_baseline_all_are_tested_against_it_and_without_one_all_pairs() -> None:
     systems = {"a": GOOD, "b": BAD, "c": {"q1": {"d1": 1.0}}, "d": {}}
-    against = report_of(systems, QRELS, ["RR", "AP"], baseline="b")
+    against = compare_runs(systems, QRELS, ["RR", "AP"], baseline="b")
     assert [(str(c.measure), c.system, c.against) for c in against.comparisons] == [
         (m, s, "b") for m in ("RR", "AP") for s in "acd"
     ]
-    pairs = report_of(systems, QRELS, "RR")
+    pairs = compare_runs(systems, QRELS, "RR")
     assert [(c.system, c.against) for c in pairs.comparisons] == [
         ("b", "a"), ("c", "a"), ("c", "b"), ("d", "a"), ("d", "b"), ("d", "c")
     ]  # fmt: skip
@@ -55,16 +55,16 @@ def test_with_a_baseline_all_are_tested_against_it_and_without_one_all_pairs() -
 
 def test_the_correction_goes_over_the_comparisons_of_one_measure() -> None:
     systems = {"a": GOOD, "b": BAD, "c": {"q1": {"d1": 1.0}}}
-    report = report_of(systems, QRELS, ["RR", "AP"], testing=Testing(correction="bonferroni"))
+    report = compare_runs(systems, QRELS, ["RR", "AP"], testing=Testing(correction="bonferroni"))
     for one in report.comparisons:
         assert one.corrected == pytest.approx(min(1, 3 * one.p))
 
 
 @pytest.mark.parametrize("test", ["t", "wilcoxon", "fisher", "tukey"])
 def test_equal_systems_and_single_topics_are_never_significant(test: str, recwarn: pytest.WarningsRecorder) -> None:
-    equal = report_of({"a": GOOD, "b": GOOD}, QRELS, ["AP", "NumRel", "NumRet"], testing=Testing(test=test))
+    equal = compare_runs({"a": GOOD, "b": GOOD}, QRELS, ["AP", "NumRel", "NumRet"], testing=Testing(test=test))
     assert all(c.corrected == 1 and not c.significant and c.d_z == 0 for c in equal.comparisons)
-    single = report_of({"a": GOOD, "b": BAD}, {"q1": QRELS["q1"]}, ["RR"], testing=Testing(test=test, alpha=0.99))
+    single = compare_runs({"a": GOOD, "b": BAD}, {"q1": QRELS["q1"]}, ["RR"], testing=Testing(test=test, alpha=0.99))
     (one,) = single.comparisons
     # the t-test and Tukey's have no variance of a single topic; the sign of one difference is + or - with equal chance
     assert (one.p, one.corrected) == pytest.approx(
@@ -77,7 +77,7 @@ def test_equal_systems_and_single_topics_are_never_significant(test: str, recwar
 
 
 def test_one_system_alone_gets_its_means_and_intervals() -> None:
-    report = report_of({"run 1": GOOD}, QRELS, "RR")
+    report = compare_runs({"run 1": GOOD}, QRELS, "RR")
     assert report.comparisons == ()
     low, high = report.intervals[ft.RR]["run 1"]
     assert low <= report.mean("run 1", "RR") <= high
@@ -88,7 +88,7 @@ def test_one_system_alone_gets_its_means_and_intervals() -> None:
 
 
 def test_the_interval_of_a_difference_is_that_of_the_bootstrap() -> None:
-    report = report_of({"a": GOOD, "b": BAD}, QRELS, ["AP", "RR"], testing=Testing(seed=2))
+    report = compare_runs({"a": GOOD, "b": BAD}, QRELS, ["AP", "RR"], testing=Testing(seed=2))
     for one in report.comparisons:
         values = report.values[one.measure]
         low, high = statistics.bootstrap(values[:, [1]] - values[:, [0]], 0.95, seed=2)
@@ -98,7 +98,7 @@ def test_the_interval_of_a_difference_is_that_of_the_bootstrap() -> None:
 
 def test_a_run_says_how_it_came_about_and_what_its_reranker_was_given() -> None:
     run = ft.Run.of(GOOD)
-    system = report_of({"a": SystemRun(run, "bm25()", 6.0, ft.Run.of(BAD), cached=True)}, QRELS, "AP").systems["a"]
+    system = compare_runs({"a": SystemRun(run, "bm25()", 6.0, ft.Run.of(BAD), cached=True)}, QRELS, "AP").systems["a"]
     assert (system.name, system.run, system.description, system.seconds, system.cached) == ("a", run, "bm25()", 2.0, True)
     assert system.candidates is not None
     assert (system.candidates.depth, system.candidates.recall) == (2, 0.375)  # 1/2, 1/1, none relevant, none: 1.5 / 4
@@ -106,25 +106,25 @@ def test_a_run_says_how_it_came_about_and_what_its_reranker_was_given() -> None:
 
 def test_candidates_of_another_kind_than_the_judged_documents_have_no_recall() -> None:
     passages = ft.Run.of({"q1": {"d1#1": 1.0, "d1#2": 0.5}})
-    assert report_of({"a": SystemRun(ft.Run.of(GOOD), candidates=passages)}, QRELS, "AP").systems["a"].candidates is None
+    assert compare_runs({"a": SystemRun(ft.Run.of(GOOD), candidates=passages)}, QRELS, "AP").systems["a"].candidates is None
 
 
 def test_topics_have_their_texts_from_whoever_knows_them_first() -> None:
     known = ft.Topics.of({"q1": "from the topics", "q9": "not judged"})
     run = ft.Run.of(GOOD, ft.Topics.of({"q1": "from the run", "q2": "of the run", "q4": ""}))
-    report = report_of({"a": run}, QRELS, "AP", topics=known)
+    report = compare_runs({"a": run}, QRELS, "AP", topics=known)
     assert {t.id: t.text for t in report.topics.values()} == {"q1": "from the topics", "q2": "of the run", "q3": "", "q4": ""}
 
 
 def test_what_cannot_be_compared_or_tested_is_an_error() -> None:
     with pytest.raises(ft.core.ParameterError, match="there is no run to compare"):
-        report_of({}, QRELS, "AP")
+        compare_runs({}, QRELS, "AP")
     with pytest.raises(ft.core.ParameterError, match="there is no measure"):
-        report_of({"a": GOOD}, QRELS, [])
+        compare_runs({"a": GOOD}, QRELS, [])
     with pytest.raises(ft.core.ParameterError, match="'c' is none of the systems; there are a, b"):
-        report_of({"a": GOOD, "b": BAD}, QRELS, "AP", baseline="c")
+        compare_runs({"a": GOOD, "b": BAD}, QRELS, "AP", baseline="c")
     with pytest.raises(ft.core.InputError, match="no judgments"):
-        report_of({"a": GOOD}, {}, "AP")
+        compare_runs({"a": GOOD}, {}, "AP")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import fontes as ft
-from fontes.comparison import Published, SuiteReport, report_of
+from fontes.comparison import Published, SuiteReport, compare_runs
 from fontes.core import ParameterError
 from fontes.measures import parse
 
@@ -32,7 +32,7 @@ def report(collection, baseline="bm25", measures="RR"):
             rankings[str(topic)] = {doc: 10.0 - i for i, doc in enumerate(ids)}
         runs[system] = ft.Run.of(rankings)
     qrels = {str(topic): {f"r{topic}": 1} for topic in range(len(RANKS[collection]["bm25"]))}
-    return report_of(runs, qrels, measures, baseline=baseline)
+    return compare_runs(runs, qrels, measures, baseline=baseline)
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_the_interval_of_a_mean_covers_as_often_as_it_says():
 
 
 def test_a_collection_of_one_topic_leaves_the_test_open():
-    one = report_of({"a": {"1": {"x": 1.0}}, "b": {"1": {"y": 2.0, "x": 1.0}}}, {"1": {"x": 1}}, "RR", baseline="b")
+    one = compare_runs({"a": {"1": {"x": 1.0}}, "b": {"1": {"y": 2.0, "x": 1.0}}}, {"1": {"x": 1}}, "RR", baseline="b")
     suite = SuiteReport({"one": one})
     assert math.isnan(suite.comparison("a", "b", "RR").p)
     assert json.loads(suite.to_json())["comparisons"][0]["p"] is None

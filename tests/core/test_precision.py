@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fontes.core import Stage, Topics
-from fontes.core.precision import precisions_of, fix_precision
+from fontes.core.precision import fix_precision, precisions_of
 from fontes.core.progress import ProgressCallback
 
 

@@ -26,7 +26,11 @@ def test_a_link_in_a_folder_of_results_is_refused(tmp_path: Path, name: str) -> 
     if name != LOCK:
         (folder / LOCK).write_text('{"files": ["runs/a.run"]}')
     (folder / name).symlink_to(outside if "." not in name else outside / "a.run")
-    with pytest.raises(InputError, match=f"{name} is a link, which may lead anywhere"), exclusive(folder), replacing_results(folder, []):
+    with (
+        pytest.raises(InputError, match=f"{name} is a link, which may lead anywhere"),
+        exclusive(folder),
+        replacing_results(folder, []),
+    ):
         pass
     assert (outside / "a.run").read_text() == "mine"
 

@@ -27,7 +27,7 @@ Docs = dict[str, Doc]
 
 @pytest.fixture(autouse=True)
 def _small_batches_and_no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "SOME", 10)
+    monkeypatch.setattr(build, "READ_SIZE", 10)
     monkeypatch.setattr(build, "BATCH", 2_000)
     monkeypatch.setattr(os, "fsync", lambda file: None)
 

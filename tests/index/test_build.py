@@ -74,7 +74,7 @@ def failing_after(count: int, error: BaseException):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("error", [BrokenError(), KeyboardInterrupt(), InputError("line 7 is broken")])
 def test_a_build_that_fails_midway_leaves_nothing_and_raises_what_happened(tmp_path, monkeypatch, threads, error):
-    monkeypatch.setattr(build, "SOME", 1)
+    monkeypatch.setattr(build, "READ_SIZE", 1)
     monkeypatch.setattr(build, "BATCH", 3_000)
     with pytest.raises(type(error)):
         Index.build(failing_after(200, error), tmp_path / "x", threads=threads, memory="4K")
@@ -83,7 +83,7 @@ def test_a_build_that_fails_midway_leaves_nothing_and_raises_what_happened(tmp_p
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_failing_build_leaves_the_old_index_as_it_was(tmp_path, monkeypatch, threads):
-    monkeypatch.setattr(build, "SOME", 1)
+    monkeypatch.setattr(build, "READ_SIZE", 1)
     monkeypatch.setattr(build, "BATCH", 3_000)
     Index.build(DOCS, tmp_path / "x")
     before = files(tmp_path)
@@ -96,7 +96,7 @@ def test_a_failing_build_leaves_the_old_index_as_it_was(tmp_path, monkeypatch, t
 
 
 def test_an_error_of_the_tokenizer_comes_out_of_the_build_and_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "SOME", 1)
+    monkeypatch.setattr(build, "READ_SIZE", 1)
     monkeypatch.setattr(build, "BATCH", 1_000)
 
     def tokenize(text: str) -> list[str]:
@@ -164,7 +164,7 @@ def test_a_relative_path_works(tmp_path, monkeypatch):
 
 
 def test_progress_is_told_after_each_batch(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "SOME", 1)
+    monkeypatch.setattr(build, "READ_SIZE", 1)
     monkeypatch.setattr(build, "BATCH", 1_000)
     told: list[Progress] = []
     docs = [(f"d{n}", "words " * 20) for n in range(50)]
@@ -176,7 +176,7 @@ def test_progress_is_told_after_each_batch(tmp_path, monkeypatch):
 
 
 def test_progress_in_a_file_has_a_fraction(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "SOME", 1)
+    monkeypatch.setattr(build, "READ_SIZE", 1)
     monkeypatch.setattr(build, "BATCH", 1_000)
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps({"_id": f"d{n}", "text": "words " * 20}) + "\n" for n in range(5_000)))

@@ -76,7 +76,7 @@ def test_a_vocabulary_that_was_used_before_does_not_change_the_bytes(tmp_path):
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
 def test_threads_change_nothing(tmp_path, monkeypatch, threads):
-    monkeypatch.setattr(build, "SOME", 1)
+    monkeypatch.setattr(build, "READ_SIZE", 1)
     monkeypatch.setattr(build, "BATCH", 3_000)
     docs = [(f"d{n}", f"words {n % 13} " * (n % 9)) for n in range(300)]
     Index.build(docs, tmp_path / "one", threads=1)

@@ -98,7 +98,7 @@ def old(tmp_path_factory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _small_batches_and_no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(build, "SOME", 1)
+    monkeypatch.setattr(build, "READ_SIZE", 1)
     monkeypatch.setattr(build, "BATCH", 6_000)
     monkeypatch.setattr(os, "fsync", lambda file: None)
 

@@ -173,7 +173,7 @@ def test_ids_that_are_equal_once_written_occur_twice(tmp_path):
 
 
 def test_an_empty_id_is_an_error_that_says_which_document_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "SOME", 1)
+    monkeypatch.setattr(build, "READ_SIZE", 1)
     monkeypatch.setattr(build, "BATCH", 100)
     docs = [Doc(f"d{n}", "words " * 10) for n in range(9)]
     with pytest.raises(InputError, match="document 10 has an empty id"):

@@ -28,7 +28,7 @@ from fontes.storage.files import write
 
 SMALL = {"BLOCK": 2, "WINDOW": 8, "DEPTHS": (1, 3, 10)}  # in place of 64, 4,096 and 10, 100, 1,000
 CHUNKS = (
-    (build, "SOME", 4),
+    (build, "READ_SIZE", 4),
     (build, "BATCH", 500),
     (documents, "BLOCK", 200),
     (inverted, "CHUNK", 50),

@@ -92,7 +92,7 @@ def test_the_blocks_of_texts_depend_on_the_documents_alone_not_on_the_batches(tm
     monkeypatch.setattr(documents, "BLOCK", 400)
     monkeypatch.setattr(documents, "MIN_BLOCK", 250)
     monkeypatch.setattr(documents, "MARKED", 1 << 30)
-    monkeypatch.setattr(build, "SOME", 1)
+    monkeypatch.setattr(build, "READ_SIZE", 1)
     docs = [Doc(f"d{n}", "x" * (n * 37 % 151 + n // 60 * 400)) for n in range(120)]
     expected: list[list[int]] = []  # the sizes of the documents in each block, by the rule in plain words
     for size in (len(doc.text) for doc in docs):

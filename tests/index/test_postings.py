@@ -46,7 +46,7 @@ def test_runs_that_were_spilled_and_merged_give_the_same_files(tmp_path_factory,
 
 
 def test_a_tiny_memory_spills_many_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "SOME", 1)
+    monkeypatch.setattr(build, "READ_SIZE", 1)
     monkeypatch.setattr(build, "BATCH", 1_000)
     spilled = []
     append = runs.PostingRuns.append

@@ -165,7 +165,9 @@ def test_an_index_that_is_removed_is_an_error_at_once(path: Path) -> None:
     with pytest.raises(FontesError, match=r"has changed since it was opened"):
         index.encode(Counting())
     segment = index.state.leaves[0].segment
-    job = encoding.SegmentEncodingJob("f", "f", None, 4, "float32", segment.ids.tolist(), lambda *_: pytest.fail("nothing is encoded"))
+    job = encoding.SegmentEncodingJob(
+        "f", "f", None, 4, "float32", segment.ids.tolist(), lambda *_: pytest.fail("nothing is encoded")
+    )
     with pytest.raises(FontesError, match="vectors cannot be written: No such file"):
         journal.encode(segment.folder, encoding.VectorEncoding(job), False, lambda _: None)
 

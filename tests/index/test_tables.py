@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from support.small_collections import PROPERTY
 
 from fontes.core import Strings
-from fontes.index.tables import Finder, join_tables, find_positions, union
+from fontes.index.tables import Finder, find_positions, join_tables, union
 from fontes.storage.compiled import load
 
 WORDS = st.text(st.sampled_from("abé東𝒜\x00"), max_size=4)

@@ -14,7 +14,7 @@ from fontes.app.judging.judging import agreement, judgments_of
 from fontes.app.judging.machine import judge_name, judge_pool
 from fontes.app.judging.store import JudgmentStore
 from fontes.core.progress import silent
-from fontes.llm import Kept, LlmJudge, Prompt
+from fontes.llm import LlmJudge, Prompt, StoredAnswer
 from fontes.llm.judging import label_of
 
 from .conftest import Serve
@@ -49,7 +49,7 @@ def index(tmp_path: Path) -> ft.Index:
     ],
 )
 def test_a_grade_is_read_with_its_reason_or_there_is_none(text: str, grade: int | None, reason: str) -> None:
-    answer = Kept(service="s", model="m", parameters={}, sample=0, messages=(("user", "x"),), text=text)
+    answer = StoredAnswer(service="s", model="m", parameters={}, sample=0, messages=(("user", "x"),), text=text)
     assert label_of(answer)[:2] == (grade, reason)
 
 

@@ -197,7 +197,7 @@ def test_progress_has_tokens_and_their_rate(serve: Serve) -> None:
 def test_an_empty_answer_and_one_with_thoughts(serve: Serve) -> None:
     serve(lambda request, before: Answer(None) if "a" in str(request["messages"]) else "<think>\nhm [9]\n</think>\n\n[2] > [1]")
     first, second = Model("m").ask([asked("a"), asked("b")])
-    assert (first.text, first.said, second.said) == ("", "", "[2] > [1]")
+    assert (first.text, first.final_text, second.final_text) == ("", "", "[2] > [1]")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from support.hashed_encoder import Hashed
 from support.model_server import Answer
 
 import fontes as ft
-from fontes.llm import AnswerFile, Hyde, Kept, LlmKeywords, LlmRewrite, Query2Doc, read_pack, write_pack
+from fontes.llm import AnswerFile, Hyde, LlmKeywords, LlmRewrite, Query2Doc, StoredAnswer, read_pack, write_pack
 
 from .conftest import Serve
 
@@ -122,14 +122,14 @@ def test_subquestions_are_searched_and_fused(serve: Serve, tmp_path: Path) -> No
     assert run["1"].docs()[0].id == run["1"][0].id
 
 
-def given(stage: LlmRewrite, topics: ft.Topics, texts: dict[str, str]) -> list[Kept]:
+def given(stage: LlmRewrite, topics: ft.Topics, texts: dict[str, str]) -> list[StoredAnswer]:
     """Answers as if the model of a stage had given these texts."""
     answers = []
     for topic in topics.values():
         for request in stage.requests(topic):
             parameters = stage.llm.parameters_of(request)
             answers.append(
-                Kept(
+                StoredAnswer(
                     service="openai",
                     model="m",
                     parameters=parameters,

@@ -55,8 +55,8 @@ def test_batch_threads_and_k_do_not_change_a_single_bit_of_a_run(index, encoder,
         assert (dense % k)(queries()) == run.top(k)
     monkeypatch.setattr(vectors, "SCORES", 1 << 10)
     monkeypatch.setattr(vectors, "QUERIES", 7)
-    monkeypatch.setattr(vectors, "PIECE", 64)
-    monkeypatch.setattr(vectors, "SHARE", 1)  # so that threads share these few
+    monkeypatch.setattr(vectors, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(vectors, "THREAD_WORK", 1)  # so that threads share these few
     for threads in (1, 2, 3):
         assert dense.with_(threads=threads)(queries()) == run
         assert (

@@ -188,7 +188,7 @@ def test_a_mistake_of_a_program_is_not_taken_for_a_damaged_model() -> None:
 
 
 def test_a_model_is_kept_as_long_as_a_part_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fontes.neural.models.hub.KEPT", 0)  # of those that no part uses, the last one alone
+    monkeypatch.setattr("fontes.neural.models.hub.CACHE_BYTES", 0)  # of those that no part uses, the last one alone
 
     def used(features: int) -> tuple[ft.TransformerEncoder, weakref.ref[Any]]:
         encoder = ft.TransformerEncoder(tiny("bert"), attention="favor+", features=features, precision="float32")
@@ -218,7 +218,7 @@ def test_recent_models_that_fit_are_not_loaded_again(monkeypatch: pytest.MonkeyP
             weights = {"weight": SimpleNamespace(nbytes=3 * hub.MIN_BYTES)}
             self.prepared = SimpleNamespace(module=SimpleNamespace(state_dict=lambda: weights))
 
-    monkeypatch.setattr(hub, "KEPT", 9 * hub.MIN_BYTES)
+    monkeypatch.setattr(hub, "CACHE_BYTES", 9 * hub.MIN_BYTES)
     monkeypatch.setattr(hub, "_recent", OrderedDict())
     for number in (1, 2, 3, 1, 4, 1, 2):  # 4 drives out 2, which was used before 1, and then 2 drives out 3
         hub.load_once(("test", number), partial(Weights, number))

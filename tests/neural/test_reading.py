@@ -16,7 +16,7 @@ from fontes import ChunkedEncoder, ColBERT, Doc, SentenceEncoder, Splade, Transf
 from fontes.core import ParameterError
 from fontes.neural.encoders import reading as module
 from fontes.neural.encoders.architectures import configured_positions
-from fontes.neural.encoders.reading import reading, token_limits
+from fontes.neural.encoders.reading import token_limit, token_limits
 from fontes.neural.encoders.trainable import trainable
 
 pytest.importorskip("torch")
@@ -95,17 +95,17 @@ def test_tokens_of_whole_documents_are_counted_with_special_tokens_and_prompt(ki
 
 def test_documents_with_more_tokens_than_are_read_are_cut(index: ft.Index) -> None:
     encoder = TransformerEncoder(tiny("bert"), max_length=32, **EXACT)
-    read = reading(encoder, index)
+    read = token_limit(encoder, index)
     assert read is not None
     assert (read.tokens, read.documents, read.cut, read.sampled) == (32, 6, 2, False)
     assert str(read) == "reads 32 tokens of a text and cuts 2 of 6 documents (33.3%)"
     windows = ChunkedEncoder(encoder, window=31, stride=31)
     assert windows.document_lengths([Doc("a", text(70)), Doc("b", "")]) == [33, 2]
-    assert (read := reading(windows, index)) is not None
+    assert (read := token_limit(windows, index)) is not None
     assert (read.tokens, read.cut) == (32, 2)
-    assert (read := reading(windows.with_(window=30, stride=30), index)) is not None
+    assert (read := token_limit(windows.with_(window=30, stride=30), index)) is not None
     assert read.cut == 0
-    assert reading(TransformerEncoder(tiny("bert"), **EXACT), index).cut == 0  # type: ignore[union-attr]
+    assert token_limit(TransformerEncoder(tiny("bert"), **EXACT), index).cut == 0  # type: ignore[union-attr]
     assert token_limits(index.bm25() % 3 >> ft.to_documents()) == []
     assert [read.cut for read in token_limits(index.dense(encoder) % 3)] == [2]
 
@@ -117,12 +117,12 @@ def test_late_and_sparse_models_tell_it_as_well(index: ft.Index, tmp_path: Path)
     for doc in docs(*LENGTHS):
         assert colbert.document_lengths([doc]) == [len(colbert.with_(document_length=500)._model.document_ids(doc.text))]
     lengths = colbert.document_lengths(docs(*LENGTHS))
-    assert (read := reading(colbert, index)) is not None
+    assert (read := token_limit(colbert, index)) is not None
     assert (read.tokens, read.cut) == (33, sum(length > 33 for length in lengths))
     splade = Splade(str(masked_lm(tmp_path / "splade")), max_length=30, document_prompt="the ", **EXACT)
     whole = splade.with_(document_prompt="")
     assert splade.document_lengths(docs(9)) == [whole.document_lengths(docs(9))[0] + 1]
-    assert (read := reading(splade, index)) is not None
+    assert (read := token_limit(splade, index)) is not None
     assert (read.tokens, read.cut) == (30, sum(length > 30 for length in splade.document_lengths(docs(*LENGTHS))))
 
 
@@ -131,7 +131,7 @@ def test_of_a_large_index_documents_are_sampled_evenly(tmp_path: Path, monkeypat
     monkeypatch.setattr("fontes.index.facts.SAMPLE", 4)
     monkeypatch.setattr("fontes.index.facts.BATCH", 3)
     index = ft.Index.build([Doc(f"{n}", text(40 if n % 3 == 0 else 3)) for n in range(10)], tmp_path / "x.index")
-    read = reading(TransformerEncoder(tiny("bert"), max_length=32, **EXACT), index)
+    read = token_limit(TransformerEncoder(tiny("bert"), max_length=32, **EXACT), index)
     assert read is not None
     assert (read.documents, read.cut, read.share) == (4, 4, 1.0)  # 0, 3, 6 and 9
     assert str(read) == "reads 32 tokens of a text and cuts 4 of 4 sampled documents (100.0%)"

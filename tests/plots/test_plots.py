@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import fontes as ft
 from fontes.app.cli import app
 from fontes.core.expression import pipeline
-from fontes.experiments.problems import NOTHING
+from fontes.experiments.problems import PLACEHOLDER_INDEX
 from fontes.lexical import Postings, Statistics
 from fontes.lexical.bm25 import VARIANTS
 from fontes.plots import indexes as plots_index, models as curves, plot as plots
@@ -330,7 +330,7 @@ def test_laws_of_a_real_collection(shared, tmp_path):
 
 def drawn(text):
     """The plot of an expression, and the first lines of its boxes from left to right and from top to bottom."""
-    plot = ft.plots.pipeline(pipeline(text, NOTHING))
+    plot = ft.plots.pipeline(pipeline(text, PLACEHOLDER_INDEX))
     [axes] = plot.figure.axes
     names = [(t.get_position(), t.get_text()) for t in axes.texts if t.get_text() and t.get_weight() == "bold"]
     return plot, [name for _, name in sorted(names)]

@@ -18,7 +18,7 @@ import fontes as ft
 from fontes.core import InputError, MissingExtraError, ParameterError
 from fontes.experiments import Collection
 from fontes.recipes import Evidence, RecipeResult
-from fontes.recipes.evidence import K1, K3, LANGUAGES, B, starts_of, document_encoder
+from fontes.recipes.evidence import K1, K3, LANGUAGES, B, document_encoder, starts_of
 
 pytest.importorskip("torch")
 from support.tiny_cross_encoder import save_cross_encoder

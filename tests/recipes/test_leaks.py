@@ -79,7 +79,9 @@ def test_posts_that_differ_in_their_addresses_alone_are_one_text_to_claims() -> 
     assert list(left.train.topics) == ["l2"]
     assert list(without_leaks(learning, measured, Claims(posts=None).as_model_input, drop=True).train.topics) == ["l1", "l2"]
     empty, _ = sides({"l1": "https://t.co/a", "l2": "other", "c1": "https://t.co/b"})
-    assert len(without_leaks(empty, measured, Claims().as_model_input, drop=True).train.topics) == 2  # nothing is left to compare
+    assert (
+        len(without_leaks(empty, measured, Claims().as_model_input, drop=True).train.topics) == 2
+    )  # nothing is left to compare
 
 
 def test_leakage_between_files_is_said_before_anything_is_built(ready: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from fontes.cluster.answers import RemoteAnswers
 from fontes.core import Topics
 from fontes.core.progress import ProgressCallback
-from fontes.llm import AnswerFile, Kept, Query2Doc
+from fontes.llm import AnswerFile, Query2Doc, StoredAnswer
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Query2DocThere(Query2Doc):
         return super().apply(topics, progress)
 
 
-def exchanged(actor: Any, known: str, new: Kept) -> tuple[bool, list[str]]:
+def exchanged(actor: Any, known: str, new: StoredAnswer) -> tuple[bool, list[str]]:
     """On another machine: keeps an answer and reads one that only the driver has, twice; whether it was here before."""
     answers = RemoteAnswers(actor)
     before = bool(AnswerFile().read([known]))

@@ -166,7 +166,7 @@ def merge_that_dies_once(merge: segments.Merge) -> segments.FinishedSegment:
 def counted_part(part: segments.Part) -> segments.FinishedSegment:
     """Writes down that it was called, and whether there was something to do."""
     finished = segments.make_part(part)
-    (part.folder.parent / f"{'before' if finished.before else 'new'}-{part.name}").touch()
+    (part.folder.parent / f"{'before' if finished.reused else 'new'}-{part.name}").touch()
     return finished
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 from support.tunings import GIVEN, VALUES, tuning
 
 from fontes.core.expression import pipeline
-from fontes.experiments.problems import NOTHING
+from fontes.experiments.problems import PLACEHOLDER_INDEX
 from fontes.tuning.result import TunedFold
 from fontes.tuning.space import Choices, Range
 
@@ -54,7 +54,7 @@ def edges(name, axis, *best):
     trials = {((name, value),): good for value in best}
     others = axis.values if isinstance(axis, Choices) else (axis.low, (axis.low + axis.high) / 2, axis.high)
     trials |= {((name, value),): bad for value in others if value not in best}
-    stage = pipeline("bm25() >> rm3() >> bm25()", NOTHING)  # whose parameters have limits
+    stage = pipeline("bm25() >> rm3() >> bm25()", PLACEHOLDER_INDEX)  # whose parameters have limits
     return tuning(trials, {name: axis}, stage=stage).warnings
 
 

@@ -102,7 +102,7 @@ Encoder = Annotated[
 ]
 
 
-def one_stdin(**inputs: object) -> None:
+def check_one_stdin(**inputs: object) -> None:
     """Check that at most one input is `-`.
 
     Raises:
@@ -189,7 +189,7 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
     return decorate
 
 
-def takes(
+def options_of(
     source: Any, *names: str, to: str = "settings", flags: Mapping[str, Sequence[str]] | None = None, **help: str
 ) -> Callable[[Command], Command]:
     """Add an option for each parameter of a class or function; the command gets the values that were typed as a dict.

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from ..index import Index
 
 LEXICAL: dict[str, type[Part]] = {name: stages[name] for name in ("bm25", "tfidf", "ql")}
-OWN = tuple(dict.fromkeys(name for cls in LEXICAL.values() for name in parameters(cls) if name not in Lexical.__annotations__))
+MODEL_PARAMETERS = tuple(
+    dict.fromkeys(name for cls in LEXICAL.values() for name in parameters(cls) if name not in Lexical.__annotations__)
+)
 """Parameters that not every lexical retriever has."""
 DENSE = ("dense", "hybrid")
 SHOWN_REMARKS = 5  # maximum remarks on topics in the query language

@@ -11,7 +11,7 @@ from ..core.checks import check_whole
 from ..core.progress import ProgressCallback
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
-from ..rewrite.turns import rewritten
+from ..rewrite.turns import with_texts
 from ..text.external import version_of
 from ..text.sentences import ABBREVIATION, GAP, check_sentence_finder, sentence_spans, sentences
 from .topicrank import Phrases, TopicRank
@@ -338,4 +338,4 @@ def _narrative(topic: Topic, relevant: bool) -> str:
 def _rewrite(topics: Topics, texts: Iterable[str]) -> Topics:
     """Rewrite each topic to its text; a topic with an empty text keeps its own."""
     by_id = dict(zip(topics, texts, strict=True))
-    return rewritten(topics, lambda topic: by_id[topic.id] or topic.text)
+    return with_texts(topics, lambda topic: by_id[topic.id] or topic.text)

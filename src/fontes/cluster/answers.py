@@ -16,7 +16,7 @@ from ..core.work import Resources, resources
 from .joining import Cluster, translated
 
 if TYPE_CHECKING:
-    from ..llm import AnswerFile, Kept
+    from ..llm import AnswerFile, StoredAnswer
 
 TASK = "asking language models"
 WAITING = "waiting"  # group of the actor's threads for calls that wait for tokens
@@ -136,11 +136,11 @@ class LedgerActor:
         with self._lock:
             return self.spent() - self._spent_before + sum(tokens for _, tokens in self._reserved.values())
 
-    def read(self, sums: list[str]) -> dict[str, Kept]:
+    def read(self, sums: list[str]) -> dict[str, StoredAnswer]:
         """Return stored answers by their sums."""
         return self._file.read(sums)
 
-    def write(self, answers: list[Kept]) -> None:
+    def write(self, answers: list[StoredAnswer]) -> None:
         """Store answers."""
         self._file.write(answers)
 
@@ -184,7 +184,7 @@ class RemoteAnswers:
 
     actor: Any
 
-    def read(self, sums: Iterable[str]) -> dict[str, Kept]:
+    def read(self, sums: Iterable[str]) -> dict[str, StoredAnswer]:
         """Return the stored answers with these sums; answers from the driver's machine are also stored on this one."""
         from ..llm import AnswerFile
 
@@ -192,12 +192,12 @@ class RemoteAnswers:
         answers = file.read(keys)
         missing = [key for key in keys if key not in answers]
         if missing:
-            remote: dict[str, Kept] = _call_actor(self.actor, "read", missing)
+            remote: dict[str, StoredAnswer] = _call_actor(self.actor, "read", missing)
             file.write(remote.values())
             answers |= remote
         return answers
 
-    def write(self, answers: Iterable[Kept]) -> None:
+    def write(self, answers: Iterable[StoredAnswer]) -> None:
         """Store answers on both machines."""
         from ..llm import AnswerFile
 

@@ -23,7 +23,7 @@ from ..formats.corpus import Corpus
 from ..index.build import IndexSettings
 from ..index.columns import Schema, joined_schema, stored_kind
 from ..index.columns.schema import MAX_COLUMNS
-from ..index.files import FORMAT, VERSION, check_place, commit, real_path
+from ..index.files import FORMAT, VERSION, check_replaceable, commit, real_path
 from ..storage.artifact import META, drafting
 from ..storage.files import STANDARD
 from ..storage.hashes import hash_json
@@ -96,7 +96,7 @@ def _corpus(docs: Any) -> Corpus:
 @contextmanager
 def _build_folder(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
     """Lock the build folder next to `path` during the block; it survives a kill or the loss of the cluster."""
-    check_place(path, overwrite, drop_vectors)
+    check_replaceable(path, overwrite, drop_vectors)
     index_folder = real_path(path)
     build_folder = index_folder.with_name(f"{index_folder.name}.{IN_PARTS}")
     build_folder.parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def _build_segments(build: Build, parts: Sequence[DocumentPart]) -> list[Finishe
             name = parts[number].corpus.path
             raise _duplicate_error(doc_id, (first, name), (second, name))
         read = sum(parts[finished].corpus.size for finished in segments) / total
-        reused = sum(finished.documents for finished in segments.values() if finished.before)
+        reused = sum(finished.documents for finished in segments.values() if finished.reused)
         documents = sum(finished.documents for finished in segments.values())
         build.progress(Progress("indexing", documents, None, time.perf_counter() - start, part=read, before=reused))
     return [segments[number] for number in range(len(parts))]
@@ -243,7 +243,7 @@ def _has_other_types(names: Sequence[tuple[str, str]], schema: Schema) -> bool:
 
 def _name(children: Sequence[Child], schema: Schema) -> str:
     """Name of a merged segment, which its inputs determine."""
-    described = [[child.name, child.first, child.last, child.anew] for child in children]
+    described = [[child.name, child.first, child.last, child.reread_columns] for child in children]
     return "merge-" + hash_json([VERSION, described, schema.to_json()])[:24]
 
 

@@ -39,14 +39,14 @@ class FinishedSegment:
         counts: Numbers of documents, terms, postings and tokens.
         names: Metadata names in a part, with their types; see `ColumnWriter`.
         repeated: A duplicate id and the positions of both documents; None without duplicates.
-        before: Whether an earlier build made it.
+        reused: Whether an earlier build made it.
     """
 
     name: str
     counts: dict[str, int]
     names: list[tuple[str, str]]
     repeated: tuple[str, int, int] | None
-    before: bool = False
+    reused: bool = False
 
     @property
     def documents(self) -> int:
@@ -69,14 +69,14 @@ class DocumentPart:
 class Child:
     """A finished segment in a merge, of which documents `first` to `last` are taken.
 
-    With `anew` its columns are read again from the documents, since the whole index has other types.
+    With `reread_columns` its columns are read again from the documents, since the whole index has other types.
     """
 
     name: str
     first: int
     last: int
     documents: int
-    anew: bool = False
+    reread_columns: bool = False
 
     @property
     def taken(self) -> int:
@@ -86,7 +86,7 @@ class Child:
     @property
     def is_whole(self) -> bool:
         """Whether the segment is taken unchanged."""
-        return self.taken == self.documents and not self.anew
+        return self.taken == self.documents and not self.reread_columns
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def make_merge(merge: Merge) -> FinishedSegment:
     def write(folder: Path) -> Contents:
         leaves = [_leaf(merge.folder, child) for child in merge.children]
         for number, child in enumerate(merge.children):
-            if child.anew:
+            if child.reread_columns:
                 columns_folder = folder.parent / f"columns-{number}"
                 columns_folder.mkdir()
                 segment = leaves[number].segment
@@ -167,7 +167,7 @@ def _read_finished(path: Path) -> FinishedSegment | None:
         artifact.check()
         repeated = artifact.meta["repeated"]
         names = [(name, kind) for name, kind in artifact.meta["names"]]
-        return FinishedSegment(path.name, artifact.fact("counts", dict), names, repeated and tuple(repeated), before=True)
+        return FinishedSegment(path.name, artifact.fact("counts", dict), names, repeated and tuple(repeated), reused=True)
     except IndexFormatError:
         shutil.rmtree(path)
         return None

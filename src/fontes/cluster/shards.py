@@ -24,7 +24,7 @@ from ..core.progress import ProgressCallback, silent
 from ..core.strings import Strings
 from ..core.work import resources, work
 from ..index.field_statistics import FieldStatistics, NumberedFields
-from ..index.files import with_segments, shard_of
+from ..index.files import shard_of, with_segments
 from ..index.positions import NumberedPositions, Positions
 from ..index.postings import Searchable
 from ..index.state import State
@@ -264,7 +264,7 @@ def apply(
     """Apply a stage to each topic independently, with actors on a cluster.
 
     Indexes and models must have the same paths on all nodes. Set the precision of models, or each node chooses its own; see
-    `core.precision.settled`.
+    `core.precision.fix_precision`.
 
     Args:
         stage: Stage from topics or a run to a run.

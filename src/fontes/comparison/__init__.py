@@ -1,9 +1,12 @@
 """Comparison of runs: statistics of their differences, and reports in several formats."""
 
+from typing import TYPE_CHECKING
+
+from ..core.renamed import renamed
 from .failures import Failure, Failures, LowRanked
 from .judging_plan import JudgingPlan, PlannedPair, plan_judging
 from .measure_curves import plot_measures
-from .report import Candidates, Report, System, SystemRun, failures, report_of
+from .report import Candidates, Report, System, SystemRun, compare_runs, failures
 from .snapshots import SnapshotReport, compare_snapshots
 from .suite import MeanComparison, Published, SuiteReport
 from .testing import Comparison, Testing
@@ -24,9 +27,12 @@ __all__ = [
     "System",
     "SystemRun",
     "Testing",
+    "compare_runs",
     "compare_snapshots",
     "failures",
     "plan_judging",
     "plot_measures",
-    "report_of",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed(__name__, {"report_of": "compare_runs"})

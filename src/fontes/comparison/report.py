@@ -23,7 +23,7 @@ from ..measures.evaluation import (
     check_agreement,
     has_document,
     judgments_of,
-    measured,
+    measure_run,
     run_and_judgments,
 )
 from ..measures.formulas import Judged, R
@@ -356,7 +356,7 @@ class SystemRun:
     cached: bool = False
 
 
-def report_of(
+def compare_runs(
     runs: Mapping[str, SystemRun | object],
     qrels: object,
     measures: str | Measure | Iterable[str | Measure],
@@ -400,7 +400,7 @@ def report_of(
         check = partial(check_agreement, qrels=judgments) if labels is None else labels.check
         check(system.run, name=f"the run '{name}'")
     all_measures = [*parsed, *judged.values()]
-    evaluations = {name: measured(system.run, judgments, all_measures, labels) for name, system in systems.items()}
+    evaluations = {name: measure_run(system.run, judgments, all_measures, labels) for name, system in systems.items()}
     values = {
         measure: np.stack([evaluation.array(measure) for evaluation in evaluations.values()], axis=1) for measure in parsed
     }
@@ -422,7 +422,7 @@ def report_of(
 
 
 def both_labels(qrels: Qrels, machine: object, measures: Iterable[Measure], testing: Testing) -> BothLabels:
-    """Check judgments, machine labels, measures and test of a comparison; raises as `report_of` does."""
+    """Check judgments, machine labels, measures and test of a comparison; raises as `compare_runs` does."""
     if testing.test != "t":
         raise ParameterError(f"with machine labels the test is t, not {testing.test}, which has no form for corrected means")
     return BothLabels.of(qrels, machine, measures)
@@ -464,7 +464,7 @@ def failures(
     if name == against:
         raise ParameterError(f"both runs are called '{name}'; rename one")
     other = ideal_run(judgments) if beside is None else Run.of(beside)
-    report = report_of({name: ranking, against: other}, judgments, [parsed], topics=topics, baseline=against)
+    report = compare_runs({name: ranking, against: other}, judgments, [parsed], topics=topics, baseline=against)
     if index is not None:
         report = report.with_documents(index)
     return failures_of(report, n, state_of(index if index is not None else ranking.documents))
@@ -495,7 +495,7 @@ def _judged_at(measure: Measure, deepest: int) -> Measure | None:
 def _system_of(name: str, system: SystemRun, evaluation: Evaluation, qrels: Qrels) -> System:
     candidates = None
     if system.candidates is not None and (depth := _depth(system.candidates)):
-        means = measured(system.candidates, qrels, [R, Judged @ depth])
+        means = measure_run(system.candidates, qrels, [R, Judged @ depth])
         # Candidates of another kind, such as passages, have no judgments and so no recall.
         candidates = Candidates(depth, means[R]) if means[Judged @ depth] else None
     topics = len(system.run.topics)

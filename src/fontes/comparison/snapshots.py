@@ -11,7 +11,7 @@ from ..core import InputError, ParameterError
 from ..measures.measure import Measure
 from ..measures.names import DEFAULT
 from . import report_text
-from .report import Report, json_values, report_of
+from .report import Report, compare_runs, json_values
 from .report_text import ResultCell, ResultTable
 from .table_report import TableReport
 from .testing import Comparison, Testing
@@ -194,7 +194,7 @@ def compare_snapshots(
     reports = {}
     for name, (runs, qrels) in snapshots.items():
         try:
-            reports[name] = report_of({s: runs[s] for s in systems}, qrels, measures, baseline=pivot, testing=testing)
+            reports[name] = compare_runs({s: runs[s] for s in systems}, qrels, measures, baseline=pivot, testing=testing)
         except InputError as error:
             raise InputError(f"snapshot '{name}': {error}") from None
     return SnapshotReport(reports, pivot, reference)

@@ -33,7 +33,7 @@ from ..measures import DEFAULT, parse
 from ..storage.files import reading
 from .collection import Collection
 from .measurements import tracker
-from .problems import NOTHING, Problems, System
+from .problems import PLACEHOLDER_INDEX, Problems, System
 from .provenance import Check, hash_of, hash_of_dataset, read_lock
 from .runner import FORMS, LOCK, Plan, run
 
@@ -337,7 +337,7 @@ class Expressions:
         problems = Problems()
         for name in file.expressions:
             with problems.collected():
-                self._resolve(name, NOTHING, systems, ())
+                self._resolve(name, PLACEHOLDER_INDEX, systems, ())
         problems.raise_all(str(file.path))
         self.stages = {name: system for name, system in systems.items() if isinstance(system, Stage)}
         """The systems that search, over a placeholder index, for checks."""

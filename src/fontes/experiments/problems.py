@@ -31,7 +31,7 @@ class _AnyName:
         return True
 
 
-NOTHING = SimpleNamespace(
+PLACEHOLDER_INDEX = SimpleNamespace(
     scale=1.0,
     path="",
     positions=None,
@@ -40,7 +40,7 @@ NOTHING = SimpleNamespace(
     schema=SimpleNamespace(types={}),
 )
 """Placeholder index for checking expressions: it has no documents, and every field."""
-NOTHING.state = NOTHING
+PLACEHOLDER_INDEX.state = PLACEHOLDER_INDEX
 
 
 def as_options(settings: Iterable[str]) -> str:

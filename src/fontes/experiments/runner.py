@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..comparison import Report, SystemRun, Testing, report_of
+from ..comparison import Report, SystemRun, Testing, compare_runs
 from ..comparison.report import SUFFIXES
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.answers import sums_of
@@ -163,7 +163,7 @@ def _compare(plan: Plan, runs: Mapping[str, SystemRun]) -> Report | None:
         return None
     measured = {name: run for name, run in runs.items() if plan.measured(name)}
     baseline = plan.baseline if plan.baseline in measured else None
-    return report_of(
+    return compare_runs(
         measured,
         plan.qrels,
         plan.measures,

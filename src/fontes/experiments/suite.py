@@ -118,7 +118,7 @@ class Suite:
         needs: dict[str, FontesError | None] = {}
         for name, experiment in self.experiments.items():
             with _errors_of(name):
-                experiment.look(needs)
+                experiment.preflight(needs)
         reports = {}
         for name, experiment in self.experiments.items():
             with _errors_of(name):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..comparison import Report, SystemRun, Testing, report_of
+from ..comparison import Report, SystemRun, Testing, compare_runs
 from ..comparison.report import both_labels
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Strings, Topic, Topics, Turn
 from ..core.part import Names, indexes_of, walk
@@ -96,7 +96,7 @@ def compare(
     all_topics = None if topics is None else Topics.read(topics)
     searched = None if all_topics is None else all_topics.judged({**judgments, **(labels or {})})
     runs = run_all(by_name, searched, Cache.of(cache))
-    return report_of(
+    return compare_runs(
         runs,
         judgments,
         parsed,

@@ -101,7 +101,7 @@ def as_utf8(file: IO[bytes], name: str, reading: ReadingOptions) -> tuple[IO[byt
     if encoding is None:
         encoding = detected(start)
         if encoding not in (UTF8, *(by_mark for _, by_mark in MARKS)):
-            remark(f"{name}: not UTF-8, so it is read as {encoding}; --encoding (in Python: encoding=) names another")
+            warn(f"{name}: not UTF-8, so it is read as {encoding}; --encoding (in Python: encoding=) names another")
     else:
         encoding = _codec_name(encoding)
     if encoding == UTF8 and reading.errors == ERRORS[0]:
@@ -130,7 +130,7 @@ def detected(start: bytes) -> str:
     return UTF8
 
 
-def remark(text: str) -> None:
+def warn(text: str) -> None:
     """Warn the user about an assumption made in reading a file."""
     warnings.warn(InputWarning(text), stacklevel=2)
 
@@ -189,7 +189,7 @@ class _Decoded(io.RawIOBase):
         self._line += text.count("\n")
         if self._ended and self._changed:
             lines = f"{self._changed:,} line{'' if self._changed == 1 else 's'}, first in line {self._first:,}"
-            remark(f"{self._name}: U+FFFD is in place of bytes that are not {self._encoding} in {lines}")
+            warn(f"{self._name}: U+FFFD is in place of bytes that are not {self._encoding} in {lines}")
         return text.encode(UTF8, "surrogatepass")
 
     def _replaced(self, text: str) -> str:

@@ -205,7 +205,7 @@ def building(path: Path, overwrite: bool, drop_vectors: bool) -> Iterator[Path]:
         InputError: Something at `path` may not be replaced.
         FontesError: The disk is full or cannot be written.
     """
-    check_place(path, overwrite, drop_vectors)
+    check_replaceable(path, overwrite, drop_vectors)
     try:
         with staging(real_path(path)) as folder:
             yield folder
@@ -247,7 +247,7 @@ def commit(
     index_folder.mkdir()
     index_folder.chmod(0o777 & ~umask())
     with uninterrupted(user_path), locked(path.parent):
-        check_place(user_path, overwrite, drop_vectors)
+        check_replaceable(user_path, overwrite, drop_vectors)
         for folder, entry in entries:
             entry["name"] = free_name(path, entry["name"])
             folder.rename(index_folder / entry["name"])
@@ -314,7 +314,7 @@ def vectors_in(path: Path) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def check_place(path: Path, overwrite: bool, drop_vectors: bool) -> None:
+def check_replaceable(path: Path, overwrite: bool, drop_vectors: bool) -> None:
     """Raise InputError if an index at `path` may not be replaced, or if anything else is there."""
     if (address := address_of(path)) is not None:
         raise InputError(f"an index is built on a local disk; build it there, and then: fontes copy INDEX {address}")

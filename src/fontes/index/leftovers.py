@@ -13,7 +13,7 @@ from ..storage.locks import locked
 from .embeddings.encoded import DRAFT
 from .embeddings.encoding import DRAFT_FILES
 from .embeddings.vectors import FOLDER, latest
-from .files import DRAFT_OF_WRITER, MANIFEST, real_path, read_manifest, unnamed_folders
+from .files import DRAFT_OF_WRITER, MANIFEST, read_manifest, real_path, unnamed_folders
 
 
 def leftovers(path: Path) -> list[Leftover]:

@@ -20,10 +20,10 @@ from .files import (
     SEGMENT,
     SEGMENT_NAME,
     check_contents,
-    check_place,
+    check_replaceable,
     folders,
-    real_path,
     read_manifest,
+    real_path,
     remove_unnamed,
 )
 
@@ -57,7 +57,7 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
     elif target_address is not None:
         _upload(Path(source), target_address.rstrip("/"), overwrite, progress)
     elif source_address is not None:
-        check_place(Path(target), overwrite, drop_vectors=False)
+        check_replaceable(Path(target), overwrite, drop_vectors=False)
         folder = real_path(Path(target))
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder):
@@ -70,7 +70,7 @@ def _copy_directory(source: Path, target: Path, overwrite: bool, progress: Progr
     if source_path == target_path or source_path in target_path.parents or target_path in source_path.parents:
         raise ParameterError(f"{target} and {source} are one directory, or one is inside of the other; choose another place")
     if not _is_interrupted(target):
-        check_place(target, overwrite, drop_vectors=True)  # vectors are copied from the source
+        check_replaceable(target, overwrite, drop_vectors=True)  # vectors are copied from the source
     _retry_if_changed(source, lambda: check_contents(source, read_manifest(source)))
     target.mkdir(parents=True, exist_ok=True)
     with locked(target):

@@ -12,11 +12,13 @@ import numpy as np
 from ..core.errors import IndexFormatError
 from ..core.progress import ProgressCallback
 from .build import merge_segments
-from .files import check_contents, check_sizes, with_segments, shard_of
+from .files import check_contents, check_sizes, shard_of, with_segments
 from .segment import Deletions, Leaf, Segment
 
 
-def split_segment(segment: Segment, shards: int, folder: Path, *, progress: ProgressCallback) -> list[tuple[Path, dict[str, int]]]:
+def split_segment(
+    segment: Segment, shards: int, folder: Path, *, progress: ProgressCallback
+) -> list[tuple[Path, dict[str, int]]]:
     """Write a segment for each shard, of consecutive documents; the numbers of documents differ by one at most.
 
     Returns:

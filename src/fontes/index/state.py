@@ -40,7 +40,7 @@ from .postings import POSTINGS, JoinedLists, PostingLists
 from .segment import Deletions, Leaf, Segment, leaves_of
 from .shards import readable_manifest
 from .suggestions import SUGGESTER, Suggestions
-from .tables import join_tables, find_positions
+from .tables import find_positions, join_tables
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
 

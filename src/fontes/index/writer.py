@@ -41,12 +41,12 @@ from .files import (
     building,
     check_sizes,
     commit,
-    with_segments,
     is_same_state,
-    real_path,
     read_manifest,
+    real_path,
     remove_unnamed,
     replace_manifest,
+    with_segments,
     write_manifest,
 )
 from .remote import copies

@@ -23,7 +23,7 @@ from ..core.stage import Stage, at_most, check_depth, check_offset, topic_of
 from ..core.threads import in_threads
 from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
-from ..index.columns import Filter, filter_of, explain_exclusion
+from ..index.columns import Filter, explain_exclusion, filter_of
 from ..storage.caches import Attached, weakly
 from ..text.analyzer import MAX_CACHED_WORDS
 from .direct import Direct

@@ -1,8 +1,11 @@
 """Language models as stages: a model whose answers are stored, replayed and counted; queries, rerankers and cited answers."""
 
+from typing import TYPE_CHECKING
+
+from ..core.renamed import renamed
 from .answer_scores import AnswerScores, answer_scores
 from .answering import Citation, CitedAnswer, CitedSentence, LlmAnswer, answer_of
-from .answers import AnswerFile, Kept, Request, read_pack, write_pack
+from .answers import AnswerFile, Request, StoredAnswer, read_pack, write_pack
 from .base import LlmPart
 from .judging import Label, LlmJudge
 from .model import Model, model_of
@@ -18,7 +21,6 @@ __all__ = [
     "CitedAnswer",
     "CitedSentence",
     "Hyde",
-    "Kept",
     "Label",
     "LlmAnswer",
     "LlmJudge",
@@ -33,6 +35,7 @@ __all__ = [
     "Prompt",
     "Query2Doc",
     "Request",
+    "StoredAnswer",
     "Subquestions",
     "answer_of",
     "answer_scores",
@@ -40,3 +43,6 @@ __all__ = [
     "read_pack",
     "write_pack",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = renamed(__name__, {"Kept": "StoredAnswer"})

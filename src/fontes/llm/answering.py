@@ -17,7 +17,7 @@ from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Explanation, Topic, Topics, text_of
-from .answers import Kept, Request
+from .answers import Request, StoredAnswer
 from .base import FILE, LlmPart, explanation_of, fact_of, with_fact
 from .prompts import plain_passage
 from .rerank import check_text
@@ -133,7 +133,7 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
             return Explanation(0.0, "there are no documents to answer from")
         request = self._request(run.topics[topic_id], docs)
         (stored,) = self.llm.ask([request])
-        answer, _ = parse_cited_answer(stored.said, docs)
+        answer, _ = parse_cited_answer(stored.final_text, docs)
         count = sum(citation.document == doc_id for sentence in answer.sentences for citation in sentence.citations)
         return explanation_of(request, stored, float(count), f"{self!r}: citations of {doc_id} in: {answer.text}")
 
@@ -146,8 +146,8 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
         check_text(topic)
         return self.request(self._prompt.messages([plain_passage(text_of(doc), self.words) for doc in docs], query=topic.text))
 
-    def _with_answer(self, topic: Topic, docs: Sequence[Doc], stored: Kept | None) -> Topic:
-        answer, repaired = (CitedAnswer(), False) if stored is None else parse_cited_answer(stored.said, docs)
+    def _with_answer(self, topic: Topic, docs: Sequence[Doc], stored: StoredAnswer | None) -> Topic:
+        answer, repaired = (CitedAnswer(), False) if stored is None else parse_cited_answer(stored.final_text, docs)
         note = fact_of(self.llm, [] if stored is None else [stored], repaired=int(repaired))
         return with_fact(topic, note, metadata={ANSWER: {"text": answer.text, **answer.model_dump(mode="json")}})
 

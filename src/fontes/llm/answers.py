@@ -43,7 +43,7 @@ class Request:
     choices: tuple[str, ...] = ()
 
 
-class Kept(BaseModel):
+class StoredAnswer(BaseModel):
     """An answer as it is stored and shared, with everything from which its SHA-256 is computed.
 
     Attributes:
@@ -102,14 +102,14 @@ class AnswerFile:
 
     path: Path = field(default_factory=lambda: cache_folder() / AnswerFile.name)
 
-    def read(self, sums: Iterable[str]) -> dict[str, Kept]:
+    def read(self, sums: Iterable[str]) -> dict[str, StoredAnswer]:
         """Return the stored answers by SHA-256, without those that are missing."""
         keys = [bytes.fromhex(digest) for digest in dict.fromkeys(sums)]
         if not keys or not self.path.exists():
             return {}
         return {key.hex(): _decode_answer(value) for key, value in self._file.values(keys).items()}
 
-    def write(self, answers: Iterable[Kept]) -> None:
+    def write(self, answers: Iterable[StoredAnswer]) -> None:
         """Store answers; they are on disk when this returns.
 
         Raises:
@@ -119,7 +119,7 @@ class AnswerFile:
         if values:
             self._file.store(values)
 
-    def all(self) -> Iterator[Kept]:
+    def all(self) -> Iterator[StoredAnswer]:
         """Yield all answers."""
         return (_decode_answer(value) for _, value in self._file.items())
 
@@ -128,11 +128,11 @@ class AnswerFile:
         return KeyedFile(self.path, noun="answers of language models", needed=True)
 
 
-def _decode_answer(value: bytes) -> Kept:
-    return Kept.model_validate_json(zlib.decompress(value))
+def _decode_answer(value: bytes) -> StoredAnswer:
+    return StoredAnswer.model_validate_json(zlib.decompress(value))
 
 
-def write_pack(answers: Iterable[Kept], path: str | Path) -> int:
+def write_pack(answers: Iterable[StoredAnswer], path: str | Path) -> int:
     """Write answers to a file of JSON lines, compressed for .gz, and return their number; equal answers give equal bytes.
 
     Raises:
@@ -156,7 +156,7 @@ def read_pack(path: str | Path, file: AnswerFile) -> tuple[int, int]:
     Raises:
         InputError: A line is not an answer; answers on earlier lines may already be stored.
     """
-    total, new, entries = 0, 0, list[Kept]()
+    total, new, entries = 0, 0, list[StoredAnswer]()
 
     def keep() -> int:
         stored = file.read(entry.sum for entry in entries)
@@ -168,7 +168,7 @@ def read_pack(path: str | Path, file: AnswerFile) -> tuple[int, int]:
     with reading(path) as source:
         for number, line in source.texts():
             try:
-                entries.append(Kept.model_validate_json(line))
+                entries.append(StoredAnswer.model_validate_json(line))
             except ValidationError as error:
                 detail = error.errors()[0]
                 field_path = ".".join(map(str, detail["loc"]))

@@ -13,7 +13,7 @@ from ..core.part import Part
 from ..core.values import Explanation, Topic
 from ..neural.models.base import check_fields
 from ..storage.hashes import hash_json
-from .answers import Kept, Request
+from .answers import Request, StoredAnswer
 from .model import Model
 from .prompts import Message, Prompt
 
@@ -68,7 +68,7 @@ class LlmPart(Part):
         return Request(tuple(messages), **{"max_tokens": self.max_tokens, **settings})
 
 
-def fact_of(model: Model, answers: Sequence[Kept], **counts: int) -> dict[str, Any]:
+def fact_of(model: Model, answers: Sequence[StoredAnswer], **counts: int) -> dict[str, Any]:
     """Return the fact to record about answers: the model, counts, and the answers' SHA-256."""
     return {
         "models": [model.fingerprint],
@@ -93,7 +93,7 @@ def provenance_of(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {NAME: summary} if (summary := join_facts(facts)) else {}
 
 
-def explanation_of(request: Request, answer: Kept, value: float, label: str) -> Explanation:
+def explanation_of(request: Request, answer: StoredAnswer, value: float, label: str) -> Explanation:
     """Return an explanation with the messages sent and the answer."""
     sent = tuple(Explanation(number, f"sent as {role}: {text}") for number, (role, text) in enumerate(request.messages, 1))
     return Explanation(value, label, (*sent, Explanation(len(sent) + 1, f"answered: {answer.text}")))

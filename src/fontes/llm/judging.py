@@ -11,7 +11,7 @@ from ..core.progress import ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.values import Doc, Topic, text_of
-from .answers import Kept
+from .answers import StoredAnswer
 from .base import FILE, LlmPart
 from .prompts import plain_passage
 
@@ -90,11 +90,11 @@ class LlmJudge(LlmPart):
         )
 
 
-def label_of(answer: Kept) -> Label:
+def label_of(answer: StoredAnswer) -> Label:
     """Return the judgment in an answer: its last "final score", or else the only number from 0 to 3 that it contains."""
-    scores = list(SCORE.finditer(answer.said))
+    scores = list(SCORE.finditer(answer.final_text))
     if scores:
-        return Label(int(scores[-1][1]), " ".join(answer.said[: scores[-1].start()].split())[:MAX_REASON], answer.sum)
-    digits = set(DIGIT.findall(answer.said))
+        return Label(int(scores[-1][1]), " ".join(answer.final_text[: scores[-1].start()].split())[:MAX_REASON], answer.sum)
+    digits = set(DIGIT.findall(answer.final_text))
     grade = int(digits.pop()) if len(digits) == 1 else None
-    return Label(grade, " ".join(answer.said.split())[:MAX_REASON] if grade is not None else "", answer.sum)
+    return Label(grade, " ".join(answer.final_text.split())[:MAX_REASON] if grade is not None else "", answer.sum)

@@ -15,7 +15,7 @@ from ..core.errors import InputError
 from ..core.progress import ProgressCallback
 from ..neural.models.base import NAMELESS, Pretrained, token_ids
 from ..neural.models.compute import Prepared, padded, prepare_module
-from ..neural.models.hub import NO_CODE, library, quiet, model_errors, tokenizer_in
+from ..neural.models.hub import NO_CODE, library, model_errors, quiet, tokenizer_in
 from .answers import Request
 from .prompts import Message
 from .service import Reply

@@ -23,7 +23,7 @@ from ..core.threads import pool_of
 from ..core.work import resources
 from ..neural.models.base import check_fields
 from ..neural.models.compute import PRECISIONS
-from .answers import AnswerFile, Kept, Request, now, sum_of
+from .answers import AnswerFile, Request, StoredAnswer, now, sum_of
 from .service import TOP_LOGPROBS, Reply, Service, UnsettledError, service, variables
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Model(Part, name="llm"):
         elif find_spec("openai") is None and not resources().replay:
             raise MissingExtraError.of("openai", "llm", f"the model {self.name_or_path}")
 
-    def ask(self, requests: Sequence[Request], progress: ProgressCallback = silent) -> list[Kept]:
+    def ask(self, requests: Sequence[Request], progress: ProgressCallback = silent) -> list[StoredAnswer]:
         """Return the answer to each request, from the file of answers or the model; new answers are stored as they arrive.
 
         Args:
@@ -189,8 +189,8 @@ class _AnswerCollector:
         self._total, self._stored_before = total, total - len(requests)
         self._start, self._reported, self._tokens = time.perf_counter(), 0.0, 0
         self._lock, self._writing = threading.Lock(), threading.Lock()
-        self._unwritten: dict[str, Kept] = {}
-        self.answers: dict[str, Kept] = {}
+        self._unwritten: dict[str, StoredAnswer] = {}
+        self.answers: dict[str, StoredAnswer] = {}
 
     def ask_service(self) -> None:
         """Send several requests to the service at a time; after an error, wait for the calls in progress, and raise it."""
@@ -288,9 +288,9 @@ class _AnswerCollector:
                 )
             )
 
-    def _answer_of(self, request: Request, reply: Reply) -> Kept:
+    def _answer_of(self, request: Request, reply: Reply) -> StoredAnswer:
         prompt, completion = reply.tokens or (0, 0)
-        return Kept(
+        return StoredAnswer(
             service=self._service,
             model=self._name,
             parameters=self._model.parameters_of(request),
@@ -305,7 +305,7 @@ class _AnswerCollector:
         )
 
 
-Dialogue = Generator[Request, Kept, T]
+Dialogue = Generator[Request, StoredAnswer, T]
 
 
 def model_of(text: str) -> Model:
@@ -325,7 +325,7 @@ def run_dialogues(model: Model, dialogues: Sequence[Dialogue[T]], progress: Prog
 
     Args:
         model: The model.
-        dialogues: Generators that yield a `Request`, receive a `Kept`, and return a result.
+        dialogues: Generators that yield a `Request`, receive a `StoredAnswer`, and return a result.
         progress: Called with the number of finished generators.
 
     Returns:

@@ -24,7 +24,7 @@ from ..neural.dense.dense import HYPOTHETICAL
 from ..rewrite.turns import earlier, utterance
 from ..storage.files import reading
 from ..storage.hashes import hash_text
-from .answers import Kept, Request
+from .answers import Request, StoredAnswer
 from .base import FILE, LlmPart, fact_of, with_fact
 from .prompts import plain_passage
 
@@ -59,10 +59,10 @@ class LlmTopics(LlmPart, Stage[Topics, Topics]):
     def _metadata(self, topic: Topic, texts: Sequence[str]) -> dict[str, object]:
         return {}
 
-    def _rewritten(self, topic: Topic, answers: Sequence[Kept]) -> Topic:
+    def _rewritten(self, topic: Topic, answers: Sequence[StoredAnswer]) -> Topic:
         if not answers:
             return topic
-        texts = [text for answer in answers if (text := answer.said)]
+        texts = [text for answer in answers if (text := answer.final_text)]
         query = self.query(topic, texts) if texts else ""
         note = fact_of(self.llm, answers, repaired=len(answers) - len(texts) if query else len(answers))
         changes = {"weights": None, "query": None, "origin": topic, "metadata": self._metadata(topic, texts) if query else {}}
@@ -265,7 +265,7 @@ class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
         filled = [topic for topic in topics.values() if topic.text.strip()]
         requests = [self.request(self._prompt.messages(query=topic.text, count=self.n)) for topic in filled]
         answers = dict(zip((topic.id for topic in filled), self.llm.ask(requests, progress), strict=True))
-        questions = {topic_id: lines_of(answer.said, self.n) for topic_id, answer in answers.items()}
+        questions = {topic_id: lines_of(answer.final_text, self.n) for topic_id, answer in answers.items()}
         runs = [self.retriever(topics, progress=progress)]
         for number in range(self.n):
             divided = (topic for topic in filled if number < len(questions[topic.id]))

@@ -10,7 +10,7 @@ from ..core.errors import ParameterError
 from ..core.progress import ProgressCallback, silent
 from ..core.values import Doc, text_of
 from ..storage.hashes import hash_text
-from .answers import Kept
+from .answers import StoredAnswer
 from .base import FILE, LlmPart
 from .prompts import plain_passage
 from .queries import example_pairs, lines_of, one_line
@@ -74,6 +74,6 @@ def _examples_text(pairs: Sequence[tuple[str, str]]) -> str:
     return "\n\n".join(f"Document: {passage}\nQuestions:\n{query}" for query, passage in pairs)
 
 
-def _questions_in(answer: Kept, count: int) -> list[str]:
-    text = answer.said.rpartition("\n")[0] if answer.finish == "length" else answer.said
+def _questions_in(answer: StoredAnswer, count: int) -> list[str]:
+    text = answer.final_text.rpartition("\n")[0] if answer.finish == "length" else answer.final_text
     return list(dict.fromkeys(filter(None, map(one_line, lines_of(text, count)))))

@@ -21,7 +21,7 @@ from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Explanation, Topic, Topics, text_of
 from ..passages.reranker import Reranker
-from .answers import Kept, Request
+from .answers import Request, StoredAnswer
 from .base import FILE, LlmPart, explanation_of, fact_of, provenance_of, with_fact
 from .model import Dialogue, run_dialogues
 from .prompts import LABELS, Prompt, plain_passage
@@ -47,7 +47,7 @@ class Ordering:
     """
 
     order: list[int]
-    steps: list[tuple[Request, list[int], Kept]] = field(default_factory=list)
+    steps: list[tuple[Request, list[int], StoredAnswer]] = field(default_factory=list)
     repaired: int = 0
     unknown: int = 0
     missing: int = 0
@@ -154,7 +154,7 @@ class LlmListwise(LlmReranker, name="llm_listwise"):
             messages = prompt.messages([passages[position] for position in positions], query=query, count=len(positions))
             request = self.request(messages)
             answer = yield request
-            order, unknown, missing = permutation(answer.said, len(positions))
+            order, unknown, missing = permutation(answer.final_text, len(positions))
             result.steps.append((request, positions, answer))
             result.order[start:end] = [positions[number] for number in order]
             result.repaired += bool(unknown or missing)
@@ -212,7 +212,7 @@ class LlmSetwise(LlmReranker, name="llm_setwise"):
             request = self.request(messages)
             answer = yield request
             result.steps.append((request, positions, answer))
-            label, unknown = choice(answer.said, len(positions))
+            label, unknown = choice(answer.final_text, len(positions))
             result.repaired += label is None
             result.unknown += unknown
             largest = nodes[label or 0]
@@ -298,7 +298,7 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
         return self.request(prompt.messages([plain_passage(text, self.words)], query=query), choices=prompt.choices)
 
     @staticmethod
-    def _score(answer: Kept, words: Sequence[str]) -> tuple[float, bool]:
+    def _score(answer: StoredAnswer, words: Sequence[str]) -> tuple[float, bool]:
         """Return the score of an answer, and whether the answer has no log-probabilities."""
         yes, no = (answer.choices.get(word) for word in words)
         if yes is None or no is None:

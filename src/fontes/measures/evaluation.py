@@ -175,10 +175,10 @@ def evaluate(
     ranking, judgments = run_and_judgments(run, qrels)
     if machine is None:
         check_agreement(ranking, judgments)
-        return measured(ranking, judgments, parsed)
+        return measure_run(ranking, judgments, parsed)
     both = BothLabels.of(judgments, machine, parsed)
     both.check(ranking)
-    return measured(ranking, both.people, parsed, both)
+    return measure_run(ranking, both.people, parsed, both)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,12 +241,12 @@ class BothLabels:
             )
 
 
-def measured(run: Run, qrels: Qrels, measures: Iterable[Measure], both: BothLabels | None = None) -> Evaluation:
+def measure_run(run: Run, qrels: Qrels, measures: Iterable[Measure], both: BothLabels | None = None) -> Evaluation:
     """Evaluate a run as `evaluate` does, without `check_agreement`; with `both`, `qrels` are `both.people`."""
     measures = list(measures)
     by_machine = None
     if both is not None:
-        by_machine = measured(run, both.machine, [m for m in measures if m.name != "Judged"])
+        by_machine = measure_run(run, both.machine, [m for m in measures if m.name != "Judged"])
     ranks = Ranks.of(run, qrels)
     return Evaluation(
         tuple(qrels),

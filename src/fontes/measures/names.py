@@ -117,7 +117,11 @@ def _literal(text: str) -> Any:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return text
-    return value if isinstance(value, (str, float, bool, NoneType)) or (isinstance(value, int) and abs(value) <= NOT_RETRIEVED) else text
+    return (
+        value
+        if isinstance(value, (str, float, bool, NoneType)) or (isinstance(value, int) and abs(value) <= NOT_RETRIEVED)
+        else text
+    )
 
 
 def _closest(name: str) -> str:

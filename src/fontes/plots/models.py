@@ -280,7 +280,8 @@ def _tf_part(weighting: BM25Weighting, avgdl: float, tf: Floats, dl: Floats) -> 
 
 def _draw_lines(axes: Axes, x: Floats, curves: Floats, names: Sequence[str], highest: float) -> None:
     lines = [
-        (axes.plot(x, curve, **line_style(number))[0], name) for number, (curve, name) in enumerate(zip(curves, names, strict=True))
+        (axes.plot(x, curve, **line_style(number))[0], name)
+        for number, (curve, name) in enumerate(zip(curves, names, strict=True))
     ]
     axes.set_xlim(0, float(x[-1]))
     axes.set_ylim(0, 1.06 * highest)

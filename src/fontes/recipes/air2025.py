@@ -171,7 +171,7 @@ class Air2025(LearningRecipe, name="air2025"):
             systems["reranked-1to1"] = bm25 % self.candidates_1to1 >> CrossEncoder(self._reranker_1to1(first, learning))
         for name in ENCODERS:
             if (model := getattr(self, name)) is not None:
-                encoder = SentenceEncoder(learning.noted(row_of(name), model), query_prompt="", document_prompt="")
+                encoder = SentenceEncoder(learning.note_model(row_of(name), model), query_prompt="", document_prompt="")
                 systems[row_of(name)] = index.dense(encoder, k=self.candidates)
         return systems
 

@@ -18,7 +18,7 @@ from ..core.progress import ProgressCallback, silent
 from ..core.registry import Registry, nearest
 from ..datasets import named
 from ..experiments import Collection
-from ..experiments.problems import NOTHING, Problems, System, as_options
+from ..experiments.problems import PLACEHOLDER_INDEX, Problems, System, as_options
 from ..experiments.provenance import hash_of_qrels, hash_of_topics
 from ..experiments.runner import Plan, Results, reproducible, run
 from ..measures import Measure
@@ -31,10 +31,10 @@ from .sides import (
     LEAKS,
     Splits,
     check_leaks,
-    merge_duplicates,
     divided_apart,
-    split_randomly,
+    merge_duplicates,
     read_sides,
+    split_randomly,
     without_leaks,
 )
 
@@ -156,7 +156,7 @@ class Recipe(Part, ABC):
                 raise ParameterError(f"recipe {self.name}: {error}") from None
         return self.with_(**{**preset, **changes})
 
-    def stage(self, parameter: str, index: object = NOTHING) -> Stage[Any, Any] | None:
+    def stage(self, parameter: str, index: object = PLACEHOLDER_INDEX) -> Stage[Any, Any] | None:
         """Return the stage of a parameter that is a stage or an expression for one.
 
         Without an index the stage can be inspected but not run. Raises ParameterError for an invalid expression.
@@ -310,8 +310,8 @@ class Recipe(Part, ABC):
             if isinstance(getattr(self, name), str) and "Stage[" in parameter.kind:
                 with problems.collected():
                     if (stage := self.stage(name)) is not None:
-                        problems.look_at(stage)
-        problems.look_at_systems(f"recipe {self.name}", partial(self.learned_systems, learning=RecipeTraining()))
+                        problems.check_part(stage)
+        problems.check_systems(f"recipe {self.name}", partial(self.learned_systems, learning=RecipeTraining()))
 
     def _raise_problems(self, problems: Problems, division: Division | None = None) -> None:
         """Raise the collected problems, with the settings of `without` that avoid them."""

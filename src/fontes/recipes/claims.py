@@ -115,7 +115,7 @@ class Claims(LearningRecipe, name="claims"):
         dense = index.dense(SentenceEncoder(self._encoder(index, learning)), k=self.depth)
         systems: Systems = {"dense": dense}
         if self.sparse is not None:
-            systems["sparse"] = index.splade(learning.noted("sparse", self.sparse), k=self.depth)
+            systems["sparse"] = index.splade(learning.note_model("sparse", self.sparse), k=self.depth)
         if self.posts is None:
             return systems
         readings = {name: {"plain": self._plain(stage), "as they are": stage} for name, stage in systems.items()}

@@ -130,7 +130,7 @@ class EvidenceRows(dict[str, System]):
         """Note the model of a row: the last model in its system."""
         names = [str(getattr(part, "name_or_path", "")) for part in walk(model if isinstance(model, Part) else system)]
         label = model if isinstance(model, str) else next(filter(None, names), repr(model))
-        self._learning.noted(row, label)
+        self._learning.note_model(row, label)
         if self._learning.folder is not None:
             self._learning.notes[-1].setdefault("about", _description(row, label))
 
@@ -299,7 +299,7 @@ class Evidence(Recipe, name="evidence"):
     def divide(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
         if train is not None and starts_of(self):
             check_training("training an encoder")
-        return super().divided(topics, qrels, None, None) if train is dev is None else divided_apart(topics, qrels, train, dev)
+        return super().divide(topics, qrels, None, None) if train is dev is None else divided_apart(topics, qrels, train, dev)
 
     def check(self) -> None:
         if self.language not in LANGUAGES:

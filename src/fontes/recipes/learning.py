@@ -138,7 +138,7 @@ class RecipeTraining:
 
         If `ready` names a trained model, it is returned instead; `mining` are parameters of `mine_negatives`.
         """
-        from ..neural.models.hub import fingerprint, find_model
+        from ..neural.models.hub import find_model, fingerprint
 
         if ready is not None:
             return self.note_model(role, ready)

@@ -16,7 +16,7 @@ from ..core.values import Topic, Topics
 from ..neural.models.base import NAMELESS, Pretrained, token_ids
 from ..neural.models.compute import Prepared, padded, prepare_module
 from ..neural.models.hub import library, seq2seq
-from .turns import earlier, rewritten, utterance
+from .turns import earlier, utterance, with_texts
 
 KIND = "T5 rewriter"
 SEPARATOR = " ||| "
@@ -132,7 +132,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
         def rewrite(topic: Topic) -> str:
             return texts[parts[topic.id]].strip() or utterance(topic) if topic.id in parts else utterance(topic)
 
-        return rewritten(topics, rewrite)
+        return with_texts(topics, rewrite)
 
     def context(self, topic: Topic) -> str:
         """Return the model's input for a topic, before truncation.

@@ -16,7 +16,7 @@ from ..core.stage import Stage
 from ..core.strings import encodable
 from ..core.values import Topic, Topics
 from ..text.external import spacy_pipeline, version_of
-from .turns import earlier, join_texts, rewritten, utterance
+from .turns import earlier, join_texts, utterance, with_texts
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -86,7 +86,7 @@ class HQE(Stage[Topics, Topics], name="hqe"):
             details = [word for turn in turns[-self.m :] for word in turn if r_sub <= best[word] < r_topic]
             return join_texts(*subject, *details, current)
 
-        return rewritten(topics, expanded)
+        return with_texts(topics, expanded)
 
     def check(self) -> None:
         for name in ("r_topic", "r_sub", "eta"):

@@ -18,7 +18,7 @@ from ..neural.models.base import Pretrained
 from ..neural.models.compute import Prepared, padded, prepare_module
 from ..neural.models.hub import NO_CODE, library, model_errors, without_warnings
 from .terms import history_of, words_of
-from .turns import join_texts, rewritten, utterance
+from .turns import join_texts, utterance, with_texts
 
 KIND = "term classifier"
 RELEVANT = "REL"  # label of a relevant term in the published checkpoints
@@ -33,12 +33,12 @@ class Input:
     Args:
         ids: Token ids.
         starts: Position of the first token of each word of the history.
-        lost: Number of the oldest words of the history that were dropped.
+        dropped: Number of the oldest words of the history that were dropped.
     """
 
     ids: list[int]
     starts: list[int]
-    lost: int
+    dropped: int
 
 
 class Pieces:
@@ -141,7 +141,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         terms = self.terms(topics, progress)
-        return rewritten(topics, lambda topic: join_texts(utterance(topic), *terms[topic.id]))
+        return with_texts(topics, lambda topic: join_texts(utterance(topic), *terms[topic.id]))
 
     def check(self) -> None:
         super().check()
@@ -183,7 +183,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
 
         results = self._in_batches([len(model_input.ids) for model_input in inputs], work, progress)
         for topic_id, model_input, values in zip(with_history, inputs, results, strict=True):
-            words = histories[topic_id][model_input.lost :]
+            words = histories[topic_id][model_input.dropped :]
             probabilities[topic_id] = list(zip(words, values.tolist(), strict=True))
         return probabilities
 

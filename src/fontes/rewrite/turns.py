@@ -38,7 +38,7 @@ class Raw(Stage[Topics, Topics], name="raw"):
     """
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
-        return rewritten(topics, utterance)
+        return with_texts(topics, utterance)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class StoredRewrite(Stage[Topics, Topics]):
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
-        return rewritten(topics, self._rewrite)
+        return with_texts(topics, self._rewrite)
 
     def check(self) -> None:
         if self.missing not in MISSING:
@@ -114,7 +114,7 @@ class LastTurns(Stage[Topics, Topics], name="last_turns"):
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
-        return rewritten(topics, self._join)
+        return with_texts(topics, self._join)
 
     def check(self) -> None:
         check_whole("k, the number of earlier turns,", self.k, 0)
@@ -152,7 +152,7 @@ def join_texts(*texts: str, by: str = " ") -> str:
     return by.join(text.strip() for text in texts if text.strip())
 
 
-def rewritten(topics: Topics, text: Callable[[Topic], str]) -> Topics:
+def with_texts(topics: Topics, text: Callable[[Topic], str]) -> Topics:
     """Return topics with new texts, each with the old topic as its `origin`."""
     return Topics(
         dataclasses.replace(topic, text=text(topic), weights=None, query=None, origin=topic) for topic in topics.values()
@@ -257,7 +257,7 @@ class PlainPosts(Stage[Topics, Topics], name="plain_posts"):
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
-        return rewritten(topics, lambda topic: self.plain(topic.text) or topic.text)
+        return with_texts(topics, lambda topic: self.plain(topic.text) or topic.text)
 
     def check(self) -> None:
         for name, choices in CHOICES.items():

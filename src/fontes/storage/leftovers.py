@@ -27,19 +27,19 @@ class Leftover:
         what: Description.
         in_use: Whether a process uses it, so that it stays.
         guard: Folder to lock during removal.
-        is_left: Whether it is still orphaned, checked under that lock.
+        is_orphaned: Whether it is still orphaned, checked under that lock.
     """
 
     path: Path
     what: str
     in_use: bool
     guard: Path = field(repr=False)
-    is_left: Callable[[], bool] = field(default=lambda: True, repr=False, compare=False)
+    is_orphaned: Callable[[], bool] = field(default=lambda: True, repr=False, compare=False)
 
     def remove(self) -> bool:
         """Remove it unless in use; whether it is gone."""
         with suppress(OSError, FontesError), locked(self.guard):
-            if self.is_left() and not (self.guard != self.path and is_in_use(self.path)):
+            if self.is_orphaned() and not (self.guard != self.path and is_in_use(self.path)):
                 if self.path.is_dir():
                     shutil.rmtree(self.path, ignore_errors=True)
                 else:

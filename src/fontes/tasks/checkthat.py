@@ -42,7 +42,7 @@ class CheckThat2025(Task, name="checkthat2025-4b"):
                 qrels = read_qrels(path) if _has_column(path, "cord_uid") else None
                 sides.append(TaskSide(split, read_topics(path), qrels))
         if not sides:
-            raise release.lacks("posts (subtask4b_query_tweets_train.tsv, …)", self.name)
+            raise release.missing_error("posts (subtask4b_query_tweets_train.tsv, …)", self.name)
         papers = release.matching(rf"(collection|papers|corpus)[^/]*{TABLES}")
         pickles = release.matching(r"\.(pkl|pickle)$")
         if not papers and pickles:
@@ -88,7 +88,7 @@ class CheckThat2026(Task, name="checkthat2026-1"):
                         if paper not in (None, ""):
                             judgments.setdefault(split, []).append((topic.id, "0", str(paper), 1))
         if not topics:
-            raise release.lacks("posts (en/train…, de/dev…, test/fr…, with the columns index and text)", self.name)
+            raise release.missing_error("posts (en/train…, de/dev…, test/fr…, with the columns index and text)", self.name)
         sides = tuple(
             TaskSide(split, Topics(posts), Qrels(judgments[split]) if split in judgments else None)
             for split, posts in topics.items()

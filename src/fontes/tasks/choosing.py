@@ -13,7 +13,7 @@ from ..core.progress import ProgressCallback
 from ..measures import evaluate
 from ..recipes.claims import RERANKER
 from ..recipes.learning import NO_SIDE, RecipeTraining, cached_run
-from ..recipes.sides import split_randomly, side_of, without_leaks
+from ..recipes.sides import side_of, split_randomly, without_leaks
 from ..train import Side
 from ..tuning import fit_weights, tune
 from ..tuning.result import Tuning

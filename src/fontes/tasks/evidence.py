@@ -30,7 +30,7 @@ class SciFact(Task, name="scifact"):
     def read_release(self, release: ReleasedFiles, folder: Path) -> TaskData:
         sides = _sides(release, {split: rf"claims_{split}{LINES}" for split in ("train", "dev", "test")})
         if not sides:
-            raise release.lacks("claims (claims_train.jsonl, …)", self.name)
+            raise release.missing_error("claims (claims_train.jsonl, …)", self.name)
         corpora = list(release.matching(rf"(^|/)corpus{LINES}").values())
         return TaskData(sides, write_documents(_abstracts(corpora[0]), folder) if corpora else None)
 
@@ -61,7 +61,7 @@ class Fever(Task, name="fever"):
         names = {"train": rf"(^|/)train{LINES}", "dev": rf"dev{LINES}", "test": rf"test{LINES}"}
         sides = _sides(release, names)
         if not sides:
-            raise release.lacks("claims (train.jsonl, shared_task_dev.jsonl, …)", self.name)
+            raise release.missing_error("claims (train.jsonl, shared_task_dev.jsonl, …)", self.name)
         pages = list(release.matching(rf"wiki[^/]*{LINES}|wiki-pages/.*{LINES}").values())
         return TaskData(sides, write_documents(_pages(pages), folder) if pages else None)
 

@@ -47,7 +47,7 @@ class Beir(RunTask, name="beir"):
     submits = "run.txt: a run in TREC's form"
 
     def read_release(self, release: ReleasedFiles, folder: Path) -> TaskData:
-        raise release.lacks("folder in BEIR's form (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv)", "such a collection")
+        raise release.missing_error("folder in BEIR's form (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv)", "such a collection")
 
 
 class Touche(RunTask, name="touche"):
@@ -64,7 +64,7 @@ class Touche(RunTask, name="touche"):
     def read_release(self, release: ReleasedFiles, folder: Path) -> TaskData:
         topics = release.matching(r"(topic|quer|title)[^/]*\.(xml|txt|tsv|csv|jsonl)(\.gz)?$", "qrel|run|judg")
         if not topics:
-            raise release.lacks("topics (topics.xml)", self.name)
+            raise release.missing_error("topics (topics.xml)", self.name)
         judgments = release.matching(r"qrel|judg|relevance", r"quality|stance|coherence|\.(zip|md)$")
         qrels = {name: read_qrels(path) for name, path in judgments.items()}
         sides = [self._side(inside, path, qrels) for inside, path in topics.items()]
@@ -108,7 +108,7 @@ class LongEval(Task, name="longeval"):
     def read_release(self, release: ReleasedFiles, folder: Path) -> TaskData:
         queries = release.matching(r"quer[^/]*\.(txt|tsv|jsonl|csv)(\.gz)?$", "qrel")
         if not queries:
-            raise release.lacks("queries (queries.txt, queries_2025-01_test.txt, …)", self.name)
+            raise release.missing_error("queries (queries.txt, queries_2025-01_test.txt, …)", self.name)
         judgments = release.matching(r"qrel", r"\.(zip|md|py)$")
         sides: dict[str, TaskSide] = {}
         for inside, path in queries.items():
@@ -180,7 +180,7 @@ def _documents_folder(release: ReleasedFiles, snapshot: str | None, inside: str)
         first = min(filter(None, map(_snapshot, candidates)))
         candidates = {name: path for name, path in candidates.items() if _snapshot(name) == first}
     if not candidates:
-        raise release.lacks(f"documents of the snapshot {snapshot or 'for training'}", "longeval")
+        raise release.missing_error(f"documents of the snapshot {snapshot or 'for training'}", "longeval")
     folders = {path.parent for path in candidates.values()}
     if len(folders) > 1:
         trec = {folder for folder in folders if "trec" in str(folder).lower()}

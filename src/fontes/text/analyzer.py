@@ -201,7 +201,7 @@ class Analyzer:
         """Return the pipeline as JSON values, with library versions; a callable is stored by name."""
         pipeline = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         if callable(self.tokenizer):
-            pipeline["tokenizer"] = external.description(self.tokenizer)
+            pipeline["tokenizer"] = external.describe_tokenizer(self.tokenizer)
         pipeline["stopwords"] = list(self.stopwords)
         pipeline["words"] = list(self.words)
         pipeline["chars"] = list(self.chars) if self.chars else None
@@ -224,14 +224,16 @@ class Analyzer:
             for key in ("stopwords", "words", "chars"):
                 values[key] = tuple(values[key]) if values[key] is not None else None
             _check_types(values)
-            values["tokenizer"] = external.described(values["tokenizer"])
+            values["tokenizer"] = external.restore_tokenizer(values["tokenizer"])
             return cls(**values)
         except (TypeError, AttributeError, IndexError, KeyError) as error:
             raise ParameterError(f"the description of an analyzer is damaged ({error})") from error
 
     def with_tokenizer(self, tokenizer: Tokenize) -> Analyzer:
         """Return this analyzer with the callable that its description names; ParameterError if it names another."""
-        if not (callable(self.tokenizer) and external.description(tokenizer) == external.description(self.tokenizer)):
+        if not (
+            callable(self.tokenizer) and external.describe_tokenizer(tokenizer) == external.describe_tokenizer(self.tokenizer)
+        ):
             raise ParameterError(f"it was not made with {external.name_of(tokenizer)}")
         return replace(self, tokenizer=tokenizer)
 
@@ -291,8 +293,10 @@ def typed_analyzer(value: str) -> Analyzer | Tokenize:
         ParameterError: The value describes no analyzer, or the function cannot be imported.
     """
     if _is_function(value):
-        return external.typed(value)
-    return _with_additions(value, lambda name: Analyzer.of(external.typed(name)) if _is_function(name) else _preset(name))
+        return external.import_typed(value)
+    return _with_additions(
+        value, lambda name: Analyzer.of(external.import_typed(name)) if _is_function(name) else _preset(name)
+    )
 
 
 def _with_additions(value: str, make: Callable[[str], Analyzer]) -> Analyzer:

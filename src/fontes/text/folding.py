@@ -61,7 +61,7 @@ def _fold(
 def fold_token(
     blob: Any, start: int, end: int, possessive: bool, lowercase: bool, stops: Any, stop_bounds: Any, units: Any
 ) -> int:
-    """Write a token without 's, in lower case; return its length, 0 for a stop word, -1 for a token that `folded` skips."""
+    """Write a token without 's, in lower case; return its length, 0 for a stop word, -1 for a token that `fold` skips."""
     for i in range(start, end):
         if blob[i] >= 128 or blob[i] == 10:
             return -1

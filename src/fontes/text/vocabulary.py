@@ -187,9 +187,7 @@ class Vocabulary:
         if analyzer.stemmer not in folding.STEMMERS:
             terms = Strings.of(analyzer.terms(tokens.tolist()))
             return terms.blob, *_spans(terms)
-        ascii_terms, skipped = folding.fold(
-            tokens, analyzer.possessive, analyzer.lowercase, self._stopwords, analyzer.stemmer
-        )
+        ascii_terms, skipped = folding.fold(tokens, analyzer.possessive, analyzer.lowercase, self._stopwords, analyzer.stemmer)
         starts, ends = _spans(ascii_terms)
         if not skipped.any():
             return ascii_terms.blob, starts, ends

@@ -18,7 +18,7 @@ from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import find_model
 from .encoder_fit import EncoderSettings, Encoding, SearchValidation, encoder_fit, hash_of, sides_of
 from .examples import Examples, LabelledPairs, Passage, TrainingSplit, passages_of
-from .runner.checkpoint_folder import check_place
+from .runner.checkpoint_folder import check_output_folder
 from .runner.running import Training, check_training, run
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
@@ -77,7 +77,7 @@ def train_bi_encoder(
     """
     settings = settings or BiEncoderSettings()
     target = Path(output)
-    check_place(target, overwrite)
+    check_output_folder(target, overwrite)
     check_training("training a bi-encoder")
     start, windows = _starting_encoder(encoder, settings.max_length)
     search = SearchValidation.of(validation)

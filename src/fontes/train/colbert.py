@@ -12,7 +12,7 @@ from ..core.progress import ProgressCallback, silent
 from ..neural.late import ColBERT
 from ..neural.late.trainable import fill_of, trainable
 from .encoder_fit import EncoderSettings, Encoding, SearchValidation, encoder_fit, sides_of
-from .runner.checkpoint_folder import check_place
+from .runner.checkpoint_folder import check_output_folder
 from .runner.running import Training, check_training, run
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
@@ -70,7 +70,7 @@ def train_colbert(
     """
     settings = settings or ColBERTSettings()
     target = Path(output)
-    check_place(target, overwrite)
+    check_output_folder(target, overwrite)
     check_training("training a late-interaction model")
     start = _starting_encoder(encoder, settings)
     search = SearchValidation.of(validation)

@@ -14,7 +14,7 @@ from ..core.qrels import Qrels
 from ..core.run import Run
 from ..neural.models.hub import find_model
 from .examples import DISTILLED, Examples, check_teacher, queries, training_split, unlearned
-from .runner.checkpoint_folder import check_place
+from .runner.checkpoint_folder import check_output_folder
 from .runner.running import Fit, Training, check_training, run
 from .runner.settings import LAST, LOSS, FitSettings
 
@@ -66,7 +66,7 @@ def train_cross_encoder(
     """
     settings = settings or CrossEncoderSettings()
     target = Path(output)
-    check_place(target, overwrite)
+    check_output_folder(target, overwrite)
     check_training("training a cross-encoder")
     data = Examples.of(examples)
     data.check_labels()

@@ -25,7 +25,7 @@ from ..core.values import Topics
 from ..ltr.features import Floats, feature_matrix
 from ..ltr.model import LinearModel, RankModel, TreeModel, lightgbm, threads_for
 from ..measures import DEFAULT, Measure, parse
-from ..measures.evaluation import check_agreement, measured
+from ..measures.evaluation import check_agreement, measure_run
 from .runner.settings import Settings
 from .splits import folds_without_leakage, leakage
 
@@ -183,7 +183,7 @@ class Candidates:
 
     def value(self, scores: NDArray[Any], measure: Measure) -> float:
         """Return the mean of a measure over the judged topics, for the candidates ordered by these scores."""
-        return float(measured(self.ranked(scores), self.qrels, [measure])[measure])
+        return float(measure_run(self.ranked(scores), self.qrels, [measure])[measure])
 
 
 def _rows(run: Run) -> list[tuple[str, str, float]]:

@@ -155,7 +155,7 @@ def mine_negatives(
         PipelineError: The stage does not go from topics to a run.
     """
     arguments = Mining(per_positive, ranks, margin, sampling, guard_duplicates, seed, gold_last, relative_margin)
-    settings = chosen(arguments, preset)
+    settings = settings_or_preset(arguments, preset)
     all_topics, judged = Topics.read(topics), Qrels.of(qrels)
     relevant = {
         topic_id: sorted(doc_id for doc_id, grade in judged[topic_id].items() if grade >= 1)
@@ -182,7 +182,7 @@ def mine_negatives(
     return mined if teacher is None else mined.scored(teacher, progress)
 
 
-def chosen(settings: Mining, preset: str | None) -> Mining:
+def settings_or_preset(settings: Mining, preset: str | None) -> Mining:
     """Return the settings or the preset; raise ParameterError for settings that differ from the defaults beside a preset."""
     settings.check()
     if preset is None:

@@ -20,7 +20,7 @@ from ..ltr.stage import analyzer_facts, fingerprints
 from ..measures import Measure, parse
 from ..storage.artifact import META
 from .learners import Candidates, RankerSettings, learner_of
-from .runner.checkpoint_folder import check_place
+from .runner.checkpoint_folder import check_output_folder
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -176,7 +176,7 @@ def train_ranker(
     """
     start, settings = time.perf_counter(), settings or RankerSettings()
     if output is not None:
-        check_place(Path(output), overwrite, META, "model of learning to rank", "digest")
+        check_output_folder(Path(output), overwrite, META, "model of learning to rank", "digest")
     learner = learner_of(settings, estimator)
     state, measure = state_of(index), parse(settings.measure)
     chosen_features = features_of(features, state)

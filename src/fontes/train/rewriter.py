@@ -19,7 +19,7 @@ from ..neural.models.hub import find_model, quiet, seq2seq, without_warnings
 from ..rewrite.canardt5 import KIND, context_ids, context_parts
 from ..rewrite.turns import conversation_of
 from ..storage.hashes import hash_json
-from .runner.checkpoint_folder import check_place
+from .runner.checkpoint_folder import check_output_folder
 from .runner.running import Fit, Rows, Training, check_training, run
 from .runner.settings import FitSettings
 
@@ -60,7 +60,7 @@ def train_rewriter(
     """
     settings = settings or RewriterSettings()
     target = Path(output)
-    check_place(target, overwrite)
+    check_output_folder(target, overwrite)
     check_training("training a rewriter")
     validation_topics = None if validation is None else Topics.read(validation)
     training_pairs, validation_pairs = training_split(Topics.read(topics), validation_topics, settings)

@@ -17,7 +17,7 @@ from ..neural.sparse import Splade
 from ..neural.sparse.trainable import STATIC_NAME, checkpoint_of, is_headless, trainable
 from .encoder_fit import EncoderSettings, Encoding, SearchValidation, encoder_fit, sides_of
 from .examples import Examples, passages_of
-from .runner.checkpoint_folder import check_place
+from .runner.checkpoint_folder import check_output_folder
 from .runner.running import Training, check_training, run
 
 BASE = "rasyosef/splade-tiny"
@@ -81,7 +81,7 @@ def train_splade(
     """
     settings = settings or SpladeSettings()
     target = Path(output)
-    check_place(target, overwrite)
+    check_output_folder(target, overwrite)
     check_training("training a learned sparse encoder")
     start = _starting_encoder(encoder, settings)
     search = SearchValidation.of(validation)

@@ -17,12 +17,12 @@ from ..core.errors import InputError, ParameterError
 from ..core.progress import ProgressCallback, silent
 from ..core.values import Topic, Topics
 from ..neural.models.compute import candidates
-from ..neural.models.hub import NO_CODE, device, fingerprint, library, find_model, quiet, model_errors, without_warnings
+from ..neural.models.hub import NO_CODE, device, find_model, fingerprint, library, model_errors, quiet, without_warnings
 from ..rewrite.quretec import RELEVANT, THRESHOLD, Pieces, QuReTeC, positions_of
 from ..rewrite.terms import Labels, TermScores, history_of, term_scores, words_of
 from ..rewrite.turns import conversation_of, utterance
 from ..storage.hashes import hash_json
-from .runner.checkpoint_folder import check_place, new_model_folder, open_checkpoints, temporary_checkpoints
+from .runner.checkpoint_folder import check_output_folder, new_model_folder, open_checkpoints, temporary_checkpoints
 from .runner.running import Fit, Rows
 from .runner.settings import LAST, FitSettings, Settings
 
@@ -151,7 +151,7 @@ def train_terms(
     """
     settings = settings or TermSettings()
     target = Path(output)
-    check_place(target, overwrite, CARD, KIND)
+    check_output_folder(target, overwrite, CARD, KIND)
     if checkpoints is not None and settings.minutes is not None:
         raise ParameterError("with minutes the learning rate follows the clock, so checkpoints are useless: give one of them")
     for name in ("torch", "transformers", "accelerate"):
@@ -308,7 +308,7 @@ class TermModel:
         inputs = self._pieces.inputs(histories, turns, self._settings.max_length)
         for encoded, marked in zip(inputs, marks, strict=True):
             row = {"input_ids": encoded.ids, "labels": [IGNORED] * len(encoded.ids)}
-            for start, mark in zip(encoded.starts, marked[encoded.lost :], strict=True):
+            for start, mark in zip(encoded.starts, marked[encoded.dropped :], strict=True):
                 row["labels"][start] = int(mark)
             rows.append(row)
         return Rows(rows, [len(row["input_ids"]) for row in rows])

@@ -28,7 +28,7 @@ from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.values import Topics
 from ..measures import Measure
-from ..measures.evaluation import measured
+from ..measures.evaluation import measure_run
 from ..neural.models.base import token_ids
 from ..neural.models.hub import NO_CODE, quiet, without_warnings
 from .examples import Examples, LabelledPairs
@@ -264,7 +264,7 @@ def search_measure(
         run = Run.of(
             {topic: {ids[i]: float(row[i]) for i in order} for topic, row, order in zip(topics, rows, best, strict=True)}
         )
-        return float(measured(run, qrels, [measure])[measure])
+        return float(measure_run(run, qrels, [measure])[measure])
 
     return value
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..core import FontesError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.expression import part
 from ..core.progress import Progress, ProgressCallback, silent
-from ..measures.evaluation import check_agreement, measured
+from ..measures.evaluation import check_agreement, measure_run
 from ..measures.measure import Measure
 from .fitted import Candidate, Fitted
 from .folds import Groups, folds_of, units_of
@@ -349,7 +349,7 @@ class CandidatePool:
         run = memory.reusing(cut)(memory.topics)
         if run.documents is not None:
             check_agreement(run, self.qrels)
-        of_topic = measured(run, self._qrels[part_number], [self.measure]).per_topic(self.measure)
+        of_topic = measure_run(run, self._qrels[part_number], [self.measure]).per_topic(self.measure)
         return np.array([of_topic[self._ids[i]] for i in self._parts[part_number].tolist()])
 
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from ..core import InputError, MissingExtraError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.part import Part, walk
-from ..core.precision import precisions_of, fix_precision
+from ..core.precision import fix_precision, precisions_of
 from ..core.progress import ProgressCallback
 from ..core.work import cluster, work
-from ..measures.evaluation import check_agreement, judgments_of, measured
+from ..measures.evaluation import check_agreement, judgments_of, measure_run
 from ..measures.measure import Measure
 from ..measures.names import parse
 from .folds import Groups, folds_of, units_of
@@ -30,7 +30,7 @@ Study = Callable[["Scoring"], list[int]]
 
 
 class Scoring:
-    """Scores settings on all topics, each setting once; `precisions` are passed to `core.precision.settled`."""
+    """Scores settings on all topics, each setting once; `precisions` are passed to `core.precision.fix_precision`."""
 
     def __init__(
         self, maker: Maker, topics: Topics, qrels: Qrels, measure: Measure, precisions: dict[str, str] | None = None
@@ -65,7 +65,7 @@ class Scoring:
         # Without documents, a run without judged hits may come from a poor setting or from another collection.
         if run.documents is not None:
             check_agreement(run, self._qrels)
-        return measured(run, self._qrels, [self._measure]).array(self._measure)
+        return measure_run(run, self._qrels, [self._measure]).array(self._measure)
 
     def best(self, pool: Iterable[int], topics: NDArray[np.bool_]) -> Trial:
         """Return the first trial of the pool with the greatest mean over these topics."""

@@ -9,14 +9,14 @@ import typer
 
 from ...core.errors import InputError, ParameterError
 from ...experiments import compare as compare_runs
-from ..options import Machine, Measures, Split, reads_files, takes
+from ..options import Machine, Measures, Split, options_of, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
-@takes(compare_runs, "test", "correction", "alpha", "seed")
+@options_of(compare_runs, "test", "correction", "alpha", "seed")
 def compare(
     settings: dict[str, Any],
     qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],

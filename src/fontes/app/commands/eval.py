@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import InputError
-from ..options import Json, Machine, Measures, Split, one_stdin, reads_files
+from ..options import Json, Machine, Measures, Split, check_one_stdin, reads_files
 
 commands = typer.Typer()
 
@@ -31,7 +31,7 @@ def eval_(
     from ...measures.evaluation import refuse_exchanged
     from ..output import print_evaluation, print_json
 
-    one_stdin(qrels=qrels, run=run)
+    check_one_stdin(qrels=qrels, run=run)
     try:
         ranking, judgments = read_run(run), qrels_of(qrels, split=split)
         labels = None if machine is None else qrels_of(machine)

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, takes
-from ..pipelines import LEXICAL, OWN
+from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, options_of
+from ..pipelines import LEXICAL, MODEL_PARAMETERS
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Search")
-@takes(LEXICAL, *OWN, to="parameters")
+@options_of(LEXICAL, *MODEL_PARAMETERS, to="parameters")
 def explain(
     parameters: dict[str, Any],
     index: IndexPath,

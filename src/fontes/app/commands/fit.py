@@ -8,14 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from ...tuning import fit as fit_pipeline
-from ..options import Analyzer, Group, IndexPath, Json, Qrels, Split, Topics, Verify, one_stdin, reads_files, takes
+from ..options import Analyzer, Group, IndexPath, Json, Qrels, Split, Topics, Verify, check_one_stdin, options_of, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
-@takes(
+@options_of(
     fit_pipeline,
     *("measure", "folds", "seed", "memory"),
     flags={"measure": ("-m", "--measure"), "memory": ("--no-memory",)},
@@ -51,7 +51,7 @@ def fit(
     from ..pipelines import open_index
     from ..progress import reporting
 
-    one_stdin(topics=topics, qrels=qrels)
+    check_one_stdin(topics=topics, qrels=qrels)
     if plot is not None:
         format_of(plot)
     queries, judgments = judged_topics(topics, qrels, split)

@@ -10,14 +10,14 @@ import typer
 from ...core.checks import real
 from ...core.errors import ParameterError
 from ...tuning import fit_weights
-from ..options import Split, reads_files, takes
+from ..options import Split, options_of, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Runs")
 @reads_files("id", of="topics")
-@takes({"--learn": fit_weights}, "measure", "folds", "seed", "step")
+@options_of({"--learn": fit_weights}, "measure", "folds", "seed", "step")
 def fuse(
     settings: dict[str, Any],
     runs: Annotated[list[Path], typer.Argument(help="Two runs or more: TREC or MS MARCO.", show_default=False)],

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from ...index import Index
-from ..options import Format, IdPrefixes, Json, Memory, Parts, Ray, Threads, documents, ray_of, reads_files, takes
+from ..options import Format, IdPrefixes, Json, Memory, Parts, Ray, Threads, documents, options_of, ray_of, reads_files
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Index")
 @reads_files("id", "title", "text")
-@takes(Index.build, "separate", "positions", "shards", "overwrite", "drop_vectors")
+@options_of(Index.build, "separate", "positions", "shards", "overwrite", "drop_vectors")
 def index(
     settings: dict[str, Any],
     part: Parts,

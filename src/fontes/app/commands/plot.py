@@ -12,7 +12,7 @@ from ... import plots
 from ...comparison import plot_measures
 from ...core.errors import ParameterError
 from ...core.parameters import parameters
-from ..options import Split, reads_files, takes
+from ..options import Split, options_of, reads_files
 
 commands = typer.Typer()
 
@@ -42,7 +42,9 @@ INDEX_PLOTS = ("lengths", "zipf", "heaps")
 
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", of="topics")
-@takes(PLOTS, *chain(*OPTIONS.values()), flags=FLAGS, first="Where the fit starts.", bands="No intervals around the lines.")
+@options_of(
+    PLOTS, *chain(*OPTIONS.values()), flags=FLAGS, first="Where the fit starts.", bands="No intervals around the lines."
+)
 def plot(
     settings: dict[str, Any],
     kind: Annotated[
@@ -116,9 +118,9 @@ def _draw(kind: str, files: list[str], settings: dict[str, Any]) -> Any:
 def _draw_pipeline(text: str) -> Any:
     """Draw the pipeline of an expression, without an index or a model."""
     from ...core.expression import pipeline
-    from ...experiments.problems import NOTHING
+    from ...experiments.problems import PLACEHOLDER_INDEX
 
-    return plots.pipeline(pipeline(text, NOTHING))
+    return plots.pipeline(pipeline(text, PLACEHOLDER_INDEX))
 
 
 def _draw_measures(qrels: str, *runs: str, split: str | None = None, **settings: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, Ray, RunOutput, Tag, Topics, TopicsSplit, Verify, one_stdin, reads_files
+from ..options import Analyzer, Ray, RunOutput, Tag, Topics, TopicsSplit, Verify, check_one_stdin, reads_files
 
 commands = typer.Typer()
 
@@ -36,7 +36,7 @@ def rerank(
     from ..pipelines import applied, open_index, reranker
     from ..progress import reporting
 
-    one_stdin(run=run, topics=topics)
+    check_one_stdin(run=run, topics=topics)
     opened = open_index(index, analyzer, verify)
     stage = reranker(with_, opened)
     candidates = read_run(run, topics_of(topics, split=split)).with_(documents=opened).top(k)

@@ -20,11 +20,11 @@ from ..options import (
     TopicsSplit,
     Verify,
     Where,
+    options_of,
     ray_of,
     reads_files,
-    takes,
 )
-from ..pipelines import LEXICAL, OWN
+from ..pipelines import LEXICAL, MODEL_PARAMETERS
 
 commands = typer.Typer()
 
@@ -33,7 +33,7 @@ QUERY_DEPTH, RUN_DEPTH = 10, 1000  # default number of documents of a query, and
 
 @commands.command(rich_help_panel="Search")
 @reads_files("id", "text", of="topics")
-@takes(LEXICAL, *OWN, to="parameters")
+@options_of(LEXICAL, *MODEL_PARAMETERS, to="parameters")
 def search(
     parameters: dict[str, Any],
     index: IndexPath,

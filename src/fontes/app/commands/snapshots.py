@@ -9,7 +9,7 @@ import typer
 
 from ...comparison.testing import Testing
 from ...core.errors import InputError, ParameterError
-from ..options import Json, Measures, takes
+from ..options import Json, Measures, options_of
 
 commands = typer.Typer()
 
@@ -18,7 +18,7 @@ RUNS = ("runs/*.run", "*.run", "*.trec")
 
 
 @commands.command(rich_help_panel="Measure")
-@takes(Testing, "test", "correction", "alpha", "seed")
+@options_of(Testing, "test", "correction", "alpha", "seed")
 def snapshots(
     settings: dict[str, Any],
     folders: Annotated[

@@ -10,7 +10,21 @@ import typer
 from ...core.parameters import parameters
 from ...lexical import BM25
 from ...tuning import tune as tune_stage
-from ..options import Analyzer, Group, IndexPath, Json, Qrels, Ray, Split, Topics, Verify, one_stdin, ray_of, reads_files, takes
+from ..options import (
+    Analyzer,
+    Group,
+    IndexPath,
+    Json,
+    Qrels,
+    Ray,
+    Split,
+    Topics,
+    Verify,
+    check_one_stdin,
+    options_of,
+    ray_of,
+    reads_files,
+)
 
 commands = typer.Typer()
 
@@ -19,7 +33,7 @@ DEFAULT_PIPELINE = f"bm25({', '.join(f'{name}=tune()' for name, parameter in par
 
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
-@takes(tune_stage, "measure", "method", "trials", "folds", "seed", flags={"measure": ("-m", "--measure")})
+@options_of(tune_stage, "measure", "method", "trials", "folds", "seed", flags={"measure": ("-m", "--measure")})
 def tune(
     settings: dict[str, Any],
     index: IndexPath,
@@ -43,7 +57,7 @@ def tune(
     from ..output import print_tuned
     from ..pipelines import open_index
 
-    one_stdin(topics=topics, qrels=qrels)
+    check_one_stdin(topics=topics, qrels=qrels)
     if plot is not None:
         format_of(plot)
     queries, judgments = judged_topics(topics, qrels, split)

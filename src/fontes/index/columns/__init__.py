@@ -1,7 +1,7 @@
 """Columns beside the inverted index: values of the documents' metadata, which filters compare and facets count."""
 
 from .facets import facet_columns, facets_of
-from .filters import Filter, filter_of, explain_exclusion
+from .filters import Filter, explain_exclusion, filter_of
 from .lookup import column_type, column_values, greatest_value
 from .schema import Schema, joined_schema, stored_kind
 from .values import SegmentColumns
@@ -16,11 +16,11 @@ __all__ = [
     "column_type",
     "column_values",
     "converted_columns",
+    "explain_exclusion",
     "facet_columns",
     "facets_of",
     "filter_of",
     "greatest_value",
     "joined_schema",
-    "left_out",
     "stored_kind",
 ]

@@ -171,7 +171,9 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
         self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: Embeddings | None
     ) -> Callable[[Segment], VectorEncoding]:
         check_dim(form, encoder.dim, repr(encoder))
-        make_job = partial(SegmentEncodingJob, encoder.fingerprint, repr(encoder), job.settings, encoder.dim, form, precision=precision)
+        make_job = partial(
+            SegmentEncodingJob, encoder.fingerprint, repr(encoder), job.settings, encoder.dim, form, precision=precision
+        )
         if source is None:
             return partial(vector_encoding, make_job, job.vectors)
         return lambda segment: VectorEncoding(make_job(ids=segment.ids.tolist(), vectors=_decoder(source)))
@@ -206,9 +208,11 @@ VECTORS: Vectors = components["vectors"]  # type: ignore[assignment]
 
 
 def vector_encoding(
-    job: Callable[..., SegmentEncodingJob], vectors: Callable[[Sequence[Doc], ProgressCallback], VectorsOfDocuments], segment: Segment
+    job: Callable[..., SegmentEncodingJob],
+    vectors: Callable[[Sequence[Doc], ProgressCallback], VectorsOfDocuments],
+    segment: Segment,
 ) -> VectorEncoding:
-    """Return the encoding of a segment's documents as vectors; `job` makes a `Job` from `ids` and `vectors`."""
+    """Return the encoding of a segment's documents as vectors; `job` makes a `SegmentEncodingJob` from `ids` and `vectors`."""
     return VectorEncoding(
         job(ids=segment.ids.tolist(), vectors=lambda first, last, report: vectors(segment.docs(first, last), report))
     )

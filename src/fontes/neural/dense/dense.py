@@ -23,7 +23,7 @@ from ...core.stage import Stage, check_depth, check_offset, topic_of
 from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics, text_of
 from ...core.work import work
-from ...index.columns import Filter, filter_of, explain_exclusion
+from ...index.columns import Filter, explain_exclusion, filter_of
 from ...index.embeddings.vectors import DTYPES
 from ...storage.caches import Attached, Cached
 from ..encoders.base import Encoder, document_vectors, encoder_in

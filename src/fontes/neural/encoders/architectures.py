@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import InputError, ParameterError
-from ..models.hub import NO_CODE, library, quiet, read_json, model_errors
+from ..models.hub import NO_CODE, library, model_errors, quiet, read_json
 
 ATTENTIONS = ("model", "favor+")
 BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "data2vec-text", "xlm-roberta-xl")

@@ -45,7 +45,7 @@ class TokenLimit:
         return f"reads {self.tokens:,} tokens of a text and cuts {self.cut:,} of {documents} ({self.share:.1%})"
 
 
-def reading(encoder: object, index: Index) -> TokenLimit | None:
+def token_limit(encoder: object, index: Index) -> TokenLimit | None:
     """Measure how many documents of an index an encoder truncates; None if it has no known limit. Loads the model.
 
     A document of several windows counts as truncated if one of its windows is.
@@ -67,5 +67,5 @@ def reading(encoder: object, index: Index) -> TokenLimit | None:
 def token_limits(stage: Part) -> list[TokenLimit]:
     """Truncation by each encoder inside a stage; encoders without a limit are left out."""
     pairs = [(value, getattr(part, "index", None)) for part in walk(stage) for value in part.params().values()]
-    limits = (reading(encoder, index) for encoder, index in pairs if index is not None and isinstance(encoder, Part))
+    limits = (token_limit(encoder, index) for encoder, index in pairs if index is not None and isinstance(encoder, Part))
     return [limit for limit in limits if limit is not None]

@@ -17,7 +17,7 @@ from ...core.strings import encodable
 from ...core.values import Doc, text_of
 from ..models.base import token_ids
 from ..models.compute import ComputePrecision, Prepared, prepare_module
-from ..models.hub import NO_CODE, find_local_model, fingerprint, library, quiet, read_json, model_errors
+from ..models.hub import NO_CODE, find_local_model, fingerprint, library, model_errors, quiet, read_json
 from ..models.tokens import STATIC, TokenIds, batch
 from .architectures import NO_LIMIT, declared_attention, install_attention, position_limit
 from .base import PretrainedEncoder, sample_ids, unit

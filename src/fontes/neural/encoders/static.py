@@ -15,7 +15,7 @@ from ...core.errors import InputError
 from ...core.progress import Progress, ProgressCallback
 from ...storage.compiled import kernel
 from ..models.compute import ComputePrecision, Prepared
-from ..models.hub import library, modules_of, read_json, model_errors
+from ..models.hub import library, model_errors, modules_of, read_json
 from ..models.tokens import STATIC, StaticTokenizer
 from .architectures import NO_LIMIT
 from .base import unit

@@ -15,7 +15,7 @@ from ...core.progress import ProgressCallback, silent
 from ...core.values import Doc, text_of
 from ..models.base import token_ids
 from ..models.compute import padded, prepare_module
-from ..models.hub import NO_CODE, library, quiet, read_json, model_errors
+from ..models.hub import NO_CODE, library, model_errors, quiet, read_json
 from . import architectures
 from .base import PretrainedEncoder, sample_ids
 

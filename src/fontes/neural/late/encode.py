@@ -177,7 +177,9 @@ class _LateEncoding:
         if remote:
             model = fix_precision(model)
         dtype = "float32" if self._nbits == 32 else "float16"
-        job = partial(SegmentEncodingJob, colbert.fingerprint, repr(colbert), None, colbert.width, dtype, precision=precision_of(model))
+        job = partial(
+            SegmentEncodingJob, colbert.fingerprint, repr(colbert), None, colbert.width, dtype, precision=precision_of(model)
+        )
         return partial(vector_encoding, job, model.encode_documents)
 
     def _precision(self) -> object:

@@ -17,7 +17,7 @@ from ...core.stage import Stage
 from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics
 from ...core.work import work
-from ...index.columns import filter_of, explain_exclusion
+from ...index.columns import explain_exclusion, filter_of
 from ..models.base import check_fields
 from .colbert import ColBERT, colbert_in
 from .encode import encode_late

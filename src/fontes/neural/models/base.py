@@ -20,7 +20,7 @@ from ...core.part import Part, fields
 from ...core.progress import ProgressCallback, silent
 from ...core.strings import encodable
 from .compute import PRECISIONS, Prepared, batch_tokens, in_batches
-from .hub import device, fingerprint, load_once, find_model
+from .hub import device, find_model, fingerprint, load_once
 
 NAMELESS = {"leading": True}
 """Metadata of a `name_or_path` with a default, so that the text of a part omits its name: `mono_t5("owner/model")`."""
@@ -30,7 +30,7 @@ class Loaded(Protocol):
     """A loaded model with its tokenizer, ready to run."""
 
     prepared: Prepared
-    """The network on its device in its precision, as returned by `compute.prepared`."""
+    """The network on its device in its precision, as returned by `compute.prepare_module`."""
 
 
 M = TypeVar("M", bound=Loaded)
@@ -40,7 +40,7 @@ M = TypeVar("M", bound=Loaded)
 class Pretrained(Part, Generic[M]):
     """A part with a pretrained model, which is loaded on first use and kept as long as the part.
 
-    Parts with the same settings share one model. Unused models are kept up to `hub.KEPT` bytes.
+    Parts with the same settings share one model. Unused models are kept up to `hub.CACHE_BYTES` bytes.
 
     A subclass is a frozen dataclass whose fields are its parameters. It sets `kind`, loads the model of a folder in `_load`,
     and runs `_model` over its texts with `_in_batches`:

@@ -98,7 +98,7 @@ def find_model(name_or_path: str | os.PathLike[str], kind: str = "model", owner:
 
 
 def find_local_model(name_or_path: str | os.PathLike[str], owner: str = "") -> Path | None:
-    """Return the local folder of a model as `located` does, but without a download; None if it is not on this machine."""
+    """Return the local folder of a model as `find_model` does, but without a download; None if it is not on this machine."""
     model = os.fspath(name_or_path)
     folder = Path(model).expanduser()
     if folder.is_dir():
@@ -140,7 +140,7 @@ def device(name: str | None = None) -> str:
 def load_once(key: Hashable, load: Callable[[], T]) -> T:
     """Return the result of `load` for `key`, cached while it is in use.
 
-    Unused results are kept up to `KEPT` bytes, the most recent ones first. Concurrent callers wait for one load.
+    Unused results are kept up to `CACHE_BYTES` bytes, the most recent ones first. Concurrent callers wait for one load.
     """
     with _lock:
         result: T

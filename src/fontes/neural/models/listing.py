@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from ...core.errors import InputError
-from .hub import find_local_model, library, find_model, model_files, read_json
+from .hub import find_local_model, find_model, library, model_files, read_json
 
 LICENSE = re.compile(r"^license:\s*(.+)$", re.MULTILINE)
 MODEL = re.compile(r"[\w.-]+/[\w.-]+")  # owner/name in the text of a pipeline

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...core.errors import InputError, ParameterError
 from ...core.strings import encodable, offsets_of
 from .compute import padded
-from .hub import NO_CODE, library, load_once, find_model, quiet, read_json, model_errors
+from .hub import NO_CODE, find_model, library, load_once, model_errors, quiet, read_json
 
 if TYPE_CHECKING:
     from .bert import Shape
@@ -291,7 +291,9 @@ def tokenizer_of(name_or_path: str | Path) -> Tokenizer:
 def _tokenizer_folder(name_or_path: str | Path) -> Path:
     """Folder of a model's tokenizer, which in a model of sentence-transformers may be the folder of the first module."""
     path = Path(name_or_path).expanduser()
-    folder = path.resolve() if any((path / name).is_file() for name in TOKENIZER_FILES) else find_model(name_or_path, "tokenizer")
+    folder = (
+        path.resolve() if any((path / name).is_file() for name in TOKENIZER_FILES) else find_model(name_or_path, "tokenizer")
+    )
     if any((folder / name).is_file() for name in TOKENIZER_FILES):
         return folder
     modules = read_json(folder / "modules.json", [])

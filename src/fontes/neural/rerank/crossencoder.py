@@ -15,7 +15,7 @@ from ...core.progress import ProgressCallback, silent
 from ...passages.reranker import Reranker
 from ..models.base import Loaded, Pretrained
 from ..models.compute import Prepared, prepare_module
-from ..models.hub import NO_CODE, library, quiet, read_json, model_errors
+from ..models.hub import NO_CODE, library, model_errors, quiet, read_json
 from ..models.tokens import TokenIds, batch
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ..encoders.base import sample_ids
 from ..encoders.sentence import DOCUMENT, QUERY
 from ..models.base import token_ids
 from ..models.compute import padded, prepare_module
-from ..models.hub import NO_CODE, inside, library, modules_of, read_json, model_errors, tensors, tokenizer_in, without_warnings
+from ..models.hub import NO_CODE, inside, library, model_errors, modules_of, read_json, tensors, tokenizer_in, without_warnings
 
 PURPOSE = "a SPLADE model"  # in errors about missing libraries
 MAX_LOGITS = 1 << 23  # logits of a masked language model in memory at a time, if its head is a separate layer

@@ -128,7 +128,9 @@ def learning_curves(losses: Sequence[float], evaluations: Sequence[Mapping[str, 
             rows = [row for row in evaluations if name in row]
             if rows:
                 values = [row[name] for row in rows]
-                axes.plot([row["step"] for row in rows], values, marker="o", markersize=3, label="validation", **line_style(number))
+                axes.plot(
+                    [row["step"] for row in rows], values, marker="o", markersize=3, label="validation", **line_style(number)
+                )
                 axes.axvline(best, color="#7F7F7F", linewidth=0.8)
             axes.set(xlabel="step", ylabel=name)
             axes.xaxis.get_major_locator().set_params(integer=True)  # steps are whole numbers

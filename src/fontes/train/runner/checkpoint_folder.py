@@ -115,7 +115,7 @@ def temporary_checkpoints() -> Iterator[CheckpointFolder]:
         yield CheckpointFolder(Path(folder), persistent=False)
 
 
-def check_place(
+def check_output_folder(
     target: Path, overwrite: bool, mark: str = IDENTITY, noun: str = "model trained by Fontes", key: str = "fingerprint"
 ) -> None:
     """Raise InputError, before training, if a model could not be written to the folder `target`.

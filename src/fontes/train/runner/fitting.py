@@ -19,7 +19,7 @@ from transformers.trainer_pt_utils import get_length_grouped_indices
 from ...core.errors import ParameterError
 from ...core.progress import Progress, ProgressCallback
 from ...neural.models.compute import candidates, fastest_of
-from ...neural.models.hub import device, quiet, model_errors, without_warnings
+from ...neural.models.hub import device, model_errors, quiet, without_warnings
 from .checkpoint_folder import CheckpointFolder
 from .settings import LOSS, FitSettings
 from .used_embeddings import UsedEmbeddings

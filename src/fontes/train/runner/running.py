@@ -12,7 +12,7 @@ from typing import Any
 from ...core.progress import ProgressCallback, silent
 from ...neural.models.hub import fingerprint, library
 from .card import describe, licence_of
-from .checkpoint_folder import IDENTITY, check_place, new_model_folder, open_checkpoints
+from .checkpoint_folder import IDENTITY, check_output_folder, new_model_folder, open_checkpoints
 from .settings import FitSettings
 
 SUFFIX = ".training"  # of the working folder beside the output
@@ -166,7 +166,7 @@ def run(
     trained model and removes another training in the working folder. Raises InputError for an unusable output or working
     folder, and ParameterError if the loss is no longer a number.
     """
-    check_place(output, overwrite)
+    check_output_folder(output, overwrite)
     check_training()
     from .fitting import fit_model
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ....core.qrels import Qrels
-from ...options import IndexPath, Json, Measures, takes
+from ...options import IndexPath, Json, Measures, options_of
 from ...server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Search")
-@takes(ServerSettings, "port", "host", "hosts", "root_path", "proxies", "query", "k", "seconds", "at_once", "rate", "refresh")
+@options_of(
+    ServerSettings, "port", "host", "hosts", "root_path", "proxies", "query", "k", "seconds", "at_once", "rate", "refresh"
+)
 def mcp(
     indexes: Annotated[list[Path], typer.Argument(metavar="INDEX...", help="Index directories.", show_default=False)],
     settings: dict[str, Any],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...options import Measures, reads_files, takes
+from ...options import Measures, options_of, reads_files
 from ...server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ commands = typer.Typer()
 
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
-@takes(ServerSettings, "port", "host", "hosts")
+@options_of(ServerSettings, "port", "host", "hosts")
 def judge(
     settings: dict[str, Any],
     index: Annotated[Path | None, typer.Argument(help="Index directory.", show_default=False)] = None,

@@ -11,10 +11,10 @@ import typer
 from ...options import Analyzer, Encoder, IndexPath, Json, Pipeline, Where
 
 if TYPE_CHECKING:
-    from ....llm import Kept
+    from ....llm import StoredAnswer
 
 commands = typer.Typer()
-group = typer.Typer(name="llm", help="Kept answers of language models.", no_args_is_help=True)
+group = typer.Typer(name="llm", help="StoredAnswer answers of language models.", no_args_is_help=True)
 commands.add_typer(group, rich_help_panel="Models")
 
 MODEL = "FONTES_LLM"  # environment variable
@@ -117,7 +117,7 @@ def export(results: Annotated[Path, typer.Argument(metavar="RUN", help=RESULTS, 
 
 @group.command("import")
 def import_(pack: Pack) -> None:
-    """Keep the answers of a pack, so that runs with them can be replayed. Kept answers are not replaced."""
+    """Keep the answers of a pack, so that runs with them can be replayed. StoredAnswer answers are not replaced."""
     from ....llm import AnswerFile, read_pack
     from ...output import counted, say
 
@@ -125,7 +125,7 @@ def import_(pack: Pack) -> None:
     say(f"{counted(total, 'answer')} in {pack}, {new:,} new")
 
 
-def _read_answers(results: Path) -> tuple[Iterable[Kept], int]:
+def _read_answers(results: Path) -> tuple[Iterable[StoredAnswer], int]:
     """Return the kept answers behind results, and the number of missing ones."""
     from ....llm import AnswerFile
 

@@ -51,7 +51,7 @@ def encode(
     json: Json = False,
 ) -> None:
     """Store documents' vectors with an index, for dense, late or learned sparse retrieval. An interrupted run resumes."""
-    from ....neural.encoders.reading import reading
+    from ....neural.encoders.reading import token_limit
     from ....neural.sparse.splade import is_sparse
     from ...output import print_json, say
     from ...pipelines import open_index
@@ -77,7 +77,7 @@ def encode(
         show = _print_dense
     seconds = time.perf_counter() - start
     facts["precision"] = (facts["precision"] or "").split()
-    read = reading(model, opened)
+    read = token_limit(model, opened)
     if json:
         print_json({**facts, "seconds": round(seconds, 3), "reads": read and read.to_dict()})
     else:

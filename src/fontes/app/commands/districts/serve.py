@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ...options import takes
+from ...options import options_of
 from ...server.settings import ServerSettings
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Search")
-@takes(ServerSettings)
+@options_of(ServerSettings)
 def serve(
     indexes: Annotated[list[Path], typer.Argument(metavar="INDEX...", help="Index directories.", show_default=False)],
     settings: dict[str, Any],

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, one_stdin
+from ....options import Analyzer, IndexPath, Json, Pipeline, Split, Verify, check_one_stdin
 
 REQUIRED_FORMS = {"keep": ("first", "cloze", "section"), "sentences": ("first", "cloze")}  # values of --from by option
 
@@ -85,7 +85,7 @@ def mine(
     from .....datasets import judged_topics
     from .....formats import read_run
     from .....train import Mining, document_examples, mine_negatives
-    from .....train.mining import chosen
+    from .....train.mining import settings_or_preset
     from ....output import print_json
     from ....pipelines import open_index, retriever
     from ....progress import reporting
@@ -95,11 +95,11 @@ def mine(
     options = {name: value for name, value in from_options.items() if value is not None}
     if json and output == "-":
         raise typer.BadParameter("--json goes with -o FILE: the examples themselves go to standard output")
-    one_stdin(topics=topics, qrels=qrels, run=run)
+    check_one_stdin(topics=topics, qrels=qrels, run=run)
     _check_sources(from_, {"--topics": topics, "--qrels": qrels}, {"--run": run, "--pipeline": pipeline}, [*options])
     rank_range = _parse_ranks(ranks)
     parameters = Mining(per_positive, rank_range, margin, sampling, not no_guard, seed, relative_margin=relative_margin)
-    settings = chosen(parameters, preset)
+    settings = settings_or_preset(parameters, preset)
     opened = open_index(index, analyzer, verify)
     stage = None if pipeline is None else retriever(opened, pipeline)
     teaching = None if teacher is None else teacher_of(teacher, opened)

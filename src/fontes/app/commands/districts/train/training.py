@@ -16,7 +16,7 @@ from .....train import (
     SpladeSettings,
     TermSettings,
 )
-from ....options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify, reads_files, takes
+from ....options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify, options_of, reads_files
 
 if TYPE_CHECKING:
     from .....core.progress import ProgressCallback
@@ -46,7 +46,7 @@ group = typer.Typer()
 
 @group.command("cross-encoder")
 @reads_files("id", "text", of="topics")
-@takes(CrossEncoderSettings)
+@options_of(CrossEncoderSettings)
 def cross_encoder(
     settings: dict[str, Any],
     examples: Annotated[str, typer.Argument(help="Examples of `fontes mine`: JSON lines, or -.", show_default=False)],
@@ -113,7 +113,7 @@ Examples = Annotated[str, typer.Argument(help="Examples of `fontes mine`: JSON l
 
 @group.command("bi-encoder")
 @reads_files("id", "text", of="topics")
-@takes(BiEncoderSettings, mini_batch=MINI_BATCH)
+@options_of(BiEncoderSettings, mini_batch=MINI_BATCH)
 def bi_encoder(
     settings: dict[str, Any],
     examples: Annotated[
@@ -148,7 +148,7 @@ def bi_encoder(
 
 @group.command("sparse")
 @reads_files("id", "text", of="topics")
-@takes(SpladeSettings, mini_batch=MINI_BATCH)
+@options_of(SpladeSettings, mini_batch=MINI_BATCH)
 def sparse(
     settings: dict[str, Any],
     examples: Examples,
@@ -180,7 +180,7 @@ def sparse(
 
 @group.command("late")
 @reads_files("id", "text", of="topics")
-@takes(ColBERTSettings, mini_batch=MINI_BATCH, flags={"markers": ("--no-markers",)}, markers=NO_MARKERS)
+@options_of(ColBERTSettings, mini_batch=MINI_BATCH, flags={"markers": ("--no-markers",)}, markers=NO_MARKERS)
 def late(
     settings: dict[str, Any],
     examples: Examples,
@@ -221,7 +221,7 @@ def _scored(
 ) -> tuple[Any, Any]:
     """Return the files of examples for training and validation, or with a teacher the examples with its scores."""
     from .....train import Examples
-    from .....train.runner.checkpoint_folder import check_place
+    from .....train.runner.checkpoint_folder import check_output_folder
     from ....output import counted
     from ....pipelines import open_index
     from ....progress import note
@@ -233,7 +233,7 @@ def _scored(
         return files
     if settings.get("loss") not in ("teacher", "kl"):
         raise typer.BadParameter("--teacher goes with --loss teacher or --loss kl, which learn its scores")
-    check_place(output, overwrite)  # scoring takes long
+    check_output_folder(output, overwrite)  # scoring takes long
     stage = teacher_of(teacher, None if index is None else open_index(index))
 
     def read(file: str | None) -> Examples | None:
@@ -282,7 +282,7 @@ Conversations = Annotated[
 
 @group.command("terms")
 @reads_files("id", "text", of="topics")
-@takes(TermSettings)
+@options_of(TermSettings)
 def terms(
     settings: dict[str, Any],
     topics: Conversations,
@@ -318,7 +318,7 @@ def _print_term_training(output: Path, training: TermTraining) -> None:
 
 
 @group.command("rewriter")
-@takes(RewriterSettings)
+@options_of(RewriterSettings)
 def rewriter(
     settings: dict[str, Any],
     topics: Conversations,
@@ -379,7 +379,7 @@ def causality(
 
 @group.command("ranker")
 @reads_files("id", "text", of="topics")
-@takes(RankerSettings)
+@options_of(RankerSettings)
 def ranker(
     settings: dict[str, Any],
     index: IndexPath,
