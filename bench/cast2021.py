@@ -29,7 +29,7 @@ from harness import options, table
 from numpy.typing import NDArray
 
 import fontes as ft
-from fontes.recipes.cast2021 import FILLED
+from fontes.recipes.cast2021 import FILL_SHARE
 from fontes.text.external import spacy_pipeline
 
 RUNS = ["org_convdr", "org_convdr_bert", "org_manual_ance", "org_manual_ance_bert", "org_manual_bm25"]
@@ -115,7 +115,7 @@ def lengths(folder: Path, model: str) -> None:
         for sentences in texts:
             each = [count(sentence) for sentence in sentences]
             before = sum(each[:-1])
-            ends["early" if before >= FILLED * 250 else "there" if before + each[-1] >= FILLED * 250 else "short"] += 1
+            ends["early" if before >= FILL_SHARE * 250 else "there" if before + each[-1] >= FILL_SHARE * 250 else "short"] += 1
         rows.append([name, ends["there"], ends["short"], ends["early"]])
     head = ["words are", "end with the sentence that reaches 167.5", "do not reach it", "had reached it before"]
     table(f"The {len(texts)} canonical passages", head, rows)

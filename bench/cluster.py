@@ -111,7 +111,7 @@ def search(given: Any, work: Path) -> None:
 
 def encoding(given: Any, work: Path) -> None:
     """Documents encoded here and by actors, in turns."""
-    journal.BLOCK = BLOCK
+    journal.BLOCK_DOCUMENTS = BLOCK
     here = Path(__file__).resolve().parent.parent / "src"
     os.environ["PYTHONPATH"] = os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])
     encoder = SentenceEncoder(given.model, precision="float32")

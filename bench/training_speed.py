@@ -181,7 +181,7 @@ def _clocked_here(options: argparse.Namespace, train: Any) -> float:
     """Seconds a step of one of Fontes' trainings."""
     from fontes.train.runner import fitting
 
-    fitting.EVERY = 0.0  # a report after each step
+    fitting.REPORT_INTERVAL = 0.0  # a report after each step
     times: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         train(output=Path(folder) / "model", progress=lambda progress: times.append(clock(options)))

@@ -13,7 +13,7 @@ from support.word_encoder import Words
 
 import fontes as ft
 from fontes.causal import evidence as evidence_module
-from fontes.causal.evidence import CUE_SCALE, SHIPPED, cue_features, cue_strength, shipped_head
+from fontes.causal.evidence import CUE_SCALE, PACKAGED_HEAD, cue_features, cue_strength, shipped_head
 
 DOCS = {
     "fire": ft.Doc("fire", "The fire was caused by a spark. Nobody was hurt.", "Warehouse fire"),
@@ -99,7 +99,7 @@ def test_a_document_is_read_once_for_all_topics_weights_and_pools() -> None:
 
 
 def test_what_is_remembered_stays_within_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence_module, "LIMIT", 1000)
+    monkeypatch.setattr(evidence_module, "MAX_CACHE_BYTES", 1000)
     texts = [f"Story {n} is here. It has two sentences." for n in range(50)]
     found = evidence_module.evidence_of(texts, None, None, "rules")
     assert [one.texts[0] for one in found] == [f"Story {n} is here." for n in range(50)]
@@ -272,7 +272,7 @@ class TestMiniLM:
         card = shipped_head().card
         assert (card["train"], card["sentences"], card["causal"]) == ("cnc_v2_train.jsonl", 3075, 1624)
         assert shipped_head().encoder == "all-MiniLM-L6-v2"
-        assert SHIPPED.stat().st_size < 12_000
+        assert PACKAGED_HEAD.stat().st_size < 12_000
 
     def test_it_tells_sentences_with_a_cause_from_others(self, encoder: ft.SentenceEncoder) -> None:
         causal = ["The workers went on strike because their wages had been cut.", "The flood was caused by a blocked drain."]

@@ -19,7 +19,7 @@ from fontes.index.embeddings import journal
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "BLOCK", BLOCK)
+    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", BLOCK)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An index encoded on one machine, beside one that is not encoded."""
-    monkeypatch.setattr(journal, "BLOCK", BLOCK)
+    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", BLOCK)
     plain = built(tmp_path / "plain")
     (tmp_path / "a").mkdir()
     index = copied(plain, tmp_path / "a")

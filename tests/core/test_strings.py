@@ -91,7 +91,7 @@ def test_a_table_shows_its_size():
 def test_many_searches_of_a_table_give_what_the_first_gave(texts, other):
     table = Strings.of(texts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strings, "FINDS", 0)
+        patch.setattr(strings, "SEARCHES_BEFORE_HEADS", 0)
         patch.setattr(strings, "HEAD", 3)
         assert [table.find(text) for text in texts] == list(range(len(texts)))
         assert table.find(other) == (texts.index(other) if other in texts else -1)

@@ -173,7 +173,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def _small_batches_and_no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "READ_SIZE", 10)
     monkeypatch.setattr(build, "BATCH", 6_000)
-    monkeypatch.setattr(journal, "BLOCK", 10)
+    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", 10)
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 

@@ -49,8 +49,10 @@ def killed_at(step: int) -> Callable[[Progress], None]:
 def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
     base: Path, whole: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fontes.train.runner.fitting.EVERY", 0.0)
-    monkeypatch.setattr("fontes.train.runner.fitting.SAVED_EVERY", 0.0)  # so that there are checkpoints between two evaluations
+    monkeypatch.setattr("fontes.train.runner.fitting.REPORT_INTERVAL", 0.0)
+    monkeypatch.setattr(
+        "fontes.train.runner.fitting.CHECKPOINT_INTERVAL", 0.0
+    )  # so that there are checkpoints between two evaluations
     assert whole.steps == 12
     for step in (1, 5, 11):
         done = in_a_child(lambda at=step: train_cross_encoder(DATA, tmp_path / "m", base, RESUMED, progress=killed_at(at)))
@@ -93,7 +95,7 @@ def test_an_interrupt_leaves_the_checkpoints_and_the_model_that_was_there(base: 
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fontes.train.runner.fitting.EVERY", 0.0)
+        patch.setattr("fontes.train.runner.fitting.REPORT_INTERVAL", 0.0)
         with pytest.raises(KeyboardInterrupt):
             train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS.with_(seed=1), overwrite=True, progress=interrupt)
     assert json.loads((tmp_path / "m" / "training.json").read_text())["fingerprint"] == first.fingerprint
@@ -206,7 +208,7 @@ def test_only_a_trained_model_is_ever_overwritten(base: Path, tmp_path: Path) ->
 
 
 def test_two_trainings_do_not_share_a_working_folder(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fontes.train.runner.fitting.EVERY", 0.0)
+    monkeypatch.setattr("fontes.train.runner.fitting.REPORT_INTERVAL", 0.0)
     errors: list[str] = []
 
     def second(progress: Progress) -> None:

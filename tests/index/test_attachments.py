@@ -109,7 +109,7 @@ def test_encoding_again_encodes_new_documents_alone_in_the_dtype_of_the_others(t
 def test_several_segments_without_vectors_are_encoded_in_one_piece_of_work_that_goes_on_after_a_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal, "BLOCK", 8)
+    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", 8)
     log = tmp_path / "log"
     index = lived(tmp_path / "x", every=False)
     whole = lived(tmp_path / "y", every=False)
@@ -178,7 +178,7 @@ def test_segments_with_other_vectors_are_not_merged_by_the_way_and_a_merge_that_
 
 
 def test_a_merge_while_an_encoding_is_unfinished_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "BLOCK", 8)
+    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", 8)
     index = lived(tmp_path / "x", every=False)
     with pytest.raises(ParameterError, match="vectors of the shape"):
         index.encode(Counting(wrong=lambda rows: rows[:, :3] if len(rows) < 8 else rows))
@@ -353,7 +353,7 @@ def test_after_a_random_history_runs_are_those_of_a_new_index_byte_for_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     monkeypatch.setattr(draft, "FACTOR", 3)
-    monkeypatch.setattr(draft, "SMALL", 8)
+    monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", 8)
     draw, encoders = random.Random(seed), (Counting(), Several(fingerprint="several"), CountingTerms())
     left = {f"d{n}": f"fox w{n % 12}" for n in range(draw.randrange(1, 20))}
     index, count = Index.build(left.items(), tmp_path / "x"), len(left)

@@ -228,7 +228,7 @@ def test_a_text_is_not_unpacked_to_more_than_a_document_may_have(
     assert len(text) < 1 << 17
     store = documents.DocumentStore(tmp_path, len(sizes))
     monkeypatch.setattr(documents, "decompressed", lambda packed, length: pytest.fail("nothing is unpacked"))
-    most = documents.BLOCK if several else documents.MAX_PIECE
+    most = documents.MAX_BLOCK_BYTES if several else documents.MAX_PIECE
     for read in (lambda: store.read(["d"], [0]), store.check):
         with pytest.raises(IndexFormatError, match=rf"block 0 of .*: it has {size:,} bytes, more than the maximum of {most:,}"):
             read()

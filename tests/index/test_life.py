@@ -30,10 +30,10 @@ SMALL = {"BLOCK": 2, "WINDOW": 8, "DEPTHS": (1, 3, 10)}  # in place of 64, 4,096
 CHUNKS = (
     (build, "READ_SIZE", 4),
     (build, "BATCH", 500),
-    (documents, "BLOCK", 200),
-    (inverted, "CHUNK", 50),
-    (postings, "CHUNK", 40),
-    (weighting, "CHUNK", 30),
+    (documents, "MAX_BLOCK_BYTES", 200),
+    (inverted, "CHUNK_POSTINGS", 50),
+    (postings, "CHUNK_POSTINGS", 40),
+    (weighting, "CHUNK_POSTINGS", 30),
 )
 
 
@@ -53,7 +53,7 @@ def small_kernel() -> Iterator[None]:
         from fontes.lexical import impacts, searching
 
         assert (impacts.WINDOW, searching.search) == (SMALL["WINDOW"], compiled.search)
-        patch.setattr(impacts, "CHUNK", 40)
+        patch.setattr(impacts, "CHUNK_POSTINGS", 40)
         patch.setattr(searching, "RESULTS", 20)
         yield
 
@@ -112,7 +112,7 @@ class Life(RuleBasedStateMachine):
 
     @initialize(weights=st.booleans(), seed=SEEDS, count=COUNTS, kept=st.booleans())
     def build(self, weights: bool, seed: int, count: int, kept: bool) -> None:
-        impacts.LARGE = 0 if kept else 1 << 40  # whether weights of postings go to the disk
+        impacts.MIN_STORED_POSTINGS = 0 if kept else 1 << 40  # whether weights of postings go to the disk
         self.models = OF_WEIGHTS if weights else MODELS
         self.parameters: Any = {
             "analyzer": "whitespace",
@@ -263,9 +263,9 @@ class Life(RuleBasedStateMachine):
 def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments are soon merged, and what histories change is as it was after them."""
     monkeypatch.setattr(draft, "FACTOR", 3)
-    monkeypatch.setattr(draft, "SMALL", 15)
+    monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", 15)
     monkeypatch.setattr(impacts.CACHE, "trim", lambda: None)  # looks through all that there is, each time
-    monkeypatch.setattr(impacts, "LARGE", impacts.LARGE)
+    monkeypatch.setattr(impacts, "MIN_STORED_POSTINGS", impacts.MIN_STORED_POSTINGS)
 
 
 @pytest.mark.usefixtures("small_kernel", "_as_it_was")

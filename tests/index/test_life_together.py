@@ -35,7 +35,7 @@ def _nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def _kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights of postings are kept in memory, as those of small indexes are, or on the disk, as those of large ones."""
     if request.param == "on disk":
-        monkeypatch.setattr(impacts, "LARGE", 0)
+        monkeypatch.setattr(impacts, "MIN_STORED_POSTINGS", 0)
 
 
 OLD = some_docs(1, [f"o{n}" for n in range(300)])

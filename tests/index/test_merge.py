@@ -71,9 +71,9 @@ def test_a_merge_writes_the_bytes_of_one_build(tmp_path_factory, rows, weighted,
     dead = [row[2] for row in rows]
     cuts = [0, *(n for n, row in enumerate(rows) if row[3]), len(rows)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents, "BLOCK", block)
+        patch.setattr(documents, "MAX_BLOCK_BYTES", block)
         patch.setattr(documents, "MIN_BLOCK", block // 2)
-        patch.setattr(documents, "MARKED", 1 << 31)
+        patch.setattr(documents, "BLOCK_END_FRACTION", 1 << 31)
         parts = [built(docs[a:b], folder / f"part{n}", weights) for n, (a, b) in enumerate(pairwise(cuts))]
         state = leaves(parts, [dead[a:b] for a, b in pairwise(cuts)])
         built([doc for doc, gone in zip(docs, dead, strict=True) if not gone], folder / "fresh", weights)
@@ -89,9 +89,9 @@ def test_leaves_from_the_middle_of_a_reader_are_merged_from_ordinal_0_on(tmp_pat
 
 
 def test_the_blocks_of_texts_depend_on_the_documents_alone_not_on_the_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "BLOCK", 400)
+    monkeypatch.setattr(documents, "MAX_BLOCK_BYTES", 400)
     monkeypatch.setattr(documents, "MIN_BLOCK", 250)
-    monkeypatch.setattr(documents, "MARKED", 1 << 30)
+    monkeypatch.setattr(documents, "BLOCK_END_FRACTION", 1 << 30)
     monkeypatch.setattr(build, "READ_SIZE", 1)
     docs = [Doc(f"d{n}", "x" * (n * 37 % 151 + n // 60 * 400)) for n in range(120)]
     expected: list[list[int]] = []  # the sizes of the documents in each block, by the rule in plain words

@@ -74,7 +74,7 @@ def test_positions_of_some_postings_are_read_alone(
     """Over blocks, in one segment or two with deletions."""
     docs = [(f"d{n}", "x " * (n % 5) + "a b " * count) for n, count in enumerate(counts)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(places_of, "BLOCK", block)
+        patch.setattr(places_of, "ROWS_PER_OFFSET", block)
         index = Index.build(docs[: 40 if several else None], tmp_path_factory.mktemp("i") / "x", positions=True, threads=1)
         if several and len(docs) > 40:
             index.add(docs[40:], threads=1)
@@ -105,8 +105,8 @@ def test_runs_that_were_spilled_and_merged_give_the_same_files(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "BATCH", batch)
         Index.build(docs, folder / "whole", **kept)
-        patch.setattr(inversion, "CHUNK", chunk)
-        patch.setattr(postings, "CHUNK", chunk)
+        patch.setattr(inversion, "CHUNK_POSTINGS", chunk)
+        patch.setattr(postings, "CHUNK_POSTINGS", chunk)
         index = Index.build(docs, folder / "spilled", memory=memory, **kept)
         agrees(index, docs, ("title", "text"))
         index.check(deep=True)

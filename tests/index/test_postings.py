@@ -38,8 +38,8 @@ def test_runs_that_were_spilled_and_merged_give_the_same_files(tmp_path_factory,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "BATCH", batch)
         Index.build(docs, folder / "whole", analyzer="whitespace", threads=1)
-        patch.setattr(written, "CHUNK", chunk)
-        patch.setattr(inverted, "CHUNK", chunk)
+        patch.setattr(written, "CHUNK_POSTINGS", chunk)
+        patch.setattr(inverted, "CHUNK_POSTINGS", chunk)
         index = Index.build(docs, folder / "spilled", analyzer="whitespace", threads=1, memory=memory)
         agrees(index, [Counter(text.split()) for text in texts])
     assert files(folder / "spilled") == files(folder / "whole")

@@ -153,7 +153,7 @@ def test_every_history_of_shards_finds_what_one_index_finds(
 def test_a_part_gives_its_documents_the_scores_of_the_whole(
     tmp_path: Path, weights: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weighting, "CHUNK", 50)  # so that norms are summed in several pieces
+    monkeypatch.setattr(weighting, "CHUNK_POSTINGS", 50)  # so that norms are summed in several pieces
     docs = some_docs(7, [f"{n * 7919 % 1009}é" for n in range(120)])
     parameters: dict[str, Any] = {"vectors": "vector" if weights else None, "columns": COLUMNS}
     one, index = (built(docs, tmp_path / f"{n}", shards=n, **parameters) for n in (1, 4))

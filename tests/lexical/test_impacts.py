@@ -109,9 +109,17 @@ def test_a_class_whose_methods_may_change_the_weights_of_bm25_inherits_no_functi
     assert doubled.unpacked(terms)[2] == pytest.approx(2 * plain.unpacked(terms)[2])
 
 
-FEW_CODES = {"SHORT": 3, "LONG": 3}
-LONG_CODES = {"SHORT": 3}
-LIMITS = [FEW_CODES, LONG_CODES, {"WORD": 14}, {**LONG_CODES, "WORD": 12}, {"PAIRS": 400}, {"LONGEST": 50}, {"COVERED": 1.1}]
+FEW_CODES = {"SHORT_BITS": 3, "LONG_BITS": 3}
+LONG_CODES = {"SHORT_BITS": 3}
+LIMITS = [
+    FEW_CODES,
+    LONG_CODES,
+    {"WORD": 14},
+    {**LONG_CODES, "WORD": 12},
+    {"PAIRS": 400},
+    {"MAX_CODED_LENGTH": 50},
+    {"MIN_CODED": 1.1},
+]
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -121,17 +129,19 @@ def test_postings_with_codes_of_any_length_and_without_are_summed_alike(collecti
     topics = [Topic(text, "", weights=dict.fromkeys(text.split(), sign)) for text in texts]
     depths = (10, 200, 3000)
     expected = [collection.bm25(k=k)(topics) for k in depths]
-    for name, limit in {"COVERED": 0.0, **limits}.items():
+    for name, limit in {"MIN_CODED": 0.0, **limits}.items():
         monkeypatch.setattr(packed, name, limit)
     index = Index.open(collection.path)
     found = impacts.impacts_of(index, index.bm25().weighting)
     bits, has_rest, width = found.lists.widths.tolist()
     assert (bits == 0) == (found.curve is None or limits.get("WORD") == 12)
-    assert (found.curve is None) == ("LONGEST" in limits or "COVERED" in limits)
+    assert (found.curve is None) == ("MAX_CODED_LENGTH" in limits or "MIN_CODED" in limits)
     assert has_rest == len(found.lists.codes) / len(found.lists.docs) == ("WORD" in limits)
-    assert width == (0 if found.curve is None else 2 if "SHORT" in limits and "LONG" not in limits else 1)
+    assert width == (0 if found.curve is None else 2 if "SHORT_BITS" in limits and "LONG_BITS" not in limits else 1)
     has_row = found.lists.row_of[found.lists.rest[0]] >= 0
-    assert (0 < has_row.sum() < found.lists.bounds[-1]) == (found.curve is not None and ("LONG" in limits or "PAIRS" in limits))
+    assert (0 < has_row.sum() < found.lists.bounds[-1]) == (
+        found.curve is not None and ("LONG_BITS" in limits or "PAIRS" in limits)
+    )
     assert [index.bm25(k=k)(topics) for k in depths] == expected
     assert [index.bm25(k=k).search(topics[2], k).scores.tolist() for k in depths] == [
         run[texts[2]].scores.tolist() for run in expected
@@ -139,7 +149,7 @@ def test_postings_with_codes_of_any_length_and_without_are_summed_alike(collecti
 
 
 def test_terms_are_worked_on_in_ranges_of_so_many_postings_or_one_by_one_where_they_have_more(monkeypatch):
-    monkeypatch.setattr(impacts, "CHUNK", 5)
+    monkeypatch.setattr(impacts, "CHUNK_POSTINGS", 5)
     df = [1, 2, 2, 7, 1, 1, 1, 1, 1, 1]
     assert list(impacts.chunks(np.cumsum([0, *df]))) == [(0, 3), (3, 4), (4, 9), (9, 10)]
 
@@ -147,7 +157,7 @@ def test_terms_are_worked_on_in_ranges_of_so_many_postings_or_one_by_one_where_t
 @pytest.fixture
 def large(collection, tmp_path, monkeypatch):
     """A copy of the index that counts as large, so that its impacts are kept on disk, in a cache of its own."""
-    monkeypatch.setattr(impacts, "LARGE", 1)
+    monkeypatch.setattr(impacts, "MIN_STORED_POSTINGS", 1)
     monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
     shutil.copytree(collection.path, tmp_path / "large.index")
     return tmp_path / "large.index"
@@ -172,10 +182,10 @@ def test_one_topic_on_a_large_index_works_out_the_weights_of_its_terms_and_finds
 ):
     topics = {"a": "w1 w2 w9", "b": "w3 w2500 w9 nothing", "c": "w1 w1 w40 w41 w42 w1"}
     with monkeypatch.context() as small:
-        small.setattr(impacts, "LARGE", 1 << 40)
+        small.setattr(impacts, "MIN_STORED_POSTINGS", 1 << 40)
         expected = getattr(collection, model)(k=50)(topics)
     monkeypatch.setattr(impacts, "_weighted", lambda *a: pytest.fail("all were worked out"))
-    monkeypatch.setattr(impacts, "SHARE", 1)
+    monkeypatch.setattr(impacts, "WEIGHT_ALL_AFTER", 1)
     index = Index.open(large)
     stage = getattr(index, model)(k=50)
     assert [stage.search(text, 50).ids for text in topics.values()] == [expected[topic].ids for topic in topics]
@@ -199,7 +209,7 @@ def test_the_weights_of_single_terms_are_let_go_when_those_of_all_are_there(larg
 
 
 def test_all_terms_are_weighted_once_single_topics_have_weighted_a_share_of_the_postings(large, monkeypatch):
-    monkeypatch.setattr(impacts, "SHARE", 4)
+    monkeypatch.setattr(impacts, "WEIGHT_ALL_AFTER", 4)
     index = Index.open(large)
     stage, df, weighted = index.bm25(), index.state.df, 0
     first = stage.search("w1 w2").scores.tolist()

@@ -92,8 +92,8 @@ def test_a_topic_alone_gets_what_it_gets_among_others(index, parameters):
 def test_small_portions_of_work_change_nothing(index, monkeypatch, parameters):
     whole = model(index, parameters, k=20)(TOPICS)
     monkeypatch.setattr(searching, "RESULTS", 40)
-    monkeypatch.setattr(impacts, "CHUNK", 5)
-    monkeypatch.setattr(weighting, "CHUNK", 5)
+    monkeypatch.setattr(impacts, "CHUNK_POSTINGS", 5)
+    monkeypatch.setattr(weighting, "CHUNK_POSTINGS", 5)
     assert model(Index.open(index.path), parameters, k=20)(TOPICS) == whole
 
 

@@ -268,7 +268,7 @@ def test_two_encodings_at_once_do_not_disturb_each_other(tmp_path, plain):
 
 
 def test_a_full_disk_loses_nothing_that_is_encoded(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "BLOCK", 100)
+    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", 100)
     count, log = 2_000, tmp_path / "log"
     with small_disk(tmp_path / "disk", "2m") as disk:
         index = Index.build([(f"d{n}", "") for n in range(count)], disk / "x")

@@ -203,7 +203,7 @@ def test_parameters_outside_their_range_are_errors(index: ft.Index, model: ColBE
 def test_an_encoding_that_was_killed_goes_on_where_it_was(
     model: ColBERT, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fontes.index.embeddings.journal.BLOCK", 16)
+    monkeypatch.setattr("fontes.index.embeddings.journal.BLOCK_DOCUMENTS", 16)
     index = ft.Index.build(documents(), tmp_path / "index")
     whole = ColBERT.encode_documents
     encoded: list[int] = []

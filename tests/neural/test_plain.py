@@ -290,7 +290,7 @@ def test_the_digest_of_a_large_file_is_noted_until_the_file_changes(tmp_path: Pa
     monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
     weights = tmp_path / "m" / "model.safetensors"
     weights.parent.mkdir()
-    weights.write_bytes(bytes(hub.LARGE))
+    weights.write_bytes(bytes(hub.MIN_STORED_FILE))
     (weights.parent / "config.json").write_text("{}")
     first = hub.fingerprint(weights.parent)
     ((path, noted),) = json.loads((tmp_path / "cache" / "models.json").read_text()).items()
@@ -300,7 +300,7 @@ def test_the_digest_of_a_large_file_is_noted_until_the_file_changes(tmp_path: Pa
     (tmp_path / "cache" / "models.json").write_text(json.dumps({path: [*noted[:-1], "another"]}))
     hub._file_digest.cache_clear()
     assert hub.fingerprint(weights.parent) != first  # it is read from the notes
-    weights.write_bytes(bytes(hub.LARGE - 1) + b"1")
+    weights.write_bytes(bytes(hub.MIN_STORED_FILE - 1) + b"1")
     changed = hub.fingerprint(weights.parent)
-    weights.write_bytes(bytes(hub.LARGE))
+    weights.write_bytes(bytes(hub.MIN_STORED_FILE))
     assert changed != first == hub.fingerprint(weights.parent)

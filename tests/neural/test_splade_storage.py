@@ -140,8 +140,8 @@ def test_weights_of_several_encoders_lie_side_by_side_and_blocks_spilled_to_disk
     path = copied(plain, tmp_path)
     Index.open(path).encode(CountingTerms())
     monkeypatch.setattr(weights, "MEMORY", 24 * 20)
-    monkeypatch.setattr(weights, "PIECE", 10)
-    monkeypatch.setattr(postings, "CHUNK", 7)
+    monkeypatch.setattr(weights, "CHUNK_POSTINGS", 10)
+    monkeypatch.setattr(postings, "CHUNK_POSTINGS", 7)
     Index.open(path).encode(CountingTerms(fingerprint="another"))
     index = Index.open(path)
     assert [facts["fingerprint"] for facts in index.info()["weights"]].count("another") == 1

@@ -76,8 +76,8 @@ def test_what_was_trained_is_found_again_and_another_setting_trains_another_mode
 def test_a_recipe_that_is_killed_while_it_trains_goes_on_to_the_same_model(
     start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)
-    monkeypatch.setattr(fitting, "EVERY", 0.0)
+    monkeypatch.setattr(fitting, "CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(fitting, "REPORT_INTERVAL", 0.0)
     docs, posts, qrels = collection(20)
 
     def run(name: str, progress: Callable[[Progress], None] = silent) -> RecipeResult:

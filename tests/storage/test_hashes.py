@@ -27,13 +27,13 @@ def test_the_order_of_keys_does_not_change_the_hash_of_a_value_and_the_order_of_
 
 
 def test_each_block_of_an_array_has_the_crc_of_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashes, "BLOCK", 4)
+    monkeypatch.setattr(hashes, "BLOCK_BYTES", 4)
     assert block_sums(np.frombuffer(b"123456789", dtype=np.uint8)) == [
         zlib.crc32(b"1234"),
         zlib.crc32(b"5678"),
         zlib.crc32(b"9"),
     ]
-    monkeypatch.setattr(hashes, "BLOCK", 1 << 10)
+    monkeypatch.setattr(hashes, "BLOCK_BYTES", 1 << 10)
     assert block_sums(np.frombuffer(b"123456789", dtype=np.uint8)) == [0xCBF43926]  # the check value of CRC-32
     assert block_sums(np.array([[True], [False]])) == [zlib.crc32(b"\1\0")]
     assert block_sums(np.zeros((0, 3), dtype=np.float32)) == []

@@ -59,7 +59,7 @@ def test_an_artifact_is_staged_drafted_and_replaced_there(windows: Path, tmp_pat
 def test_a_rename_waits_until_nobody_reads_the_target(windows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, attempts, rename = tmp_path / "source", [], Path.replace
     source.write_text("new")
-    monkeypatch.setattr(system, "PAUSE", 0)
+    monkeypatch.setattr(system, "RETRY_PAUSE", 0)
 
     def busy(self: Path, target: Path) -> Path:
         attempts.append(target)

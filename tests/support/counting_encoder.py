@@ -58,7 +58,7 @@ class Several(Counting):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Encodings commit blocks of a few documents, and nothing waits for the disk."""
-    monkeypatch.setattr(journal, "BLOCK", BLOCK)
+    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", BLOCK)
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 

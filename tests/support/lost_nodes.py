@@ -112,5 +112,5 @@ def drive(index: Path, log: Path) -> None:
 
 
 if __name__ == "__main__":
-    journal.BLOCK = BLOCK
+    journal.BLOCK_DOCUMENTS = BLOCK
     {"node": lose_a_node, "stages": lose_a_node_each, "driver": drive}[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))

@@ -33,4 +33,4 @@ def small_parts(patch: pytest.MonkeyPatch, bytes_of_a_part: int, fan: int = 16) 
     """Lets builds on a cluster make parts of so many bytes, of which a merge takes `fan`."""
     patch.setattr(building, "PART", bytes_of_a_part)
     patch.setattr(building, "MIN_PART", 1)
-    patch.setattr(building, "FAN", fan)
+    patch.setattr(building, "MAX_MERGED", fan)

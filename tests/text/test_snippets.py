@@ -71,7 +71,7 @@ def test_the_window_is_the_first_of_those_with_the_most_different_terms_however_
     best = -place if most else 0
     for piece in (64, 1 << 20):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(snippets, "PIECE", piece)
+            patch.setattr(snippets, "CHUNK_CHARACTERS", piece)
             found = snippet(Analyzer.of("whitespace"), text, ["fox", "dog", "hen"], length)
         shown = found.text.removeprefix("… ").removesuffix(" …")
         start = 0 if len(text) <= length else min(max(0, best - length // 6), len(text) - length)
@@ -88,7 +88,7 @@ def test_a_long_text_is_looked_at_piece_by_piece(monkeypatch):
     monkeypatch.setattr(Vocabulary, "spans", lambda self, text, terms: (sizes.append(len(text)), spans(self, text, terms))[1])
     text = FILLER * 150_000 + "a fox and a dog " + FILLER * 10
     assert "a **fox** and a **dog**" in snippet(ENGLISH, text, ["fox", "dog"]).marked()
-    assert max(sizes) <= 2 * snippets.PIECE
+    assert max(sizes) <= 2 * snippets.CHUNK_CHARACTERS
     sizes.clear()
     assert "**fox**" in snippet(ENGLISH, "the fox " + text, ["fox"]).marked()
     assert len(sizes) <= 2, "where all terms are there, the rest is not looked at"

@@ -338,8 +338,8 @@ def test_the_words_that_occur_are_learned_and_no_others(told: bool, tmp_path: Pa
 def test_killed_at_any_moment_it_goes_on_to_the_same_weights(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)
-    monkeypatch.setattr(fitting, "EVERY", 0.0)
+    monkeypatch.setattr(fitting, "CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(fitting, "REPORT_INTERVAL", 0.0)
     data, settings = examples(48, 4, longest=20), QUICK.with_(dropout=0.1, epochs=2, batch=12)
 
     def train(name: str, progress: Callable[[Progress], None]) -> Training:

@@ -205,8 +205,8 @@ def test_a_trained_model_is_a_start_that_keeps_its_form(trained: tuple[Path, Any
 def test_an_interrupted_training_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from safetensors.torch import load_file
 
-    monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)
-    monkeypatch.setattr(fitting, "EVERY", 0.0)
+    monkeypatch.setattr(fitting, "CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(fitting, "REPORT_INTERVAL", 0.0)
     data, base = examples(48, 4, longest=8), dense_start().with_(dim=8, expand=True)
     settings = QUICK.with_(dropout=0.1, epochs=2, batch=12)
 

@@ -287,7 +287,7 @@ def test_nothing_is_asked_of_the_network_and_no_library_prints(
 def test_progress_tells_the_loss_what_was_validated_and_the_time_left(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fontes.train.runner.fitting.EVERY", 0.0)
+    monkeypatch.setattr("fontes.train.runner.fitting.REPORT_INTERVAL", 0.0)
     told: list[Progress] = []
     made = train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS, progress=told.append)
     assert [one.done for one in told] == list(range(1, made.steps + 1))
@@ -429,7 +429,7 @@ def test_words_that_do_not_occur_cost_nothing_and_change_nothing(
     assert len(unused) > 0.2 * len(before)
     settings = SETTINGS.with_(held_out=0.0)
     made = [train_cross_encoder(few, tmp_path / "some", base, settings)]
-    monkeypatch.setattr("fontes.train.runner.used_embeddings.WORTH", 0.0)
+    monkeypatch.setattr("fontes.train.runner.used_embeddings.MAX_USED_SHARE", 0.0)
     made.append(train_cross_encoder(few, tmp_path / "all", base, settings))
     assert made[0].losses == pytest.approx(made[1].losses, rel=1e-3)
     some, every = (

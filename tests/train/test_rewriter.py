@@ -141,8 +141,8 @@ def test_it_memorises_a_few_rewrites_and_the_stage_writes_them(start: Path, tmp_
 
 @pytest.mark.slow
 def test_a_killed_training_goes_on_to_the_same_weights(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)
-    monkeypatch.setattr(fitting, "EVERY", 0.0)
+    monkeypatch.setattr(fitting, "CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(fitting, "REPORT_INTERVAL", 0.0)
     settings = SETTINGS.with_(epochs=3)
 
     def die(at: Progress) -> None:

@@ -206,8 +206,8 @@ def test_an_interrupted_training_goes_on_to_the_same_weights(
 ) -> None:
     from safetensors.torch import load_file
 
-    monkeypatch.setattr(fitting, "SAVED_EVERY", 0.0)
-    monkeypatch.setattr(fitting, "EVERY", 0.0)
+    monkeypatch.setattr(fitting, "CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(fitting, "REPORT_INTERVAL", 0.0)
     data = examples(48, 4, longest=8)
     settings = QUICK.with_(dropout=0.1, epochs=2, batch=12, flops_warm_up=0.8, document_flops=0.1, static_queries=static)
 

@@ -128,7 +128,7 @@ def test_a_training_goes_on_from_its_checkpoints_to_the_same_model(
     settings = SETTINGS.with_(epochs=4, dropout=0.2)
     whole = train_terms(TOPICS, tmp_path / "whole", base, settings)
     state = tmp_path / "state"
-    monkeypatch.setattr("fontes.train.runner.fitting.SAVED_EVERY", 0.0)
+    monkeypatch.setattr("fontes.train.runner.fitting.CHECKPOINT_INTERVAL", 0.0)
     steps = 0
 
     def interrupt(self: Any, *arguments: Any, **more: Any) -> Any:
@@ -158,7 +158,7 @@ def test_a_training_goes_on_from_its_checkpoints_to_the_same_model(
 def test_a_checkpoint_that_was_being_written_is_passed_over(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fontes.train.runner.fitting.SAVED_EVERY", 0.0)
+    monkeypatch.setattr("fontes.train.runner.fitting.CHECKPOINT_INTERVAL", 0.0)
     settings = SETTINGS.with_(epochs=1)
     first = train_terms(TOPICS, tmp_path / "a", base, settings, checkpoints=tmp_path / "state")
     (tmp_path / "state" / "checkpoint-99").mkdir()

@@ -368,7 +368,7 @@ def test_topics_of_one_conversation_or_document_are_held_out_together(collection
 def test_tuning_keeps_no_weights_on_disk(collection, tmp_path, monkeypatch):
     index, topics, qrels = collection
     monkeypatch.setenv("FONTES_CACHE", str(tmp_path))
-    monkeypatch.setattr(impacts, "LARGE", 1)
+    monkeypatch.setattr(impacts, "MIN_STORED_POSTINGS", 1)
     opened = ft.Index.open(index.path)
     opened.bm25(k1=0.77)(topics)
 

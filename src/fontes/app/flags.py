@@ -23,7 +23,7 @@ class Flags:
 
 
 flags = Flags()
-EVERYWHERE = ("--debug", "--quiet", "--replay", "--version")
+GLOBAL_FLAGS = ("--debug", "--quiet", "--replay", "--version")
 BUDGET = "--token-budget"  # allowed anywhere, with its value
 RAY = "--ray"
 ADDRESS = re.compile(r"auto|local|(ray://)?\S+:\d+")
@@ -42,7 +42,7 @@ def command_of(arguments: list[str]) -> str:
 
 
 def _is_global(word: str) -> bool:
-    return word in EVERYWHERE or word.startswith(f"{BUDGET}=")
+    return word in GLOBAL_FLAGS or word.startswith(f"{BUDGET}=")
 
 
 def _join_values(arguments: list[str]) -> list[str]:

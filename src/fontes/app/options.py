@@ -242,7 +242,7 @@ def options_of(
 
 WEIGHTS = "Mapping[str, float]"
 TYPES = {"str": str, "int": int, "float": float, "bool": bool, "Path": Path, "Literal": str, WEIGHTS: str}
-LISTED = re.compile(r"(?:tuple|list|Sequence|Iterable)\[(\w+)")
+LIST_TYPE = re.compile(r"(?:tuple|list|Sequence|Iterable)\[(\w+)")
 
 
 def _option(by_owner: Mapping[str, Parameter], flags: Sequence[str] | None, description: str) -> Any:
@@ -280,7 +280,7 @@ def _option(by_owner: Mapping[str, Parameter], flags: Sequence[str] | None, desc
 def _type_of(parameter: Parameter) -> Any:
     """The type of a parameter's option; None if the parameter cannot have an option."""
     kind = parameter.kind.partition(" | ")[0]
-    if listed := LISTED.match(kind):
+    if listed := LIST_TYPE.match(kind):
         return GenericAlias(list, TYPES[listed[1]]) if listed[1] in TYPES else None
     return TYPES.get(kind)
 

@@ -133,7 +133,7 @@ Terms = frozenset[str]
 
 MAX_EVENTS = 1000
 MAX_DEPTH = 100  # recursion limit of the search and of printing
-SAME = 0.5  # minimum idf-weighted share of common terms of two causes that count as equal
+MIN_OVERLAP = 0.5  # minimum idf-weighted share of common terms of two causes that count as equal
 WEAK = 0.5  # factor of a weak cue's score
 MAX_PAIR_LENGTH = 5_000  # maximum characters of a pair's sentences whose surrounding terms count
 NOT = re.compile(r"\b(?:not|never|no longer)\b|n['’]t\b", re.IGNORECASE)
@@ -234,7 +234,7 @@ class _Statement:
 
     def states_effect_of(self, event: Terms, words: _EventTerms) -> bool:
         """Whether the sentence states an effect of the event."""
-        return words.share(event, self.cause) >= SAME and self.has_cause_in(event, words)
+        return words.share(event, self.cause) >= MIN_OVERLAP and self.has_cause_in(event, words)
 
 
 class _Match(NamedTuple):
@@ -408,7 +408,7 @@ class _EventTerms:
 
     def same(self, a: Terms, b: Terms) -> bool:
         """Whether the common terms have at least half of the weight of either set."""
-        return min(self.share(a, b), self.share(b, a)) >= SAME
+        return min(self.share(a, b), self.share(b, a)) >= MIN_OVERLAP
 
     def weight(self, terms: Terms) -> float:
         """Sum of the terms' weights."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 FORMAT = 1
-SHIPPED = Path(__file__).with_name("cnc_v2.json")
+PACKAGED_HEAD = Path(__file__).with_name("cnc_v2.json")
 PROBE = "The bridge was closed because its cables had rusted, and so the ferry runs again."
 # Maximum distance of the probe's vector from its vector in training; 16-bit precision moves it by less than 0.045.
 MAX_PROBE_DISTANCE = 0.05
@@ -130,7 +130,7 @@ class CausalHead:
 @cache
 def shipped_head() -> CausalHead:
     """Head of the package: for all-MiniLM-L6-v2, trained on the Causal News Corpus, version 2 (CC0)."""
-    return CausalHead.load(SHIPPED)
+    return CausalHead.load(PACKAGED_HEAD)
 
 
 def sentence_vectors(encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.float32]:
@@ -336,7 +336,7 @@ def _with_remaining(reranked: Run, run: Run) -> Run:
     return run.with_scores(scores, reranked.provenance)
 
 
-LIMIT = 128 * 2**20  # maximum bytes of cached documents, about 16,000 documents of ten sentences
+MAX_CACHE_BYTES = 128 * 2**20  # maximum bytes of cached documents, about 16,000 documents of ten sentences
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,7 +362,7 @@ class DocumentSentences:
 
 
 class _SentenceCache:
-    """The most recently used documents, up to `LIMIT` bytes."""
+    """The most recently used documents, up to `MAX_CACHE_BYTES` bytes."""
 
     def __init__(self) -> None:
         self._recent: OrderedDict[bytes, DocumentSentences] = OrderedDict()
@@ -380,7 +380,7 @@ class _SentenceCache:
             if key not in self._recent:
                 self._recent[key] = sentences
                 self._bytes += sentences.bytes
-            while self._bytes > LIMIT:
+            while self._bytes > MAX_CACHE_BYTES:
                 self._bytes -= self._recent.popitem(last=False)[1].bytes
 
 

@@ -84,7 +84,7 @@ def causal_pairs(text: str, sentences: str = "rules", weak: bool = False) -> lis
             if sides:
                 cause, effect = (" ".join(text[a:b] for a, b in side) for side in sides)
                 pairs.append(CausalPair(cause, effect, context.cue.name, *sentence, context.negated()))
-            shared = sides[1] if sides and context.cue.cause == "after" and len(effect) <= SHARED else []
+            shared = sides[1] if sides and context.cue.cause == "after" and len(effect) <= MAX_SHARED_EFFECT else []
         earlier = _trim(plain, *sentence)
     return pairs
 
@@ -142,8 +142,8 @@ DENIED = re.compile(
 )
 NOTHING = re.compile(r"\s*(?:no|nothing|neither|little)\b")
 CLAUSAL = ("that", "why", "so")  # "so that nothing moved" does not negate the cause
-SHARED = 1_000  # maximum characters of an effect that has several causes
-REACH = 80  # characters before a cue that are searched for a negation
+MAX_SHARED_EFFECT = 1_000  # maximum characters of an effect that has several causes
+NEGATION_REACH = 80  # characters before a cue that are searched for a negation
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class _CueContext:
     def negated(self) -> bool:
         """Whether the words before the cue, or "no" and "nothing" after it, negate the pair."""
         left, start, end, right = self.bounds
-        preceding = self.plain[max(left, start - REACH) : start]
+        preceding = self.plain[max(left, start - NEGATION_REACH) : start]
         if self.cue.cause == "before" and not self.cue.name.endswith(CLAUSAL) and NOTHING.match(self.plain, end, right):
             return True
         if DENIED.search(preceding):
@@ -191,7 +191,7 @@ class _CueContext:
         """Cause and effect of a cue that the cause follows, such as "because of"."""
         left, start, end, right = self.bounds
         effect, previous_end = self._clause_before(left, start, TAIL)
-        if effect and JOINED.search(self.plain, max(left, start - REACH), start) is None:
+        if effect and JOINED.search(self.plain, max(left, start - NEGATION_REACH), start) is None:
             # "the flood, caused by rain, …": a cause between commas ends with the second.
             inserted = self.plain[left:start].rstrip().endswith(",")
             return [self._clause_after(end, right, COMMA if inserted else RIGHT)], [effect]

@@ -93,7 +93,7 @@ LINKAGES = ("average", "complete", "single")
 GAPS = ("pke", "paper")
 REPRESENTATIVES = ("first", "frequent")
 MAX_CANDIDATES = 10_000  # maximum number of candidates of a text; their distances take 8 bytes per pair
-BLOCK = 512  # occurrences whose distances to all occurrences are in memory at once
+BLOCK_OCCURRENCES = 512  # occurrences whose distances to all occurrences are in memory at once
 PUNCTUATION = frozenset(string.punctuation)
 
 
@@ -227,8 +227,8 @@ class TopicRank(Part, name="topicrank"):
         bounds = np.concatenate([[0], np.cumsum([len(topic) for topic in spans])])[:-1].astype(np.int64)
         topic_numbers = np.repeat(np.arange(len(topics)), [len(topic) for topic in spans])
         weights = np.zeros((len(topics), len(topics)))
-        for first in range(0, len(starts), BLOCK):
-            block = slice(first, first + BLOCK)
+        for first in range(0, len(starts), BLOCK_OCCURRENCES):
+            block = slice(first, first + BLOCK_OCCURRENCES)
             gaps = np.abs(starts[block, None] - starts)
             if self.gap == "pke":
                 gaps -= np.where(starts[block, None] < starts, lengths[block, None], lengths) - 1

@@ -36,7 +36,7 @@ TASK = "building an index"
 IN_PARTS = "building-in_parts"  # suffix like those of `staging`: another build or `clean` removes the folder
 PART = 1 << 28  # maximum bytes of input per task
 MIN_PART = 1 << 20  # minimum bytes of input per task, if there is more than one
-FAN = 16  # maximum segments of one merge
+MAX_MERGED = 16  # maximum segments of one merge
 BASE = 1 << 29  # bytes of memory of a task besides its postings
 POSTINGS = 1 << 26  # minimum bytes of memory for postings
 
@@ -197,7 +197,7 @@ def _merge_level(
     locate: Callable[[int], tuple[int, object]],
 ) -> list[list[Child]]:
     """Merge one level of the tree: up to FAN segments of a shard become one."""
-    groups = [[row[start : start + FAN] for start in range(0, len(row), FAN)] for row in rows]
+    groups = [[row[start : start + MAX_MERGED] for start in range(0, len(row), MAX_MERGED)] for row in rows]
     merging = {
         (shard, number): group
         for shard, shard_groups in enumerate(groups)

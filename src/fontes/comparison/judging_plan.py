@@ -10,7 +10,7 @@ from ..core import ParameterError
 from ..core.tabular import Tabular, columns_of
 from ..measures.measure import Measure
 from .report import Report
-from .report_text import NOTHING, ResultCell, ResultTable, interval_text, p_text, plain_table
+from .report_text import EMPTY_CELL, ResultCell, ResultTable, interval_text, p_text, plain_table
 from .testing import Comparison
 
 
@@ -81,7 +81,7 @@ class JudgingPlan(Tabular):
         for pair in self.pairs:
             c = pair.comparison
             topics = "settled" if pair.topics == 0 else f"more than {unjudged}" if pair.topics is None else str(pair.topics)
-            labels = NOTHING if not pair.labels else f"{pair.labels:,}"
+            labels = EMPTY_CELL if not pair.labels else f"{pair.labels:,}"
             names, figures = (str(c.measure), c.system, c.against), (f"{c.difference:+.4f}", interval_text(c))
             rows.append(tuple(map(ResultCell, (*names, *figures, p_text(c.corrected), topics, labels))))
         interval = f"{100 * self.coverage:g}% interval"

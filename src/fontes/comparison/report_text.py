@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no superscript q that fonts show
 SUPERSCRIPTS = str.maketrans(LETTERS + "0123456789", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁰¹²³⁴⁵⁶⁷⁸⁹")
 MAX_COMPARISONS = 60  # in the printed table of tests; larger tables are for programs
-NOTHING = "–"
+EMPTY_CELL = "–"
 LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -147,10 +147,12 @@ def means_table(report: Report, secondary: bool = True) -> ResultTable:
             shown.add(judged)
             columns.append((str(judged), [ResultCell(f"{s.evaluation[judged]:.3f}") for s in systems], True))
     if secondary and any(s.candidates for s in systems):
-        cells = [ResultCell(f"{s.candidates.recall:.4f} @{s.candidates.depth}" if s.candidates else NOTHING) for s in systems]
+        cells = [
+            ResultCell(f"{s.candidates.recall:.4f} @{s.candidates.depth}" if s.candidates else EMPTY_CELL) for s in systems
+        ]
         columns.append(("candidates", cells, True))
     if secondary and any(s.seconds is not None for s in systems):
-        cells = [ResultCell(NOTHING if s.seconds is None else f"{s.seconds:.2g} s") for s in systems]
+        cells = [ResultCell(EMPTY_CELL if s.seconds is None else f"{s.seconds:.2g} s") for s in systems]
         columns.append(("a topic", cells, True))
     rows = zip(*(cells for _, cells, _ in columns), strict=True)
     names = [(ResultCell(letters[name]), ResultCell(marked_baseline(report, name))) for name in report.systems]
@@ -281,13 +283,13 @@ def _topic_count(count: int) -> str:
 def p_text(p: float) -> str:
     """Return a p value as printed."""
     if math.isnan(p):
-        return NOTHING
+        return EMPTY_CELL
     return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
 def interval_text(comparison: MeanDifference) -> str:
     """Return the interval of a difference as printed."""
-    return NOTHING if math.isnan(comparison.low) else f"{comparison.low:+.4f} to {comparison.high:+.4f}"
+    return EMPTY_CELL if math.isnan(comparison.low) else f"{comparison.low:+.4f} to {comparison.high:+.4f}"
 
 
 def interval_header(testing: Testing) -> str:
@@ -296,7 +298,7 @@ def interval_header(testing: Testing) -> str:
 
 
 def _signed(effect: float) -> str:
-    return f"{effect:+.2f}" if math.isfinite(effect) else NOTHING
+    return f"{effect:+.2f}" if math.isfinite(effect) else EMPTY_CELL
 
 
 def _styled_texts(report: Report) -> Iterator[tuple[str, str]]:

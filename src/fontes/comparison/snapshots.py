@@ -134,7 +134,7 @@ class SnapshotReport(TableReport):
             if row["measure"] != measure:
                 continue
             name = f"{row['system']} (pivot)" if row["system"] == self.pivot else row["system"]
-            figures = [report_text.NOTHING if math.isnan(row[key]) else f"{row[key]:+.4f}" for key in FIGURES]
+            figures = [report_text.EMPTY_CELL if math.isnan(row[key]) else f"{row[key]:+.4f}" for key in FIGURES]
             p = ResultCell(report_text.p_text(row["p"]), best=row["p"] <= self._testing().alpha)
             rows.append((*map(ResultCell, (row["snapshot"], name, f"{row['mean']:.4f}", *figures)), p))
         return ResultTable(("snapshot", "system", str(measure), *COLUMNS, "p"), tuple(rows), 2)

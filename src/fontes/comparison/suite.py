@@ -17,7 +17,7 @@ from ..measures.measure import Measure
 from ..measures.names import parse
 from . import report_text
 from .report import Report, json_values
-from .report_text import NOTHING, ResultCell, ResultTable
+from .report_text import EMPTY_CELL, ResultCell, ResultTable
 from .statistics import DIGITS, corrected
 from .table_report import TableReport
 from .testing import Comparison, MeanDifference, Tested, Testing, beaten_by, correction_text
@@ -233,7 +233,7 @@ class SuiteReport(Tested[MeanComparison], TableReport):
             beaten_letters = tuple(letters[other] for other in self.systems if other in beaten)
             is_best = round(means[i], 4) == best and len(self.systems) > 1
             low, high = self.interval(name, measure)
-            interval = NOTHING if math.isnan(low) else f"{low:.4f} to {high:.4f}"
+            interval = EMPTY_CELL if math.isnan(low) else f"{low:.4f} to {high:.4f}"
             cells = (
                 *map(ResultCell, (letters[name], report_text.marked_baseline(self._first_report, name))),
                 *(column[i] for column in columns),
@@ -247,9 +247,9 @@ class SuiteReport(Tested[MeanComparison], TableReport):
 
     def _published_row(self, figures: Published) -> tuple[ResultCell, ...]:
         values = [figures.values.get(name) for name in self.reports]
-        cells = [NOTHING if value is None else f"{value:.4f}" for value in values]
-        mean = NOTHING if None in values else f"{np.mean([value for value in values if value is not None]):.4f}"
-        return tuple(map(ResultCell, ("", f"{figures.name} (published)", *cells, mean, NOTHING, NOTHING)))
+        cells = [EMPTY_CELL if value is None else f"{value:.4f}" for value in values]
+        mean = EMPTY_CELL if None in values else f"{np.mean([value for value in values if value is not None]):.4f}"
+        return tuple(map(ResultCell, ("", f"{figures.name} (published)", *cells, mean, EMPTY_CELL, EMPTY_CELL)))
 
     def _tests_table(self) -> ResultTable:
         rows = []

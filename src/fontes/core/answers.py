@@ -10,7 +10,7 @@ from .values import Topic, Topics
 
 NAME = "llm"  # key of model answers in a topic's metadata and a run's provenance
 ANSWER = "answer"  # key of the answer to the user in a topic's metadata
-COUNTED = ("answers", "prompt_tokens", "completion_tokens", "repaired", "unknown", "missing")
+COUNT_NAMES = ("answers", "prompt_tokens", "completion_tokens", "repaired", "unknown", "missing")
 
 
 class TokenBudget:
@@ -70,11 +70,11 @@ def join_facts(facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Join the facts of several answers: counts are added, sums and models are listed once."""
     sums: dict[str, None] = {}
     models: dict[str, None] = {}
-    counts = dict.fromkeys(COUNTED, 0)
+    counts = dict.fromkeys(COUNT_NAMES, 0)
     for fact in facts:
         sums |= dict.fromkeys(fact["sums"])
         models |= dict.fromkeys(fact["models"])
-        for name in COUNTED:
+        for name in COUNT_NAMES:
             counts[name] += fact.get(name, 0)
     return {"models": list(models), **counts, "sums": list(sums)} if sums else {}
 

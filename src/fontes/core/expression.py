@@ -22,7 +22,7 @@ from .part import Part, stages, state_of
 from .registry import nearest
 from .run import Run
 from .stage import Stage, check_depth
-from .where import DEEPEST, GREATEST, PythonText
+from .where import MAX_DEPTH, MAX_INTEGER, PythonText
 
 MAX_TEXT = 20_000  # greatest length of a text
 TUNE = "tune"
@@ -124,8 +124,8 @@ class _Builder(PythonText):
 
     def _value(self, node: ast.expr) -> Any:
         self._depth += 1
-        if self._depth > DEEPEST:
-            raise self.error(node, f"nested more than {DEEPEST} deep")
+        if self._depth > MAX_DEPTH:
+            raise self.error(node, f"nested more than {MAX_DEPTH} deep")
         try:
             match node:
                 case ast.BinOp():
@@ -135,11 +135,11 @@ class _Builder(PythonText):
                 case ast.Name():
                     return self._named(node)
                 case ast.Constant(value=bool() | int() | float() | str() | None):
-                    if isinstance(node.value, int) and node.value > GREATEST:
-                        raise self.error(node, f"whole numbers go up to {GREATEST:,}")
+                    if isinstance(node.value, int) and node.value > MAX_INTEGER:
+                        raise self.error(node, f"whole numbers go up to {MAX_INTEGER:,}")
                     return node.value
                 case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=ast.Constant(value=int() | float() as number)):
-                    if not isinstance(number, bool) and number <= GREATEST:
+                    if not isinstance(number, bool) and number <= MAX_INTEGER:
                         return -number if isinstance(node.op, ast.USub) else number
                 case ast.Tuple() | ast.List():
                     return tuple(self._value(item) for item in node.elts)

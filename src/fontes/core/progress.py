@@ -11,7 +11,7 @@ from html import escape
 from importlib import import_module
 from typing import Any, TypeAlias
 
-EVERY = 0.1  # minimum seconds between two changes of a bar
+BAR_INTERVAL = 0.1  # minimum seconds between two changes of a bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _bar(progress: Progress) -> None:
     handle, changed, seconds = _bars.get(progress.task, (None, 0.0, 0.0))
     if progress.seconds < seconds:  # of work that was interrupted
         handle, changed = None, 0.0
-    if not progress.finished and time.monotonic() - changed < EVERY:
+    if not progress.finished and time.monotonic() - changed < BAR_INTERVAL:
         return
     display = import_module("IPython.display")
     value = "" if progress.fraction is None else f' value="{progress.fraction:.4f}"'

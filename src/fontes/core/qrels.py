@@ -14,7 +14,7 @@ from .table import Table
 from .tabular import Tabular, is_frame
 
 NO_GROUP = ("0", "Q0", "")
-GREATEST = 2**53  # the greatest grade: a float holds each whole number up to it
+MAX_GRADE = 2**53  # the greatest grade: a float holds each whole number up to it
 
 
 class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
@@ -39,8 +39,8 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
         self._grades: dict[str, dict[str, int]] = {}
         self._groups: dict[str, dict[str, set[str]]] = {}
         for topic_id, group, doc_id, grade in rows:
-            if not -GREATEST <= grade <= GREATEST:
-                raise InputError(f"topic '{topic_id}', document '{doc_id}': the grade {grade} lies beyond {GREATEST:,}")
+            if not -MAX_GRADE <= grade <= MAX_GRADE:
+                raise InputError(f"topic '{topic_id}', document '{doc_id}': the grade {grade} lies beyond {MAX_GRADE:,}")
             grades = self._grades.setdefault(topic_id, {})
             if grades.setdefault(doc_id, grade) != grade:
                 raise InputError(

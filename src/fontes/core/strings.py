@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-FINDS = 64  # searches of a table before its heads are collected
+SEARCHES_BEFORE_HEADS = 64  # searches of a table before its heads are collected
 HEAD = 16  # every HEAD-th string is a head, in memory for binary search
 SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -73,7 +73,7 @@ class Strings(Sequence[str]):
         order = self.order
         low, high = 0, len(order)
         self._finds += 1
-        if self._finds > FINDS:
+        if self._finds > SEARCHES_BEFORE_HEADS:
             if not self._heads:
                 self._heads = [self._bytes(position) for position in order[::HEAD].tolist()]
             head = bisect_left(self._heads, target)

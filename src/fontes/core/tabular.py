@@ -9,7 +9,7 @@ from typing import Any
 
 from .errors import InputError, MissingExtraError
 
-ROWS = 1000  # rows of an Arrow table as Python values at once
+CHUNK_ROWS = 1000  # rows of an Arrow table as Python values at once
 
 
 class Tabular:
@@ -82,7 +82,7 @@ def rows_of(frame: Any) -> tuple[list[str], Iterator[Sequence[Any]]]:
         return list(frame.columns), frame.itertuples(index=False, name=None)
     kind = type(frame).__name__
     if _is_of_datasets(frame):
-        batches = iter(frame.with_format("arrow").iter(ROWS))
+        batches = iter(frame.with_format("arrow").iter(CHUNK_ROWS))
         first = next(batches, None)
         names = list(frame.column_names or ()) if first is None else first.schema.names
         return names, _cells(batches if first is None else chain([first], batches))
@@ -110,5 +110,5 @@ def _is_of_datasets(value: object) -> bool:
 
 def _cells(batches: Iterator[Any]) -> Iterator[Sequence[Any]]:
     for batch in batches:
-        for start in range(0, batch.num_rows, ROWS):
-            yield from zip(*(column.to_pylist() for column in batch.slice(start, ROWS).columns), strict=True)
+        for start in range(0, batch.num_rows, CHUNK_ROWS):
+            yield from zip(*(column.to_pylist() for column in batch.slice(start, CHUNK_ROWS).columns), strict=True)

@@ -25,8 +25,8 @@ from .filter_correction import correct_filter
 from .registry import nearest
 
 MAX_TEXT = 100_000  # greatest length of a text
-GREATEST = 2**63 - 1  # greatest whole number, which fits into int64
-DEEPEST = 100  # greatest nesting depth
+MAX_INTEGER = 2**63 - 1  # greatest whole number, which fits into int64
+MAX_DEPTH = 100  # greatest nesting depth
 TYPES = ("keyword", "integer", "float", "date", "boolean", "keywords")
 """The types of columns; `keywords` is a list of them."""
 REFUSED = {"text": "holds long texts", "mixed": "holds values of several types, or others than columns have"}
@@ -199,8 +199,8 @@ class _FilterParser(PythonText):
 
     def condition(self, node: ast.expr) -> FilterCondition:
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise self.error(node, f"nested more than {DEEPEST} deep")
+        if self.depth > MAX_DEPTH:
+            raise self.error(node, f"nested more than {MAX_DEPTH} deep")
         try:
             match node:
                 case ast.BoolOp(op=ast.And()):
@@ -296,8 +296,10 @@ class _FilterParser(PythonText):
                 raise self.error(node, f"{self._described(column)}, so that a constant is needed here: {NAMES[kind]}")
         if value is None:
             raise self.error(node, f"None is no value; write {column} is None")
-        if isinstance(value, int | float) and (abs(value) > GREATEST if isinstance(value, int) else not math.isfinite(value)):
-            raise self.error(node, f"numbers are finite, and whole ones go up to {GREATEST:,}")
+        if isinstance(value, int | float) and (
+            abs(value) > MAX_INTEGER if isinstance(value, int) else not math.isfinite(value)
+        ):
+            raise self.error(node, f"numbers are finite, and whole ones go up to {MAX_INTEGER:,}")
         if isinstance(value, str) and kind == "date" and date_of(value) is not None:
             return date_of(value)
         expected = {"boolean": bool, "integer": int | float, "float": int | float, "date": ()}.get(kind, str)

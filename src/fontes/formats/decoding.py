@@ -31,7 +31,7 @@ XML_ENCODING = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"'>]*)""")
 NO_CHARSETS = ("idna", "punycode")  # Python encodings that decode in quadratic time
 UNUSUAL = {0x83, 0x88, 0x8D, 0x8F, 0x90, 0x98, 0x9D, 0xA0, 0xAC, 0xAD, 0xAF, 0xD7, 0xF7, 0xFE, 0xFF}
 PROSE = frozenset(range(0x82, 0x100)) - UNUSUAL  # non-ASCII bytes usual in cp1252 texts
-PIECE = re.compile(rb"[\xc0-\xf4][\x80-\xbf]")  # start of a non-ASCII character in UTF-8
+MULTIBYTE_START = re.compile(rb"[\xc0-\xf4][\x80-\xbf]")  # start of a non-ASCII character in UTF-8
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 ESCAPED = re.compile("[\udc80-\udcff]+")
 
@@ -124,7 +124,7 @@ def detected(start: bytes) -> str:
     except UnicodeDecodeError:
         high = [byte for byte in start if byte >= 0x80]
         valid = len(start.decode(errors="ignore")) - (len(start) - len(high))  # letters that are UTF-8
-        pieces = len(PIECE.findall(start)) + valid
+        pieces = len(MULTIBYTE_START.findall(start)) + valid
         if len(high) > 1 and PROSE.issuperset(high) and 4 * pieces <= len(high) and not CONTROL.search(start):
             return CP1252
     return UTF8

@@ -19,7 +19,7 @@ from .format import File, Format
 from .records import Fields, check_chosen, doc_from, located_in
 
 ROWS = 1000  # rows of a Parquet file in memory at once
-SHARED = 16 * MAX_PIECE  # bytes of a workbook's shared texts, all in memory
+MAX_SHARED_BYTES = 16 * MAX_PIECE  # bytes of a workbook's shared texts, all in memory
 Row = tuple[int, Sequence[Any]]
 
 
@@ -92,8 +92,10 @@ class Xlsx(Sheet, name="xlsx"):
         with _reading(name, "workbook"):
             with zipfile.ZipFile(stored) as archive:
                 sizes = {member.filename: member.file_size for member in archive.infolist()}
-            if sizes.get("xl/sharedStrings.xml", 0) > SHARED:
-                raise InputError(f"{name}: the workbook has more than {SHARED:,} bytes of text; save the sheet as CSV")
+            if sizes.get("xl/sharedStrings.xml", 0) > MAX_SHARED_BYTES:
+                raise InputError(
+                    f"{name}: the workbook has more than {MAX_SHARED_BYTES:,} bytes of text; save the sheet as CSV"
+                )
             sheets = openpyxl.load_workbook(stored, read_only=True, data_only=True).worksheets
             rows = enumerate(sheets[0].iter_rows(values_only=True), 1) if sheets else iter(())
             header: Row = next(((n, cells) for n, cells in rows if any(cell is not None for cell in cells)), (0, ()))

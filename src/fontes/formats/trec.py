@@ -13,9 +13,9 @@ from .format import File, Format
 from .ir_metadata import START, skip_header
 from .records import Fields
 
-OPENS = re.compile(r"<doc[\s>]", re.IGNORECASE)
+DOC_START = re.compile(r"<doc[\s>]", re.IGNORECASE)
 OPENING = re.compile(r"<doc(?:\s[^<>]*)?>", re.IGNORECASE)
-CLOSES = re.compile(r"</doc\s*(?:>|\Z)", re.IGNORECASE)
+DOC_END = re.compile(r"</doc\s*(?:>|\Z)", re.IGNORECASE)
 ID_TAGS = ("DOCNO",)
 TITLE_TAGS = ("TITLE", "HEADLINE", "HL", "HEAD", "TTL", "TI", "DOCTITLE")
 TEXT_TAGS = ("TEXT", "LP", "LEADPARA", "ABSTRACT")
@@ -39,10 +39,10 @@ def sgml_docs(source: InputFile, fields: Fields) -> Iterator[Doc]:
         offset = 0
         while True:
             if not pending:
-                if not (opens := OPENS.search(line, offset)):
+                if not (opens := DOC_START.search(line, offset)):
                     break
                 start, size, offset = number, 0, opens.start()
-            closes = CLOSES.search(line, offset)
+            closes = DOC_END.search(line, offset)
             pending.append(line[offset : closes.start() if closes else len(line)])
             size += len(pending[-1])
             check_length(size, source.name, "<DOC> that begins here", start)

@@ -30,7 +30,7 @@ VERSION = 1
 VARINT, DOUBLE, TEXT = 0, 1, 2  # kinds of values in Protobuf
 BUFFER = 1 << 22  # bytes read at a time, more for a longer message
 MAX_HEADER = 1 << 20  # bytes
-SLACK = 0.01  # relative tolerance of the mean length, which some tools write with few digits
+LENGTH_TOLERANCE = 0.01  # relative tolerance of the mean length, which some tools write with few digits
 POSTINGS = 1 << 20  # postings written at a time, more for a term that has more
 RECORDS = 1 << 18  # documents written at a time
 
@@ -177,7 +177,7 @@ class CiffReader:
         header = self.header
         total = header.total_terms_in_collection
         means = [total / n for n in (header.total_docs, self._filled) if n]
-        if means and not any(abs(header.average_doclength - mean) <= SLACK * mean for mean in means):
+        if means and not any(abs(header.average_doclength - mean) <= LENGTH_TOLERANCE * mean for mean in means):
             self._fail(
                 f"its header has an average_doclength of {header.average_doclength:g}, but {total:,} terms in "
                 f"{header.total_docs:,} documents"

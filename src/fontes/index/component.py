@@ -32,7 +32,7 @@ DECLARATION = re.compile(r'^class \w+\([^)]*\bname="(\w+)"', re.MULTILINE)
 FOLDER = re.compile(r"([a-z]\w*)-[0-9a-f]{16}(-\w+)*")  # of a component encoded after the build
 FILE = re.compile(r"([a-z]\w*)\..*npy")  # of a component built with the documents
 POSTINGS_FILES = {"doc_ids", "doc_lengths", "terms", "df", "cf"}  # prefixes of files without the name of a component
-DROP = "drop_vectors=True (--drop-vectors) drops the vectors that not all documents have"
+DROP_REMEDY = "drop_vectors=True (--drop-vectors) drops the vectors that not all documents have"
 DELETIONS = "deleted"  # prefix of folders that belong to no component
 
 
@@ -123,7 +123,7 @@ class Component(ABC, Generic[T]):
         """Return why a merge of these segments would lose data; None if it would not."""
         if all(self.name in leaf.segment.opened for leaf in leaves):
             return None
-        return f"some of its documents have no data of its component '{self.name}'; {DROP}"
+        return f"some of its documents have no data of its component '{self.name}'; {DROP_REMEDY}"
 
 
 components: Registry[Component[Any]] = Registry("fontes.components", "component", DECLARATION)

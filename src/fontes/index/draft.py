@@ -25,7 +25,7 @@ from .segment import Deletions, Leaf, Segment, leaves_of
 from .state import State
 
 FACTOR = 10  # number of segments of similar size that are merged into one
-SMALL = 1000  # documents of the lowest tier of segments
+MIN_TIER_DOCUMENTS = 1000  # documents of the lowest tier of segments
 MEMORY = 1 << 29  # maximum bytes of the merges of a commit
 
 
@@ -168,7 +168,7 @@ def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
     for number, leaf in enumerate(leaves):
         if 2 * leaf.documents < leaf.segment.documents and merge_conflict([leaf]) is None:
             return number, number + 1
-    tier, largest = SMALL, max((leaf.documents for leaf in leaves), default=0)
+    tier, largest = MIN_TIER_DOCUMENTS, max((leaf.documents for leaf in leaves), default=0)
     while len(leaves) >= FACTOR:
         for first, last in _mergeable_ranges(leaves, tier):
             if last - first >= FACTOR:

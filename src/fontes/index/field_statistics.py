@@ -116,13 +116,13 @@ class FieldLists(RowLists):
             deleted = self.frequencies(terms[rows]) * dead[docs][:, None]
             count_frequencies(deleted, counts[rows], df[rows], cf[rows])
 
-        in_threads(count_chunk, list(chunks(counts, postings.CHUNK // 4)))
+        in_threads(count_chunk, list(chunks(counts, postings.CHUNK_POSTINGS // 4)))
         return df, cf
 
     def check(self) -> None:
         """Raise IndexFormatError unless the statistics fit the postings."""
         lengths = np.zeros((self.lists.documents, self.lengths.shape[1]), dtype=np.int64)
-        for first, last in chunks(self.lists.df, postings.CHUNK):
+        for first, last in chunks(self.lists.df, postings.CHUNK_POSTINGS):
             terms = np.arange(first, last)
             docs, tfs = self.lists.postings(terms)
             frequencies = self.frequencies(terms)

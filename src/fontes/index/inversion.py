@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..text.vocabulary import Vocabulary
     from .build import IndexSettings
 
-CHUNK = 1 << 19  # postings merged at a time
+CHUNK_POSTINGS = 1 << 19  # postings merged at a time
 ID_SHARE = 8  # ids may take 1/ID_SHARE of the memory of a build
 VOCABULARY_SHARE = 4  # a worker reuses its vocabulary for the next run if it takes up to 1/VOCABULARY_SHARE of its memory
 POSTING_BYTES = 16  # maximum memory of a posting until its run is complete
@@ -564,4 +564,4 @@ def write_lists(
 
 def chunk_size(threads: int, payload_bytes: int = 0) -> int:
     """Number of postings merged at a time, each with `payload_bytes` bytes of memory besides its own."""
-    return max(1, min(CHUNK, resources().memory // ((MERGED_BYTES + payload_bytes) * (threads + 1))))
+    return max(1, min(CHUNK_POSTINGS, resources().memory // ((MERGED_BYTES + payload_bytes) * (threads + 1))))

@@ -14,7 +14,7 @@ from ..storage.compiled import inner, kernel
 from . import kernels
 
 MAX_BYTES = 6  # of a packed number
-LARGEST = 0x7FFFFFFF  # maximum of a position or frequency
+MAX_VALUE = 0x7FFFFFFF  # maximum of a position or frequency
 ONES, TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 
@@ -175,7 +175,7 @@ def unpack_frequencies(data: Any, starts: Any, ends: Any, df: Any, bits: int, ou
                 return False
             if value & 1:
                 field, frequency = value >> 1 & (1 << bits) - 1, (value >> 1 + bits) + 1
-                if field >= width or frequency > LARGEST:
+                if field >= width or frequency > MAX_VALUE:
                     return False
                 out[filled, field] = frequency
             else:
@@ -186,7 +186,7 @@ def unpack_frequencies(data: Any, starts: Any, ends: Any, df: Any, bits: int, ou
                         if at < 0 or (value & 1) != (field == width - 1):
                             return False
                     total += value >> 1
-                    if total > LARGEST:
+                    if total > MAX_VALUE:
                         return False
                     out[filled, field] = value >> 1
             filled += 1
@@ -256,7 +256,7 @@ def unpack_positions(
                 else:
                     value, at = _read_number(data, at, end)
                 position += value >> 1
-                if at < 0 or (value < 2 and not first) or position > LARGEST:
+                if at < 0 or (value < 2 and not first) or position > MAX_VALUE:
                     return False, row_bounds, out
                 if filled == len(out):
                     larger = np.empty(2 * filled, dtype=np.int32)
@@ -309,7 +309,7 @@ def count_phrase(
     readers, streams = row_readers(bounds, firsts, terms), np.empty((3, words.shape[1]), dtype=np.int64)
     words, count = rarest_first(words, readers), 0
     for i in range(len(docs)):
-        low, high = (limits[i, 0], limits[i, 1]) if len(limits) else (0, LARGEST)
+        low, high = (limits[i, 0], limits[i, 1]) if len(limits) else (0, MAX_VALUE)
         frequency = phrase_frequency(data, offsets, block, readers, rows, i, words, low, high, streams)
         if frequency < 0:
             return -1
@@ -367,7 +367,7 @@ def phrase_frequency(
     """
     size, opened, count = words.shape[1], 1, np.int64(0)
     at = _seek(data, offsets, block, readers, words[0, 0], rows[words[0, 0], match])
-    end, value, position, target = readers[words[0, 0], 3], np.int64(0), np.int64(0), np.int64(-LARGEST)
+    end, value, position, target = readers[words[0, 0], 3], np.int64(0), np.int64(0), np.int64(-MAX_VALUE)
     while True:
         while True:  # up to the next position of the first word at which a phrase can be
             if value & 1:
@@ -378,7 +378,7 @@ def phrase_frequency(
             else:
                 value, at = _read_number(data, at, end)
             position += value >> 1
-            if at < 0 or position > LARGEST or (position == previous and previous > 0):
+            if at < 0 or position > MAX_VALUE or (position == previous and previous > 0):
                 return -1
             if position - words[1, 0] >= target:
                 break
@@ -400,7 +400,7 @@ def phrase_frequency(
                 if cursor < 0 or (word_position >= 0 and code < 2):
                     return -1
                 word_position = max(word_position, 0) + (code >> 1)
-                if word_position > LARGEST:
+                if word_position > MAX_VALUE:
                     return -1
             streams[0, word], streams[1, word], streams[2, word] = cursor, word_position, code
             if word_position > expected:

@@ -32,7 +32,7 @@ PositionRows = tuple[NDArray[np.int64], NDArray[np.int32]]
 GAP = 100  # positions between two fields, as in Lucene between two values of a field
 NO_ROWS = np.zeros(0, np.int64)
 NO_LIMITS = np.zeros((0, 2), np.int32)
-BLOCK = 32  # rows of a term between two stored offsets
+ROWS_PER_OFFSET = 32  # rows of a term between two stored offsets
 
 
 class Positions(Protocol):
@@ -131,7 +131,9 @@ class PositionLists(RowLists):
         """
         limits = NO_LIMITS if field < 0 else self.field_starts[docs, field : field + 2]
         tf = np.empty(len(docs), dtype=np.int32)
-        size = count_phrase(self._rows, self._offsets, self._bounds, self._firsts, terms, rows, words, limits, BLOCK, docs, tf)
+        size = count_phrase(
+            self._rows, self._offsets, self._bounds, self._firsts, terms, rows, words, limits, ROWS_PER_OFFSET, docs, tf
+        )
         if size < 0:
             raise self.damaged()
         return docs[:size], tf[:size]
@@ -145,7 +147,7 @@ class PositionLists(RowLists):
         """Raise IndexFormatError unless the positions fit the postings and any frequencies by field."""
         starts = self.field_starts
         offset_count = 0
-        for first, last in chunks(self.lists.df, postings.CHUNK):
+        for first, last in chunks(self.lists.df, postings.CHUNK_POSTINGS):
             terms = np.arange(first, last)
             docs, tfs = self.lists.postings(terms)
             bounds, positions = self.all_of(terms)
@@ -190,7 +192,7 @@ class PositionLists(RowLists):
     ) -> PositionRows:
         indices, bounds = np.ascontiguousarray(indices, dtype=np.int64), np.ascontiguousarray(bounds, dtype=np.int64)
         fit, row_bounds, positions = unpack_positions(
-            self._rows, self._offsets, starts, ends, df, firsts, bounds, indices, all_rows, BLOCK
+            self._rows, self._offsets, starts, ends, df, firsts, bounds, indices, all_rows, ROWS_PER_OFFSET
         )
         if fit:
             return row_bounds, positions
@@ -332,14 +334,14 @@ def row_offsets(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[
         IndexFormatError: The bytes do not hold `df` rows.
     """
     offsets = np.empty(int(_offset_counts(df).sum()), dtype=np.int64)
-    if measure_rows(data, bounds, df, BLOCK, offsets) != len(offsets):
+    if measure_rows(data, bounds, df, ROWS_PER_OFFSET, offsets) != len(offsets):
         raise IndexFormatError(f"the positions of a segment do not fit its postings; {REMEDY}")
     return (offsets,)
 
 
 def _offset_counts(df: Integers) -> NDArray[np.int64]:
     """Number of stored offsets of terms with so many postings."""
-    return (df.astype(np.int64) - 1) // BLOCK
+    return (df.astype(np.int64) - 1) // ROWS_PER_OFFSET
 
 
 def _term_by_term(positions: Positions, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:

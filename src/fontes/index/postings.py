@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .state import State
 
 
-CHUNK = 1 << 22  # postings checked at a time
+CHUNK_POSTINGS = 1 << 22  # postings checked at a time
 POSTINGS_PER_STEP = 5  # postings that numpy unpacks in the time of one Python step
 CACHED_TERMS = 1_000_000  # cached term numbers
 
@@ -185,7 +185,7 @@ class PostingLists:
             df[first:last] = np.bincount(terms, minlength=last - first)
             cf[first:last] = np.bincount(terms, tfs[hits], last - first)
 
-        in_threads(count_range, list(chunks(self.df, CHUNK // 4)))
+        in_threads(count_range, list(chunks(self.df, CHUNK_POSTINGS // 4)))
         return df, cf
 
     def check(self) -> None:
@@ -193,7 +193,7 @@ class PostingLists:
         terms = self.terms.tolist()
         self._require(all(a < b for a, b in pairwise(terms)), "its terms are not in order")
         lengths = np.zeros(self.documents, dtype=np.int64)
-        for first, last in chunks(self.df, CHUNK):
+        for first, last in chunks(self.df, CHUNK_POSTINGS):
             numbers = np.arange(first, last)
             docs, tfs = self.postings(numbers)
             terms_of_postings = np.repeat(numbers, self.df[first:last])

@@ -28,7 +28,7 @@ from .files import (
 )
 
 CACHE = DiskCache("indexes")
-FETCHED = ".fetched"  # folder of files whose checksums are not verified yet
+UNVERIFIED = ".fetched"  # folder of files whose checksums are not verified yet
 ATTEMPTS = 5  # to copy an index that changes meanwhile
 
 
@@ -144,7 +144,7 @@ def _upload(path: Path, address: str, overwrite: bool, progress: ProgressCallbac
 def _download(address: str, folder: Path, progress: ProgressCallback) -> None:
     """Copy the missing files of an index to a folder, the manifest last."""
     refuse_links(folder)
-    draft = folder / FETCHED
+    draft = folder / UNVERIFIED
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir()
     try:

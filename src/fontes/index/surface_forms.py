@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .state import State
 
 SAMPLE = 1 << 27  # maximum bytes of a segment's texts of which every block is read; of larger ones every second, third … block
-PIECE = 1 << 22  # bytes analysed at a time
+CHUNK_BYTES = 1 << 22  # bytes analysed at a time
 DOCUMENTS = 1000  # documents decoded at a time, if metadata are indexed
 MIN_CACHED_BYTES = 1 << 22  # minimum bytes of a segment's texts for its forms to be cached on disk
 CACHE = DiskCache("words", 1 << 30)
@@ -175,7 +175,7 @@ def _contents(segment: Segment, fields: Sequence[str], step: int) -> Iterator[tu
         indexed_sizes = np.where(indexed, block.sizes, 0).ravel().astype(np.int64)
         parts.append(np.frombuffer(block.load(), dtype=np.uint8)[np.repeat(indexed_sizes > 0, block.sizes.ravel())].tobytes())
         sizes.append(indexed_sizes)
-        if sum(map(len, parts)) >= PIECE:
+        if sum(map(len, parts)) >= CHUNK_BYTES:
             yield _joined(parts, sizes)
             parts, sizes = [], []
     yield _joined(parts, sizes)

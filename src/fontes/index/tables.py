@@ -17,7 +17,7 @@ from ..storage.compiled import inner, is_loaded, kernel
 
 Numbers = NDArray[np.int32]
 
-PIECE = 1 << 16  # numbers written to a temporary file at a time
+CHUNK_NUMBERS = 1 << 16  # numbers written to a temporary file at a time
 SORTING = 64  # bytes of memory of an id while ids are sorted, besides its own
 
 
@@ -321,14 +321,14 @@ class IdWriter:
 
 def _map_copy(numbers: NDArray[Any], path: Path) -> NDArray[np.int64]:
     copied_numbers = _map_zeros(path, np.int64, len(numbers))
-    for first in range(0, len(numbers), PIECE):
-        copied_numbers[first : first + PIECE] = numbers[first : first + PIECE]
+    for first in range(0, len(numbers), CHUNK_NUMBERS):
+        copied_numbers[first : first + CHUNK_NUMBERS] = numbers[first : first + CHUNK_NUMBERS]
     return copied_numbers
 
 
 def _map_zeros(path: Path, dtype: type[np.generic], size: int) -> NDArray[Any]:
     """Map a new file of zeros, all written first: on a full disk a sparse file would kill the process that maps it."""
     with path.open("wb") as file:
-        for first in range(0, size, PIECE):
-            file.write(np.zeros(min(PIECE, size - first), dtype).data)
+        for first in range(0, size, CHUNK_NUMBERS):
+            file.write(np.zeros(min(CHUNK_NUMBERS, size - first), dtype).data)
     return np.memmap(path, dtype, "r+", shape=size)

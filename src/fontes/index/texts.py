@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from .state import State
 
 
-BLOCK = 1 << 15  # maximum bytes of text in a block
+MAX_BLOCK_BYTES = 1 << 15  # maximum bytes of text in a block
 CACHED_BLOCKS = 2048  # cached unpacked blocks of a segment, 64 MB
-MIN_BLOCK = 3 * BLOCK // 4  # minimum bytes of text before a document's size may end a block
-MARKED = 1 << 28  # of 1 << 32: the fraction of document sizes that end a block
+MIN_BLOCK = 3 * MAX_BLOCK_BYTES // 4  # minimum bytes of text before a document's size may end a block
+BLOCK_END_FRACTION = 1 << 28  # of 1 << 32: the fraction of document sizes that end a block
 LEVEL = 1  # of Zstandard
 ZSTANDARD = b"\x28\xb5\x2f\xfd"  # first bytes of a block packed by Zstandard (RFC 8878); older blocks are packed by zlib
 
@@ -82,11 +82,11 @@ class Blocks:
         """Append documents and yield complete blocks. Documents that fill a block stay packed."""
         totals = docs.sizes.sum(axis=1, dtype=np.int64)
         ends = np.cumsum(totals)
-        marked = np.flatnonzero(totals.astype(np.uint32) * np.uint32(0x9E3779B1) < MARKED)
+        marked = np.flatnonzero(totals.astype(np.uint32) * np.uint32(0x9E3779B1) < BLOCK_END_FRACTION)
         first, start = 0, 0
         while first < len(docs.sizes):
             # The block ends before the first document that does not fit, or before a marked one once it has MIN_BLOCK bytes.
-            full = int(np.searchsorted(ends, start + BLOCK - self._size, side="right"))
+            full = int(np.searchsorted(ends, start + MAX_BLOCK_BYTES - self._size, side="right"))
             earliest = first if self._size >= MIN_BLOCK else 1 + int(np.searchsorted(ends, start + MIN_BLOCK - self._size))
             last = min(full, *marked[np.searchsorted(marked, earliest) :][:1].tolist(), len(docs.sizes))
             if last <= first and self._parts:
@@ -259,7 +259,7 @@ class DocumentStore:
     def _open(self, block: int) -> tuple[bytes, NDArray[np.int64]]:
         (first, start), (last, end) = self._blocks[block].tolist(), self._blocks[block + 1].tolist()
         bounds = offsets_of(self._sizes[first:last].ravel())
-        length, limit = int(bounds[-1]), MAX_PIECE if last - first == 1 else BLOCK
+        length, limit = int(bounds[-1]), MAX_PIECE if last - first == 1 else MAX_BLOCK_BYTES
         if length > limit:
             raise self._damaged(block, f"it has {length:,} bytes, more than the maximum of {limit:,}")
         try:

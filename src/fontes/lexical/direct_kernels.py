@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..index.payload_kernels import LARGEST, phrase_frequency, rarest_first, row_readers
-from ..index.positions import BLOCK as ROWS_BLOCK
+from ..index.payload_kernels import MAX_VALUE, phrase_frequency, rarest_first, row_readers
+from ..index.positions import ROWS_PER_OFFSET as ROWS_BLOCK
 from ..index.tables import position
 from ..storage.compiled import compiled
 from ..storage.pinned import view
@@ -22,8 +22,8 @@ from .impacts import CHAMPIONS as WIDTH
 from .kernel import BLOCK, DEPTHS, WINDOW, bound_blocks, is_positive, pruned, write_best
 from .packed_kernels import add_weights, meet, read
 
-CHUNK = 512  # documents of the shortest list looked up at a time
-UNABLE = -1  # returned if the query must be searched in another way
+CHUNK_DOCUMENTS = 512  # documents of the shortest list looked up at a time
+NOT_SUPPORTED = -1  # returned if the query must be searched in another way
 TYPES = (
     ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms
     ("bounds", np.int64), ("list_offsets", np.int64), ("docs", np.uint32), ("codes", np.uint16), ("places", np.uint16),
@@ -62,12 +62,12 @@ def _find_numbers(table: Any, text: Any, offsets: Any, numbers: Any) -> Any:
         if end == len(text) or text[end] == 0:
             if end > start:
                 if count == len(numbers):
-                    return UNABLE, all_known
+                    return NOT_SUPPORTED, all_known
                 numbers[count], offsets[count] = position(heads, blob, bounds, text, start, end), offset
                 all_known &= numbers[count] >= 0
                 count += 1
             start, offset = end + 1, offset + 1
-    return (count if count == len(numbers) else UNABLE), all_known
+    return (count if count == len(numbers) else NOT_SUPPORTED), all_known
 
 
 @compiled()
@@ -156,8 +156,8 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
     """
     terms, offsets = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
     count, all_known = _find_numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
-    if count == UNABLE:
-        return UNABLE
+    if count == NOT_SUPPORTED:
+        return NOT_SUPPORTED
     if not all_known:
         return 0
     _sort(terms)
@@ -171,9 +171,12 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
     rank, best, score = view(table, RANK, np.uint32), np.zeros(k, dtype=np.uint64), np.empty(1, dtype=np.float32)
     order, keys, total = _order_by_length(terms, bounds), np.empty(0, dtype=np.uint64), 0
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
-    places, chunk = np.empty((words + 1, min(length, CHUNK) + 1), dtype=np.int64), np.empty(min(length, CHUNK) + 1, np.int32)
+    places, chunk = (
+        np.empty((words + 1, min(length, CHUNK_DOCUMENTS) + 1), dtype=np.int64),
+        np.empty(min(length, CHUNK_DOCUMENTS) + 1, np.int32),
+    )
     cursors, sums = np.zeros(words, dtype=np.int64), np.empty(len(chunk), dtype=np.float64)
-    for first in range(0, length, CHUNK):
+    for first in range(0, length, CHUNK_DOCUMENTS):
         size = _meet_chunk(terms, order, packed, first, cursors, chunk, places, places[words])
         if k:
             sums[:size] = 0
@@ -207,8 +210,8 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
     """
     of_words, terms = np.empty((2, words), dtype=np.int64), np.empty(words, dtype=np.int64)
     count, all_known = _find_numbers(table, np.frombuffer(text, np.uint8), of_words[1], of_words[0])
-    if count == UNABLE:
-        return UNABLE
+    if count == NOT_SUPPORTED:
+        return NOT_SUPPORTED
     if not all_known:
         return 0
     count = 0
@@ -224,21 +227,24 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
     row_bounds, firsts = view(table, POSITION_BOUNDS, np.uint32), view(table, FIRSTS, np.uint32)
     order, length = _order_by_length(terms, bounds), bounds[terms[0] + 1] - bounds[terms[0]]
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
-    places, chunk = np.empty((count + 1, min(length, CHUNK) + 1), dtype=np.int64), np.empty(min(length, CHUNK) + 1, np.int32)
+    places, chunk = (
+        np.empty((count + 1, min(length, CHUNK_DOCUMENTS) + 1), dtype=np.int64),
+        np.empty(min(length, CHUNK_DOCUMENTS) + 1, np.int32),
+    )
     cursors, streams = np.zeros(words, dtype=np.int64), np.empty((3, words), dtype=np.int64)
     readers = row_readers(row_bounds, firsts, terms)
     of_words = rarest_first(of_words, readers)
     matched, tf, total = np.empty(64, dtype=np.int32), np.empty(64, dtype=np.int32), 0
-    for first in range(0, length, CHUNK):
+    for first in range(0, length, CHUNK_DOCUMENTS):
         size = _meet_chunk(terms, order, packed, first, cursors, chunk, places, places[count])
         if total + size > len(matched):
             larger, larger_tf = np.empty(2 * (total + size), dtype=np.int32), np.empty(2 * (total + size), dtype=np.int32)
             larger[:total], larger_tf[:total] = matched[:total], tf[:total]
             matched, tf = larger, larger_tf
         for match in range(size):
-            frequency = phrase_frequency(rows, row_offsets, ROWS_BLOCK, readers, places, match, of_words, 0, LARGEST, streams)
+            frequency = phrase_frequency(rows, row_offsets, ROWS_BLOCK, readers, places, match, of_words, 0, MAX_VALUE, streams)
             if frequency < 0:
-                return UNABLE
+                return NOT_SUPPORTED
             matched[total], tf[total] = chunk[match], frequency
             total += frequency > 0
     if k == 0:
@@ -254,7 +260,7 @@ def _weigh_matches(table: Any, matched: Any, tf: Any, query_weight: float, k: in
     curve = view(table, CURVE, np.float64)
     factor, k1, delta, constant, b, mean = curve[0], curve[1], curve[2], curve[3], curve[4], curve[5]
     if len(matched) >= len(idfs):
-        return UNABLE
+        return NOT_SUPPORTED
     idf, is_finite = idfs[len(matched)], True
     best, score, keys = np.zeros(k, dtype=np.uint64), np.empty(1, dtype=np.float32), np.empty(0, dtype=np.uint64)
     for i in range(len(matched)):
@@ -265,7 +271,7 @@ def _weigh_matches(table: Any, matched: Any, tf: Any, query_weight: float, k: in
         if i < k or reaches(score, best):
             collect(key_of(score, rank[matched[i]]), i, k, best, keys)
     decode(best, min(len(matched), k), view(table, ORDER, np.uint32), (docs, scores))
-    return len(matched) if is_finite else UNABLE
+    return len(matched) if is_finite else NOT_SUPPORTED
 
 
 @compiled()
@@ -287,8 +293,8 @@ def find_any(table: Any, text: bytes, words: int, query_weight: float, k: int, d
     """
     terms, offsets = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
     count, _ = _find_numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
-    if count == UNABLE:
-        return UNABLE
+    if count == NOT_SUPPORTED:
+        return NOT_SUPPORTED
     _sort(terms)
     unknown = 0
     while unknown < count and terms[unknown] < 0:
@@ -307,10 +313,10 @@ def find_text(table: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any
     of_counts, weights = view(table, COUNTS, np.float64), np.empty(max(size, 0), dtype=np.float64)
     for i in range(size):
         if counts[i] >= len(of_counts):
-            return UNABLE
+            return NOT_SUPPORTED
         weights[i] = of_counts[counts[i]]
     if size < 0:
-        return UNABLE
+        return NOT_SUPPORTED
     best: int = _search_any(table, terms[:size], weights, k, docs, scores, keys)
     return best
 
@@ -344,7 +350,7 @@ def find_terms(table: Any, text: bytes, terms: Any, counts: Any) -> int:
                 letters, start, end, pipeline[1], shifts, pipeline[3], (STEP2, STEP3, STEP4), stops, stop_bounds, codes, units
             )
         if length < 0:
-            return UNABLE
+            return NOT_SUPPORTED
         term = position(heads, blob, bounds, units, 0, length) if length else -1
         if term < 0:
             continue
@@ -367,7 +373,7 @@ def _search_champions(table: Any, term: int, k: int, docs: Any, scores: Any, key
     row = np.int64(view(table, ROW_OF, np.int32)[term])
     champions = view(table, CHAMPIONS, np.int32)[row * WIDTH : (row + 1) * WIDTH]
     if row < 0 or k < 1 or k > WIDTH or champions[k - 1] < 0:
-        return UNABLE
+        return NOT_SUPPORTED
     weights = view(table, CHAMPION_WEIGHTS, np.float32)[row * WIDTH : (row + 1) * WIDTH]
     rank, candidates, score = view(table, RANK, np.uint32), np.empty(WIDTH, dtype=np.uint64), np.empty(1, dtype=np.float32)
     size = 0
@@ -394,7 +400,7 @@ def _search_any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, s
     )  # fmt: skip
     bag = terms, query_weights, lists, bounds_of, lists[1][terms]
     if not is_positive(bag):
-        return UNABLE
+        return NOT_SUPPORTED
     if len(terms) == 1 and query_weights[0] == 1.0 and _search_champions(table, terms[0], k, docs, scores, keys) == k:
         return k
     depth = -1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..index.postings import Searchable
     from ..index.state import State
 
-CHUNK = 1 << 20  # postings counted at a time
+CHUNK_POSTINGS = 1 << 20  # postings counted at a time
 MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e6  # weights of fields, which keep scores within float32
 EXAMPLE = "fields={'title': 3, 'text': 1}"
 
@@ -129,7 +129,7 @@ class ChosenFields:
             terms = np.repeat(np.arange(last - first), index_df[first:last])
             df[first:last] = np.bincount(terms[present], minlength=last - first)
 
-        in_threads(part, list(chunks(index_df, CHUNK)))
+        in_threads(part, list(chunks(index_df, CHUNK_POSTINGS)))
         return df
 
 

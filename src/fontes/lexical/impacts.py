@@ -34,11 +34,11 @@ from .weighting import Postings, Statistics, Weighting
 if TYPE_CHECKING:
     from ..index.postings import Searchable
 
-CHUNK = 1 << 20  # postings weighted at a time
+CHUNK_POSTINGS = 1 << 20  # postings weighted at a time
 MAX_MODELS = 4  # models whose impacts are kept per index, in memory and on disk
 SPARSE = 2048  # documents per posting, above which lists are merged by sorting, not by marking documents in a bitmap
-LARGE = 2_000_000  # least number of postings for storing impacts on disk
-SHARE = 8  # when an eighth of all postings is weighted term by term, all are weighted
+MIN_STORED_POSTINGS = 2_000_000  # least number of postings for storing impacts on disk
+WEIGHT_ALL_AFTER = 8  # when an eighth of all postings is weighted term by term, all are weighted
 CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of terms with rows
 Shapes = dict[str, tuple[Any, tuple[int | None, ...]]]
 Unpacked = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # bounds, documents, weights
@@ -248,7 +248,7 @@ class _PartialImpacts:
     @property
     def is_large(self) -> bool:
         """Whether so many postings are weighted that all should be."""
-        return self._weighted * SHARE >= int(self._lists.bounds[-1])
+        return self._weighted * WEIGHT_ALL_AFTER >= int(self._lists.bounds[-1])
 
     def impacts(self, terms: NDArray[np.integer[Any]]) -> Impacts:
         self._filled.ensure(terms, self._weigh)
@@ -263,7 +263,7 @@ class _PartialImpacts:
 
 def _partial_impacts(index: Searchable, weighting: Weighting) -> _PartialImpacts | None:
     """Return impacts by term; None if all impacts are stored, or quickly computed."""
-    small = int(index.df.sum(dtype=np.int64)) < LARGE
+    small = int(index.df.sum(dtype=np.int64)) < MIN_STORED_POSTINGS
     return None if small or _folder(index, _name(weighting)).exists() else _PartialImpacts(weakly(index), weighting)
 
 
@@ -330,10 +330,10 @@ def _packed(index: Searchable) -> dict[str, NDArray[Any]]:
     """Return the arrays of `PackedLists`, except bounds and rows."""
     arrays, bounds = _empty(_list_shapes(index)), _bounds(index)
     parts, codes = list(chunks(bounds)), None
-    if len(index) and index.lengths.max() <= packed.LONGEST:
+    if len(index) and index.lengths.max() <= packed.MAX_CODED_LENGTH:
         counted = Codes(index.lengths)
         in_threads(lambda edges: counted.count(*index.postings(np.arange(*edges))), parts)
-        if counted.covered >= packed.COVERED:
+        if counted.covered >= packed.MIN_CODED:
             codes, arrays["pairs"], arrays["widths"] = counted, counted.pairs, counted.widths
             _, has_rest, width = arrays["widths"].tolist()
             arrays["codes"] = np.empty(has_rest * len(arrays["docs"]), dtype=np.uint16)
@@ -412,7 +412,7 @@ def chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     """Yield ranges of terms with about CHUNK postings each."""
     first, terms = 0, len(bounds) - 1
     while first < terms:
-        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + CHUNK, side="right")) - 1)
+        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + CHUNK_POSTINGS, side="right")) - 1)
         yield first, last
         first = last
 
@@ -429,7 +429,7 @@ def _load_or_make(
     with contextlib.suppress(IndexFormatError):
         return _load(folder, bounds, shapes)
     arrays = make()
-    if keep and int(index.df.sum(dtype=np.int64)) >= LARGE and index.is_sound:
+    if keep and int(index.df.sum(dtype=np.int64)) >= MIN_STORED_POSTINGS and index.is_sound:
         with contextlib.suppress(OSError, IndexFormatError):
             _store(folder, bounds, arrays)
             return _load(folder, bounds, shapes)

@@ -18,13 +18,13 @@ from ..storage.compiled import inner, kernel
 BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time
 BINS = 1024  # of the histogram for the k-th best weights
-PLACE = 4  # bits of a code beside the position of a document in its window
+POSITION_BITS = 4  # bits of a code beside the position of a document in its window
 SORTED = 32  # greatest k sorted by the search itself; for more, numpy's sort is faster
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 DEPTHS = (10, 100, 1000)  # values of k for which the k-th best weights are stored
-ONE, FOUR, FIFTEEN = np.uint64(1), np.uint64(PLACE), np.uint64((1 << PLACE) - 1)
+ONE, FOUR, FIFTEEN = np.uint64(1), np.uint64(POSITION_BITS), np.uint64((1 << POSITION_BITS) - 1)
 NO_BLOCK = np.uint64(1 << 63)
-SMALLEST = np.float32(1e-45)  # least threshold above 0, which no block without a term of the topic reaches
+MIN_THRESHOLD = np.float32(1e-45)  # least threshold above 0, which no block without a term of the topic reaches
 DEBRUIJN = np.uint64(0x022FDD63CC95386D)  # the six highest bits of its product with a power of two identify the power
 BIT = np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().astype(np.uint8)  # the power, by these bits
 
@@ -101,9 +101,9 @@ def pack(bounds: Any, docs: Any, codes: Any, row_of: Any, offsets: Any, widths: 
                 if has_rest:
                     out_codes[posting + shift] = code >> bits
                 continue
-            out_places[posting + shift] = doc % WINDOW << PLACE | code & (1 << PLACE) - 1
+            out_places[posting + shift] = doc % WINDOW << POSITION_BITS | code & (1 << POSITION_BITS) - 1
             for byte in range(width):
-                out_place_codes[width * (posting + shift) + byte] = code >> PLACE + 8 * byte & 255
+                out_place_codes[width * (posting + shift) + byte] = code >> POSITION_BITS + 8 * byte & 255
             while window <= doc // WINDOW:
                 starts[row, window] = posting - bounds[term]
                 window += 1
@@ -132,7 +132,7 @@ def unpack(terms: Any, lists: Any, row_of: Any, starts: Any, docs: Any, weights:
         else:
             for window in range(starts.shape[1] - 1):
                 for posting in range(begin + np.int64(starts[row, window]), begin + np.int64(starts[row, window + 1])):
-                    docs[posting] = window * WINDOW + np.int64(places[posting + shift] >> PLACE)
+                    docs[posting] = window * WINDOW + np.int64(places[posting + shift] >> POSITION_BITS)
         if len(weights):
             for posting in range(begin, end):
                 weights[posting] = idf[term] * saturation[code_at(lists, row, term, posting - begin)]
@@ -153,9 +153,9 @@ def code_at(lists: Any, row: Any, term: Any, posting: Any) -> Any:
         if widths[1]:
             code |= np.int64(codes[at]) << widths[0]
         return code
-    code = np.int64(places[at]) & (1 << PLACE) - 1
+    code = np.int64(places[at]) & (1 << POSITION_BITS) - 1
     for byte in range(widths[2]):
-        code |= np.int64(place_codes[widths[2] * at + byte]) << PLACE + 8 * byte
+        code |= np.int64(place_codes[widths[2] * at + byte]) << POSITION_BITS + 8 * byte
     return code
 
 
@@ -359,7 +359,7 @@ def pruned(
     blocks = WINDOW // BLOCK
     bits = score.view(np.uint32)
     size, limit = 0, k - 1
-    threshold = max(threshold, SMALLEST)
+    threshold = max(threshold, MIN_THRESHOLD)
     for window in range(len(block_bounds) // blocks):
         window_bounds = block_bounds[window * blocks : (window + 1) * blocks]
         reaching = 0
@@ -376,7 +376,7 @@ def pruned(
         _sum_window(window, bag, sums)
         if other is not None:
             _sum_window(window, other, sums)
-        enough = np.float64(threshold) * (1 - 1e-7) if threshold > SMALLEST else 1e-300
+        enough = np.float64(threshold) * (1 - 1e-7) if threshold > MIN_THRESHOLD else 1e-300
         for block in range(blocks):
             if window_bounds[block] < threshold:
                 continue
@@ -419,7 +419,7 @@ def _sum_window(window: int, bag: Any, sums: Any) -> None:
             if not is_packed:
                 term_weights = weights[first + shift : last + shift]
                 for at in range(last - first):  # unsigned indexes need no check for negative values
-                    sums[np.uint64(term_places[at] >> PLACE)] += query_weight * term_weights[at]
+                    sums[np.uint64(term_places[at] >> POSITION_BITS)] += query_weight * term_weights[at]
             elif widths[2] == 1:
                 term_codes = place_codes[first:last]
                 for at in range(last - first):
@@ -522,7 +522,7 @@ def _mark_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
     if row >= 0:
         starts = bounds_of[5]
         for posting in range(offsets[term] + np.int64(starts[row, window]), offsets[term] + np.int64(starts[row, window + 1])):
-            position = np.uint64(places[posting] >> PLACE)
+            position = np.uint64(places[posting] >> POSITION_BITS)
             sums[position] = sums[position] if hit[position] else 0.0
             hit[position] = 1
         return

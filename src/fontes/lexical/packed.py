@@ -21,19 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..storage.arrays import fixed
-from .kernel import BLOCK, PLACE, unpack
+from .kernel import BLOCK, POSITION_BITS, unpack
 from .weighting import Saturation, Statistics, Weighting, saturation_of
 
 if TYPE_CHECKING:
     from ..index.postings import Searchable
 
-SHORT, LONG = 12, 16  # bits of a code
+SHORT_BITS, LONG_BITS = 12, 16  # bits of a code
 WORD = 32  # bits of a document and the lowest bits of its code
-ENOUGH = 0.99  # codes have SHORT bits if these cover at least this share of the postings that LONG bits cover
-ROWS = 8 * BLOCK  # documents per posting of the shortest list with a row
+MIN_SHORT = 0.99  # codes have SHORT bits if these cover at least this share of the postings that LONG bits cover
+DOCUMENTS_PER_ROW = 8 * BLOCK  # documents per posting of the shortest list with a row
 PAIRS = 1 << 20  # cells to count pairs: all lengths, with as many tf as fit
-LONGEST = 1 << 24  # document length above which postings have no codes
-COVERED = 0.9  # least share of postings with a code above 0; below it, as for learned weights, postings have no codes
+MAX_CODED_LENGTH = 1 << 24  # document length above which postings have no codes
+MIN_CODED = 0.9  # least share of postings with a code above 0; below it, as for learned weights, postings have no codes
 
 
 class Filled:
@@ -227,7 +227,7 @@ class Codes:
     @cached_property
     def bits(self) -> int:
         """Bits of a code."""
-        return SHORT if self._share(SHORT) >= ENOUGH * self._share(LONG) else LONG
+        return SHORT_BITS if self._share(SHORT_BITS) >= MIN_SHORT * self._share(LONG_BITS) else LONG_BITS
 
     @property
     def covered(self) -> float:
@@ -238,7 +238,7 @@ class Codes:
     def widths(self) -> NDArray[np.int64]:
         """As in `PackedLists`."""
         of_docs = min(self.bits, WORD - (self._documents - 1).bit_length())
-        return np.array([of_docs, int(self.bits > of_docs), max(1, -(-(self.bits - PLACE) // 8))])
+        return np.array([of_docs, int(self.bits > of_docs), max(1, -(-(self.bits - POSITION_BITS) // 8))])
 
     @cached_property
     def _coded(self) -> NDArray[np.int64]:
@@ -267,7 +267,7 @@ class Codes:
 
 def long_lists(df: NDArray[Any], documents: int) -> NDArray[np.int64]:
     """Return the terms that have a row of block bounds, by document frequency."""
-    return np.flatnonzero(df > max(4 * BLOCK, documents // ROWS))
+    return np.flatnonzero(df > max(4 * BLOCK, documents // DOCUMENTS_PER_ROW))
 
 
 def offsets_of(bounds: NDArray[np.int64], row_of: NDArray[np.int32]) -> NDArray[np.int64]:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..storage.compiled import compiled
-from .kernel import FIFTEEN, FOUR, PLACE, WINDOW, code_at
+from .kernel import FIFTEEN, FOUR, POSITION_BITS, WINDOW, code_at
 
 GROUP_SIZE = np.uint64(8)  # postings compared at a time
-POSITION_MASK = np.uint16(0x10000 - (1 << PLACE))  # bits of the position in a window
+POSITION_MASK = np.uint16(0x10000 - (1 << POSITION_BITS))  # bits of the position in a window
 WINDOW_SIZE = np.uint64(WINDOW)
 
 
@@ -31,7 +31,7 @@ def read(lists: Any, row_of: Any, starts: Any, term: Any, first: Any, last: Any,
     while i < last - first:
         end = min(last, np.int64(starts[row, window + 1])) - first
         while i < end:
-            docs[i] = window * WINDOW + np.int64(places[shift + i] >> PLACE)
+            docs[i] = window * WINDOW + np.int64(places[shift + i] >> POSITION_BITS)
             i += 1
         window += 1
 
@@ -127,7 +127,9 @@ def add_weights(lists: Any, row: Any, term: Any, query_weight: float, docs: Any,
     of_term, offset, is_narrow = idf[term], lists[1][term], row >= 0 and lists[6][2] == 1
     for i in range(len(docs)):
         if is_narrow:
-            code = np.int64(lists[4][offset + postings[i]] & FIFTEEN) | np.int64(lists[5][offset + postings[i]]) << PLACE
+            code = (
+                np.int64(lists[4][offset + postings[i]] & FIFTEEN) | np.int64(lists[5][offset + postings[i]]) << POSITION_BITS
+            )
         else:
             code = code_at(lists, row, term, postings[i])
         weight = np.float32(of_term * saturation[code])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..index.postings import Searchable
 
 Floats = NDArray[np.float64]
-CHUNK = 1 << 21  # postings weighted at a time
+CHUNK_POSTINGS = 1 << 21  # postings weighted at a time
 MAX_CACHED_NORMS = 8  # models
 MAX_CACHED_IDFS = 1 << 16  # per model
 METHODS = (FunctionType, property, cached_property, classmethod, staticmethod)
@@ -282,7 +282,7 @@ class Statistics:
         squares = np.zeros(len(self._index), dtype=np.float64)
         ends = np.cumsum(self._whole.df, dtype=np.int64)  # the same chunks in each part of an index, so that sums round equally
         total = int(ends[-1]) if len(ends) else 0
-        for terms in np.split(np.arange(len(ends)), np.searchsorted(ends, np.arange(CHUNK, total, CHUNK))):
+        for terms in np.split(np.arange(len(ends)), np.searchsorted(ends, np.arange(CHUNK_POSTINGS, total, CHUNK_POSTINGS))):
             postings = Postings.of(self._index, weighting, terms)
             weights = weighting.postings(self, postings)
             squares += np.bincount(postings.docs, weights * weights, len(squares))

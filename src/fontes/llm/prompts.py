@@ -15,7 +15,7 @@ from ..core.registry import nearest
 FOLDER = Path(__file__).parent / "prompts"
 SECTION = re.compile(r"^## (system|user|assistant)(, for each passage|, for each example|, begun)?[ \t]*$", re.MULTILINE)
 ANSWERS = re.compile(r"^answers: (.+)$", re.MULTILINE)
-PLACE = re.compile(r"\{([a-z_]+)\}")
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 PASSAGE_PLACES = ("passage", "number", "label")
 EXAMPLE_PLACES = ("query", "passage")
 SECTION_KINDS = {"": "", ", for each passage": "passage", ", for each example": "example", ", begun": "begun"}
@@ -53,8 +53,8 @@ class Prompt:
             InputError: The file cannot be read, has no sections, or has other placeholders.
         """
         prompt = _read(name)
-        in_examples = {place for _, kind, text in prompt.sections if kind == "example" for place in PLACE.findall(text)}
-        elsewhere = {place for _, kind, text in prompt.sections if kind != "example" for place in PLACE.findall(text)}
+        in_examples = {place for _, kind, text in prompt.sections if kind == "example" for place in PLACEHOLDER.findall(text)}
+        elsewhere = {place for _, kind, text in prompt.sections if kind != "example" for place in PLACEHOLDER.findall(text)}
         if unknown := sorted(elsewhere - set(places)) or sorted(in_examples - {*places, *EXAMPLE_PLACES}):
             raise InputError(f"prompt {name}: there is no place {{{unknown[0]}}}; there are {{{'}, {'.join(places)}}}")
         if places[0] not in elsewhere:
@@ -64,7 +64,7 @@ class Prompt:
     @property
     def takes_examples(self) -> bool:
         """Whether the prompt has a placeholder or a section for examples."""
-        return any(kind == "example" or "examples" in PLACE.findall(text) for _, kind, text in self.sections)
+        return any(kind == "example" or "examples" in PLACEHOLDER.findall(text) for _, kind, text in self.sections)
 
     def messages(
         self, passages: Sequence[str] = (), pairs: Sequence[tuple[str, str]] = (), **values: object
@@ -93,7 +93,7 @@ class Prompt:
             for role, _, text in sections:
                 paragraphs = []
                 for paragraph in text.split("\n\n"):
-                    repeated = passage_values if set(PLACE.findall(paragraph)) & set(PASSAGE_PLACES) else [{}]
+                    repeated = passage_values if set(PLACEHOLDER.findall(paragraph)) & set(PASSAGE_PLACES) else [{}]
                     filled = [_fill(paragraph, texts | element) for element in repeated]
                     paragraphs += [paragraph_text for paragraph_text in filled if paragraph_text or not paragraph]
                 messages.append((role, "\n\n".join(paragraphs)))
@@ -116,7 +116,7 @@ def plain_passage(text: str, words: int) -> str:
 
 
 def _fill(text: str, values: dict[str, str]) -> str:
-    return PLACE.sub(lambda placeholder: values[placeholder[1]], text)
+    return PLACEHOLDER.sub(lambda placeholder: values[placeholder[1]], text)
 
 
 @lru_cache(64)

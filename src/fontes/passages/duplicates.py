@@ -16,7 +16,7 @@ from ..core.progress import ProgressCallback
 from ..formats import read_corpus
 from ..storage.files import reading
 
-KEEP = ("original", "best")
+KEEP_CHOICES = ("original", "best")
 
 
 class Duplicates(Mapping[str, str]):
@@ -97,12 +97,12 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
     """
 
     duplicates: Duplicates | str
-    keep: str = KEEP[0]
+    keep: str = KEEP_CHOICES[0]
     prefix: str = ""
 
     def check(self) -> None:
-        if self.keep not in KEEP:
-            raise ParameterError(f"keep is {' or '.join(KEEP)}, not '{self.keep}'")
+        if self.keep not in KEEP_CHOICES:
+            raise ParameterError(f"keep is {' or '.join(KEEP_CHOICES)}, not '{self.keep}'")
         if not isinstance(self.duplicates, (Duplicates, str, Path)):
             raise ParameterError("Deduplicate takes what read_duplicates gives, or the path of a file that it reads")
         if self.prefix and isinstance(self.duplicates, Duplicates):

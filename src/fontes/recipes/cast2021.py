@@ -156,7 +156,7 @@ class Cast2021(Recipe, name="cast2021"):
         return reranker
 
 
-FILLED = 0.67  # share of the word limit at which a passage ends
+FILL_SHARE = 0.67  # share of the word limit at which a passage ends
 WORD = re.compile(r"\w+")
 
 
@@ -188,7 +188,7 @@ class CastPassages(Passages, name="cast_passages"):
         unused = (self.words, self.stride, self.tokens, self.tokenizer)
         if any(value is not None for value in unused) or self.sentences is None:
             raise ParameterError("the passages of CAsT take sentences and max_words, no words, stride and tokens")
-        min_words = FILLED * check_whole("passages: max_words", self.max_words)
+        min_words = FILL_SHARE * check_whole("passages: max_words", self.max_words)
         find = sentences(self.sentences)
         return lambda texts: [_pack_sentences(text, spans, min_words) for text, spans in zip(texts, find(texts), strict=True)]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .base import Recipe
 
 PICTURE = "recipe.svg"
-OURS = "ours"  # origin of a default whose parameter declares no origin
+OWN_CHOICE = "ours"  # origin of a default whose parameter declares no origin
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ class RecipeResult(Results):
             value = written(getattr(self.recipe, parameter.name))
             default = "" if parameter.default is MISSING else written(parameter.default)
             cell = value if value == default else f"**{value}**"
-            rows.append([parameter.name, cell, default, parameter.metadata.get("origin", OURS)])
+            rows.append([parameter.name, cell, default, parameter.metadata.get("origin", OWN_CHOICE)])
         return rows
 
     def _measures(self, name: str) -> dict[str, float]:

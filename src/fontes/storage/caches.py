@@ -15,7 +15,7 @@ from weakref import ProxyType, proxy
 
 from .artifact import ArtifactKind, commit, seal, staging
 
-LIMIT = 20 << 30  # default maximum bytes of a cache
+DEFAULT_MAX_BYTES = 20 << 30  # default maximum bytes of a cache
 K = TypeVar("K")
 V = TypeVar("V")
 Owner = TypeVar("Owner")
@@ -52,7 +52,7 @@ class DiskCache:
         at: Another folder; None for the one in `cache_folder`.
     """
 
-    def __init__(self, name: str, limit: int = LIMIT, entries: str = "*", at: Path | None = None) -> None:
+    def __init__(self, name: str, limit: int = DEFAULT_MAX_BYTES, entries: str = "*", at: Path | None = None) -> None:
         self._name, self.limit, self._entries, self._at = name, limit, entries, at
 
     @property

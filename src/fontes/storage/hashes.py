@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.threads import in_threads
 
-BLOCK = 1 << 22  # bytes covered by one checksum
+BLOCK_BYTES = 1 << 22  # bytes covered by one checksum
 
 
 def hash_file(path: Path) -> str:
@@ -35,5 +35,5 @@ def hash_json(value: Any) -> str:
 def block_sums(array: NDArray[Any]) -> list[int]:
     """Return the CRC-32 of each BLOCK of an array's bytes, computed in parallel."""
     values = array.reshape(-1).view(np.uint8)
-    blocks = [values[first : first + BLOCK].data for first in range(0, len(values), BLOCK)]
+    blocks = [values[first : first + BLOCK_BYTES].data for first in range(0, len(values), BLOCK_BYTES)]
     return in_threads(zlib.crc32, blocks)

@@ -15,7 +15,7 @@ from ..core.errors import InputError
 
 logger = logging.getLogger("fontes.neural")
 
-DROPPED = 4  # the oldest 1/DROPPED of a full file is removed
+DROPPED_FRACTION = 4  # the oldest 1/DROPPED of a full file is removed
 WAIT = 30.0  # seconds to wait for another writer
 BATCH_SIZE = 500  # keys per query
 SCHEMA = "CREATE TABLE IF NOT EXISTS summed (key BLOB PRIMARY KEY, score BLOB NOT NULL, time INTEGER NOT NULL) WITHOUT ROWID"
@@ -64,7 +64,7 @@ class KeyedFile:
                 file.executemany("INSERT OR REPLACE INTO summed VALUES (?, ?, ?)", rows)
                 if self.limit is not None and _size(file) > self.limit:
                     oldest = "SELECT key FROM summed ORDER BY time LIMIT (SELECT COUNT(*) FROM summed) / ?"
-                    file.execute(f"DELETE FROM summed WHERE key IN ({oldest})", (DROPPED,))
+                    file.execute(f"DELETE FROM summed WHERE key IN ({oldest})", (DROPPED_FRACTION,))
 
         self._with_file(insert)
 

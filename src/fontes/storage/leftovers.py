@@ -13,8 +13,8 @@ from ..core.errors import FontesError
 from .locks import locked
 from .system import is_alive
 
-STAGED = re.compile(r"\.(.+)\.building-[a-z0-9_]{8}", re.DOTALL)  # folders of `artifact.staging`
-WRITTEN = re.compile(r"\.(.+)\.(\d+)-\d+\.tmp", re.DOTALL)  # files of `files.write`, with the process id
+STAGING_FOLDER = re.compile(r"\.(.+)\.building-[a-z0-9_]{8}", re.DOTALL)  # folders of `artifact.staging`
+TEMPORARY_FILE = re.compile(r"\.(.+)\.(\d+)-\d+\.tmp", re.DOTALL)  # files of `files.write`, with the process id
 _BUSY = FontesError("the folder is in use")
 
 
@@ -53,9 +53,9 @@ def hidden(folder: Path, name: str | None = None) -> Iterator[Leftover]:
         for entry in sorted(folder.iterdir()):
             if entry.is_symlink():
                 continue
-            if (match := STAGED.fullmatch(entry.name)) and name in (None, match[1]) and entry.is_dir():
+            if (match := STAGING_FOLDER.fullmatch(entry.name)) and name in (None, match[1]) and entry.is_dir():
                 yield Leftover(entry, f"an unfinished {match[1]}", is_in_use(entry), folder)
-            elif (match := WRITTEN.fullmatch(entry.name)) and name in (None, match[1]) and entry.is_file():
+            elif (match := TEMPORARY_FILE.fullmatch(entry.name)) and name in (None, match[1]) and entry.is_file():
                 yield Leftover(entry, f"an unfinished {match[1]}", is_alive(int(match[2])), folder)
 
 

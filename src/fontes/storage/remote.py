@@ -22,7 +22,7 @@ DRIVERS = {  # by scheme: the library that reads it, and the extra that installs
     "hf": ("huggingface_hub", "hf"),
 }
 OF_PATH = re.compile(rf"({'|'.join(DRIVERS)}):/(?=[^/])")  # an address shortened by `Path`
-BLOCK = 1 << 23  # bytes fetched at a time
+BLOCK_BYTES = 1 << 23  # bytes fetched at a time
 REFUSED = (401, 403)  # HTTP status codes without access
 
 
@@ -78,7 +78,7 @@ def open_at(address: str) -> io.RawIOBase:
     """
     system, path = _filesystem(address)
     with reaching(address):
-        return _RemoteFile(address, system.open(path, "rb", block_size=BLOCK))
+        return _RemoteFile(address, system.open(path, "rb", block_size=BLOCK_BYTES))
 
 
 def fetch(address: str, path: Path) -> None:

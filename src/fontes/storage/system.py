@@ -14,7 +14,7 @@ from typing import Any
 WINDOWS = os.name == "nt"
 
 ATTEMPTS = 50  # to rename on Windows, which fails while another process reads the target
-PAUSE = 0.02  # seconds between two attempts
+RETRY_PAUSE = 0.02  # seconds between two attempts
 QUERY, RUNNING = 0x1000, 259  # PROCESS_QUERY_LIMITED_INFORMATION and STILL_ACTIVE of Windows
 
 
@@ -58,7 +58,7 @@ def replace(source: Path, target: Path) -> None:
         with suppress(PermissionError):
             source.replace(target)
             return
-        time.sleep(PAUSE)
+        time.sleep(RETRY_PAUSE)
     source.replace(target)
 
 

@@ -19,7 +19,7 @@ from .proximity import spans_among
 from .tokenizers import TOKENIZERS
 from .windows import windows
 
-PIECE = 1 << 20  # characters analysed at a time
+CHUNK_CHARACTERS = 1 << 20  # characters analysed at a time
 MAX_CACHED_TERMS = 1 << 18  # terms of a vocabulary, which most pieces share
 SPACE = re.compile(r"\s")
 Match = tuple[int, int, tuple[Hashable, ...]]
@@ -76,10 +76,10 @@ def snippets(analyzer: Analyzer, texts: Sequence[tuple[str, Collection[str]]], l
     characters = 0
     for text, (_, terms) in zip(folded, texts, strict=True):
         characters += len(text)
-        if characters > PIECE:
+        if characters > CHUNK_CHARACTERS:
             pieces += cache.snippets(batch, length)
             batch, characters = [], len(text)
-        if len(text) > PIECE:
+        if len(text) > CHUNK_CHARACTERS:
             pieces.append(_by_pieces(analyzer, text, terms, length))
         else:
             batch.append((text, terms))
@@ -100,7 +100,7 @@ def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], len
     clauses = [leaf for clause in clauses for leaf in (clause.clauses if isinstance(clause, AnyOf) else (clause,))]
     near = [clause for clause in clauses if isinstance(clause, (Phrase, Window))]
     terms = {term for clause in clauses if clause not in near for term in terms_of(clause)}
-    if not near or len(text) > PIECE:  # the tokens of a longer text would take too much memory
+    if not near or len(text) > CHUNK_CHARACTERS:  # the tokens of a longer text would take too much memory
         return snippet(analyzer, text, terms.union(*map(terms_of, near)), length)
     text = _folded(text)
     tokens = analyzer.spans(text)
@@ -194,7 +194,7 @@ _TOKEN_CACHES: Attached[Analyzer, _TokenCache] = Attached("snippets", _TokenCach
 
 def _folded(text: str) -> str:
     """Collapse white space, piece by piece: a list of all words would take many times the memory of the text."""
-    if len(text) <= 2 * PIECE:
+    if len(text) <= 2 * CHUNK_CHARACTERS:
         return " ".join(text.split())
     folded: list[str] = []
     gap = False
@@ -211,9 +211,9 @@ def _folded(text: str) -> str:
 def _pieces(text: str) -> list[tuple[int, int]]:
     """Return the spans of the pieces to analyse separately; they end at white space if possible."""
     pieces, start = [], 0
-    while len(text) - start > 2 * PIECE:
-        space = SPACE.search(text, start + PIECE, start + 2 * PIECE)
-        end = space.start() if space else start + PIECE
+    while len(text) - start > 2 * CHUNK_CHARACTERS:
+        space = SPACE.search(text, start + CHUNK_CHARACTERS, start + 2 * CHUNK_CHARACTERS)
+        end = space.start() if space else start + CHUNK_CHARACTERS
         pieces.append((start, end))
         start = end
     return [*pieces, (start, len(text))]

@@ -23,7 +23,7 @@ from ..core.values import Doc, Documents, Hit, Topic, Topics, text_of
 from .duplicates import Duplicate, kind_of
 from .examples import Example, Examples, Passage, reranker_of, round_float32
 
-NEAR = 0.8  # minimum Jaccard similarity of shingles of duplicates, as in `split`
+MIN_SIMILARITY = 0.8  # minimum Jaccard similarity of shingles of duplicates, as in `split`
 SAMPLING = ("top", "random")
 NEGATIVES = ("negative", "negatives")
 KINDS = ("exact", "normalised", "near")
@@ -367,11 +367,11 @@ class Miner:
         if not self.settings.guard_duplicates:
             return True
         for gold in group.guarded:
-            kind = kind_of(text_of(doc), text_of(gold), NEAR)
+            kind = kind_of(text_of(doc), text_of(gold), MIN_SIMILARITY)
             if kind:
-                self.tally.duplicates.append(Duplicate(doc.id, gold.id, kind, NEAR if kind == "near" else 1.0))
+                self.tally.duplicates.append(Duplicate(doc.id, gold.id, kind, MIN_SIMILARITY if kind == "near" else 1.0))
                 return False
-        if any(kind_of(text, negative.text, NEAR) for negative in group.negatives):
+        if any(kind_of(text, negative.text, MIN_SIMILARITY) for negative in group.negatives):
             self.tally.leave_out("repeated")
             return False
         return True

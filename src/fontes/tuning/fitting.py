@@ -36,7 +36,7 @@ RERANKED_DEPTHS = (10, 20, 50, 100)  # documents that a reranker reads
 TOPIC_SHARES = (0.125, 0.25, 0.5, 1.0)  # of the topics, at which the worse half of the candidates is dropped
 MIN_TOPICS = 10  # topics of the first comparison, if there are as many
 TIMED_TOPICS = 50  # topics whose time is measured
-HOPELESS = 10, 3  # after 10 topics with a median of more than 3 times the budget, timing ends
+TOO_SLOW = 10, 3  # after 10 topics with a median of more than 3 times the budget, timing ends
 TIME_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s)\s*")
 
 
@@ -356,7 +356,7 @@ class CandidatePool:
 def timed(stage: Stage[Topics, Run], topics: Topics, budget: float, k: int = 10) -> float:
     """Return the 95th percentile of the seconds of a search, over at most 50 topics, each searched for the second time."""
     timed_topics = list(topics.values())[:TIMED_TOPICS]
-    min_searches, factor = HOPELESS
+    min_searches, factor = TOO_SLOW
     seconds: list[float] = []
     for topic in timed_topics:
         stage.search(topic, k)

@@ -16,7 +16,7 @@ from support.ciff import ciff
 import fontes as ft
 from fontes.app.agents.budget import as_json, cut, fit, tokens_of, tokens_of_values
 from fontes.app.agents.calls import Reply, Tools
-from fontes.app.agents.likeness import groups_of
+from fontes.app.agents.near_duplicates import groups_of
 from fontes.app.agents.tools import INSTRUCTIONS, TOOLS, described_tools
 from fontes.app.server.service import Service
 from fontes.app.server.settings import ServerSettings

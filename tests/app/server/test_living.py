@@ -96,7 +96,7 @@ def test_what_former_states_had_goes_with_them_without_a_search_for_garbage(tmp_
 
 def test_states_that_soon_give_way_are_not_kept_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(impacts, "LARGE", 1)
+    monkeypatch.setattr(impacts, "MIN_STORED_POSTINGS", 1)
     path = springs(tmp_path)
     served = ServedIndex(path, "springs", {"bm25": "bm25()"}, {})
     served.warm()

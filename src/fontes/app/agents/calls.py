@@ -28,7 +28,7 @@ from ..server.searching import BINS, SearchRequest, topics_read
 from ..server.served import ServedState
 from ..server.service import Service
 from .budget import MORE_TOKENS, Answer, as_json, cut, fit, shortened, tokens_of
-from .likeness import groups_of, reason
+from .near_duplicates import groups_of, reason
 from .tools import MIN_TOKENS, TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
 
 log = logging.getLogger("fontes.server")
@@ -36,8 +36,8 @@ SENTENCES = 3  # evidence sentences of a document
 VALUES = 12  # maximum values of a column in an answer
 OVERHEAD = 40  # tokens of an explanation besides the tree
 COLUMNS = 50  # maximum columns of a card
-COUNTED = 100  # hits that are counted for facets, if the pipeline cannot count all matches
-SHORT = 80  # maximum characters of metadata values shown with a hit
+MAX_COUNTED_HITS = 100  # hits that are counted for facets, if the pipeline cannot count all matches
+MAX_VALUE_LENGTH = 80  # maximum characters of metadata values shown with a hit
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,19 @@ class Tools:
             "columns": {
                 column: {
                     "type": kind,
-                    **({"values": [str(value)[:SHORT] for value in list(values[column])[:5]]} if column in values else {}),
+                    **(
+                        {"values": [str(value)[:MAX_VALUE_LENGTH] for value in list(values[column])[:5]]}
+                        if column in values
+                        else {}
+                    ),
                 }
                 for column, kind in list(described["columns"].items())[:COLUMNS]
             },
             "pipelines": described["pipelines"],
-            "examples": [{"id": doc.id, "title": doc.title[:SHORT] or doc.text[:SHORT]} for doc in index.docs(example_ids)],
+            "examples": [
+                {"id": doc.id, "title": doc.title[:MAX_VALUE_LENGTH] or doc.text[:MAX_VALUE_LENGTH]}
+                for doc in index.docs(example_ids)
+            ],
             "limits": {"query": self.service.settings.query, "k": self.service.settings.k},
         }
 
@@ -187,7 +194,7 @@ class Tools:
                 metadata = {
                     column: value
                     for column, value in hit.get("metadata", {}).items()
-                    if column in columns and value not in (None, "", []) and len(str(value)) <= SHORT
+                    if column in columns and value not in (None, "", []) and len(str(value)) <= MAX_VALUE_LENGTH
                 }
                 sentences = [rationale["text"] for rationale in hit.get("rationales") or ()]
                 item = {
@@ -233,7 +240,7 @@ class Tools:
             doc: Doc = state.index.doc(call.id)
             if call.start and call.start >= len(doc.text):
                 raise ParameterError(f"start is {call.start:,}, and document '{call.id}' has {len(doc.text):,} characters")
-            metadata = {column: value for column, value in doc.metadata.items() if len(str(value)) <= SHORT}
+            metadata = {column: value for column, value in doc.metadata.items() if len(str(value)) <= MAX_VALUE_LENGTH}
             values: dict[str, Any] = {"id": doc.id, "title": doc.title}
             if metadata and not call.start:
                 values["metadata"] = metadata
@@ -261,7 +268,7 @@ class Tools:
             counts = await self.service.work(_count_values, state, call.where, plain, ordered)
         else:
             self.service.check_query(call.query)
-            max_hits = min(COUNTED, self.service.settings.k)  # a lexical pipeline counts all documents that match
+            max_hits = min(MAX_COUNTED_HITS, self.service.settings.k)  # a lexical pipeline counts all documents that match
             options = self.service.options(
                 call.index,
                 None,
@@ -279,7 +286,7 @@ class Tools:
             {
                 "column": column,
                 "type": state.index.columns[column],
-                "values": {str(value)[:SHORT]: count for value, count in list(values.items())[:limit]},
+                "values": {str(value)[:MAX_VALUE_LENGTH]: count for value, count in list(values.items())[:limit]},
                 **({"others": len(values) - limit} if len(values) > limit else {}),
             }
             for column, values in sorted(counts.items(), key=lambda item: columns.index(item[0]))

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from ...core.errors import InputError
 from .budget import Answer
 
-PAUSE = timedelta(minutes=30)  # after a longer pause a client begins a new session
+SESSION_PAUSE = timedelta(minutes=30)  # after a longer pause a client begins a new session
 MAX_ARGUMENT = 4_000  # maximum characters of a logged argument
 NAME = re.compile(r"[^\w.-]+")
 
@@ -143,10 +143,10 @@ def read_log(path: Path) -> list[Session]:
 
 
 def _split_at_pauses(calls: list[LoggedCall]) -> Iterator[list[LoggedCall]]:
-    """Split the calls of a session name, in order of time, at pauses longer than `PAUSE`."""
+    """Split the calls of a session name, in order of time, at pauses longer than `SESSION_PAUSE`."""
     start = 0
     for i in range(1, len(calls)):
-        if calls[i].time - calls[i - 1].time > PAUSE:
+        if calls[i].time - calls[i - 1].time > SESSION_PAUSE:
             yield calls[start:i]
             start = i
     yield calls[start:]

@@ -94,7 +94,7 @@ TOOLS: dict[str, type[Arguments]] = {
     "explain": Explain,
     "evidence": Evidence,
 }
-DESCRIBED = {"where"}  # parameters that only the first tool describes
+DESCRIBED_ONCE = {"where"}  # parameters that only the first tool describes
 
 
 def schema_of(tool: type[Arguments], described: bool) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def schema_of(tool: type[Arguments], described: bool) -> dict[str, Any]:
 
     Args:
         tool: The class of the arguments.
-        described: Whether to describe the parameters of `DESCRIBED`.
+        described: Whether to describe the parameters of `DESCRIBED_ONCE`.
     """
     schema = tool.model_json_schema()
     properties = {}
@@ -113,7 +113,7 @@ def schema_of(tool: type[Arguments], described: bool) -> dict[str, Any]:
         property_ = {key: kind[key] for key in ("type", "enum", "items") if key in kind}
         if values.get("default") not in (None, []):
             property_["default"] = values["default"]
-        if "description" in values and (described or name not in DESCRIBED):
+        if "description" in values and (described or name not in DESCRIBED_ONCE):
             property_["description"] = values["description"]
         properties[name] = property_
     return {"type": "object", "properties": properties, "required": schema.get("required", []), "additionalProperties": False}

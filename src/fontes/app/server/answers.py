@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .service import Service
 
 JSON, PROBLEM = "application/json", "application/problem+json"
-FAILED = "the server failed at this request; its log says why, under the id in the header X-Request-Id"
+SERVER_ERROR = "the server failed at this request; its log says why, under the id in the header X-Request-Id"
 BY_STATUS = {
     400: "the body cannot be read",
     404: "there is nothing at this address; /docs lists all addresses",
@@ -112,9 +112,9 @@ def problem_of(error: Exception, names: Mapping[str, str]) -> tuple[int, str]:
     if isinstance(error, RefusedError):
         return error.status_code, str(error.detail)
     if isinstance(error, HTTPException):
-        return error.status_code, BY_STATUS.get(error.status_code, FAILED)
+        return error.status_code, BY_STATUS.get(error.status_code, SERVER_ERROR)
     if not isinstance(error, FontesError):
-        return 500, FAILED
+        return 500, SERVER_ERROR
     detail = str(error)
     for path in sorted(names, key=len, reverse=True):
         detail = detail.replace(path, names[path])

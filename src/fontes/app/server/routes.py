@@ -34,7 +34,7 @@ from .answers import (
 )
 from .guard import has_secret
 from .searching import SearchRequest, matches_in, rewrites, topics_read
-from .service import EXPLAINED
+from .service import MAX_EXPLAINED
 
 if TYPE_CHECKING:
     from .service import Service
@@ -348,7 +348,7 @@ async def indexes(request: Request) -> Response:
     return json_response(
         {
             "indexes": await service.work(lambda: [served.to_dict() for served in service.indexes.values()]),
-            "limits": {"query": settings.query, "k": settings.k, "batch": settings.batch, "explained": EXPLAINED},
+            "limits": {"query": settings.query, "k": settings.k, "batch": settings.batch, "explained": MAX_EXPLAINED},
             "any_pipeline": settings.any_pipeline,
             "writable": settings.writable,
             **service.described,

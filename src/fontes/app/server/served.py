@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ...index.state import State
 
 CACHED_STAGES = 256  # ready pipelines that a state caches
-PAUSE = 2  # pause after a change of state, in units of its duration
+PAUSE_FACTOR = 2  # pause after a change of state, in units of its duration
 FREE = frozenset(
     {"bm25", "learned_sparse", "ql", "tfidf", "as_typed", "causal_feedback", "cut", "deduplicate", "fuse", "last_turns", "raw"}
     | {"query", "rm3", "weighted_turns", "boost", "collapse"}
@@ -286,7 +286,7 @@ class ServedIndex:
                 return False
             self.state, self.trouble = state, ""
             self.seconds = time.perf_counter() - start
-            self._next_check = time.monotonic() + PAUSE * self.seconds
+            self._next_check = time.monotonic() + PAUSE_FACTOR * self.seconds
             return True
 
     def change(self, method: str, *arguments: Any, **options: Any) -> Any:

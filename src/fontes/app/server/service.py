@@ -29,9 +29,9 @@ from .settings import ServerSettings
 T = TypeVar("T")
 PIPELINES = {"bm25": "bm25()"}
 LEXICAL_BATCH, MODEL_BATCH = 64, 16  # requests that are searched together
-EXPLAINED = 100  # maximum hits with explanations
+MAX_EXPLAINED = 100  # maximum hits with explanations
 OTHER_THREADS = 8  # for all work except searches
-LARGE = 1 << 20  # bytes from which an array gets its own memory pages
+LARGE_ARRAY = 1 << 20  # bytes from which an array gets its own memory pages
 MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD in glibc's malloc.h
 NICENESS = 5
 
@@ -103,8 +103,8 @@ class Service:
         served, limits = self.served(index), self.settings
         name = next(iter(served.state.pipelines)) if pipeline is None else pipeline
         options = SearchOptions(served, name, k=k, **further)
-        if options.explain and k > EXPLAINED:
-            raise RefusedError(422, f"at most {EXPLAINED} hits come with explanations; k is {k}")
+        if options.explain and k > MAX_EXPLAINED:
+            raise RefusedError(422, f"at most {MAX_EXPLAINED} hits come with explanations; k is {k}")
         if options.where is not None and len(options.where) > limits.query:
             raise RefusedError(422, f"the filter has {len(options.where):,} characters; {limits.query:,} are taken (--query)")
         for column in options.histograms:
@@ -230,7 +230,7 @@ def return_large_arrays() -> None:
     By default glibc keeps freed blocks of up to 32 MiB, and a server whose index changes would grow with each state.
     """
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE)
+        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE_ARRAY)
 
 
 def _trim_memory() -> None:

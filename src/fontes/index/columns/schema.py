@@ -33,7 +33,7 @@ WIDENING = (
 """Rows of types; each type can hold the values of the types before it in its row."""
 INTEGER_CELL = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # not 007, which is a name
 FLOAT_CELL = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
-ABSENT = ("na", "n/a", "nan", "null", "none")  # cells without a number, as programs write them
+MISSING_CELLS = ("na", "n/a", "nan", "null", "none")  # cells without a number, as programs write them
 DATES = (  # unambiguous formats
     (re.compile(r"\d{4}/\d{1,2}/\d{1,2}", re.ASCII), "%Y/%m/%d"),
     (re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}", re.ASCII), "%d.%m.%Y"),
@@ -44,7 +44,7 @@ DATES = (  # unambiguous formats
     (re.compile(r"[A-Z][a-z]{2} \d{1,2}, \d{4}"), "%b %d, %Y"),
     (re.compile(r"[A-Z][a-z]{3,8} \d{1,2}, \d{4}"), "%B %d, %Y"),
 )
-WHOLE = re.compile(r"[+-]?\d{1,19}")
+INTEGER = re.compile(r"[+-]?\d{1,19}")
 REMEDY = "correct the document, or build the index with columns={…} that names the types"
 
 
@@ -118,7 +118,7 @@ def _kind_of_cell(cell: str) -> str:
     if FLOAT_CELL.fullmatch(cell) and math.isfinite(float(cell)):
         return "float cells"
     low = cell.lower()
-    if not cell or low in ABSENT:
+    if not cell or low in MISSING_CELLS:
         return "absent cells"
     return "boolean cells" if low in ("true", "false") else "keyword" if date_of_cell(cell) is None else "date cells"
 
@@ -182,9 +182,9 @@ def _lenient(kind: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = value.strip()
-    if kind in ("integer", "float", "boolean", "date") and (not text or text.lower() in ABSENT):
+    if kind in ("integer", "float", "boolean", "date") and (not text or text.lower() in MISSING_CELLS):
         return None
-    if kind == "integer" and WHOLE.fullmatch(text):
+    if kind == "integer" and INTEGER.fullmatch(text):
         return int(text)
     if kind == "boolean" and text.lower() in ("true", "false"):
         return text.lower() == "true"

@@ -14,7 +14,7 @@ from ...core.progress import ProgressCallback, silent
 from ...core.values import Doc
 from ...storage.artifact import Artifact, ArtifactKind, check_folder
 from ...storage.hashes import hash_text
-from ..component import DROP, Component, components, folder_names
+from ..component import DROP_REMEDY, Component, components, folder_names
 from ..segment import Leaf, Segment, leaves_of
 from .journal import Encoding
 
@@ -147,9 +147,9 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         if all(part_fits == fits[0] for part_fits in fits):
             return None
         if all(set(part_fits) == set(fits[0]) for part_fits in fits):
-            return f"{self.misfit}; {DROP}"
+            return f"{self.misfit}; {DROP_REMEDY}"
         remedy = "index.encode(encoder), or fontes encode, makes them"
-        return f"some of its documents have no vectors of an encoder of which others have; {remedy}; {DROP}"
+        return f"some of its documents have no vectors of an encoder of which others have; {remedy}; {DROP_REMEDY}"
 
     def check(self, leaf: Leaf, deep: bool) -> None:
         for name, part in self.open(leaf.segment).items():
@@ -167,12 +167,12 @@ def merge_conflict(leaves: Sequence[Leaf]) -> str | None:
     for leaf in leaves:
         for entry in leaf.segment.folder.glob(".*-*"):
             if DRAFT.fullmatch(entry.name) and any(entry.iterdir()):
-                return f"an encoding of its documents is under way or was stopped; fontes encode resumes it; {DROP}"
+                return f"an encoding of its documents is under way or was stopped; fontes encode resumes it; {DROP_REMEDY}"
     folders = folder_names(leaf.segment.folder for leaf in leaves)
     files = {name for leaf in leaves for name in (*leaf.segment.opened, *leaf.segment.unknown)}
     for name in (*folders, *sorted(files)):
         if name not in components:
-            return f"no package is installed for its component '{name}'; {DROP}"
+            return f"no package is installed for its component '{name}'; {DROP_REMEDY}"
         if (problem := components[name].conflict(leaves)) is not None:
             return problem
     return None

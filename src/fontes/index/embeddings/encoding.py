@@ -31,7 +31,7 @@ from .vectors import DTYPE_NAMES, DTYPES, KIND, SCALED, Embeddings, JoinedEmbedd
 if TYPE_CHECKING:
     from ..state import State
 
-PIECE = 1 << 24  # values of vectors copied at a time
+CHUNK_VALUES = 1 << 24  # values of vectors copied at a time
 MAX_NORM = 1e15  # maximum length of a vector, so that inner products stay within float32
 HEADER = 128  # bytes before the values of a .npy file, with space for any shape
 DRAFT_FILES = ("norms", "scales", "counts", *JOURNAL)  # files of a draft that a complete encoding does not need
@@ -185,7 +185,7 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
         with (folder / "vectors.npy").open("wb") as file:
             write_header(file, first.dtype, (len(joined), first.dim))
             for share in joined.shares:
-                for rows in _pieces(share, max(1, PIECE // max(1, first.dim))):
+                for rows in _pieces(share, max(1, CHUNK_VALUES // max(1, first.dim))):
                     file.write(np.ascontiguousarray(share.embeddings.vectors[rows]).tobytes())
             sync(file)
         write_array(folder, "norms", joined.norms)

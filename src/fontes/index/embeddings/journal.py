@@ -25,7 +25,7 @@ from ...storage.artifact import drafting
 if TYPE_CHECKING:
     from ...cluster.encoding import RemoteEncoder
 
-BLOCK = 512  # documents of a block
+BLOCK_DOCUMENTS = 512  # documents of a block
 JOURNAL = ("journal", "settings.json")  # files of a draft that are not columns
 PARTS = "part-"  # prefix of the files of blocks made on a cluster
 
@@ -149,7 +149,7 @@ def _encode_blocks(
             part = position / count if count else 1.0
             progress(Progress("encoding", int(position), count, time.perf_counter() - start, part=part, before=resumed_at))
 
-        spans = [(first, min(first + BLOCK, count)) for first in range(resumed_at, count, BLOCK)]
+        spans = [(first, min(first + BLOCK_DOCUMENTS, count)) for first in range(resumed_at, count, BLOCK_DOCUMENTS)]
 
         def encoded_block(first: int, last: int) -> Block:
             return encoding.block(first, last, lambda current: report(first + (current.fraction or 0.0) * (last - first)))

@@ -27,7 +27,7 @@ from .rabitq import BITS
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = ArtifactKind("fontes-vectors", 1, "vectors", REMEDY)
 FOLDER = re.compile(r"(vectors-[0-9a-f]{16}-(?:float32|float16|int8|rabitq[124]))-(\d+)")
-ROWS = 1 << 14  # rows checked at a time
+CHUNK_ROWS = 1 << 14  # rows checked at a time
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", **dict.fromkeys(BITS, "|u1")}  # the most exact first
 DTYPE_NAMES = "float32, float16, int8, rabitq4, rabitq2 or rabitq1"
 SCALED = ("int8", *BITS)  # dtypes with a factor for each vector
@@ -114,8 +114,8 @@ class Embeddings:
     def check(self, deep: bool = False) -> None:
         """Read every file; `deep` also compares norms with vectors. Raises IndexFormatError for a damaged one."""
         self._artifact.check()
-        for first in range(0, len(self) if deep else 0, ROWS):
-            rows = slice(first, first + ROWS)
+        for first in range(0, len(self) if deep else 0, CHUNK_ROWS):
+            rows = slice(first, first + CHUNK_ROWS)
             exact = self.numbers(rows).astype(np.float64)
             if len(self.scales):
                 exact *= self.scales[rows, None]

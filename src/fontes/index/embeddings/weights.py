@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SCALE = 10_000  # factor of the weights, which are stored as whole numbers, to four decimals
 MAX_WEIGHT = 200_000  # maximum weight; its product with SCALE fits into 31 bits
 MEMORY = 1 << 30  # bytes of postings before they are spilled to disk
-PIECE = 1 << 20  # postings read from a draft at a time
+CHUNK_POSTINGS = 1 << 20  # postings read from a draft at a time
 KIND = ArtifactKind("fontes-weights", 1, "weights of terms", REMEDY)
 
 
@@ -207,7 +207,7 @@ class WeightEncoding(Encoding[WeightLists]):
         columns = [np.memmap(draft / name, "<i4", "r", shape=rows) if rows else np.zeros(0) for name in ("numbers", "weights")]
         first = 0
         while first < len(self.ids):
-            last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + PIECE, side="right")) - 1)
+            last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + CHUNK_POSTINGS, side="right")) - 1)
             part, part_bounds = slice(int(bounds[first]), int(bounds[last])), bounds[first : last + 1] - bounds[first]
             numbers, weights = (np.array(column[part], dtype=np.int32) for column in columns)
             postings.append(numbers, weights, part_bounds, np.diff(offsets_of(weights)[part_bounds]))

@@ -33,7 +33,7 @@ SEED = 7
 CACHE = DiskCache("approximate")
 KIND = ArtifactKind("fontes-approximate", 1, "an approximate index", "it is built again when it is needed")
 FILE = "index"  # file of the library
-BLOCK = 1 << 16  # vectors added at a time
+BLOCK_VECTORS = 1 << 16  # vectors added at a time
 SAMPLE = 1 << 20  # maximum number of vectors for training FAISS
 HNSW = "HNSW32,Flat"
 EF_CONSTRUCTION = 200
@@ -193,8 +193,8 @@ class Faiss(Searcher):
             if count > SAMPLE:
                 rows = np.sort(np.random.default_rng(SEED).choice(count, SAMPLE, replace=False))
             self.index.train(embeddings.decoded(rows))
-        for start in range(0, count, BLOCK):
-            self.index.add(embeddings.decoded(slice(start, min(start + BLOCK, count))))
+        for start in range(0, count, BLOCK_VECTORS):
+            self.index.add(embeddings.decoded(slice(start, min(start + BLOCK_VECTORS, count))))
 
     def candidates(
         self,
@@ -345,8 +345,8 @@ class Annoy(Searcher):
             )
         self.index = _annoy()(embeddings.dim, "angular")
         self.index.set_seed(SEED)
-        for start in range(0, len(embeddings), BLOCK):
-            for row, vector in enumerate(embeddings.decoded(slice(start, start + BLOCK)), start):
+        for start in range(0, len(embeddings), BLOCK_VECTORS):
+            for row, vector in enumerate(embeddings.decoded(slice(start, start + BLOCK_VECTORS)), start):
                 self.index.add_item(row, vector)
         self.index.build(int(self.spec.partition(":")[2]), 1)
 

@@ -12,7 +12,7 @@ from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings
 from ...storage.compiled import affordable
 
 RATE = 64  # products of two numbers that numpy computes in a microsecond
-BLOCK = 1 << 12  # vectors multiplied at a time
+BLOCK_VECTORS = 1 << 12  # vectors multiplied at a time
 LANES = 8  # partial sums, as in `vectors._dot`
 
 Best = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, best first
@@ -53,8 +53,8 @@ def _scores(queries: NDArray[np.float64], embeddings: Embeddings, docs: NDArray[
     """Scores of documents of a segment, float32 (queries, docs), summed in the order of `vectors.scored`."""
     scores = np.empty((len(queries), len(docs)))
     aligned = embeddings.dim - embeddings.dim % LANES
-    for start in range(0, len(docs), BLOCK):
-        block = slice(start, start + BLOCK)
+    for start in range(0, len(docs), BLOCK_VECTORS):
+        block = slice(start, start + BLOCK_VECTORS)
         rows = np.asarray(embeddings.vectors[docs[block]], np.float64)
         for query, out in zip(queries, scores[:, block], strict=True):
             products = rows * query

@@ -19,8 +19,8 @@ from ...storage.pinned import pinned, view
 from ..llvm import cgutils, intrinsic, ir, types
 from .vectors import NO_PRODUCTS, Best, best_of, without_float16
 
-BLOCK = 1 << 14  # vectors quantized at a time
-PIECE = 32  # queries that a thread takes at a time
+BLOCK_VECTORS = 1 << 14  # vectors quantized at a time
+QUERIES_PER_CALL = 32  # queries that a thread takes at a time
 LEVELS = 127  # of int8
 MARGIN = 2.0  # about 5 standard deviations of the difference of two products: 5 · √2 / √12 of a level times the query's length
 LINE = 64  # bytes of a line of the processor's cache
@@ -53,8 +53,8 @@ class Graph:
         self.shape = count, dim = len(embeddings), embeddings.dim
         self._levels = min(np.iinfo(np.int16).max, np.iinfo(np.int32).max // (LEVELS * dim))  # products fit into an int32
         codes, scales = _aligned((count, dim), np.int8), np.empty(count, np.float32)
-        for start in range(0, count, BLOCK):
-            rows = slice(start, min(start + BLOCK, count))
+        for start in range(0, count, BLOCK_VECTORS):
+            rows = slice(start, min(start + BLOCK_VECTORS, count))
             _quantize(embeddings.decoded(rows), codes[rows], scales[rows])
         links = _aligned(neighbors.shape, np.int32)
         links[:] = neighbors
@@ -82,11 +82,11 @@ class Graph:
         mask, min_count = ALL_ROWS if allowed is None else allowed, min_count if self._single else count
 
         def search(start: int) -> None:
-            buffers, piece = self._take_buffers(), slice(start, start + PIECE)
+            buffers, piece = self._take_buffers(), slice(start, start + QUERIES_PER_CALL)
             _search(queries[piece], *self._graph, self._levels, ef, min_count, mask, buffers[0], out[piece])
             self._buffers.append(buffers)
 
-        in_threads(search, range(0, len(queries), PIECE))
+        in_threads(search, range(0, len(queries), QUERIES_PER_CALL))
         return out
 
     def best(
@@ -116,12 +116,12 @@ class Graph:
         vectors = without_float16(embeddings.vectors), embeddings.scales, embeddings.norms, embeddings.bounds, longest, ranks
 
         def search(start: int) -> None:
-            buffers, piece = self._take_buffers(), slice(start, start + PIECE)
+            buffers, piece = self._take_buffers(), slice(start, start + QUERIES_PER_CALL)
             walk = *self._graph, self._levels, ef, count, min_count, mask, buffers[0]
             _best(queries[piece], *walk, *vectors, docs[piece], scores[piece], counts[piece])
             self._buffers.append(buffers)
 
-        in_threads(search, range(0, size, PIECE))
+        in_threads(search, range(0, size, QUERIES_PER_CALL))
         rankings = [(docs[i, :length], scores[i, :length]) for i, length in enumerate(counts[:, 0].tolist())]
         return rankings, [nearest == count for nearest in counts[:, 1].tolist()]
 

@@ -27,9 +27,9 @@ from ..dense.dense import in_precision, precision_of
 from .colbert import ColBERT
 from .residual import DEFAULT_NBITS, NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (
+    CHUNK_VECTORS,
     KIND,
     QUERY_BATCH,
-    ROWS,
     TOKENS,
     WIDTHS,
     JoinedTokens,
@@ -256,8 +256,8 @@ def _write_codes(draft: Path, codec: Codec, vectors: Embeddings, nbits: int, twi
     """Write the centroid of each vector, and its residual with 1, 2 or 4 bits; return the centroids."""
     codes = np.empty(len(vectors), dtype=np.int32) if twin is None else twin.codes
     residuals = ByteWriter(draft, "residuals") if nbits in NBITS else None
-    for start in range(0, len(vectors), ROWS):
-        rows = slice(start, start + ROWS)
+    for start in range(0, len(vectors), CHUNK_VECTORS):
+        rows = slice(start, start + CHUNK_VECTORS)
         block = vectors.decoded(rows)
         if twin is None:
             codes[rows] = nearest(codec.centroids, block)

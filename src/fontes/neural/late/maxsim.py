@@ -17,7 +17,7 @@ from ...storage.compiled import compiled
 from ..llvm import cgutils, intrinsic, ir, types
 
 LANES = 16  # queries are padded to a multiple of 16 tokens: 16 float32 fill a vector register
-ROWS = 6  # rows of a document multiplied at a time: 6 times 16 sums fit into the registers of any processor
+ROWS_PER_TILE = 6  # rows of a document multiplied at a time: 6 times 16 sums fit into the registers of any processor
 
 
 def maxsim(query: NDArray[np.float32], vectors: NDArray[np.float32], bounds: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
@@ -90,14 +90,14 @@ def _checked(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArra
 def _maxsim(query: Any, tokens: int, vectors: Any, bounds: Any, scores: Any) -> None:
     width = query.shape[1]
     best = np.empty(width, dtype=np.float32)
-    sums = np.empty((ROWS, width), dtype=np.float32)
+    sums = np.empty((ROWS_PER_TILE, width), dtype=np.float32)
     for i in range(len(scores)):
         last = bounds[i + 1] - 1
         best[:] = -np.inf
-        for t in range(bounds[i], bounds[i + 1], ROWS):
+        for t in range(bounds[i], bounds[i + 1], ROWS_PER_TILE):
             for column in range(0, width, LANES):
                 _multiply(query, column, vectors, t, last, sums)
-            for r in range(ROWS):
+            for r in range(ROWS_PER_TILE):
                 for c in range(width):
                     best[c] = max(best[c], sums[r, c])
         total = 0.0
@@ -109,12 +109,12 @@ def _maxsim(query: Any, tokens: int, vectors: Any, bounds: Any, scores: Any) -> 
 @compiled()
 def _best_tokens(query: Any, vectors: Any, tokens: Any, best: Any) -> None:
     width = query.shape[1]
-    sums = np.empty((ROWS, width), dtype=np.float32)
+    sums = np.empty((ROWS_PER_TILE, width), dtype=np.float32)
     best[:] = -np.inf
-    for t in range(0, len(vectors), ROWS):
+    for t in range(0, len(vectors), ROWS_PER_TILE):
         for column in range(0, width, LANES):
             _multiply(query, column, vectors, t, len(vectors) - 1, sums)
-        for r in range(min(ROWS, len(vectors) - t)):
+        for r in range(min(ROWS_PER_TILE, len(vectors) - t)):
             for c in range(width):
                 if sums[r, c] > best[c]:
                     best[c], tokens[c] = sums[r, c], t + r
@@ -141,7 +141,7 @@ def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, la
             return builder.bitcast(builder.gep(pointer, [offset]), lanes.as_pointer())
 
         rows, totals = [], []
-        for r in range(ROWS):
+        for r in range(ROWS_PER_TILE):
             row = builder.add(first, number(r))
             row = builder.select(builder.icmp_signed("<", row, last), row, last)
             rows.append(builder.gep(v, [builder.mul(row, size)]))

@@ -21,7 +21,7 @@ ITERATIONS = 4  # of k-means, as in ColBERTv2
 ROUNDS = 200  # maximum rounds of fitting buckets
 SAMPLE = 64  # vectors per centroid in k-means
 HELD_OUT = 0.05  # share of the sample that is used to fit buckets, as in ColBERTv2
-ROWS = 1 << 13  # vectors processed at a time
+CHUNK_VECTORS = 1 << 13  # vectors processed at a time
 SIMILARITIES = 1 << 25  # similarities with centroids in memory at a time
 SEED = 20220710
 
@@ -65,8 +65,8 @@ class Codec:
         """Pack the residuals of vectors: uint8 (vectors, dim · nbits / 8), the first dimension in the lowest bits."""
         per_byte, width = 8 // self.nbits, self.width
         buckets = np.zeros((len(vectors), width * per_byte), dtype=np.uint8)
-        for start in range(0, len(vectors), ROWS):
-            rows = slice(start, start + ROWS)
+        for start in range(0, len(vectors), CHUNK_VECTORS):
+            rows = slice(start, start + CHUNK_VECTORS)
             # As in torch.bucketize, a value on a boundary belongs to the bucket below it.
             residuals = vectors[rows] - self.centroids[codes[rows]]
             buckets[rows, : vectors.shape[1]] = np.searchsorted(self.cutoffs, residuals, side="left")
@@ -145,7 +145,7 @@ def nearest(centroids: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDA
     """Index of the centroid with the greatest dot product for each vector, int32."""
     codes = np.empty(len(vectors), dtype=np.int32)
     transposed = np.ascontiguousarray(centroids.T)
-    step = max(1, min(ROWS, SIMILARITIES // len(centroids)))
+    step = max(1, min(CHUNK_VECTORS, SIMILARITIES // len(centroids)))
     for start in range(0, len(vectors), step):
         codes[start : start + step] = np.argmax(vectors[start : start + step] @ transposed, axis=1)
     return codes

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...index.state import State
 
 SCORED_TOKENS = 1 << 12  # document tokens scored at a time by a thread
-ROWS = 1 << 16  # vectors compressed or copied at a time
+CHUNK_VECTORS = 1 << 16  # vectors compressed or copied at a time
 LOOKUP_TOKENS = 1 << 16  # document tokens that are worth a thread in centroid interaction
 QUERY_BATCH = 16  # queries searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes encode --late --overwrite)"
@@ -391,8 +391,8 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
         if first.residuals is not None:
             residuals = ByteWriter(folder, "residuals")
             for part, part_rows in zip(parts, rows, strict=True):
-                for start in range(0, len(part_rows), ROWS):
-                    residuals.write(part.residuals[part_rows[start : start + ROWS]].reshape(-1))  # type: ignore[index]
+                for start in range(0, len(part_rows), CHUNK_VECTORS):
+                    residuals.write(part.residuals[part_rows[start : start + CHUNK_VECTORS]].reshape(-1))  # type: ignore[index]
             residuals.close()
         seal(folder, KIND, {**settings(first.meta), "documents": joined.documents, "tokens": len(joined)})
 

@@ -44,7 +44,7 @@ NOT_DOWNLOADED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot",
 # Models are read from their folders without running Python files in them.
 NO_CODE: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
 
-LARGE = 1 << 20  # bytes of a file whose digest is stored
+MIN_STORED_FILE = 1 << 20  # bytes of a file whose digest is stored
 
 _NOTES = Notes("models.json")  # sizes, times and digests of model files
 CACHE_BYTES = 2 << 30  # bytes of unused models kept in memory; the last one is kept regardless of its size
@@ -333,12 +333,12 @@ def model_files(folder: Path) -> list[Path]:
 @lru_cache(maxsize=4096)
 def _file_digest(path: Path, size: int, times: tuple[int, ...]) -> str:
     """Digest of a file; size and times are part of the cache key."""
-    note = _NOTES.get(str(path)) if size >= LARGE else None
+    note = _NOTES.get(str(path)) if size >= MIN_STORED_FILE else None
     if isinstance(note, list) and note[:-1] == [size, *times] and isinstance(note[-1], str):
         return note[-1]
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-    if size >= LARGE:
+    if size >= MIN_STORED_FILE:
         _NOTES.note(str(path), [size, *times, digest])
     return digest
 

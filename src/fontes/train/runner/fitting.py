@@ -27,8 +27,8 @@ from .used_embeddings import UsedEmbeddings
 if TYPE_CHECKING:
     from .running import Fit, Rows
 
-SAVED_EVERY = 300.0  # seconds from one checkpoint to the next
-EVERY = 1.0  # seconds from one report to the next
+CHECKPOINT_INTERVAL = 300.0  # seconds from one checkpoint to the next
+REPORT_INTERVAL = 1.0  # seconds from one report to the next
 CALIBRATED_FROM = 30  # least number of steps that is worth a calibration
 CLIPPED = 1.0  # gradient clipping norm
 
@@ -259,7 +259,7 @@ class _Monitor(transformers.TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         control.should_evaluate = state.global_step in self._evaluated_at
-        late = time.perf_counter() - self._saved > SAVED_EVERY
+        late = time.perf_counter() - self._saved > CHECKPOINT_INTERVAL
         control.should_save = self._checkpoints.persistent and (control.should_evaluate or late)
         if self._finished_share(state.global_step) >= 1:
             control.should_training_stop = True
@@ -271,7 +271,7 @@ class _Monitor(transformers.TrainerCallback):
             raise ParameterError(self._overflow_message(state.global_step))
         now = time.perf_counter()
         step = state.global_step
-        if "loss" in logs and (now - self._reported > EVERY or step == self._steps):
+        if "loss" in logs and (now - self._reported > REPORT_INTERVAL or step == self._steps):
             self._reported = now
             part = min(self._finished_share(step), 1.0) if self._fit.minutes else None
             note = self._report_note(state)

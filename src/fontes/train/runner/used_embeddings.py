@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import transformers
 
-WORTH = 0.8  # greatest share of used rows at which leaving out the others is worthwhile
+MAX_USED_SHARE = 0.8  # greatest share of used rows at which leaving out the others is worthwhile
 
 
 class UsedRows(torch.nn.Module):
@@ -51,7 +51,7 @@ class UsedEmbeddings:
         self._replaced: list[tuple[Any, str, torch.nn.Embedding, UsedRows]] = []
         used = torch.tensor(sorted(set(tokens)), dtype=torch.int64)
         for embedding in _embeddings(model):
-            if 0 < len(used) <= WORTH * embedding.num_embeddings:
+            if 0 < len(used) <= MAX_USED_SHARE * embedding.num_embeddings:
                 used_rows = UsedRows(embedding, used)
                 for parent in model.modules():
                     for name, child in parent.named_children():

@@ -11,8 +11,8 @@ from ...index import Index
 
 WORD = re.compile(r"\w+")
 SHINGLE = 3  # words of a shingle
-COMPARED = 2_000  # characters of a text that are compared
-NEAR = 0.7  # minimum Jaccard similarity of near-duplicates
+MAX_CHARACTERS = 2_000  # characters of a text that are compared
+MIN_SIMILARITY = 0.7  # minimum Jaccard similarity of near-duplicates
 WORDS = 12  # maximum words listed in a reason
 
 
@@ -21,16 +21,18 @@ def groups_of(texts: Sequence[str]) -> list[int]:
 
     Texts are near-duplicates if the Jaccard similarity of their sets of three-word shingles is at least 0.7 (Broder 1997).
     """
-    shingles = [_shingles(text[:COMPARED]) for text in texts]
+    shingles = [_shingles(text[:MAX_CHARACTERS]) for text in texts]
     leaders: list[int] = []
     for i, shingle_set in enumerate(shingles):
         leader = i
         for earlier in range(i):
             other = shingles[earlier]
-            if leaders[earlier] != earlier or min(len(shingle_set), len(other)) < NEAR * max(len(shingle_set), len(other)):
+            if leaders[earlier] != earlier or min(len(shingle_set), len(other)) < MIN_SIMILARITY * max(
+                len(shingle_set), len(other)
+            ):
                 continue
             shared = len(shingle_set & other)
-            if shingle_set and shared >= NEAR * (len(shingle_set) + len(other) - shared):
+            if shingle_set and shared >= MIN_SIMILARITY * (len(shingle_set) + len(other) - shared):
                 leader = earlier
                 break
         leaders.append(leader)
