@@ -107,16 +107,17 @@ class Boost(Reordering, name="boost"):
         provenance = dict(run.provenance)
         if self.half_life is not None:
             provenance["origins"] = {**provenance.get("origins", {}), repr(self): self._origin_text}
-        scores = run.scores.astype(np.float64)
-        return run.with_scores((scores * (1 + boosts) if self.multiply else scores + boosts).astype(np.float32), provenance)
+        return run.with_scores(self._boosted(run, boosts), provenance)
 
     def explained(self, run: Run, row: int) -> Explanation:
         boosts, values = self._boosts(run)
-        boost, score = float(boosts[row]), float(run.scores[row])
-        boosted = float(np.float32(score * (1 + boost) if self.multiply else score + boost))
-        boost_part = Explanation(boost, self._describe(values[row]))
+        boost = Explanation(float(boosts[row]), self._describe(values[row]))
         label = f"{self!r}: score {'times 1 + boost' if self.multiply else 'plus boost'}"
-        return Explanation(boosted, label, (score_before(run, row), boost_part))
+        return Explanation(float(self._boosted(run, boosts)[row]), label, (score_before(run, row), boost))
+
+    def _boosted(self, run: Run, boosts: NDArray[np.float64]) -> NDArray[np.float32]:
+        scores = run.scores.astype(np.float64)
+        return (scores * (1 + boosts) if self.multiply else scores + boosts).astype(np.float32)
 
     def _boosts(self, run: Run) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """Return by · f of each row; and the value of each row, NaN if missing, or whether the condition holds."""
@@ -155,6 +156,7 @@ class Boost(Reordering, name="boost"):
 
     @property
     def _kind(self) -> str:
+        """Type of the column."""
         return self.index.schema.types[str(self.column)]
 
     def _scaled_half_life(self, kind: str) -> float:

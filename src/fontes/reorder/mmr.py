@@ -96,7 +96,7 @@ class MaximalMarginalRelevance(Reordering, name="mmr"):
         return run.keep(chosen).with_scores(scores[chosen])
 
     def explained(self, run: Run, row: int) -> Explanation:
-        docs, relevance = self.ordinals(run), min_max(run, run.scores)
+        relevance, docs = min_max(run, run.scores), self.ordinals(run)
         rows, values, nearest_rows = self._choose(run, relevance, docs, 0, run.rows)
         steps = np.flatnonzero(rows == row)
         if not len(steps):

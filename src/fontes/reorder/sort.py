@@ -66,9 +66,9 @@ class Sort(Reordering, name="sort"):
     def _ranks(self, run: Run) -> NDArray[np.int64]:
         """Return the rank of each row in its topic, from 1."""
         stored = column_values(self.index, self.column, self.ordinals(run))
-        # The order of the values can be negated; the values cannot: the smallest int64 has no negative.
-        value_order = np.unique(stored.values, return_inverse=True)[1]
-        keys = -value_order if self.descending else value_order
+        # The ranks of the values are negated, not the values: the smallest int64 has no negative.
+        value_ranks = np.unique(stored.values, return_inverse=True)[1]
+        keys = -value_ranks if self.descending else value_ranks
         topics = run.topic_numbers
         order = np.lexsort((-run.ids.rank[run.codes].astype(np.int64), keys, ~stored.present, topics))
         ranks = np.empty(run.rows, dtype=np.int64)
