@@ -55,7 +55,7 @@ def corpus_of(name: str, format: str | None = None, fields: Mapping[str, str | S
     """Return the documents of a file, folder or `named` collection; arguments and errors as for `read_corpus`."""
     collection = named(name)
     if collection and fields:
-        raise ParameterError(f"{name}: its documents have their id, title and text; they are chosen of files")
+        raise ParameterError(f"{name}: fields are chosen for files; documents of a collection have an id, title and text")
     return collection.corpus if collection else read_corpus(name, format, fields)
 
 
@@ -63,7 +63,7 @@ def topics_of(name: str, format: str | None = None, split: str | None = None) ->
     """Return the topics of a file, folder or `named` collection; arguments and errors as for `read_topics`."""
     collection = named(name)
     if collection and reading_of().fields:
-        raise ParameterError(f"{name}: its topics have their id and text; they are chosen of files")
+        raise ParameterError(f"{name}: fields are chosen for files; topics of a collection have an id and text")
     return collection.topics(split) if collection else read_topics(name, format, split)
 
 
@@ -104,7 +104,7 @@ def splits_of(sources: Sequence[object], split: str | None) -> list[str | None]:
     """
     names = [source for source in sources if isinstance(source, str)]
     if split is not None and not names:
-        raise ParameterError(f"the split '{split}' is one of a folder or collection that is named, and here are values")
+        raise ParameterError(f"the split '{split}' needs the name of a folder or collection, not values")
     # A split applies to folders and collections; without any, the readers of the files raise the error.
     names_with_splits = [name for name in names if named(name) or Path(name).is_dir()] or names
     return [split if isinstance(source, str) and source in names_with_splits else None for source in sources]

@@ -54,8 +54,8 @@ class PassageDocuments:
             doc, spans = documents[doc_id]
             if number >= len(spans):
                 raise InputError(
-                    f"passage '{doc_id}{self.passages.separator}{number}': split in this way, the document has "
-                    f"{len(spans)}, counted from 0; split it as it was split for the run"
+                    f"there is no passage '{doc_id}{self.passages.separator}{number}': the document has {len(spans)}, "
+                    "counted from 0; split documents with the parameters that made the run"
                 )
             passages.append(self.passages.passage(doc, number, spans))
         return passages
@@ -146,7 +146,7 @@ class ToDocuments(Stage[Run, Run], name="to_documents"):
         split_at: "last" separator, or "first", which truncates ids that contain it, as TREC CAsT 2021's tool does.
 
     Raises:
-        InputError: When called, for an id that is not a passage's.
+        InputError: When called, for an id that is not a passage id.
         ParameterError: When called, for invalid parameters.
     """
 
@@ -201,7 +201,7 @@ def parents_of(
             Both arrays are int64 and as long as `run.ids`.
 
     Raises:
-        InputError: An id is not a passage's.
+        InputError: An id is not a passage id.
     """
     if separator is None:
         separator = run.documents.passages.separator if isinstance(run.documents, PassageDocuments) else SEPARATOR
@@ -240,7 +240,7 @@ class BestPassages(Stage[Run, Run], name="best_passages"):
         separator: As for `to_documents`.
 
     Raises:
-        InputError: When called, for an id that is not a passage's.
+        InputError: When called, for an id that is not a passage id.
         ParameterError: When called, for invalid parameters.
     """
 
