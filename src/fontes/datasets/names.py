@@ -21,9 +21,11 @@ def dataset(name: str | Path) -> Dataset:
             "beir/scifact/test", which ir-datasets may download.
 
     Raises:
-        InputError: The collection does not exist.
+        InputError: The collection does not exist, or its name is empty.
         MissingExtraError: ir-datasets is needed and not installed.
     """
+    if not str(name):
+        raise InputError("the name of a collection is empty")
     if Path(name).is_dir():
         return BeirFolder(Path(name))
     return SAMPLES[str(name)] if name in SAMPLES else IrDataset(str(name))
