@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections import namedtuple
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,6 +47,12 @@ def test_a_split_must_exist_and_be_clear(folder: Path) -> None:
 def test_a_folder_without_a_corpus_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no corpus\.jsonl or corpus\.jsonl\.gz"):
         _ = dataset(tmp_path).corpus
+
+
+@pytest.mark.parametrize("function", [lambda: dataset(""), lambda: named("irds:")])
+def test_an_empty_name_is_not_the_current_folder(function: Callable[[], object]) -> None:
+    with pytest.raises(InputError, match="the name of a collection is empty"):
+        function()
 
 
 def test_a_name_needs_ir_datasets(monkeypatch: pytest.MonkeyPatch) -> None:

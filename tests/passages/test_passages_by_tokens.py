@@ -16,7 +16,7 @@ from support.examples import up_to
 import fontes as ft
 from fontes.core import InputError, ParameterError
 from fontes.core.expression import pipeline
-from fontes.passages.aggregate import WORD
+from fontes.passages.split import WORD
 
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")

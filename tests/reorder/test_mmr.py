@@ -144,8 +144,8 @@ def test_vectors_of_terms_are_those_of_the_analysed_documents_whatever_is_kept(
         [sum(w * weights[b].get(t, 0) for t, w in weights[a].items()) / (lengths[a] * lengths[b]) for b in places]
         for a in places
     ]
-    for memory in (term_vectors.MEMORY, 0):
-        monkeypatch.setattr(term_vectors, "MEMORY", memory)
+    for max_bytes in (term_vectors.MAX_BYTES, 0):
+        monkeypatch.setattr(term_vectors, "MAX_BYTES", max_bytes)
         for _ in range(2):
             vectors = TermVectors.of(index.state).matrix(np.array(places))
             assert (vectors @ vectors.T).toarray() == pytest.approx(np.array(expected))

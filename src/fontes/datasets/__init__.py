@@ -1,4 +1,4 @@
-"""Test collections by name, and samples in the package."""
+"""Test collections by name, and sample collections that the package contains."""
 
 from . import samples
 from .base import Dataset

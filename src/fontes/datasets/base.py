@@ -1,4 +1,4 @@
-"""Test collections: documents, and topics and judgments for each split."""
+"""Test collections: documents, with topics and judgments for each split."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..formats.folder import CORPUS, beir_file, qrels_files, split_of
 
 
 class Dataset(ABC):
-    """A collection of documents with topics and judgments, for each split.
+    """A collection of documents, with topics and judgments for each split.
 
     Attributes:
-        name: Name of the collection, for `dataset`.
+        name: Name by which `dataset` finds the collection.
     """
 
     name: str
@@ -32,20 +32,20 @@ class Dataset(ABC):
         """Names of the splits with judgments, sorted."""
 
     def topics(self, split: str | None = None) -> Topics:
-        """Topics of a split that have judgments, in the order of the collection.
+        """Return the topics of a split that have judgments, in the order of the collection.
 
         Args:
             split: Name of the split; by default the only one.
 
         Raises:
-            ParameterError: The split does not exist, or is missing among several.
-            InputError: There are no judgments, or none for any topic.
+            ParameterError: The split does not exist, or the collection has several splits and none is named.
+            InputError: There are no judgments, or no topic has any.
         """
-        return Topics(self._all_topics(self._split(split))).judged(self.qrels(split))
+        return Topics(self._all_topics(self._check_split(split))).judged(self.qrels(split))
 
     def qrels(self, split: str | None = None) -> Qrels:
-        """Judgments of a split; argument and errors as for `topics`."""
-        return self._qrels(self._split(split))
+        """Return the judgments of a split; argument and errors as for `topics`."""
+        return self._qrels(self._check_split(split))
 
     @abstractmethod
     def _all_topics(self, split: str) -> Iterable[Topic]: ...
@@ -53,7 +53,8 @@ class Dataset(ABC):
     @abstractmethod
     def _qrels(self, split: str) -> Qrels: ...
 
-    def _split(self, split: str | None) -> str:
+    def _check_split(self, split: str | None) -> str:
+        """Return the split of this name, or the only split; ParameterError if there is none."""
         return split_of(self.name, self.splits, split)
 
     def __repr__(self) -> str:
@@ -61,7 +62,7 @@ class Dataset(ABC):
 
 
 class BeirFolder(Dataset):
-    """A folder in BEIR's form; each file may be packed (.gz)."""
+    """A folder in BEIR's layout; each file may be compressed (.gz)."""
 
     def __init__(self, folder: Path) -> None:
         self.name = str(folder)
@@ -83,9 +84,9 @@ class BeirFolder(Dataset):
 
 
 class IrDataset(Dataset):
-    """A data set of ir-datasets, with those below its name as splits.
+    """A data set of ir-datasets; the data sets below its name are its splits.
 
-    "beir/scifact" has the splits test and train; "beir/scifact/test" has the one split test.
+    "beir/scifact" has the splits "test" and "train"; "beir/scifact/test" has only the split "test".
     """
 
     def __init__(self, name: str) -> None:
@@ -96,63 +97,68 @@ class IrDataset(Dataset):
                 "ir-datasets", "datasets", f"'{name}' is no folder here; as the name of a data set it"
             ) from None
         self.name = name
-        self._load = ir_datasets.load
-        self._registered = ir_datasets.registry
-        self._set: Any = self._loaded(name)
+        self._load_registered = ir_datasets.load
+        self._registry = ir_datasets.registry
+        self._data_set: Any = self._load(name)
 
     @property
     def corpus(self) -> Iterable[Doc]:
-        if not self._set.has_docs():
+        if not self._data_set.has_docs():
             raise InputError(f"{self.name}: the data set has no documents")
-        return _IrdsDocuments(self._set)
+        return _IrDocuments(self._data_set)
 
     @property
     def splits(self) -> list[str]:
-        below = [name for name in self._registered if name.startswith(f"{self.name}/")]
-        splits = [name.removeprefix(f"{self.name}/") for name in below if self._loaded(name).has_qrels()]
-        return sorted([*splits, *([self.name.rpartition("/")[2]] if self._set.has_qrels() else [])])
+        prefix = f"{self.name}/"
+        names = [name for name in self._registry if name.startswith(prefix)]
+        splits = [name.removeprefix(prefix) for name in names if self._load(name).has_qrels()]
+        if self._data_set.has_qrels():
+            splits.append(self.name.rpartition("/")[2])
+        return sorted(splits)
 
     def _all_topics(self, split: str) -> Iterable[Topic]:
-        return map(_topic, self._part(split).queries_iter())
+        return map(_topic, self._load_split(split).queries_iter())
 
     def _qrels(self, split: str) -> Qrels:
-        rows = self._part(split).qrels_iter()
-        return Qrels((r.query_id, str(getattr(r, "iteration", "0")), r.doc_id, int(r.relevance)) for r in rows)
+        rows = self._load_split(split).qrels_iter()
+        return Qrels((row.query_id, str(getattr(row, "iteration", "0")), row.doc_id, int(row.relevance)) for row in rows)
 
-    def _part(self, split: str) -> Any:
-        below = f"{self.name}/{split}"
-        return self._loaded(below) if below in self._registered else self._set
+    def _load_split(self, split: str) -> Any:
+        name = f"{self.name}/{split}"
+        return self._load(name) if name in self._registry else self._data_set
 
-    def _loaded(self, name: str) -> Any:
+    def _load(self, name: str) -> Any:
         try:
-            return self._load(name)
+            return self._load_registered(name)
         except KeyError:
             raise InputError(f"'{name}' is neither a folder nor a data set that ir-datasets knows") from None
 
 
-class _IrdsDocuments:
+class _IrDocuments:
+    """The documents of a data set, which can be iterated repeatedly."""
+
     def __init__(self, data_set: Any) -> None:
-        self._set = data_set
+        self._data_set = data_set
 
     def __iter__(self) -> Iterator[Doc]:
-        return map(_doc, self._set.docs_iter())
+        return map(_doc, self._data_set.docs_iter())
 
 
 def _doc(record: Any) -> Doc:
-    """The text is `text`, or ir-datasets' default text; other fields that JSON can hold are metadata."""
-    row = record._asdict()
-    doc_id, title = str(row.pop("doc_id")), str(row.pop("title", "") or "")
-    text = str(row.pop("text") or "") if "text" in row else record.default_text()
-    return Doc(doc_id, text, title, {k: v for k, v in row.items() if isinstance(v, (str, int, float))})
+    """Return a document: the text is `text`, or ir-datasets' default text; other strings and numbers are metadata."""
+    fields = record._asdict()
+    doc_id, title = str(fields.pop("doc_id")), str(fields.pop("title", "") or "")
+    text = str(fields.pop("text") or "") if "text" in fields else record.default_text()
+    return Doc(doc_id, text, title, {name: value for name, value in fields.items() if isinstance(value, (str, int, float))})
 
 
 def _topic(record: Any) -> Topic:
-    row = record._asdict()
-    parts = {name: value.strip() for name, value in row.items() if isinstance(value, str)}
-    text = next((parts[name] for name in ("text", "query", "title") if parts.get(name)), None)
+    """Return a topic: the text is the first non-empty field of text, query and title, or ir-datasets' default text."""
+    fields = {name: value.strip() for name, value in record._asdict().items() if isinstance(value, str)}
+    text = next((fields[name] for name in ("text", "query", "title") if fields.get(name)), None)
     return Topic(
         str(record.query_id),
         record.default_text() if text is None else text,
-        parts.get("narrative", ""),
-        parts.get("description", ""),
+        fields.get("narrative", ""),
+        fields.get("description", ""),
     )

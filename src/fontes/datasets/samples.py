@@ -16,13 +16,13 @@ TASKS = {"causal": "topics.xml", "claims": "queries.jsonl", "conversations": "to
 class Harbour(Dataset):
     """150 short news stories of Quenmouth, an invented port, from 2014 to 2018, with four tasks as splits.
 
-    "causal": 12 events with a narrative, in TREC XML; relevant is what reports why they happened. "claims": 50 claims; the
-    evidence of a claim is one set of documents or another (`Qrels.groups`). "conversations": 6 conversations of 6 to 8 turns,
-    in the JSON of TREC CAsT; a topic is a turn. "posts": 40 short posts that refer to a story without naming it. Grades are 2,
-    1 and 0. `harbour.causal` and so on have one task as their only split.
+    "causal": 12 events with a narrative, in TREC XML; documents that report why an event happened are relevant. "claims": 50
+    claims; the evidence of a claim is any one of its sets of documents (`Qrels.groups`). "conversations": 6 conversations of 6
+    to 8 turns, in the JSON format of TREC CAsT; each turn is a topic. "posts": 40 short posts that refer to a story without
+    naming it. Grades are 2, 1 and 0. `harbour.causal`, `harbour.claims`, … have one task as their only split.
 
     Args:
-        task: The one task; by default all four.
+        task: The only task; by default all four.
     """
 
     def __init__(self, task: str | None = None) -> None:
@@ -31,7 +31,7 @@ class Harbour(Dataset):
 
     @property
     def corpus(self) -> Iterable[Doc]:
-        """Stories in the order of their dates; the metadata are `date` (YYYY-MM-DD) and `section`."""
+        """Stories in the order of their dates, with the metadata `date` (YYYY-MM-DD) and `section`."""
         return read_corpus(HARBOUR / "corpus.jsonl")
 
     @property
@@ -41,12 +41,12 @@ class Harbour(Dataset):
 
     @property
     def causal(self) -> Harbour:
-        """Causes of events. Grade 2: reports a cause or explains by causes; 1: aggravated, or a cause of a cause."""
+        """Causes of events. Grade 2: reports causes or explains by them; 1: reports an aggravation or a cause of a cause."""
         return Harbour("causal")
 
     @property
     def claims(self) -> Harbour:
-        """Evidence for claims. Grade 2: evidence, alone or with its group; 1: related to the claim, not decisive."""
+        """Evidence for claims. Grade 2: evidence, alone or with its group; 1: related to the claim but not decisive."""
         return Harbour("claims")
 
     @property
@@ -61,7 +61,7 @@ class Harbour(Dataset):
 
     @property
     def claim_labels(self) -> Mapping[str, str]:
-        """ "SUPPORT" or "CONTRADICT" by claim id: the effect of its evidence."""
+        """Effect of the evidence on each claim, by claim id: "SUPPORT" or "CONTRADICT"."""
         return {topic.id: topic.metadata["label"] for topic in self._all_topics("claims")}
 
     def _all_topics(self, split: str) -> Iterable[Topic]:
@@ -79,7 +79,7 @@ def sample(name: str) -> Dataset:
     """Return the sample of this name, such as "harbour" or "harbour/causal".
 
     Raises:
-        InputError: There is none.
+        InputError: The sample does not exist.
     """
     if name not in SAMPLES:
         raise InputError(f"there is no sample '{name}'; there are {', '.join(SAMPLES)}")

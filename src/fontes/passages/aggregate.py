@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from .split import Splitter
 
 
-# Han, Hiragana, Katakana: written without spaces, so each character is a word.
-IDEOGRAPHS = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
-WORD = re.compile(f"[{IDEOGRAPHS}]|[^\\s{IDEOGRAPHS}]+")
 SEPARATOR = "%p"  # between document id and passage number
 SENTENCE_SEPARATOR = "#"  # between document id and sentence number
 MAX_CACHED_DOCUMENTS = 200_000  # documents whose passage spans are cached
+SPLIT_AT = ("last", "first")
+
+Aggregate = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
+"""Returns document scores from passage scores grouped by document, and the start of each group."""
 
 
 class PassageDocuments:
@@ -53,14 +54,14 @@ class PassageDocuments:
             doc, spans = documents[doc_id]
             if number >= len(spans):
                 raise InputError(
-                    f"passage '{doc_id}{self.passages.separator}{number}': split in this way, the document has "
-                    f"{len(spans)}, counted from 0; split it as it was split for the run"
+                    f"there is no passage '{doc_id}{self.passages.separator}{number}': the document has {len(spans)}, "
+                    "counted from 0; split documents with the parameters that made the run"
                 )
             passages.append(self.passages.passage(doc, number, spans))
         return passages
 
     def counts(self, doc_ids: Sequence[str]) -> list[int]:
-        """Number of passages of each document."""
+        """Return the number of passages of each document."""
         documents = self._split(doc_ids)
         return [len(documents[doc_id][1]) for doc_id in doc_ids]
 
@@ -131,15 +132,11 @@ def _evidence_judgments(topics: Topics, separator: str) -> Iterator[tuple[str, s
                 yield topic.id, str(group), f"{doc_id}{separator}{sentence}", 1
 
 
-SPLIT_AT = ("last", "first")
-Aggregate = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
-
-
 @dataclass(frozen=True)
 class ToDocuments(Stage[Run, Run], name="to_documents"):
     """Joins the passages of a run to documents again.
 
-    If the run came from `Passages`, the resulting run has the `documents` that `Passages` split.
+    If the run came from `Passages`, the resulting run has the `documents` that `Passages` split, unless `split_at` is "first".
 
     Args:
         aggregate: Document score: "max", "mean" or "sum" of the passage scores, or "first", the score of the passage with the
@@ -149,8 +146,8 @@ class ToDocuments(Stage[Run, Run], name="to_documents"):
         split_at: "last" separator, or "first", which truncates ids that contain it, as TREC CAsT 2021's tool does.
 
     Raises:
-        InputError: When called, for an id that is not a passage's.
-        ParameterError: When called, for parameters that do not exist.
+        InputError: When called, for an id that is not a passage id.
+        ParameterError: When called, for invalid parameters.
     """
 
     aggregate: str = "max"
@@ -204,7 +201,7 @@ def parents_of(
             Both arrays are int64 and as long as `run.ids`.
 
     Raises:
-        InputError: An id is not a passage's.
+        InputError: An id is not a passage id.
     """
     if separator is None:
         separator = run.documents.passages.separator if isinstance(run.documents, PassageDocuments) else SEPARATOR
@@ -225,7 +222,6 @@ def _sums(scores: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.
     return np.add.reduceat(scores, starts) if len(starts) else scores
 
 
-# Each function takes passage scores grouped by document, and the start of each group.
 AGGREGATES: dict[str, Aggregate] = {
     "max": lambda scores, starts: np.maximum.reduceat(scores, starts) if len(starts) else scores,
     "mean": lambda scores, starts: _sums(scores, starts) / np.diff(starts, append=len(scores)),
@@ -244,7 +240,7 @@ class BestPassages(Stage[Run, Run], name="best_passages"):
         separator: As for `to_documents`.
 
     Raises:
-        InputError: When called, for an id that is not a passage's.
+        InputError: When called, for an id that is not a passage id.
         ParameterError: When called, for invalid parameters.
     """
 
@@ -255,10 +251,8 @@ class BestPassages(Stage[Run, Run], name="best_passages"):
     def check(self) -> None:
         if self.n is not None:
             check_whole("best_passages: n", self.n)
-        threshold = self.threshold
-        if threshold is not None and (
-            isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or np.isnan(threshold)
-        ):
+        threshold = 0.0 if self.threshold is None else self.threshold
+        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or np.isnan(threshold):
             raise ParameterError(f"best_passages: the threshold is a number, not {threshold!r}")
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:

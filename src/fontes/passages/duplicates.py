@@ -22,8 +22,8 @@ KEEP_CHOICES = ("original", "best")
 class Duplicates(Mapping[str, str]):
     """Mapping from the id of each duplicate to the id of its original, "" if the list does not name the original.
 
-    If a duplicate has several originals, the first counts. If its original is itself a duplicate, it maps to the original's
-    original. A pair that would close a circle, such as ("b", "a") after ("a", "b"), is ignored.
+    If a duplicate has several originals, the first counts. If its original is itself a duplicate, both map to the original of
+    the latter. A pair that would close a circle, such as ("b", "a") after ("a", "b"), is ignored.
 
     Args:
         pairs: Pairs (original, duplicate); the original is "" if only a duplicate is named.
@@ -83,7 +83,7 @@ class Duplicates(Mapping[str, str]):
 class Deduplicate(Stage[Run, Run], name="deduplicate"):
     """Keeps one document of each group of duplicates, with the group's best score.
 
-    The run is one of documents: put the stage before `Passages` or after `to_documents`.
+    It takes a run of documents: put it before `Passages` or after `to_documents`.
 
     Args:
         duplicates: The result of `read_duplicates`, or the path of a file for it.
@@ -93,7 +93,7 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
 
     Raises:
         InputError: When called, for a file that cannot be read.
-        ParameterError: When called, for parameters that do not exist.
+        ParameterError: When called, for invalid parameters.
     """
 
     duplicates: Duplicates | str
@@ -164,7 +164,7 @@ def read_duplicates(path: str | Path, prefix: str = "") -> Duplicates:
     """
     with reading(path) as source:
         return Duplicates(
-            (original and _prefixed(original, prefix), _prefixed(duplicate, prefix))
+            (original and _add_prefix(original, prefix), _add_prefix(duplicate, prefix))
             for number, line in source.texts()
             for original, duplicate in _pairs(line, f"{source.name}, line {number}")
         )
@@ -193,7 +193,7 @@ def _pairs(line: str, where: str) -> Iterator[tuple[str, str]]:
         yield fields[0], fields[1]
 
 
-def _prefixed(doc_id: str, prefix: str) -> str:
+def _add_prefix(doc_id: str, prefix: str) -> str:
     return doc_id if doc_id.startswith(prefix) else prefix + doc_id
 
 

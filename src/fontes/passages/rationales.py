@@ -22,6 +22,8 @@ from .aggregate import SENTENCE_SEPARATOR, BestPassages, split_id
 from .reranker import Reranker
 from .split import Sentences
 
+MIN_POSITIVE_SCORE = 1e-30  # a threshold that leaves out scores of 0
+
 
 @dataclass(frozen=True)
 class TextScorer(Reranker, name="text_scorer"):
@@ -74,9 +76,6 @@ class TextScorer(Reranker, name="text_scorer"):
             for query, text in pairs
         ]
         return np.array(scores, dtype=np.float32)
-
-
-MIN_POSITIVE_SCORE = 1e-30  # a threshold that leaves out scores of 0
 
 
 class Rationale(NamedTuple):

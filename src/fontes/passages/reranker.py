@@ -23,6 +23,7 @@ from ..storage.caches import cache_folder
 from ..storage.keyed import KeyedFile
 
 MAX_FILE_SIZE = 256 * 2**20  # bytes, about five million scores
+GROUP_SIZE = 20_000  # pairs sorted by length and scored together
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class ScoreFile(KeyedFile):
         return np.array([struct.unpack("<f", score)[0] if len(score) == 4 else np.nan for score in scores], dtype=np.float32)
 
     def write(self, keys: Sequence[bytes], scores: NDArray[np.float32]) -> None:
-        """Store scores, except NaN and infinite ones."""
+        """Store scores, except NaN and infinite scores."""
         self.store(
             {key: struct.pack("<f", score) for key, score in zip(keys, scores.tolist(), strict=True) if np.isfinite(score)}
         )
@@ -59,9 +60,6 @@ def pair_keys(model: str, pairs: Sequence[tuple[str, str]]) -> list[bytes]:
                 hashes[text] = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
         keys.append(hashlib.blake2b(hashes[query] + hashes[document] + model.encode(), digest_size=16).digest())
     return keys
-
-
-GROUP_SIZE = 20_000  # pairs sorted by length and scored together
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ class Reranker(Stage[Run, Run]):
         return run.with_scores(scores, {**run.provenance, "reranked": facts})
 
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
-        """Explain as `explain` does, with the document's text."""
+        """Explain the score of a document of the run as `explain` does, with the document's text."""
         [doc] = run.documents_for(type(self).__name__).docs([doc_id])
         return self.explain(run.topics[topic_id], doc)  # type: ignore[arg-type]  # rerankers explain documents
 
@@ -129,12 +127,10 @@ class Reranker(Stage[Run, Run]):
         scores = np.empty(run.rows, dtype=np.float32)
         from_cache, start_time = 0, time.perf_counter()
         for start, end in _groups(run.bounds):
-            codes, text_numbers = np.unique(run.codes[start:end], return_inverse=True)
+            codes, row_documents = np.unique(run.codes[start:end], return_inverse=True)
             texts = [self.document_text(doc) for doc in documents.docs(run.ids.take(codes))]
-            pairs = [
-                (topics[topic].text, texts[text])
-                for topic, text in zip(topic_numbers[start:end].tolist(), text_numbers.tolist(), strict=True)
-            ]
+            numbers = zip(topic_numbers[start:end].tolist(), row_documents.tolist(), strict=True)
+            pairs = [(topics[topic].text, texts[document]) for topic, document in numbers]
             report = _run_progress(progress, start, len(pairs), run.rows, start_time)
             scores[start:end], cached = self._scored(pairs, report)
             from_cache += cached
@@ -142,7 +138,7 @@ class Reranker(Stage[Run, Run]):
         return scores, {**facts, "precision": self.chosen_precision} if from_cache < run.rows else facts
 
     def interpolate(self, weight: float) -> Interpolated:
-        """Return a stage with `weight` times this reranker's scores plus 1 - `weight` times the run's."""
+        """Return a stage that adds `weight` times this reranker's scores and 1 - `weight` times the run's scores."""
         return Interpolated(self, weight)
 
     def pair_scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,13 +21,16 @@ from ..core.values import Documents
 from ..formats import read_corpus
 from ..text.external import version_of
 from ..text.sentences import Span, Spans, check_sentence_finder, sentences
-from .aggregate import SENTENCE_SEPARATOR, SEPARATOR, WORD, PassageDocuments, check_separator
+from .aggregate import SENTENCE_SEPARATOR, SEPARATOR, PassageDocuments, check_separator
 
 if TYPE_CHECKING:
     from ..neural.models.tokens import Tokenizer
 
 
-WORDS = 150  # default length of a window
+# Han, Hiragana, Katakana: written without spaces, so each character is a word.
+IDEOGRAPHS = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+WORD = re.compile(f"[{IDEOGRAPHS}]|[^\\s{IDEOGRAPHS}]+")
+WORDS = 150  # default length of a passage
 MAX_WORDS = 250  # default maximum length of a passage of whole sentences
 BATCH_SIZE = 256  # documents split together
 
@@ -76,6 +80,7 @@ class Splitter(Stage[Run, Run]):
             for doc_id, count in zip(batch, batch_counts, strict=True):
                 passage_ids += [f"{doc_id}{self.separator}{number}" for number in range(count)]
         first_passages = np.cumsum(counts) - counts
+        # Each row becomes as many rows as its document has passages.
         row_counts = counts[run.codes]
         numbers = np.arange(row_counts.sum()) - np.repeat(np.cumsum(row_counts) - row_counts, row_counts)
         return Run.from_columns(
@@ -176,13 +181,13 @@ class Passages(Splitter, name="passages"):
         length, stride = self._window
         if (tokenizer := self._tokenizer) is not None:
 
-            def cut(texts: Sequence[str]) -> list[Spans]:
+            def split_by_tokens(texts: Sequence[str]) -> list[Spans]:
                 cutters = [TokenCutter(text, length, tokenizer) for text in texts]
                 if find is None:
                     return [cutter.windows(stride) for cutter in cutters]
                 return [cutter.pack_sentences(spans) for cutter, spans in zip(cutters, find(texts), strict=True)]
 
-            return cut
+            return split_by_tokens
         if find is None:
             return lambda texts: [_windows(text, length, stride) for text in texts]
         max_words = self.max_words or MAX_WORDS
@@ -289,7 +294,7 @@ def _trim(text: str, spans: Spans) -> Spans:
 class TokenCutter:
     """Cuts a text into passages of at most `max_tokens` tokens, without special tokens.
 
-    A passage alone may be tokenized differently than inside the text. Each passage is therefore tokenized alone and loses words
+    A passage alone may have other tokens than inside the text. Each passage is therefore tokenized alone and loses words
     at its end until it fits. A word with too many tokens is cut between characters; a single character is never cut.
     """
 
@@ -317,7 +322,7 @@ class TokenCutter:
             if end > previous_end:
                 spans.append(self._span(start, end))
                 start, previous_end = min(end, max(start + 1, self._advance(start, stride))), end
-            else:  # it would lie inside the previous passage
+            else:  # the passage would lie inside the previous one
                 start += 1
         return spans or [(0, 0)]
 

@@ -1,4 +1,4 @@
-"""Reordering by metadata and diversity: boosts, sorting, collapsing and MMR, without a model of their own."""
+"""Reordering of runs by metadata and diversity, without trained models: boosts, sorting, collapsing and MMR."""
 
 from .boost import Boost
 from .candidates import Reordering

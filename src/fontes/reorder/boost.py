@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ..index import Index
 
 DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([hdwy])")
-DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
-DAY = 86_400_000_000  # microseconds
+UNIT_DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
+DAY = 86_400_000_000  # microseconds, the unit of date columns
 
 
 @dataclass(frozen=True)
@@ -41,27 +41,27 @@ class Boost(Reordering, name="boost"):
         ln(1 + value)          boost("popularity", log=True)
         1 or 0                 boost(where="lang == 'cs'", by=1.2): whether the condition holds
 
-    A document without a value has f = 0, and one newer than `origin` the age 0. The stage reorders the documents that it gets,
-    1,000 of each topic by default; a document that the stage before does not return stays out, however new it is.
+    A document without a value has f = 0; a document newer than `origin` has the age 0. The stage reorders the documents of its
+    input, by default 1,000 of each topic; it adds no document, however new.
 
-    The decay is the exponential prior of Li and Croft, "Time-based language models" (CIKM 2003), with a half-life for its rate.
+    The decay is the exponential prior of Li and Croft, "Time-based language models" (CIKM 2003), with a half-life as its rate.
 
     Args:
-        index: The index whose columns are read.
+        index: The index that holds the column.
         column: A column of dates or numbers. None with `where`.
-        half_life: Age at which the boost is half: "12h", "180d", "26w", "2y", or a number of days or the column's unit.
-            None: boost by the value itself.
-        origin: Where age is 0: a date or a number. None: the greatest value of the index, never the clock; provenance has
+        half_life: Age at which the boost is halved: "12h", "180d", "26w", "2y", or a number, in days for dates and in the unit
+            of the column for numbers. None: boost by the value itself.
+        origin: Date or number at which age is 0. None: the greatest value of the index, never the clock; provenance records
             it under "origins".
-        log: Take ln(1 + value), for numbers that grow without bound, such as counts.
+        log: Use ln(1 + value), for numbers that grow without bound, such as counts.
         where: A filter condition, in place of a column.
         by: Factor of the boost.
         multiply: Multiply the scores; they must not be negative.
 
     Raises:
-        ParameterError: The column is unknown or holds no dates or numbers, or parameters do not fit together.
-        InputError: When called: a document is not in the index, `log` or `multiply` meets a negative value, or `multiply` a
-            negative score.
+        ParameterError: The column is unknown or holds neither dates nor numbers, or parameters exclude each other.
+        InputError: When called: a document is not in the index, a value is negative with `log` or `multiply`, or a score is
+            negative with `multiply`.
     """
 
     index: Index = field(repr=False)
@@ -83,7 +83,7 @@ class Boost(Reordering, name="boost"):
         if self.where is not None:
             if self.half_life is not None or self.origin is not None or self.log:
                 raise ParameterError("boost: half_life, origin and log go with a column, not with where")
-            filter_of(self.index, self.where)  # which says what is wrong with it
+            filter_of(self.index, self.where)  # raises for an invalid condition
             return
         if self.origin is not None and self.half_life is None:
             raise ParameterError("boost: origin goes with half_life")
@@ -95,8 +95,8 @@ class Boost(Reordering, name="boost"):
         if kind == "date" and self.half_life is None:
             raise ParameterError(f'boost: dates need a half_life, such as boost("{self.column}", half_life="180d")')
         if self.half_life is not None:
-            self._half_life(kind)
-        self._origin  # noqa: B018  # which says what is wrong with it
+            self._scaled_half_life(kind)
+        self._origin  # noqa: B018  # raises for an invalid origin
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
@@ -107,40 +107,42 @@ class Boost(Reordering, name="boost"):
         provenance = dict(run.provenance)
         if self.half_life is not None:
             provenance["origins"] = {**provenance.get("origins", {}), repr(self): self._origin_text}
-        scores = run.scores.astype(np.float64)
-        return run.with_scores((scores * (1 + boosts) if self.multiply else scores + boosts).astype(np.float32), provenance)
+        return run.with_scores(self._boosted(run, boosts), provenance)
 
     def explained(self, run: Run, row: int) -> Explanation:
         boosts, values = self._boosts(run)
-        boost, score = float(boosts[row]), float(run.scores[row])
-        new = float(np.float32(score * (1 + boost) if self.multiply else score + boost))
-        part = Explanation(boost, self._of_value(values[row]))
+        boost = Explanation(float(boosts[row]), self._describe(values[row]))
         label = f"{self!r}: score {'times 1 + boost' if self.multiply else 'plus boost'}"
-        return Explanation(new, label, (score_before(run, row), part))
+        return Explanation(float(self._boosted(run, boosts)[row]), label, (score_before(run, row), boost))
+
+    def _boosted(self, run: Run, boosts: NDArray[np.float64]) -> NDArray[np.float32]:
+        scores = run.scores.astype(np.float64)
+        return (scores * (1 + boosts) if self.multiply else scores + boosts).astype(np.float32)
 
     def _boosts(self, run: Run) -> tuple[NDArray[np.float64], NDArray[Any]]:
-        """by · f of each row, and what f is made of: the values, NaN for a missing one, or whether the condition holds."""
+        """Return by · f of each row; and the value of each row, NaN if missing, or whether the condition holds."""
         docs = self.ordinals(run)
         if self.where is not None:
-            passed = filter_of(self.index, self.where)
-            holds = np.zeros(len(docs), dtype=bool) if passed is None else passed.mask[docs]
+            condition = filter_of(self.index, self.where)
+            holds = np.zeros(len(docs), dtype=bool) if condition is None else condition.mask[docs]
             return self.by * holds, holds
         stored = column_values(self.index, str(self.column), docs)
         values = np.where(stored.present, stored.values.astype(np.float64), np.nan)
-        signed = self.half_life is not None or not (self.log or self.multiply)
-        wrong = np.isinf(values) if signed else np.isinf(values) | (values < 0)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            needs = "finite values" if signed else f"values from 0 up with {'log' if self.log else 'multiply'}=True"
+        allows_negative = self.half_life is not None or not (self.log or self.multiply)
+        invalid = np.isinf(values) if allows_negative else np.isinf(values) | (values < 0)
+        if invalid.any():
+            row = int(np.argmax(invalid))
+            needs = "finite values" if allows_negative else f"values from 0 up with {'log' if self.log else 'multiply'}=True"
             raise self._error(run, row, f"its {self.column} is {values[row]:g}; boost takes {needs}")
         if self.half_life is not None:
-            f = np.exp2(-np.maximum(float(self._origin or 0) - values, 0.0) / self._half_life(stored.kind))
+            ages = np.maximum(float(self._origin or 0) - values, 0.0)
+            f = np.exp2(-ages / self._scaled_half_life(stored.kind))
         else:
             f = np.log1p(values) if self.log else values
         return np.where(stored.present, self.by * f, 0.0), values
 
-    def _of_value(self, value: Any) -> str:
-        """Explain the boost of a document by its value."""
+    def _describe(self, value: Any) -> str:
+        """Describe how the boost of a document follows from its value."""
         if self.where is not None:
             return f"{self.where} {'holds' if value else 'does not hold'}: {self.by:g} · {int(value)}"
         if np.isnan(value):
@@ -154,13 +156,14 @@ class Boost(Reordering, name="boost"):
 
     @property
     def _kind(self) -> str:
+        """Type of the column."""
         return self.index.schema.types[str(self.column)]
 
-    def _half_life(self, kind: str) -> float:
-        """The half-life in the unit of the column's values."""
+    def _scaled_half_life(self, kind: str) -> float:
+        """Return the half-life in the unit of the column's values."""
         unit, value = 1.0, self.half_life
         if isinstance(value, str) and kind == "date" and (match := DURATION.fullmatch(value)):
-            unit, value = DAYS[match[2]], float(match[1])
+            unit, value = UNIT_DAYS[match[2]], float(match[1])
         if not _is_number(value) or value <= 0:
             forms = 'a text such as "180d" (h, d, w or y) or a number of days' if kind == "date" else "a number"
             raise ParameterError(f"boost: half_life is {forms} above 0, not {self.half_life!r}")
@@ -168,23 +171,23 @@ class Boost(Reordering, name="boost"):
 
     @cached_property
     def _origin(self) -> float | None:
-        """Where age is 0, in the unit of the column's values; None where no document has a value."""
+        """Value at which age is 0, in the unit of the column; None without a half-life, or if no document has a value."""
         if self.half_life is None:
             return None
         if self.origin is None:
-            newest: float | None = greatest_value(self.index, str(self.column))
-            return newest
+            greatest: float | None = greatest_value(self.index, str(self.column))
+            return greatest
         if self._kind != "date" and _is_number(self.origin):
             return float(self.origin)
-        moment = date_of(self.origin) if self._kind == "date" and isinstance(self.origin, str) else None
-        if moment is None:
+        date = date_of(self.origin) if self._kind == "date" and isinstance(self.origin, str) else None
+        if date is None:
             form = 'a date such as "2024-05-17"' if self._kind == "date" else "a number"
             raise ParameterError(f"boost: origin is {form}, not {self.origin!r}")
-        return moment
+        return date
 
     @property
     def _origin_text(self) -> str | float | None:
-        """The origin as provenance has it."""
+        """The origin as provenance and explanations show it: the text of a date, or a number."""
         return date_text(int(self._origin)) if self._kind == "date" and self._origin is not None else self._origin
 
     def _error(self, run: Run, row: int, problem: str) -> InputError:

@@ -1,4 +1,4 @@
-"""`Reordering`: base class of stages that reorder or thin out the documents of a run by facts of an index."""
+"""`Reordering`: base class of stages that reorder or remove documents of a run by what an index knows about them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Reordering(Stage[Run, Run]):
-    """A stage from run to run over one index. It sees the documents of the run alone, not those that the run lacks.
+    """Base class of stages that reorder or remove documents of a run; they never add documents.
 
     Attributes:
         index: The index that holds the documents.
@@ -28,7 +28,7 @@ class Reordering(Stage[Run, Run]):
     index: Index
 
     def ordinals(self, run: Run) -> NDArray[np.integer[Any]]:
-        """Return the document of each row as its ordinal in the index.
+        """Return the ordinal in the index of each row's document.
 
         Raises:
             InputError: A document is not in the index.
@@ -39,22 +39,22 @@ class Reordering(Stage[Run, Run]):
         raise PipelineError(f"{self.name} explains documents of a run: (retriever >> {self.name}(…)).explain(query, doc_id)")
 
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
-        """Explain the score of a document by its score in the run and by what this stage makes of it."""
+        """Explain the score that this stage gives to a document of the run."""
         topic_run = run.keep(run.topic_numbers == list(run.topics).index(topic_id))
-        place = next((i for i, code in enumerate(topic_run.codes.tolist()) if topic_run.ids[code] == doc_id), None)
-        if place is None:
-            self.index.ordinal(doc_id)  # which says that there is no such document
+        row = next((i for i, code in enumerate(topic_run.codes.tolist()) if topic_run.ids[code] == doc_id), None)
+        if row is None:
+            self.index.ordinal(doc_id)  # raises for an unknown document
             return Explanation(0.0, f"'{doc_id}' is not among the {topic_run.rows} documents that {self.name} gets")
-        return self.explained(topic_run, place)
+        return self.explained(topic_run, row)
 
     def explained(self, run: Run, row: int) -> Explanation:
-        """Explain a row of a run that has documents for one topic alone.
+        """Explain a row of a run that has documents for only one topic.
 
-        The first part is the row's own score, from `score_before`, if the new score is made of it.
+        If the new score depends on the row's previous score, `score_before` is the first part.
         """
         raise NotImplementedError
 
 
 def score_before(run: Run, row: int) -> Explanation:
-    """Explain the score that a row has before a stage."""
+    """Return the explanation of a row's score before a stage."""
     return Explanation(float(run.scores[row]), f"score before, rank {row + 1}")

@@ -19,20 +19,20 @@ from .candidates import Reordering, score_before
 if TYPE_CHECKING:
     from ..index import Index
 
-SINGLE = tuple(kind for kind in TYPES if kind != "keywords")  # types of one value a document
+SINGLE_VALUED = tuple(kind for kind in TYPES if kind != "keywords")  # types of columns with one value per document
 
 
 @dataclass(frozen=True)
 class Collapse(Reordering, name="collapse"):
     """Keeps the best documents of each group: `bm25() >> collapse("thread", keep=1)`.
 
-    A group is the documents of a topic with one value in a column. Scores and order stay, and all documents without a value. It
-    thins out the documents that it gets, so `% k` goes behind it: `bm25() >> collapse("thread") % 10`.
+    A group consists of the documents of a topic with the same value in a column. All documents without a value are kept, and
+    scores and order stay the same. Put `% k` after this stage, since it removes documents: `bm25() >> collapse("thread") % 10`.
 
     Args:
-        index: The index whose column is read.
-        column: A column of any type but lists.
-        keep: Documents kept of each group.
+        index: The index that holds the column.
+        column: A column of any type except lists.
+        keep: Maximum documents of each group.
 
     Raises:
         ParameterError: The column is unknown or holds lists, or `keep` is below 1.
@@ -44,7 +44,7 @@ class Collapse(Reordering, name="collapse"):
     keep: int = 1
 
     def check(self) -> None:
-        column_type(self.index, self.column, "collapse", SINGLE)
+        column_type(self.index, self.column, "collapse", SINGLE_VALUED)
         check_whole("collapse: keep", self.keep)
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
@@ -53,18 +53,18 @@ class Collapse(Reordering, name="collapse"):
 
     def explained(self, run: Run, row: int) -> Explanation:
         ranks = self._ranks(run)
-        score, before = float(run.scores[row]), score_before(run, row)
+        score, parts = float(run.scores[row]), (score_before(run, row),)
         if not ranks[row]:
-            return Explanation(score, f"kept: the document has no {self.column}", (before,))
+            return Explanation(score, f"kept: the document has no {self.column}", parts)
         if ranks[row] <= self.keep:
-            return Explanation(score, f"kept: rank {ranks[row]} of the documents with its {self.column}", (before,))
+            return Explanation(score, f"kept: rank {ranks[row]} of the documents with its {self.column}", parts)
         return Explanation(
             0.0,
             f"left out: rank {ranks[row]} of the documents with its {self.column}, of which {self!r} keeps {self.keep}",
         )
 
     def _ranks(self, run: Run) -> NDArray[np.int64]:
-        """Rank of each row among those of its topic with its value, from 1; 0 without a value."""
+        """Return the rank of each row in its group, from 1; 0 for a document without a value."""
         stored = column_values(self.index, self.column, self.ordinals(run))
         groups = np.unique(stored.values, return_inverse=True)[1].astype(np.int64)
         keys = run.topic_numbers * (len(groups) + 1) + groups

@@ -1,9 +1,10 @@
-"""`MaximalMarginalRelevance`: relevant documents that differ from each other."""
+"""`MaximalMarginalRelevance`: relevant documents that differ from one another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,32 +24,33 @@ if TYPE_CHECKING:
     from ..index import Index
 
 Similarity = Callable[[int], NDArray[np.float64]]
-"""The similarities of all documents of a topic to one of them."""
+"""Returns the similarities of all documents of a topic to the document of a row of the topic."""
 
 
 @dataclass(frozen=True)
 class MaximalMarginalRelevance(Reordering, name="mmr"):
     """Chooses relevant documents that differ from those chosen before: `bm25() % 100 >> mmr(lambda_=0.5) % 10`.
 
-    The next document is always the one with the greatest marginal relevance, which is its new score:
+    At each step, the document with the greatest marginal relevance is chosen; its new score is its marginal relevance:
 
         lambda_ · relevance - (1 - lambda_) · greatest similarity to a document chosen before
 
-    Relevance is the score, scaled to 0 to 1 over the topic's documents by (score - least) / (best - least). Similarity is the
-    cosine of the documents' vectors by `encoder`, or of their terms, with the weights (1 + ln tf) · ln(N / df); one below 0
-    counts as 0.
+    Relevance is the score, scaled to 0 to 1 over the topic's documents by (score - min) / (max - min). Similarity is the cosine
+    of the documents' vectors by `encoder`, or of their term vectors, with the weights (1 + ln tf) · ln(N / df); a negative
+    cosine counts as 0.
 
     (Carbonell and Goldstein, SIGIR 1998.)
 
     Args:
         index: The index that holds the documents.
-        lambda_: From 0, the least similar documents, to 1, the order of the scores.
-        encoder: Stored vectors to compare by, the mean where a document has several; a string is the model of a
+        lambda_: Weight of relevance: 0 chooses the least similar documents, 1 keeps the order of the scores.
+        encoder: Encoder whose stored vectors are compared, or their mean if a document has several; a string is the model of a
             `SentenceEncoder`. None: terms of the stored text.
-        k: Maximum documents per topic; each takes a pass over them.
+        k: Maximum documents per topic; the time per topic grows with `k` times the number of its documents.
 
     Raises:
-        ParameterError: A parameter is outside its range, the index holds no vectors of the encoder, or without one no texts.
+        ParameterError: A parameter is outside its range; or the index holds no vectors of the encoder, or no texts if there is
+            no encoder.
         InputError: When called: a document is not in the index, or a score is infinite.
     """
 
@@ -72,97 +74,99 @@ class MaximalMarginalRelevance(Reordering, name="mmr"):
         if (encoder := self.params()["encoder"]) is not None:
             try:
                 self.index.embeddings(encoder)
-            except ParameterError:  # there are none
+            except ParameterError:  # the index has no vectors of the encoder
                 self.index.encode(encoder, progress=progress)
 
     def key(self) -> str | None:
-        """Identity of this stage, with the vectors that it compares."""
-        inherited = super().key()
-        if inherited is None or self.encoder is None:
-            return inherited
-        return f"{inherited} {self.index.embeddings(self.params()['encoder']).meta['digest']}"
+        """Return the cache key of the class, parameters and compared vectors: see `Stage.key`."""
+        key = super().key()
+        if key is None or self.encoder is None:
+            return key
+        return f"{key} {self.index.embeddings(self.params()['encoder']).meta['digest']}"
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
         relevance, docs = min_max(run, run.scores), self.ordinals(run)
         scores = np.full(run.rows, np.nan, dtype=np.float32)
-        for first, last in zip(run.bounds[:-1].tolist(), run.bounds[1:].tolist(), strict=True):
-            rows, values, _ = self._chosen(run, relevance, docs, first, last)
-            scores[first + rows] = values
+        for start, end in pairwise(run.bounds.tolist()):
+            if start < end:
+                rows, values, _ = self._choose(run, relevance, docs, start, end)
+                scores[start + rows] = values
         chosen = ~np.isnan(scores)
         return run.keep(chosen).with_scores(scores[chosen])
 
     def explained(self, run: Run, row: int) -> Explanation:
-        relevance = min_max(run, run.scores)
-        rows, values, nearest = self._chosen(run, relevance, self.ordinals(run), 0, run.rows)
-        places = np.flatnonzero(rows == row)
-        if not len(places):
+        relevance, docs = min_max(run, run.scores), self.ordinals(run)
+        rows, values, nearest_rows = self._choose(run, relevance, docs, 0, run.rows)
+        steps = np.flatnonzero(rows == row)
+        if not len(steps):
             return Explanation(0.0, f"not among the {len(rows)} documents that {self!r} chooses")
-        place = int(places[0])
-        relevant = float(self.lambda_ * relevance[row])
+        step = int(steps[0])
         label = (
             f"{self.lambda_:g} · relevance: {relevance[row]:g} of {run.scores[row]:g}, from 0 to 1 over {run.rows} documents"
         )
-        parts = [score_before(run, row), Explanation(relevant, label)]
-        if nearest[place] >= 0:
-            doc_id, similarity = run.ids[int(run.codes[nearest[place]])], self._similarity(run, self.ordinals(run))(row)
-            near = float(similarity[nearest[place]])
-            label = f"-{1 - self.lambda_:g} · similarity {near:g} to '{doc_id}', the nearest of those chosen before"
-            parts.append(Explanation(-(1 - self.lambda_) * near, label))
-        return Explanation(float(values[place]), f"{self!r}: choice {place + 1}", tuple(parts))
+        parts = [score_before(run, row), Explanation(float(self.lambda_ * relevance[row]), label)]
+        nearest_row = int(nearest_rows[step])
+        if nearest_row >= 0:
+            doc_id, similarity = run.ids[int(run.codes[nearest_row])], float(self._similarity(docs)(row)[nearest_row])
+            label = f"-{1 - self.lambda_:g} · similarity {similarity:g} to '{doc_id}', the nearest of those chosen before"
+            parts.append(Explanation(-(1 - self.lambda_) * similarity, label))
+        return Explanation(float(values[step]), f"{self!r}: choice {step + 1}", tuple(parts))
 
-    def _chosen(
-        self, run: Run, relevance: NDArray[np.float64], docs: NDArray[np.integer[Any]], first: int, last: int
+    def _choose(
+        self, run: Run, relevance: NDArray[np.float64], docs: NDArray[np.integer[Any]], start: int, end: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-        """Choose documents of one topic.
+        """Choose documents of the topic whose rows are `start` to `end`.
 
         Returns:
-            Their rows from `first` on, in the order of choice; their scores; and the row of the most similar one before, or -1.
+            Rows of the chosen documents, counted from `start`, in the order of choice; their marginal relevance; and for each,
+                the row of the most similar document chosen before, -1 if none is similar.
         """
-        size, steps = last - first, min(self.k, last - first)
-        similar = self._similarity(run, docs[first:last]) if steps else None
-        ids = run.ids.rank[run.codes[first:last]].astype(np.int64)
-        relevant = self.lambda_ * relevance[first:last]
+        size, steps = end - start, min(self.k, end - start)
+        similarities_to = self._similarity(docs[start:end])
+        id_ranks = run.ids.rank[run.codes[start:end]].astype(np.int64)
+        weighted_relevance = self.lambda_ * relevance[start:end]
+        # Greatest similarity of each row to a chosen row, and that chosen row.
         greatest, nearest = np.zeros(size), np.full(size, -1, dtype=np.int64)
-        left = np.ones(size, dtype=bool)
-        rows, before = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
+        remaining = np.ones(size, dtype=bool)
+        rows, nearest_rows = np.zeros(steps, dtype=np.int64), np.zeros(steps, dtype=np.int64)
         values = np.zeros(steps, dtype=np.float32)
         for step in range(steps):
-            # In float32, as runs have them: values only fall as more is chosen, so that choices are in the one order.
-            marginal = (relevant - (1 - self.lambda_) * greatest).astype(np.float32)
-            best = np.flatnonzero(left & (marginal == marginal[left].max()))
-            row = int(best[np.argmax(ids[best])])
-            rows[step], values[step], before[step], left[row] = row, marginal[row], nearest[row], False
-            assert similar is not None
-            similarities = similar(row)
+            # In float32, like the scores of runs: values never rise from step to step, so the order of choice is ranking order.
+            marginal = (weighted_relevance - (1 - self.lambda_) * greatest).astype(np.float32)
+            best = np.flatnonzero(remaining & (marginal == marginal[remaining].max()))
+            row = int(best[np.argmax(id_ranks[best])])
+            rows[step], values[step], nearest_rows[step] = row, marginal[row], nearest[row]
+            remaining[row] = False
+            similarities = similarities_to(row)
             closer = similarities > greatest
             greatest[closer], nearest[closer] = similarities[closer], row
-        return rows, values, before
+        return rows, values, nearest_rows
 
-    def _similarity(self, run: Run, docs: NDArray[np.integer[Any]]) -> Similarity:
+    def _similarity(self, docs: NDArray[np.integer[Any]]) -> Similarity:
         encoder = self.params()["encoder"]
-        return self._of_terms(docs) if encoder is None else self._of_vectors(docs, encoder)
+        return self._term_similarity(docs) if encoder is None else self._vector_similarity(docs, encoder)
 
-    def _of_vectors(self, docs: NDArray[np.integer[Any]], encoder: Any) -> Similarity:
+    def _vector_similarity(self, docs: NDArray[np.integer[Any]], encoder: Any) -> Similarity:
         embeddings = self.index.embeddings(encoder)
         if embeddings.single:
             vectors = embeddings.decoded(docs.astype(np.int64)).astype(np.float64)
         else:
-            rows = [np.arange(*embeddings.rows(doc, doc + 1)) for doc in docs.tolist()]
-            vectors = np.array([embeddings.decoded(document_rows).astype(np.float64).mean(axis=0) for document_rows in rows])
+            doc_rows = [np.arange(*embeddings.rows(doc, doc + 1)) for doc in docs.tolist()]
+            vectors = np.array([embeddings.decoded(rows).astype(np.float64).mean(axis=0) for rows in doc_rows])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.where(lengths > 0, lengths, 1.0)
         return lambda row: np.asarray(vectors @ vectors[row])
 
-    def _of_terms(self, docs: NDArray[np.integer[Any]]) -> Similarity:
+    def _term_similarity(self, docs: NDArray[np.integer[Any]]) -> Similarity:
         vectors = TermVectors.of(self.index.state).matrix(docs)
-        one = np.zeros(vectors.shape[1])
+        dense_row = np.zeros(vectors.shape[1])  # zero between calls
 
-        def similar(row: int) -> NDArray[np.float64]:
+        def similarities_to(row: int) -> NDArray[np.float64]:
             entries = slice(vectors.indptr[row], vectors.indptr[row + 1])
-            one[vectors.indices[entries]] = vectors.data[entries]
-            similarities: NDArray[np.float64] = vectors @ one
-            one[vectors.indices[entries]] = 0.0
+            dense_row[vectors.indices[entries]] = vectors.data[entries]
+            similarities: NDArray[np.float64] = vectors @ dense_row
+            dense_row[vectors.indices[entries]] = 0.0
             return similarities
 
-        return similar
+        return similarities_to

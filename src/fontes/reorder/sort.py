@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 class Sort(Reordering, name="sort"):
     """Sorts documents by a date or a number: `bm25() >> sort("date", descending=True)`.
 
-    It sorts all documents that match, or the best k where `% k` with a k below 1,000 stands before it: `bm25() % 100 >>
-    sort("price")`. For this a lexical retriever before it gets the k of 1,000,000,000 in place of the default 1,000, which the
-    pipeline's text shows; other stages, such as `dense`, rerankers and fusions, keep their own k.
+    It sorts all documents that match, or the best k after `% k` with a k below 1,000: `bm25() % 100 >> sort("price")`. To
+    return all matches, a lexical retriever before this stage has k=1,000,000,000 in place of the default 1,000, as the text of
+    the pipeline shows; other stages, such as `dense`, rerankers and fusions, keep their own k.
 
-    Scores are the negative ranks, so that every writer and measure keeps the order. Equal values are in the one order, by
+    Scores are the negative ranks, so that every writer and measure keeps the order. Documents with equal values are ordered by
     descending id. Documents without a value are last in both directions.
 
     Args:
-        index: The index whose column is read.
+        index: The index that holds the column.
         column: A column of dates or numbers.
         descending: Whether the greatest value, or the newest date, is first.
 
     Raises:
-        ParameterError: The column is unknown, or holds no dates or numbers.
+        ParameterError: The column is unknown, or holds neither dates nor numbers.
         InputError: When called: a document is not in the index.
     """
 
@@ -64,12 +64,13 @@ class Sort(Reordering, name="sort"):
         return Explanation(-rank, f"{self!r}: rank {rank:g} of {run.rows}, {position}", (score_before(run, row),))
 
     def _ranks(self, run: Run) -> NDArray[np.int64]:
-        """Rank of each row in its topic, from 1."""
+        """Return the rank of each row in its topic, from 1."""
         stored = column_values(self.index, self.column, self.ordinals(run))
-        different: Any = np.unique(stored.values, return_inverse=True)  # whose numbers can be negated, unlike the least int64
-        values = -different[1] if self.descending else different[1]
+        # The ranks of the values are negated, not the values: the smallest int64 has no negative.
+        value_ranks = np.unique(stored.values, return_inverse=True)[1]
+        keys = -value_ranks if self.descending else value_ranks
         topics = run.topic_numbers
-        order = np.lexsort((-run.ids.rank[run.codes].astype(np.int64), values, ~stored.present, topics))
+        order = np.lexsort((-run.ids.rank[run.codes].astype(np.int64), keys, ~stored.present, topics))
         ranks = np.empty(run.rows, dtype=np.int64)
         ranks[order] = np.arange(run.rows) - run.bounds[topics] + 1
         return ranks

@@ -1,8 +1,9 @@
-"""Term vectors of documents: tf-idf weights from their stored texts, kept in memory."""
+"""Term vectors of documents: tf-idf weights from their stored texts, cached in memory."""
 
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,71 +17,73 @@ if TYPE_CHECKING:
 
     from ..index.state import State
 
-MEMORY = 1 << 26  # bytes of the vectors and words that are kept with a state
+MAX_BYTES = 1 << 26  # maximum size of the vectors and the vocabulary cached for a state
 
 
 class TermVectors:
     """Unit vectors of documents, with the weights (1 + ln tf) · ln(N / df); thread-safe.
 
-    Vectors are kept until they take more than MEMORY.
+    Vectors are cached; all are dropped when they and the vocabulary take more than MAX_BYTES.
 
     Args:
-        index: The state of an index, which has the documents' texts.
+        index: The state of an index that stores the documents' texts.
     """
 
     def __init__(self, index: State) -> None:
         self._index, self._lock = index, threading.Lock()
-        self._forget()
+        self._clear()
 
     @staticmethod
     def of(index: State) -> TermVectors:
-        """Return the vectors that are kept with a state."""
+        """Return the cached vectors of a state."""
         return _VECTORS.of(index)
 
     def matrix(self, docs: NDArray[np.integer[Any]]) -> csr_array:
-        """Return the vectors of documents, by ordinal, as float64 rows; a column for each of their terms, in any order."""
+        """Return the vectors of documents, given by ordinal, as float64 rows with a column for each term of these documents."""
         from scipy.sparse import csr_array
 
         with self._lock:
-            if self._nbytes + self._vocabulary.nbytes > MEMORY:
-                self._forget()
+            if self._nbytes + self._vocabulary.nbytes > MAX_BYTES:
+                self._clear()
             if new := [doc for doc in dict.fromkeys(docs.tolist()) if doc not in self._vectors]:
-                self._read(new)
+                self._add(new)
             vectors = [self._vectors[doc] for doc in docs.tolist()]
         terms, columns = np.unique(np.concatenate([numbers for numbers, _ in vectors]), return_inverse=True)
         bounds = np.cumsum([0, *(len(numbers) for numbers, _ in vectors)])
         return csr_array((np.concatenate([weights for _, weights in vectors]), columns, bounds), shape=(len(docs), len(terms)))
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._vocabulary = self._index.analyzer.vocabulary()
-        self._idf = np.zeros(0)  # by number of the vocabulary; -1 for a term that the index has not
+        self._idf = np.zeros(0)  # of the terms of the vocabulary; -1 for a term that is not in the index
         self._vectors: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
         self._nbytes = 0
 
-    def _read(self, docs: list[int]) -> None:
+    def _add(self, docs: list[int]) -> None:
+        """Compute and cache the vectors of documents that are not cached."""
         index = self._index
-        read = index.documents(index.ids.take(np.array(docs)), docs)
-        apart = len(index.fields) if index.form.apart else 1
-        texts = [text for doc in read for text in (field_contents if apart > 1 else _whole)(doc, index.fields)]
+        contents = index.documents(index.ids.take(np.array(docs)), docs)
+        if index.form.apart:
+            texts_per_doc = len(index.fields)
+            texts = [text for doc in contents for text in field_contents(doc, index.fields)]
+        else:
+            texts_per_doc = 1
+            texts = [content(doc, index.fields) for doc in contents]
         numbers, bounds = self._vocabulary.encode(texts)
-        new = [index.term_number(term) for term in self._vocabulary.terms[len(self._idf) :]]
-        df = index.df[np.maximum(new, 0)].astype(np.float64) if new else np.zeros(0)
-        self._idf = np.concatenate([self._idf, np.where(np.array(new) >= 0, np.log(len(index) / np.maximum(df, 1)), -1.0)])
-        rows = np.repeat(np.arange(len(docs), dtype=np.int64), np.diff(bounds[::apart]))
+        new_terms = [index.term_number(term) for term in self._vocabulary.terms[len(self._idf) :]]
+        df = index.df[np.maximum(new_terms, 0)].astype(np.float64) if new_terms else np.zeros(0)
+        idf = np.where(np.array(new_terms) >= 0, np.log(len(index) / np.maximum(df, 1)), -1.0)
+        self._idf = np.concatenate([self._idf, idf])
+        rows = np.repeat(np.arange(len(docs), dtype=np.int64), np.diff(bounds[::texts_per_doc]))
         keys, tf = np.unique(rows << 32 | numbers, return_counts=True)
         rows, terms = keys >> 32, keys & 0xFFFFFFFF
-        known = self._idf[terms] >= 0
-        rows, terms, weights = rows[known], terms[known], ((1 + np.log(tf)) * self._idf[terms])[known]
+        indexed = self._idf[terms] >= 0
+        rows, terms, weights = rows[indexed], terms[indexed], ((1 + np.log(tf)) * self._idf[terms])[indexed]
         lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(docs)))
         weights /= np.where(lengths > 0, lengths, 1.0)[rows]
-        starts = np.searchsorted(rows, np.arange(len(docs) + 1)).tolist()
-        for doc, first, last in zip(docs, starts, starts[1:], strict=False):
-            self._vectors[doc] = terms[first:last].copy(), weights[first:last].copy()
+        doc_bounds = np.searchsorted(rows, np.arange(len(docs) + 1)).tolist()
+        for doc, (start, end) in zip(docs, pairwise(doc_bounds), strict=True):
+            self._vectors[doc] = terms[start:end].copy(), weights[start:end].copy()
         self._nbytes += terms.nbytes + weights.nbytes
-
-
-def _whole(doc: Any, fields: Any) -> list[str]:
-    return [content(doc, fields)]
 
 
 _VECTORS: Attached[State, TermVectors] = Attached("term_vectors", lambda index: TermVectors(weakly(index)))
