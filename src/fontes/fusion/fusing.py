@@ -163,7 +163,7 @@ class FusionMethod:
         candidates = np.repeat(pairs.sizes[pairs.numbers[i]], np.diff(run.bounds))
         return self.formula.of_ranks(lists.ranks, candidates, self.k)
 
-    def _missing_contributions(self, pairs: Pairs, i: int, contributions: Floats) -> Any:
+    def _missing_contributions(self, pairs: Pairs, i: int, contributions: Floats) -> float | Floats:
         """Return the contribution of run `i` to the pairs that it lacks: one number, or an array (pairs,).
 
         Args:
@@ -216,7 +216,7 @@ def _checked_weights(method: str, weights: Any, systems: int | None) -> tuple[fl
 
 
 def _is_finite(value: Any) -> bool:
-    """Return whether the value is a finite real number; truth values are not."""
+    """Return whether the value is a finite real number, and not a truth value."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -276,7 +276,7 @@ def by_max(lists: RankedLists) -> Floats:
 
 
 def by_sum(lists: RankedLists) -> Floats:
-    """(score - worst) / (sum of score - worst over the list); 1 / length in a list of equal scores."""
+    """(score - worst) / sum of (score - worst) over the list; 1 / length in a list of equal scores."""
     differences = lists.scores - lists.per_row(lists.worst)
     return _ratio(differences, lists.per_row(lists.sums(differences)), 1 / lists.per_row(lists.lengths))
 
@@ -365,7 +365,7 @@ def fuse(
 
     * `min-max`: (score - worst) / (best - worst); 1 in a list of equal scores
     * `max`: score / best
-    * `sum`: (score - worst) / (sum of score - worst over the list); 1 / length in a list of equal scores
+    * `sum`: (score - worst) / sum of (score - worst) over the list; 1 / length in a list of equal scores
     * `z`: (score - mean) / standard deviation, which divides by n; 0 in a list of equal scores
     * `rank`: 1 - (rank - 1) / length of the list
     * None: unchanged
@@ -470,12 +470,12 @@ class Fusion(Stage[Any, Run], name="fuse"):
         score = float(np.float32(method.scores(pairs, columns)[pair]))
         weights = method.weights or (1.0,) * len(runs)
         parts = []
-        lists = 0
+        list_count = 0
         for i, (stage, run) in enumerate(zip(self.stages, runs, strict=True)):
             contribution, weight = float(columns[i, pair]), weights[i]
             rows = np.flatnonzero(pairs.pair_numbers[i] == pair)
             if len(rows):
-                lists += 1
+                list_count += 1
                 part = _list_part(method, contribution, stage, run, int(rows[0]), topic, doc_id)
             elif math.isnan(contribution):
                 continue
@@ -484,7 +484,7 @@ class Fusion(Stage[Any, Run], name="fuse"):
             parts.append(part if weight == 1 else Explanation(weight * contribution, f"{weight:g} times", (part,)))
         combination = method.formula.combination
         if method.formula.counted:
-            combination += f", times {lists} lists with the document"
+            combination += f", times {list_count} lists with the document"
         return Explanation(score, f"{method.name}: {combination}", tuple(parts))
 
     def shown(self) -> dict[str, Any]:

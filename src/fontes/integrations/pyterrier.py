@@ -13,7 +13,7 @@ try:
     import pandas as pd
 except ImportError:
     raise MissingExtraError.of("python-terrier", "pyterrier", "conversion to PyTerrier") from None
-from .pyterrier_stage import pyterrier_stage
+from .pyterrier_stage import frame_of, pyterrier_stage
 
 __all__ = ["FontesTransformer", "pyterrier_stage"]
 
@@ -40,19 +40,19 @@ class FontesTransformer(pt.Transformer):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Return the results: qid, query, docno, score, rank, the other columns of the input, and `columns`."""
         reranks = self.stage.takes is Run
-        (pt.validate.result_frame if reranks else pt.validate.query_frame)(inp, extra_columns=["query"], context=self)
+        validate = pt.validate.result_frame if reranks else pt.validate.query_frame
+        validate(inp, extra_columns=["query"], context=self)
         keys = ["qid", "docno"] if reranks else ["qid"]
         inp = inp.assign(**{key: _ids(inp, key) for key in keys})
         value = _run(inp, self.documents) if reranks else _topics(inp)
         run = self.stage(value) if len(value) else Run.of([])
-        columns = run.to_columns()
-        frame = pd.DataFrame({"qid": columns["query_id"], "docno": columns["doc_id"]}, dtype=object)
-        frame["score"], frame["rank"] = columns["score"].astype("float64"), columns["rank"] - 1
+        results = frame_of(run)
         if self.columns:
             docs = [doc for ranking in run.values() for doc in ranking.docs()]
-            frame = frame.assign(**{name: [_value(doc, name) for doc in docs] for name in self.columns})
-        dropped = [name for name in frame if name not in keys] + ([] if reranks else ["docno", "docid"])
-        return inp.drop(columns=dropped, errors="ignore").drop_duplicates(keys).merge(frame, on=keys, how="right")
+            results = results.assign(**{name: [_value(doc, name) for doc in docs] for name in self.columns})
+        replaced = [name for name in results if name not in keys] + ([] if reranks else ["docno", "docid"])
+        rows = inp.drop(columns=replaced, errors="ignore").drop_duplicates(keys)
+        return rows.merge(results, on=keys, how="right")
 
     def fuse_rank_cutoff(self, k: int) -> FontesTransformer:
         """Return this transformer with its stage cut to k documents per topic; PyTerrier compiles `transformer % k` to it."""

@@ -33,9 +33,7 @@ def pyterrier_stage(transformer: Any, takes: type[Any] = Topics) -> FunctionStag
         topics = value if isinstance(value, Topics) else value.topics
         frame = pd.DataFrame({"qid": list(topics), "query": [topic.text for topic in topics.values()]}, dtype=object)
         if isinstance(value, Run):
-            columns = value.to_columns()
-            rows = pd.DataFrame({"qid": columns["query_id"], "docno": columns["doc_id"]}, dtype=object)
-            rows = rows.assign(score=columns["score"].astype("float64"), rank=columns["rank"] - 1)
+            rows = frame_of(value)
             if value.documents is not None:
                 rows["text"] = [doc.text for ranking in value.values() for doc in ranking.docs()]
             frame = frame.merge(rows, on="qid")
@@ -48,3 +46,10 @@ def pyterrier_stage(transformer: Any, takes: type[Any] = Topics) -> FunctionStag
 
     transformed.__name__ = repr(transformer)
     return function_stage(transformed, takes=takes)
+
+
+def frame_of(run: Run) -> pd.DataFrame:
+    """Return the rows of a run as PyTerrier's columns qid, docno, score (float64) and rank (from 0)."""
+    columns = run.to_columns()
+    frame = pd.DataFrame({"qid": columns["query_id"], "docno": columns["doc_id"]}, dtype=object)
+    return frame.assign(score=columns["score"].astype("float64"), rank=columns["rank"] - 1)

@@ -16,20 +16,20 @@ COMPARISONS = ("==", "!=", ">", ">=", "<", "<=")
 
 @dataclass(frozen=True)
 class Search:
-    """The search of a retriever. Frameworks copy retrievers; a deep copy of a `Search` is itself, so no index is copied.
+    """The search of a retriever. Its deep copy is itself: frameworks copy retrievers, which must not copy an index.
 
     Args:
-        stage: From topics to a run.
+        stage: A stage from topics to a run.
     """
 
     stage: Stage[Topics, Run]
 
     @classmethod
     def of(cls, value: Any) -> Search:
-        """Return the search of a stage; that of an index is by its BM25.
+        """Return the search of a stage, or of the BM25 of an index.
 
         Raises:
-            PipelineError: The value is neither, or the stage does not go from topics to a run.
+            PipelineError: The value is not a stage from topics to a run, or an index.
         """
         stage = value.bm25() if hasattr(value, "bm25") else value
         if not isinstance(stage, Stage):
@@ -42,7 +42,7 @@ class Search:
 
         Raises:
             ParameterError: The query is not a text, k is below 1, or the filter is invalid.
-            InputError: The index holds no texts.
+            InputError: The index has no texts.
         """
         if not isinstance(query, str):
             raise ParameterError(f"a query is a text, not a {type(query).__name__}")
@@ -69,7 +69,7 @@ def metadata_of(doc: Doc, **further: Any) -> dict[str, Any]:
 def comparison(column: str, sign: str, value: Any) -> str:
     """Return a comparison as the text of a filter.
 
-    As in the frameworks, and unlike in other filters, a comparison with a missing value is false, and its negation true.
+    A comparison with a missing value is false and its negation true, as in the frameworks. In other filters neither is true.
 
     Args:
         column: The name of a column.
