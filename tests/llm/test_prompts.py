@@ -57,8 +57,8 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     ("content", "problem"),
     [
         ("no section", "it has no section; a line '## user' begins"),
-        ("## user\n{passage} {topic}", r"there is no place \{topic\}; there are \{passage\}, \{query\}"),
-        ("## user\n{query}", r"it has no place \{passage\}, without which"),
+        ("## user\n{passage} {topic}", r"there is no placeholder \{topic\}; there are \{passage\}, \{query\}"),
+        ("## user\n{query}", r"without the placeholder \{passage\} all answers would be the same; add it"),
         (b"## user\n\xff", "the prompt cannot be read"),
     ],
 )

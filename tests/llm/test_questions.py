@@ -78,7 +78,7 @@ def test_a_prompt_of_ones_own_may_have_the_examples_in_one_place_or_none(serve: 
     with pytest.raises(ParameterError, match="no place for examples: write"):
         LlmQuestions("m", prompt=str(own), examples=str(file)).questions([CAVE])
     own.write_text("## user\n\nDocument: {passage}, {query}")
-    with pytest.raises(InputError, match="there is no place"):
+    with pytest.raises(InputError, match="there is no placeholder"):
         LlmQuestions("m", prompt=str(own)).questions([CAVE])
 
 

@@ -210,7 +210,7 @@ def test_rerankers_have_texts_parameters_and_keys(index: ft.Index, tmp_path: Pat
         ('llm_listwise("m", window=5, step=6)', "step is 6, which leaves documents out of windows of 5"),
         ('llm_listwise("m", window=1)', "window must be a whole number from 2 up"),
         ('llm_setwise("m", children=26)', "a prompt labels 26 documents"),
-        ('llm_pointwise("m", prompt="rankgpt")', "there is no place"),
+        ('llm_pointwise("m", prompt="rankgpt")', "there is no placeholder"),
         ('llm_listwise("")', "a model is named by a text"),
         ('llm_listwise("m", prompt="own")', "there is no prompt 'own'"),
     ],

@@ -316,8 +316,8 @@ class _Builder(PythonText):
     def _nearest(self, name: str) -> str:
         return nearest(name, [*self._systems, *stages])
 
-    def error(self, place: ast.expr | ast.keyword | int, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
-        return kind(problem) if problem.startswith("pipeline, ") else super().error(place, problem, kind)
+    def error(self, node: ast.expr | ast.keyword | int, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
+        return kind(problem) if problem.startswith("pipeline, ") else super().error(node, problem, kind)
 
 
 def _tunes(node: ast.expr) -> bool:

@@ -145,9 +145,9 @@ def provided(group: str, name: str) -> Any:
         raise FontesError(f"'{name}' is in {point.module}, which cannot be imported: {error}") from error
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return "did you mean 'x'?" for the name nearest to `name`, or else all known names."""
-    names = list(known)
+def nearest(name: str, candidates: Iterable[str]) -> str:
+    """Return "did you mean 'x'?" for the name nearest to `name`, or else all candidates."""
+    names = list(candidates)
     close = difflib.get_close_matches(name, names, 1)
     return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names)}" if names else "there is none"
 

@@ -183,10 +183,10 @@ class PythonText:
         except (ValueError, RecursionError, MemoryError) as error:
             raise ParameterError(f"the {self.noun} cannot be read ({error or 'nested too deeply'})") from None
 
-    def error(self, place: ast.expr | ast.keyword | int, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
+    def error(self, node: ast.expr | ast.keyword | int, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
         """Return the error for a problem at an expression or at a character number, from 0."""
         # ast counts columns in bytes
-        column = place if isinstance(place, int) else len(self._source.encode()[: place.col_offset].decode(errors="replace"))
+        column = node if isinstance(node, int) else len(self._source.encode()[: node.col_offset].decode(errors="replace"))
         return kind(f"{self.counted} {column + 1}: {problem}")
 
 

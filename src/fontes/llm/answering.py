@@ -106,7 +106,7 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
         words: Words of each document that the model reads.
     """
 
-    places: ClassVar[tuple[str, ...]] = ("passage", "query", "number")
+    placeholders: ClassVar[tuple[str, ...]] = ("passage", "query", "number")
     keeps_rankings = True
 
     prompt: str = field(default="answer", kw_only=True, metadata=FILE)

@@ -30,7 +30,7 @@ class LlmPart(Part):
         max_tokens: Maximum tokens of an answer; a model that thinks first needs more.
     """
 
-    places: ClassVar[tuple[str, ...]] = ("query",)
+    placeholders: ClassVar[tuple[str, ...]] = ("query",)
     """Placeholders that the prompt may have; it must have the first."""
     chooses: ClassVar[bool] = False
     """Whether the prompt must name two answers between which the model chooses."""
@@ -61,7 +61,7 @@ class LlmPart(Part):
 
     @property
     def _prompt(self) -> Prompt:
-        return Prompt.of(self.prompt, *self.places)
+        return Prompt.of(self.prompt, *self.placeholders)
 
     def request(self, messages: Sequence[Message], **settings: Any) -> Request:
         """Return a request with the messages of a prompt."""

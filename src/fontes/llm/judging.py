@@ -47,7 +47,7 @@ class LlmJudge(LlmPart):
         words: Words of a document that the model reads.
     """
 
-    places: ClassVar[tuple[str, ...]] = ("passage", "query", "description", "narrative")
+    placeholders: ClassVar[tuple[str, ...]] = ("passage", "query", "description", "narrative")
 
     prompt: str = field(default="umbrela_reasons", kw_only=True, metadata=FILE)
     words: int = field(default=500, kw_only=True, metadata={"least": 1})

@@ -17,7 +17,7 @@ SECTION = re.compile(r"^## (system|user|assistant)(, for each passage|, for each
 ANSWERS = re.compile(r"^answers: (.+)$", re.MULTILINE)
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 PASSAGE_PLACES = ("passage", "number", "label")
-EXAMPLE_PLACES = ("query", "passage")
+EXAMPLE_PLACEHOLDERS = ("query", "passage")
 SECTION_KINDS = {"": "", ", for each passage": "passage", ", for each example": "example", ", begun": "begun"}
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -41,24 +41,29 @@ class Prompt:
     choices: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, name: str, *places: str) -> Prompt:
+    def of(cls, name: str, *placeholders: str) -> Prompt:
         """Return a prompt of Fontes by its name, or one from a file.
 
         Args:
             name: A name, such as "rankgpt", or the path of a file, which ends in .md.
-            *places: Names of the placeholders that the prompt may have; it must have the first.
+            *placeholders: Names of the placeholders that the prompt may have; it must have the first.
 
         Raises:
             ParameterError: There is no such prompt.
             InputError: The file cannot be read, has no sections, or has other placeholders.
         """
         prompt = _read(name)
-        in_examples = {place for _, kind, text in prompt.sections if kind == "example" for place in PLACEHOLDER.findall(text)}
-        elsewhere = {place for _, kind, text in prompt.sections if kind != "example" for place in PLACEHOLDER.findall(text)}
-        if unknown := sorted(elsewhere - set(places)) or sorted(in_examples - {*places, *EXAMPLE_PLACES}):
-            raise InputError(f"prompt {name}: there is no place {{{unknown[0]}}}; there are {{{'}, {'.join(places)}}}")
-        if places[0] not in elsewhere:
-            raise InputError(f"prompt {name}: it has no place {{{places[0]}}}, without which all answers would be the same")
+        in_examples, elsewhere = set[str](), set[str]()
+        for _, kind, text in prompt.sections:
+            (in_examples if kind == "example" else elsewhere).update(PLACEHOLDER.findall(text))
+        if unknown := sorted(elsewhere - set(placeholders)) or sorted(in_examples - {*placeholders, *EXAMPLE_PLACEHOLDERS}):
+            raise InputError(
+                f"prompt {name}: there is no placeholder {{{unknown[0]}}}; there are {{{'}, {'.join(placeholders)}}}"
+            )
+        if placeholders[0] not in elsewhere:
+            raise InputError(
+                f"prompt {name}: without the placeholder {{{placeholders[0]}}} all answers would be the same; add it"
+            )
         return prompt
 
     @property
@@ -83,7 +88,7 @@ class Prompt:
             {"passage": text, "number": str(n), "label": LABELS[(n - 1) % len(LABELS)]} for n, text in enumerate(passages, 1)
         ]
         texts = {name: str(value) for name, value in values.items()}
-        repeats = {"passage": passage_values, "example": [dict(zip(EXAMPLE_PLACES, pair, strict=True)) for pair in pairs]}
+        repeats = {"passage": passage_values, "example": [dict(zip(EXAMPLE_PLACEHOLDERS, pair, strict=True)) for pair in pairs]}
         messages: list[Message] = []
         for kind, sections in groupby(self.sections, lambda section: section[1]):
             if kind in repeats:

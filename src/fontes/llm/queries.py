@@ -83,7 +83,7 @@ class LlmRewrite(LlmTopics, name="llm_rewrite"):
         words: Words of each answer that the model reads.
     """
 
-    places: ClassVar[tuple[str, ...]] = ("query", "context")
+    placeholders: ClassVar[tuple[str, ...]] = ("query", "context")
 
     prompt: str = field(default="rewrite", kw_only=True, metadata=FILE)
     answers: int = field(default=3, metadata={"least": 0})
@@ -159,7 +159,7 @@ class Query2Doc(LlmTopics, name="query2doc"):
         repeat: Number of times the query is repeated: 5 for lexical stages, as in the paper, 1 for dense ones.
     """
 
-    places: ClassVar[tuple[str, ...]] = ("query", "examples")
+    placeholders: ClassVar[tuple[str, ...]] = ("query", "examples")
 
     prompt: str = field(default="query2doc", kw_only=True, metadata=FILE)
     examples: str = field(default="", kw_only=True, metadata=FILE)
@@ -225,7 +225,7 @@ class LlmKeywords(LlmTopics, name="llm_keywords"):
         title: Whether the new query begins with the old one.
     """
 
-    places: ClassVar[tuple[str, ...]] = ("narrative", "query", "count")
+    placeholders: ClassVar[tuple[str, ...]] = ("narrative", "query", "count")
 
     prompt: str = field(default="keywords", kw_only=True, metadata=FILE)
     n: int = field(default=15, metadata={"least": 1})
@@ -253,7 +253,7 @@ class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
         k: Constant of the fusion, as in `fuse`.
     """
 
-    places: ClassVar[tuple[str, ...]] = ("query", "count")
+    placeholders: ClassVar[tuple[str, ...]] = ("query", "count")
 
     retriever: Stage[Topics, Run] = field()
     prompt: str = field(default="subquestions", kw_only=True, metadata=FILE)

@@ -28,7 +28,7 @@ class LlmQuestions(LlmPart, name="llm_questions"):
         words: Words of a document that the model reads.
     """
 
-    places: ClassVar[tuple[str, ...]] = ("passage", "count", "examples")
+    placeholders: ClassVar[tuple[str, ...]] = ("passage", "count", "examples")
 
     prompt: str = field(default="questions", kw_only=True, metadata=FILE)
     examples: str = field(default="", kw_only=True, metadata=FILE)

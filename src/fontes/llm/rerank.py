@@ -61,7 +61,7 @@ class LlmReranker(LlmPart, Stage[Run, Run]):
     The query is the topic's text; a document is its title and text, cut to `words`.
     """
 
-    places: ClassVar[tuple[str, ...]] = ("passage", "query", "count", "number", "label")
+    placeholders: ClassVar[tuple[str, ...]] = ("passage", "query", "count", "number", "label")
 
     words: int = field(default=300, kw_only=True, metadata={"least": 1})
 
@@ -235,7 +235,7 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
         cache: As for `Reranker`; answers are stored in any case.
     """
 
-    places: ClassVar[tuple[str, ...]] = ("passage", "query")
+    placeholders: ClassVar[tuple[str, ...]] = ("passage", "query")
     chooses: ClassVar[bool] = True
 
     prompt: str = field(default="yes_no", kw_only=True, metadata=FILE)

@@ -127,18 +127,18 @@ def _parse_range(name: str, bounds: tuple[Any, ...], maker: Maker) -> Axis:
     if not all(map(math.isfinite, (low, high, step))) or low > high or step <= 0:
         raise ParameterError(f"{name}: low must not be above high, and step must be above 0, not {bounds!r}")
     # For a parameter that is not an integer, (0, 1) means all numbers between.
-    whole = all(isinstance(n, (int, np.integer)) for n in bounds) and isinstance(maker.default.get(name, 0), int)
+    is_integer = all(isinstance(n, (int, np.integer)) for n in bounds) and isinstance(maker.default.get(name, 0), int)
     if len(bounds) == 3:
-        return Choices(_range_values(low, high, step, whole))
+        return Choices(_range_values(low, high, step, is_integer))
     declared = maker.ranges.get(name)
     default = float(declared[2]) if isinstance(declared, tuple) and len(declared) == 3 else None
-    return Range(int(low), int(high), True, default) if whole else Range(low, high, False, default)
+    return Range(int(low), int(high), True, default) if is_integer else Range(low, high, False, default)
 
 
-def _range_values(low: float, high: float, step: float, whole: bool) -> tuple[float, ...]:
+def _range_values(low: float, high: float, step: float, is_integer: bool) -> tuple[float, ...]:
     count = math.floor((high - low) / step + 1e-9) + 1
     values = (round(low + i * step, 10) for i in range(count))
-    return tuple(int(v) if whole else v for v in values)
+    return tuple(int(v) if is_integer else v for v in values)
 
 
 Space: TypeAlias = Mapping[str, object]
