@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+import fontes.comparison
 import fontes.formats
 import fontes.index
+import fontes.llm
 import fontes.recipes
 
 
@@ -16,6 +18,8 @@ import fontes.recipes
         (fontes.index, "Reader", "State"),
         (fontes.recipes, "Learning", "RecipeTraining"),
         (fontes.formats, "Documents", "IterableCorpus"),
+        (fontes.comparison, "report_of", "compare_runs"),
+        (fontes.llm, "Kept", "StoredAnswer"),
     ],
 )
 def test_an_old_name_is_the_new_one_and_says_so(module, old, new):
