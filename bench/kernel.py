@@ -154,7 +154,7 @@ def overhead(index: Any, texts: Sequence[str], runs: int) -> dict[str, list[floa
     return found
 
 
-THRESHOLD = {"        if depth >= 0:\n            least =": "        if depth >= 0 and False:\n            least ="}
+THRESHOLD = {"        if depth >= 0:\n            threshold =": "        if depth >= 0 and False:\n            threshold ="}
 BOUNDS = {"            size = pruned(bag, None": "            block_bounds[:] = np.inf\n            size = pruned(bag, None"}
 VARIANTS: dict[str, dict[str, str]] = {  # what is replaced in the kernel
     "as it is": {},
