@@ -154,7 +154,7 @@ class SlowStage(Stage[Run, Run]):
         return run.top(3)
 
 
-def part_that_dies_once(part: segments.Part) -> segments.FinishedSegment:
+def part_that_dies_once(part: segments.DocumentPart) -> segments.FinishedSegment:
     """Kills its process when the first segment is written and not yet finished."""
     return _dying_once(part.folder, "part", lambda: segments.make_part(part))
 
@@ -163,14 +163,14 @@ def merge_that_dies_once(merge: segments.Merge) -> segments.FinishedSegment:
     return _dying_once(merge.folder, "merge", lambda: segments.make_merge(merge))
 
 
-def counted_part(part: segments.Part) -> segments.FinishedSegment:
+def counted_part(part: segments.DocumentPart) -> segments.FinishedSegment:
     """Writes down that it was called, and whether there was something to do."""
     finished = segments.make_part(part)
     (part.folder.parent / f"{'before' if finished.reused else 'new'}-{part.name}").touch()
     return finished
 
 
-def slow_part(part: segments.Part) -> segments.FinishedSegment:
+def slow_part(part: segments.DocumentPart) -> segments.FinishedSegment:
     """Takes its time, after it has said so."""
     (part.folder.parent / f"begun-{part.name}-{os.getpid()}").touch()
     time.sleep(1.5)
