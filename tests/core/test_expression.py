@@ -15,6 +15,7 @@ from support.toys import Ask, Find, Join, Model, Read, Shelf, toys
 from fontes.core import Cut, FontesError, ParameterError, Pipeline, PipelineError, Run, Stage, Topics
 from fontes.core.expression import part, pipeline, tunable
 from fontes.core.function import stage
+from fontes.core.where import MAX_DEPTH
 from fontes.index import Index
 
 SHELF = Shelf()
@@ -252,3 +253,10 @@ def test_a_mapping_has_strings_as_names_each_once(tmp_path):
     ):
         with pytest.raises(ParameterError, match=problem):
             pipeline(text, index)
+
+
+def test_lists_are_nested_up_to_a_depth():
+    for depth, nested in ((MAX_DEPTH - 1, False), (MAX_DEPTH, True)):
+        with pytest.raises(ParameterError) as error:
+            pipeline(f"toy_find({'[' * depth}{']' * depth})", Shelf())
+        assert (f"nested more than {MAX_DEPTH} deep" in str(error.value)) == nested

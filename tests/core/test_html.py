@@ -81,3 +81,11 @@ def test_a_pipeline_is_drawn_as_boxes_one_inside_the_other() -> None:
     assert "<script>" not in html
     assert html.count("→") == 2
     assert Balanced(html).seen.count("span") == 2 + 8
+
+
+def test_a_ranking_of_documents_without_texts_shows_ids_alone() -> None:
+    class Statistics(Library):
+        has_texts = False
+
+    html = run().with_(documents=Statistics())["t0" + EVIL]._repr_html_()
+    assert html == run()["t0" + EVIL]._repr_html_()

@@ -330,3 +330,31 @@ class Twice(Shout):
 def test_a_pipeline_scores_documents_by_its_last_stage_for_the_rewritten_topic(pipeline, score):
     run = Fixed()(Topics([Topic("1", "ab")]))
     assert pipeline.candidate_scores(run).tolist() == [score] * 3
+
+
+@dataclass(frozen=True)
+class Same(Reverse):
+    keeps_rankings = True
+
+    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+        return run
+
+
+def test_a_cut_after_a_stage_that_changes_no_ranking_comes_before_it():
+    assert (Fixed() >> Same()) % 2 == Pipeline((Fixed(k=2), Same()))
+    assert (Shout() >> Fixed() >> Same()) % 2 == Pipeline((Shout(), Fixed(k=2), Same()))
+
+
+@dataclass(frozen=True)
+class Matching(Fixed):
+    """Matches so many documents."""
+
+    count_: int = 3
+
+    def matches(self, topic: Topic) -> Any:
+        return np.arange(self.count_)
+
+
+def test_a_sum_counts_no_further_than_it_is_asked_to():
+    both = Matching(count_=2) + Matching(count_=5)
+    assert [both.count("q", up_to) for up_to in (None, 1, 4, 5, 9)] == [5, 2, 5, 5, 5]

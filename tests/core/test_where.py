@@ -10,6 +10,7 @@ from support.examples import up_to
 
 from fontes.core import ParameterError
 from fontes.core.dates import date_of, date_text
+from fontes.core.filter_correction import correct_filter
 from fontes.core.where import both, condition
 
 TYPES = {
@@ -169,3 +170,22 @@ def test_a_date_is_a_moment_by_utc(text: str, seconds: float, shown: str) -> Non
 @pytest.mark.parametrize("text", ["2020", "2020-1-1", "2020-02-30", "20200101", "2020-01-01T25:00", "yesterday", "2020-01-01x"])
 def test_other_text_is_no_date(text: str) -> None:
     assert date_of(text) is None
+
+
+def test_a_remedy_for_numbers_is_offered_for_keywords_alone() -> None:
+    with pytest.raises(ParameterError, match="build the index with --columns lang=integer"):
+        condition("lang == 5", TYPES)
+    for text in ("born == 5", "open == 5", "lang == True"):
+        with pytest.raises(ParameterError) as error:
+            condition(text, TYPES)
+        assert "--columns" not in str(error.value)
+
+
+def test_a_sign_before_a_truth_value_makes_no_constant() -> None:
+    with pytest.raises(ParameterError, match="so that a constant is needed here: a whole number"):
+        condition("year == -True", TYPES)
+    condition("year == -5", TYPES)
+
+
+def test_a_column_in_brackets_is_corrected_like_others() -> None:
+    assert correct_filter('metadata["lang"] = cs', {"lang": "keyword"}) == 'metadata["lang"] == "cs"'

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Thread
+from threading import Thread, get_ident
 from typing import Any
 
 import pytest
 
 import fontes as ft
-from fontes.core import ParameterError
+from fontes.core import ParameterError, work as work_module
+from fontes.core.threads import in_threads
 from fontes.core.work import MEMORY, Resources, memory_size, resources, thread_count, work
 
 
@@ -97,3 +98,23 @@ def test_an_index_has_the_same_bytes_whatever_the_block_says(tmp_path: Path) -> 
         {file.relative_to(folder): file.read_bytes() for file in folder.rglob("*") if file.is_file()} for folder in folders
     ]
     assert contents[0] == contents[1] == contents[2]
+
+
+def test_a_single_thread_is_the_callers_own() -> None:
+    with work(threads=1):
+        assert set(in_threads(lambda _: get_ident(), [1, 2, 3])) == {get_ident()}
+    with work(threads=2):
+        assert get_ident() not in in_threads(lambda _: get_ident(), [1, 2, 3])
+
+
+def test_memory_is_two_gigabytes_unless_said_and_at_most_1024_terabytes() -> None:
+    assert (Resources().memory, memory_size("1024T")) == (2 << 30, 1 << 50)
+    with pytest.raises(ParameterError, match="1024T at the most"):
+        memory_size((1 << 50) + 1)
+
+
+def test_a_cluster_needs_a_package_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work_module, "entry_points", lambda group: [])
+    assert work_module.cluster() is None
+    with work(ray=True), pytest.raises(ft.FontesError, match="no package is installed that works on a cluster"):
+        work_module.cluster()

@@ -1,0 +1,35 @@
+"""Checks of parameters, facts of the processor, and progress."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fontes.core import ParameterError, Progress, processor
+from fontes.core.checks import check_whole
+
+
+@pytest.mark.parametrize("value", [2, 7, np.int64(2), np.uint8(7)])
+def test_whole_numbers_of_python_and_numpy_pass_with_both_limits(value: object) -> None:
+    assert (check_whole("n", value, 2, 7), type(check_whole("n", value, 2, 7))) == (int(value), int)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("value", [True, 2.0, "2", None, 1, 8, np.float64(3)])
+def test_other_values_and_numbers_beyond_the_limits_do_not(value: object) -> None:
+    with pytest.raises(ParameterError, match="n must be a whole number from 2 to 7"):
+        check_whole("n", value, 2, 7)
+
+
+def test_a_field_of_the_processor_is_read_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cpuinfo").write_text("Processor\t: first\nmodel name\t: A 9\nflags\t\t: fma avx2\nmodel name : other\n")
+    monkeypatch.setattr(processor, "Path", lambda path: tmp_path / Path(path).name)
+    assert (processor.cpuinfo("model name"), processor.cpuinfo("bogomips")) == ("A 9", "")
+    assert processor.processor_features() == {"fma", "avx2"}
+
+
+def test_the_time_left_comes_from_the_units_of_this_run() -> None:
+    assert Progress("encoding", 25, 100, 10.0).seconds_left == pytest.approx(30)
+    assert Progress("encoding", 25, 100, 10.0, before=5).seconds_left == pytest.approx(37.5)
+    assert Progress("encoding", 5, 100, 10.0, before=5).seconds_left is None
