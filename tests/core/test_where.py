@@ -188,4 +188,4 @@ def test_a_sign_before_a_truth_value_makes_no_constant() -> None:
 
 
 def test_a_column_in_brackets_is_corrected_like_others() -> None:
-    assert correct_filter('metadata["lang"] = cs', {"lang": "keyword"}) == 'metadata["lang"] == "cs"'
+    assert correct_filter('metadata["a year"] = 2020', {"a year": "integer"}) == 'metadata["a year"] == 2020'

@@ -6,6 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Thread, get_ident
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -118,3 +119,6 @@ def test_a_cluster_needs_a_package_that_brings_it(monkeypatch: pytest.MonkeyPatc
     assert work_module.cluster() is None
     with work(ray=True), pytest.raises(ft.FontesError, match="no package is installed that works on a cluster"):
         work_module.cluster()
+    monkeypatch.setattr(work_module, "entry_points", lambda group: [SimpleNamespace(load=lambda: ft)])
+    with work(ray=True):
+        assert work_module.cluster() is ft
