@@ -176,7 +176,7 @@ def test_a_column_that_is_chosen_must_be_there(tmp_path: Path) -> None:
 
 def test_fields_are_not_chosen_of_what_has_them_already(fontes, tmp_path) -> None:
     code, _, error = fontes("index", "sample:harbour", "--id", "x", "-o", tmp_path / "x")
-    assert (code, "sample:harbour: its documents have their id" in error) == (1, True)
+    assert (code, "sample:harbour: fields are chosen for files" in error) == (1, True)
     corpus = read_corpus([("1", "a")])
     assert read_corpus(corpus) is corpus
     with pytest.raises(ft.core.ParameterError, match="not of a IterableCorpus"):
