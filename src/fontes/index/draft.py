@@ -162,8 +162,8 @@ def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
     """Return the range of segments to merge next, or None.
 
     A segment is rewritten when more than half of its documents are deleted. FACTOR or more neighbours are merged if none has
-    more documents than a tier (SMALL, SMALL · FACTOR, and so on), as in Lucene's logarithmic merges. Segments whose merge would
-    lose data are not merged.
+    more documents than a tier (MIN_TIER_DOCUMENTS, MIN_TIER_DOCUMENTS · FACTOR, and so on), as in Lucene's logarithmic merges.
+    Segments whose merge would lose data are not merged.
     """
     for number, leaf in enumerate(leaves):
         if 2 * leaf.documents < leaf.segment.documents and merge_conflict([leaf]) is None:

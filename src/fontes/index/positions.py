@@ -328,7 +328,7 @@ def field_starts(tokens: Integers) -> NDArray[np.int32]:
 
 
 def row_offsets(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[np.int64]) -> tuple[NDArray[np.int64]]:
-    """Return the offsets of each term's rows number BLOCK, 2 · BLOCK and so on; see `measure_rows`.
+    """Return the offsets of each term's rows number ROWS_PER_OFFSET, 2 · ROWS_PER_OFFSET and so on; see `measure_rows`.
 
     Raises:
         IndexFormatError: The bytes do not hold `df` rows.

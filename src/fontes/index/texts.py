@@ -68,7 +68,7 @@ class Block:
 
 
 class Blocks:
-    """Grouping of documents into blocks of up to BLOCK bytes, or of one document.
+    """Grouping of documents into blocks of up to MAX_BLOCK_BYTES, or of one document.
 
     A block of at least MIN_BLOCK bytes also ends before a document of certain sizes. Sequences of documents that differ at
     their beginning therefore soon have equal blocks, and a merge compresses few blocks again.

@@ -54,7 +54,7 @@ def _find_numbers(table: Any, text: Any, offsets: Any, numbers: Any) -> Any:
     """Write the number and the offset of each term of a text; a zero byte ends a word, and the next has the next offset.
 
     Returns:
-        The number of terms, UNABLE if it is not the length of `numbers`; and whether the index has all of them.
+        The number of terms, NOT_SUPPORTED if it is not the length of `numbers`; and whether the index has all of them.
     """
     heads, blob, bounds = view(table, HEADS, np.uint64), view(table, BLOB, np.uint8), view(table, OFFSETS, np.uint32)
     count, start, offset, all_known = 0, 0, 0, True
@@ -152,7 +152,7 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
         scores: Output: scores of the best documents.
 
     Returns:
-        The number of all matching documents, or UNABLE.
+        The number of all matching documents, or NOT_SUPPORTED.
     """
     terms, offsets = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
     count, all_known = _find_numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
@@ -206,7 +206,7 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
         scores: As in `find_all`.
 
     Returns:
-        The number of all matching documents, or UNABLE, also if bytes or weights are damaged.
+        The number of all matching documents, or NOT_SUPPORTED, also if bytes or weights are damaged.
     """
     of_words, terms = np.empty((2, words), dtype=np.int64), np.empty(words, dtype=np.int64)
     count, all_known = _find_numbers(table, np.frombuffer(text, np.uint8), of_words[1], of_words[0])
@@ -225,7 +225,7 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
     bounds, packed = view(table, BOUNDS, np.int64), _packed_lists(table)
     rows, row_offsets = view(table, POSITIONS, np.uint8), view(table, POSITION_OFFSETS, np.uint32)
     row_bounds, firsts = view(table, POSITION_BOUNDS, np.uint32), view(table, FIRSTS, np.uint32)
-    order, length = _order_by_length(terms, bounds), bounds[terms[0] + 1] - bounds[terms[0]]
+    order = _order_by_length(terms, bounds)
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
     places, chunk = (
         np.empty((count + 1, min(length, CHUNK_DOCUMENTS) + 1), dtype=np.int64),
@@ -289,7 +289,7 @@ def find_any(table: Any, text: bytes, words: int, query_weight: float, k: int, d
         keys: Output: unordered keys of the best documents, if k is greater.
 
     Returns:
-        The number of documents written, or UNABLE.
+        The number of documents written, or NOT_SUPPORTED.
     """
     terms, offsets = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
     count, _ = _find_numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
@@ -332,7 +332,7 @@ def find_terms(table: Any, text: bytes, terms: Any, counts: Any) -> int:
         counts: Output: count of each term, of the same length.
 
     Returns:
-        The number of terms, or UNABLE.
+        The number of terms, or NOT_SUPPORTED.
     """
     letters, pipeline = np.frombuffer(text, np.uint8), view(table, PIPELINE, np.int64)
     starts, ends = np.empty(len(letters) + 1, dtype=np.int32), np.empty(len(letters) + 1, dtype=np.int32)
@@ -369,7 +369,7 @@ def find_terms(table: Any, text: bytes, terms: Any, counts: Any) -> int:
 
 @compiled()
 def _search_champions(table: Any, term: int, k: int, docs: Any, scores: Any, keys: Any) -> int:
-    """Find the best documents for a term of query weight 1 in its champion list; UNABLE if that is too short."""
+    """Find the best documents for a term of query weight 1 in its champion list; NOT_SUPPORTED if that is too short."""
     row = np.int64(view(table, ROW_OF, np.int32)[term])
     champions = view(table, CHAMPIONS, np.int32)[row * WIDTH : (row + 1) * WIDTH]
     if row < 0 or k < 1 or k > WIDTH or champions[k - 1] < 0:

@@ -409,7 +409,7 @@ def weights_not_finite(index: Searchable) -> IndexFormatError:
 
 
 def chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield ranges of terms with about CHUNK postings each."""
+    """Yield ranges of terms with about CHUNK_POSTINGS postings each."""
     first, terms = 0, len(bounds) - 1
     while first < terms:
         last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + CHUNK_POSTINGS, side="right")) - 1)

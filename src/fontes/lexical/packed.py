@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SHORT_BITS, LONG_BITS = 12, 16  # bits of a code
 WORD = 32  # bits of a document and the lowest bits of its code
-MIN_SHORT = 0.99  # codes have SHORT bits if these cover at least this share of the postings that LONG bits cover
+MIN_SHORT = 0.99  # codes have SHORT_BITS bits if these cover at least this share of the postings that LONG_BITS cover
 DOCUMENTS_PER_ROW = 8 * BLOCK  # documents per posting of the shortest list with a row
 PAIRS = 1 << 20  # cells to count pairs: all lengths, with as many tf as fit
 MAX_CODED_LENGTH = 1 << 24  # document length above which postings have no codes
@@ -65,7 +65,7 @@ class PackedLists:
         row_of: int32; row of block bounds of each term, -1 if its list is too short.
         docs: uint32; document << widths[0] | lowest bits of the code, for terms without a row, ascending in each term.
         codes: uint16; the other bits of these codes; empty if there are none.
-        places: uint16; position in the window << PLACE | lowest bits of the code, for terms with a row.
+        places: uint16; position in the window << POSITION_BITS | lowest bits of the code, for terms with a row.
         place_codes: uint8; the other bits of these codes, the lowest byte first.
         widths: int64, (3,); bits of codes in `docs`, 1 if `codes` has other bits, bytes per posting in `place_codes`.
         starts: uint32, (rows, windows + 1); start of each window in the list of a term with a row.
@@ -189,7 +189,7 @@ class Codes:
     """Codes of the most frequent pairs of tf and length.
 
     Args:
-        lengths: Length of each document, with a maximum of at most LONGEST.
+        lengths: Length of each document, with a maximum of at most MAX_CODED_LENGTH.
     """
 
     def __init__(self, lengths: NDArray[np.integer[Any]]) -> None:

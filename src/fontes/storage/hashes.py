@@ -33,7 +33,7 @@ def hash_json(value: Any) -> str:
 
 
 def block_sums(array: NDArray[Any]) -> list[int]:
-    """Return the CRC-32 of each BLOCK of an array's bytes, computed in parallel."""
+    """Return the CRC-32 of each block of BLOCK_BYTES bytes of an array, computed in parallel."""
     values = array.reshape(-1).view(np.uint8)
     blocks = [values[first : first + BLOCK_BYTES].data for first in range(0, len(values), BLOCK_BYTES)]
     return in_threads(zlib.crc32, blocks)

@@ -15,7 +15,7 @@ from ..core.errors import InputError
 
 logger = logging.getLogger("fontes.neural")
 
-DROPPED_FRACTION = 4  # the oldest 1/DROPPED of a full file is removed
+DROPPED_FRACTION = 4  # the oldest 1/DROPPED_FRACTION of a full file is removed
 WAIT = 30.0  # seconds to wait for another writer
 BATCH_SIZE = 500  # keys per query
 SCHEMA = "CREATE TABLE IF NOT EXISTS summed (key BLOB PRIMARY KEY, score BLOB NOT NULL, time INTEGER NOT NULL) WITHOUT ROWID"

@@ -40,7 +40,7 @@ class ColumnWriter(Writer):
     Attributes:
         schema: The columns, including new ones after `close`.
         names: After `close`, the names of the columns in order, each with the type of its values: "" without values, one of
-            `CELLS` for cells of tables.
+            `schema.CELLS` for cells of tables.
     """
 
     def __init__(self, folder: Path, schema: Schema, lenient: bool = False) -> None:
@@ -103,7 +103,7 @@ class _ColumnBuffer:
 
     @property
     def detected(self) -> str:
-        """Type of the values; one of `CELLS` for cells of tables."""
+        """Type of the values; one of `schema.CELLS` for cells of tables."""
         return self._cell_kind or self.kind
 
     def extend(self, first: int, docs: list[int], values: list[Any], ids: Sequence[str]) -> None:

@@ -121,7 +121,7 @@ def _best_tokens(query: Any, vectors: Any, tokens: Any, best: Any) -> None:
 
 
 def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, last: Any, sums: Any) -> Any:
-    """Write the similarities of the LANES query tokens from `column` on with the ROWS rows from `first` on to `sums`.
+    """Write the similarities of the LANES query tokens from `column` on with the ROWS_PER_TILE rows from `first` on to `sums`.
 
     Rows after `last` are read as row `last`. The sums stay in registers; a loop in Numba would load and store them at each
     dimension.
