@@ -28,6 +28,7 @@ from searchers import K1, B, read
 
 from fontes import Index, Topic, Topics
 from fontes.lexical import impacts, kernel
+from fontes.lexical.searching import NO_WORDS as ALL
 from fontes.storage.caches import cache_folder
 
 DEPTHS = (10, 100, 1000)
@@ -146,7 +147,7 @@ def overhead(index: Any, texts: Sequence[str], runs: int) -> dict[str, list[floa
                 if turn % 2:
                     stage.search(text, k)
                 else:
-                    kernel.search(i, i + 1, topics, made.postings, made.limits, ids_of(index), k, depth, out)
+                    kernel.search(i, i + 1, topics, made.postings, made.limits, ALL, ids_of(index), k, depth, out)
                 (calls if turn % 2 else searches).append(time.perf_counter() - start)
             both = min(calls[1:]), min(searches[1:])
             rows.append((*both, both[0] - both[1]))
@@ -161,7 +162,7 @@ VARIANTS: dict[str, dict[str, str]] = {  # what is replaced in the kernel
     "no first threshold": THRESHOLD,
     "no bounds of blocks": BOUNDS,
     "neither": THRESHOLD | BOUNDS,
-    "blocks of 32": {"BLOCK = 64  #": "BLOCK = 32  #"},
+    "blocks of 32, windows of 2048": {"BLOCK = 64  #": "BLOCK = 32  #", "WINDOW = 4096": "WINDOW = 2048"},
     "windows of 512": {"WINDOW = 4096": "WINDOW = 512"},
     "windows of 2048": {"WINDOW = 4096": "WINDOW = 2048"},
 }
@@ -209,7 +210,7 @@ def ablations(index: Any, parts: dict[str, list[str]], runs: int) -> dict[str, A
                     for name, (search, lists, bounds_of) in variants.items():
                         out = buffers(len(texts), k)
                         start = time.perf_counter()
-                        search(0, len(texts), topics, lists, bounds_of, ids_of(index), k, depth, out)
+                        search(0, len(texts), topics, lists, bounds_of, ALL, ids_of(index), k, depth, out)
                         seconds[name].append((time.perf_counter() - start) / len(texts))
                         results[name] = np.sort(out[3], axis=1) if k > kernel.SORTED else out[1]
                 assert all(np.array_equal(results["as it is"], one) for one in results.values())

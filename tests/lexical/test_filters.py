@@ -81,6 +81,17 @@ def test_one_query_finds_what_a_run_finds(index):
             assert list(index.bm25(where=where).search(topic, 15)) == list(run[topic.id])
 
 
+@pytest.mark.parametrize("parameters", MODELS, ids=str)
+def test_the_first_search_with_a_filter_finds_what_the_next_ones_find(index, parameters):
+    run = {where: model(index, parameters, k=15, where=where)(TOPICS) for where in WHERES}
+    for topic in TOPICS.values():
+        opened = Index.open(index.path)
+        for where in WHERES:
+            stage = model(opened, parameters, where=where)
+            for _ in range(3):
+                assert list(stage.search(topic, 15)) == list(run[where][topic.id]), where
+
+
 @pytest.mark.parametrize("threads", [1, 2, 9])
 def test_threads_and_portions_change_nothing(index, threads, monkeypatch):
     expected = index.bm25(k=50, where=WHERES[0], threads=1)(TOPICS)

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fontes.index.columns import Filter
 from fontes.lexical import kernel
 from fontes.lexical.conjunctions import search_all
 from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, SORTED, WINDOW, best_first, pack, search, summarize
 from fontes.lexical.packed import NO_CODES, NO_CURVE, NO_PLACE_CODES, NO_REST, NO_WIDTHS, offsets_of
+from fontes.lexical.searching import NO_WORDS
 from fontes.storage.arrays import fixed
 
 DOCUMENTS = 2 * WINDOW + 700
@@ -98,13 +100,14 @@ def test_the_bound_of_a_block_is_its_greatest_weight_in_parts_of_the_best_rounde
         assert np.array_equal(collection.rows[collection.row_of[term]], np.minimum(bounds, 255))
 
 
-def plain(collection: Collection, bag: dict[int, float], k: int) -> list[tuple[float, int]]:
-    """The k best (score, place of the id), by sums over whole columns."""
+def plain(collection: Collection, bag: dict[int, float], k: int, allowed: Any = None) -> list[tuple[float, int]]:
+    """The k best (score, place of the id) of all documents or of the allowed ones, by sums over whole columns."""
     sums, hit = np.zeros(DOCUMENTS), np.zeros(DOCUMENTS, dtype=bool)
     for term, query_weight in sorted(bag.items()):
         docs, weights = collection.of(term)
         sums[docs] += query_weight * weights.astype(np.float64)
         hit[docs] = True
+    hit &= True if allowed is None else allowed
     every = [(float(np.float32(sums[doc])), int(collection.rank[doc])) for doc in np.flatnonzero(hit)]
     return sorted(every, reverse=True)[:k]
 
@@ -122,7 +125,12 @@ def packed_of(c: Collection) -> tuple[NDArray[Any], ...]:
 
 
 def results(
-    collection: Collection, bags: list[dict[int, float]], k: int, thresholds: bool = True
+    collection: Collection,
+    bags: list[dict[int, float]],
+    k: int,
+    thresholds: bool = True,
+    loop: Any = search,
+    allowed: Any = NO_WORDS,
 ) -> list[list[tuple[float, int]]]:
     """The same of the compiled search, which is asked for the topics after the first; with the k-th best weights or without."""
     c, depth = collection, next((i for i, depth in enumerate(DEPTHS) if k <= depth and thresholds), -1)
@@ -138,7 +146,7 @@ def results(
     postings = *packed_of(c), fixed(c.weights), NO_CURVE, NO_REST
     ids = c.rank, np.argsort(c.rank).astype(np.int32)
     keys = np.zeros((len(counts), k if k > SORTED else 0), dtype=np.uint64)
-    search(1, len(bags), topics, postings, limits, ids, k, depth, (counts, docs, scores, keys))
+    loop(1, len(bags), topics, postings, limits, allowed, ids, k, depth, (counts, docs, scores, keys))
     if k > SORTED:
         keys.sort(axis=1)
         ends = np.cumsum(counts)
@@ -149,6 +157,24 @@ def results(
         [(float(score), int(c.rank[doc])) for score, doc in zip(own_scores[:count], own_docs[:count], strict=True)]
         for count, own_docs, own_scores in zip(counts, docs, scores, strict=True)
     ]
+
+
+@pytest.mark.parametrize("k", [1, 10, SORTED + 1, 1000])
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.9, 1.0])
+def test_the_best_k_of_allowed_documents_are_those_of_plain_sums(collection: Collection, k: int, share: float) -> None:
+    from fontes.lexical.lookup import search_few
+
+    draws = np.random.default_rng(k)
+    mask = draws.random(DOCUMENTS) < share
+    mask[5_000:9_000] = False  # whole blocks, and most of a window
+    where = Filter("some", mask)
+    bags: list[dict[int, float]] = [{}, {0: 1.0}, {13: 2.0}, {0: 0.5, 13: 0.25, 12: 1.0}, {9: -1.0, 4: 3.0, 11: 0.1}]
+    for _ in range(6):
+        terms = draws.choice(BELOW, draws.integers(1, 9), replace=False)
+        bags.append({int(term): float(draws.integers(1, 8)) / 4 for term in terms})
+    expected = [plain(collection, bag, k, mask) for bag in bags]
+    assert results(collection, bags, k, False, search, fixed(where.words)) == expected
+    assert results(collection, bags, k, False, search_few, fixed(where.docs)) == expected
 
 
 @pytest.mark.parametrize("k", [1, 7, 10, 11, 100, SORTED, SORTED + 1, 1000, 1500])

@@ -64,6 +64,10 @@ class FilterCondition(ABC):
     def masks(self, columns: ColumnSource) -> tuple[Mask, Mask]:
         """Return masks of documents where the condition is true and where it is false; neither for missing values."""
 
+    def passed(self, columns: ColumnSource) -> Mask:
+        """Return the mask of documents where the condition is true."""
+        return self.masks(columns)[0]
+
 
 @dataclass(frozen=True)
 class Test(FilterCondition):
@@ -74,8 +78,11 @@ class Test(FilterCondition):
     value: Any
 
     def masks(self, columns: ColumnSource) -> tuple[Mask, Mask]:
-        passed = columns.test(self.column, self.sign, self.value)
+        passed = self.passed(columns)
         return passed, columns.present(self.column) & ~passed
+
+    def passed(self, columns: ColumnSource) -> Mask:
+        return columns.test(self.column, self.sign, self.value)
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,9 @@ class Every(FilterCondition):
     def masks(self, columns: ColumnSource) -> tuple[Mask, Mask]:
         true, false = zip(*(part.masks(columns) for part in self.parts), strict=True)
         return reduce(np.logical_and, true), reduce(np.logical_or, false)
+
+    def passed(self, columns: ColumnSource) -> Mask:
+        return reduce(np.logical_and, [part.passed(columns) for part in self.parts])
 
 
 def condition(text: str, types: Mapping[str, str]) -> FilterCondition:

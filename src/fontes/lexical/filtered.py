@@ -66,6 +66,16 @@ class FilteredImpacts:
         self._numbers[terms] = np.arange(first + 1, first + 1 + len(terms), dtype=np.int32)
 
 
+def is_first_search(index: Searchable, weighting: Weighting, where: Filter) -> bool:
+    """Whether a model searches an index with this filter for the first time; from the second on filtered impacts pay."""
+    seen = _SEARCHED.of(index)
+    key = where.text, weighting.for_postings()
+    if key in seen:
+        return False
+    seen.get(key, lambda: True)
+    return True
+
+
 def filtered_impacts(index: Searchable, weighting: Weighting, where: Filter) -> FilteredImpacts:
     """Return the impacts of a model on the matching documents, cached or computed."""
     key = where.text, weighting.for_postings()
@@ -75,6 +85,7 @@ def filtered_impacts(index: Searchable, weighting: Weighting, where: Filter) -> 
 _FILTERED: Attached[Any, Cached[tuple[str, Weighting], FilteredImpacts]] = Attached(
     "filtered", lambda index: Cached(MAX_MODELS)
 )
+_SEARCHED: Attached[Any, Cached[tuple[str, Weighting], bool]] = Attached("searched", lambda index: Cached(MAX_MODELS))
 
 
 @kernel()

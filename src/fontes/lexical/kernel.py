@@ -16,7 +16,7 @@ import numpy as np
 from ..storage.compiled import inner, kernel
 
 BLOCK = 64  # documents per bound, at most the bits of a mask
-WINDOW = 4096  # documents scored at a time
+WINDOW = 4096  # documents scored at a time, at most 64 blocks
 BINS = 1024  # of the histogram for the k-th best weights
 POSITION_BITS = 4  # bits of a code beside the position of a document in its window
 SORTED = 32  # greatest k sorted by the search itself; for more, numpy's sort is faster
@@ -160,7 +160,9 @@ def code_at(lists: Any, row: Any, term: Any, posting: Any) -> Any:
 
 
 @kernel()
-def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: Any, k: int, depth: int, results: Any) -> None:
+def search(
+    first: int, last: int, topics: Any, lists: Any, bounds_of: Any, allowed: Any, ids: Any, k: int, depth: int, results: Any
+) -> None:
     """Find the best documents of the topics from `first` to `last`.
 
     A score is the float64 sum over the terms in order, rounded to float32. The sort key consists of the score and the rank of
@@ -173,9 +175,10 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
         lists: The postings of all terms and their weights; see `packed.PackedLists.with_weights`.
         bounds_of: (best, kth, positive, row_of, rows, starts), as from `summarize`; starts[r, w] is the start of window w in
             the list of row r, counted from its first posting.
+        allowed: uint64; a bit for each document that may be returned, the lowest first; empty: all.
         ids: (rank, order): rank of each document's id, ascending; number of the document of each rank, for the results.
         k: Greatest number of documents per topic.
-        depth: Column of `kth` to use, or -1.
+        depth: Column of `kth` to use, or -1; -1 if not all documents are allowed.
         results: Output, (counts, docs, scores, keys); topic i has row i - first. Counts are always written; documents and
             scores if k is at most SORTED, otherwise unordered keys, for `best_first`.
     """
@@ -187,7 +190,6 @@ def search(first: int, last: int, topics: Any, lists: Any, bounds_of: Any, ids: 
     sums = np.empty(WINDOW, dtype=np.float64)
     score = np.empty(1, dtype=np.float32)
     candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
-    allowed = bounds_of[2][:0]  # empty: all are allowed; read-only like other masks, for which loops are compiled only once
     for topic in range(first, last):
         rows = slice(topic_bounds[topic], topic_bounds[topic + 1])
         bag = terms[rows], query_weights[rows], lists, bounds_of, lists[1][terms[rows]]
@@ -213,8 +215,8 @@ def search_any(term_bag: Any, other: Any, allowed: Any, depth: int, ids: Any, k:
     Args:
         term_bag: (terms, weights, lists, bounds_of) of the first clauses: numbers, query weights, and as in `search`.
         other: The same of the other clauses.
-        allowed: Whether each document may be returned; empty: all.
-        depth: As in `search`; -1 if not all documents are allowed.
+        allowed: As in `search`.
+        depth: As in `search`.
         ids: As in `search`.
         k: As in `search`.
         results: As in `search`, with one row.
@@ -362,34 +364,35 @@ def pruned(
     threshold = max(threshold, MIN_THRESHOLD)
     for window in range(len(block_bounds) // blocks):
         window_bounds = block_bounds[window * blocks : (window + 1) * blocks]
-        reaching = 0
+        reaching = np.uint64(0)  # blocks that can hold a result
         for block in range(blocks):
-            reaching += window_bounds[block] >= threshold
+            reaching |= np.uint64(window_bounds[block] >= threshold) << np.uint64(block)
+        rest = reaching
+        while rest:
+            block = lowest_bit(rest)
+            if len(allowed) and allowed[window * blocks + block] == 0:
+                reaching ^= ONE << np.uint64(block)
+            else:  # the sums of other blocks are never read
+                sums[BLOCK * block : BLOCK * (block + 1)] = 0
+            rest &= rest - ONE
         if reaching == 0:
             continue
-        if reaching > blocks // 4:
-            sums[:] = 0
-        else:
-            for block in range(blocks):
-                if window_bounds[block] >= threshold:  # other blocks are skipped
-                    sums[block * BLOCK : (block + 1) * BLOCK] = 0
         _sum_window(window, bag, sums)
         if other is not None:
             _sum_window(window, other, sums)
         enough = np.float64(threshold) * (1 - 1e-7) if threshold > MIN_THRESHOLD else 1e-300
-        for block in range(blocks):
-            if window_bounds[block] < threshold:
-                continue
-            first = block * BLOCK
+        while reaching:
+            block = lowest_bit(reaching)
+            first = BLOCK * block
+            reaching &= reaching - ONE
             mask = np.uint64(0)  # documents that reach the threshold
             for i in range(BLOCK):
                 mask |= np.uint64(sums[first + i] >= enough) << np.uint64(i)
+            if len(allowed):
+                mask &= allowed[window * blocks + block]
             while mask:
-                lowest = mask & (~mask + np.uint64(1))
-                mask ^= lowest
-                position = first + int(BIT[lowest * DEBRUIJN >> np.uint64(58)])
-                if len(allowed) and not allowed[window * WINDOW + position]:
-                    continue
+                position = first + lowest_bit(mask)
+                mask &= mask - ONE
                 score[0] = np.float32(sums[position])
                 ordered = np.uint64(bits[0] | np.uint32(0x80000000))
                 candidates[size] = ordered << np.uint64(32) | np.uint64(rank[window * WINDOW + position])
@@ -399,6 +402,12 @@ def pruned(
             bits[0] = np.uint32(candidates[k - 1] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
             threshold = max(threshold, score[0])
     return size
+
+
+@inner(inline="always")
+def lowest_bit(word: Any) -> Any:
+    """Return the number of the lowest bit of a word that is not 0 (Leiserson, Prokop and Randall, 1998)."""
+    return np.int64(BIT[(word & (~word + ONE)) * DEBRUIJN >> np.uint64(58)])
 
 
 @inner(inline="always")  # a call would copy the descriptors of all arrays, for each window
@@ -491,7 +500,7 @@ def _exhaustive(
         for doc in range(min(WINDOW, len(rank) - begin)):
             if hit[doc]:
                 hit[doc] = 0
-                if len(allowed) and not allowed[begin + doc]:
+                if len(allowed) and not allowed[(begin + doc) // BLOCK] >> np.uint64(doc % BLOCK) & ONE:
                     continue
                 score[0] = np.float32(sums[doc]) + np.float32(0)  # -0.0 becomes 0.0
                 candidates[size] = _key(bits[0], rank[begin + doc])

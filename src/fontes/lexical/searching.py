@@ -16,8 +16,9 @@ from ..core.threads import in_threads
 from ..core.values import Topics
 from ..core.work import thread_count
 from ..index.columns import Filter
+from ..storage.arrays import fixed
 from ..storage.compiled import affordable, is_loaded
-from .filtered import filtered_impacts
+from .filtered import LOOKUP_COST, filtered_impacts, is_first_search
 from .impacts import impacts_of, weighted_postings
 from .kernel import DEPTHS, SORTED, best_first, search
 from .weighting import Weighting
@@ -36,6 +37,7 @@ POSTINGS_PER_STEP = 10  # postings that numpy sums in the time of one Python ste
 SUMS_PER_STEP = 400  # sums that numpy scans in the time of one step
 CALL_STEPS = 250  # steps in the time of all calls of numpy for one topic
 NO_KEYS = np.zeros(0, np.uint64)
+NO_WORDS = fixed(np.zeros(0, np.uint64))  # all documents are allowed
 
 
 def search_topics(
@@ -107,7 +109,7 @@ def _search_uncompiled(
 
 def _search_all(index: Searchable, weighting: Weighting, bags: Bags, k: int, where: Filter | None) -> Results:
     """Return the number of results of each topic, and their documents and scores end to end."""
-    count, k = len(bags[0]) - 1, min(k, len(index.ids) if where is None else len(where.docs))
+    count, k = len(bags[0]) - 1, min(k, len(index.ids) if where is None else where.count)
     if not k or not len(bags[1]):
         return np.zeros(count, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
     if not is_loaded() and affordable(
@@ -130,25 +132,32 @@ def _search_portion(
     index: Searchable, weighting: Weighting, bags: Bags, first: int, last: int, k: int, where: Filter | None
 ) -> Results:
     """Return the results of `_search_all` for the topics from `first` to `last` (excluded)."""
-    if where is None:
+    rank, order, depth, allowed = index.ids.rank, index.ids.order, depth_of(k), NO_WORDS
+    find: Any = search
+    if where is None or (last - first == 1 and is_first_search(index, weighting, where)):
         impacts = impacts_of(index, weighting, bags[1] if len(bags[0]) == 2 else None)
-        postings, limits, rank = impacts.postings, impacts.limits, index.ids.rank
+        postings, limits = impacts.postings, impacts.limits
+        if where is not None:
+            depth, allowed = -1, fixed(where.words)
+            if where.count * len(bags[1]) * LOOKUP_COST < int(index.df[bags[1]].sum(dtype=np.int64)):
+                from .lookup import search_few
+
+                find, allowed = search_few, fixed(where.docs)
     else:
         impacts_of_filter = filtered_impacts(index, weighting, where)
         lists = impacts_of_filter.of(bags[1][bags[0][first] : bags[0][last]])
         postings, limits, rank = lists.postings, lists.limits, impacts_of_filter.rank
         bags = bags[0][first : last + 1] - bags[0][first], lists.numbers, bags[2][bags[0][first] : bags[0][last]]
         first, last = 0, last - first
-    depth = depth_of(k)
-    count, order = last - first, index.ids.order
+    count = last - first
     results = counts, docs, scores, keys = _buffers(count, k)
     if count == 1:
-        search(first, last, bags, postings, limits, (rank, order), k, depth, results)
+        find(first, last, bags, postings, limits, allowed, (rank, order), k, depth, results)
         return _decode(results, order)
 
     def part(a: int, b: int) -> None:
         portion = counts[a:b], docs[a:b], scores[a:b], keys[a:b]
-        search(first + a, first + b, bags, postings, limits, (rank, order), k, depth, portion)
+        search(first + a, first + b, bags, postings, limits, allowed, (rank, order), k, depth, portion)
 
     threads = min(thread_count(), count)
     if threads == 1:

@@ -59,6 +59,19 @@ class Filter:
         numbers[self.docs] = np.arange(len(self.docs), dtype=np.int32)
         return numbers
 
+    @cached_property
+    def words(self) -> NDArray[np.uint64]:
+        """uint64, (documents / 64, rounded up): a bit for each document, the lowest first; 1 for those that pass."""
+        words = np.zeros(-(-len(self.mask) // 64), dtype=np.uint64)
+        words.view(np.uint8)[: -(-len(self.mask) // 8)] = np.packbits(self.mask, bitorder="little")
+        words.flags.writeable = False
+        return words
+
+    @cached_property
+    def count(self) -> int:
+        """Number of documents that pass."""
+        return int(np.count_nonzero(self.mask))
+
 
 def filter_of(state: Columned, where: str | None) -> Filter | None:
     """Return the documents of a state that pass a filter; None without a filter.
@@ -86,7 +99,7 @@ def _filtered(state: Columned, where: str) -> Filter:
     parsed, masks = condition(where, state.schema.types), []
     for leaf in state.leaves:
         leaf.segment.columns.require(state.schema.types)
-        mask = _MASKS.of(leaf.segment).get(parsed, lambda leaf=leaf: parsed.masks(leaf.segment.columns)[0])  # type: ignore[misc]
+        mask = _MASKS.of(leaf.segment).get(parsed, lambda leaf=leaf: parsed.passed(leaf.segment.columns))  # type: ignore[misc]
         masks.append(mask if leaf.dead is None else mask[leaf.live])
     mask = masks[0] if len(masks) == 1 else np.concatenate([np.zeros(0, bool), *masks])
     mask.flags.writeable = False

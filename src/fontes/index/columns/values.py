@@ -222,7 +222,8 @@ class SegmentColumns:
                 return np.asarray(SIGNS[sign](stored.values, float(value)))
         if (bound := _whole_bound(sign, value)) is None:
             return np.zeros(self._documents, dtype=bool)
-        return np.asarray(SIGNS[sign](stored.values, bound)) & stored.present
+        passing = np.asarray(SIGNS[sign](stored.values, bound))
+        return passing & stored.present if SIGNS[sign](np.iinfo(stored.values.dtype).min, bound) else passing
 
     def counts(self, column: str, docs: NDArray[np.integer[Any]]) -> dict[Any, int]:
         """Count the documents with each value among `docs`, ordinals in the segment."""
