@@ -116,6 +116,9 @@ def test_conjunctions_unions_and_phrases_are_those_of_other_loops(index, monkeyp
         wanted = [str(term) for term in draw.choice(["hot", "spring", "karst", "limeston", "relat"], 2 + number % 2)]
         queries = [group("all", some), group("any", some), Group(should=(Phrase(tuple(wanted), tuple(range(len(wanted)))),))]
         queries.append(Group(must=(Phrase(tuple(wanted), (0, *(np.cumsum(draw.integers(1, 4, len(wanted) - 1)).tolist()))),)))
+        halves = tuple(map(Term, some[: number % 3])), tuple(map(Term, some[number % 3 :]))
+        queries += [Group(must=halves[0], should=halves[1]), Group(should=halves[0], must_not=halves[1])]
+        queries.append(Group(must=halves[0], must_not=(*halves[1], Term("unknown"))))
         for query in queries:
             for k in (1, 10, 40):
                 topic = Topic("1", "text", query=query)
@@ -138,7 +141,15 @@ def test_these_forms_are_searched_in_one_call(index: Index) -> None:
     direct = Direct.of(index.state, index.bm25().weighting)
     assert direct is not None
     assert direct.text("hot springs", 10) is not None
-    for query in (group("all", ["hot", "karst"]), group("any", ["hot", "karst"]), group("any", ["unknown"])):
+    hot, karst, unknown = Term("hot"), Term("karst"), Term("unknown")
+    for query in (
+        group("all", ["hot", "karst"]),
+        group("any", ["hot", "karst"]),
+        group("any", ["unknown"]),
+        Group(must=(hot,), should=(karst, unknown)),
+        Group(should=(hot,), must_not=(karst, unknown)),
+        Group(must=(hot, unknown), must_not=(karst,)),
+    ):
         assert direct.search(query, 10) is not None
     phrase = direct.search(Group(should=(Phrase(("hot", "spring"), (0, 2)),)), 10)
     assert phrase is not None
@@ -150,8 +161,9 @@ def test_these_forms_are_searched_in_one_call(index: Index) -> None:
     "query",
     [
         Group(),
-        Group(must=(Term("hot"),), should=(Term("karst"),)),
-        Group(should=(Term("hot"),), must_not=(Term("karst"),)),
+        Group(must=(Term("hot"),), should=(Term("hot"),)),
+        Group(must_not=(Term("hot"),)),
+        Group(must=(Term("hot"),), must_not=(Phrase(("hot", "spring"), (0, 1)),)),
         Group(must=(Term("hot", weight=2.0), Term("karst"))),
         Group(must=(Term("hot"), Term("hot"))),
         Group(must=(Term("hot\0karst"),)),

@@ -173,8 +173,8 @@ def test_the_best_k_of_allowed_documents_are_those_of_plain_sums(collection: Col
         terms = draws.choice(BELOW, draws.integers(1, 9), replace=False)
         bags.append({int(term): float(draws.integers(1, 8)) / 4 for term in terms})
     expected = [plain(collection, bag, k, mask) for bag in bags]
-    assert results(collection, bags, k, False, search, fixed(where.words)) == expected
-    assert results(collection, bags, k, False, search_few, fixed(where.docs)) == expected
+    assert results(collection, bags, k, False, search, where.words) == expected
+    assert results(collection, bags, k, False, search_few, where.docs) == expected
 
 
 @pytest.mark.parametrize("k", [1, 7, 10, 11, 100, SORTED, SORTED + 1, 1000, 1500])

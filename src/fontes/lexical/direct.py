@@ -122,7 +122,7 @@ class Direct:
         return text.encode()
 
     def search(self, query: Group, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None] | None:
-        """Search by a structured query: terms of which a document must have all or at least one, or an exact phrase.
+        """Search by a structured query: terms that a document must, may or must not have, or an exact phrase.
 
         Args:
             query: The query.
@@ -131,26 +131,40 @@ class Direct:
         Returns:
             The best documents, their scores, and the number of matching documents, None if unknown; None for another query.
         """
-        must, should = query.must, query.should
-        if query.must_not or query.weight != 1.0 or (must and should):
+        must, should, excluded = query.must, query.should, query.must_not
+        if query.weight != 1.0:
             return None
-        clauses = must or should
-        if len(clauses) == 1 and type(clauses[0]) is Phrase:
+        clauses = (*must, *should, *excluded)
+        if len(clauses) == 1 and type(clauses[0]) is Phrase and not excluded:
             return self._phrase(clauses[0], k)
         terms: dict[str, None] = {}
         for clause in clauses:
             if type(clause) is not Term or clause.weight != 1.0 or clause.field:
                 return None
             terms[clause.term] = None
-        size = len(terms)
-        query_weight = self._query_weight(size)
+        size, scoring = len(terms), len(must) + len(should)
+        query_weight = self._query_weight(scoring)
         encoded = _encode_terms("\0".join(terms), size - 1)
         if encoded is None or query_weight is None or size != len(clauses):
             return None
+        if excluded or (must and should):
+            return self._clauses((encoded, (len(must), len(should), len(excluded)), query_weight), k) if k and scoring else None
         if must or size == 1:
             return self._matches(self._loops.find_all, (encoded, size, query_weight), k)
         best = self._best(self._loops.find_any, (encoded, size, query_weight), k) if k else None
         return None if best is None else (*best, None)
+
+    def _clauses(self, query: tuple[Any, ...], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None] | None:
+        """Search by required, optional and excluded terms."""
+        k, counts = min(k, self._documents), np.zeros(1, np.int64)
+        few = k if k <= SORTED else 0
+        docs, scores, keys = np.empty(few, np.int32), np.empty(few, np.float32), np.empty(k - few, np.uint64)
+        total = self._loops.find_clauses(self._pinned[0], *query, k, counts, docs, scores, keys)
+        if total == self._loops.NOT_SUPPORTED:
+            return None
+        size = int(counts[0])
+        best = (docs[:size], scores[:size]) if few else ranked(keys[:size], self._order)
+        return *best, total if total >= 0 else None
 
     def _phrase(self, phrase: Phrase, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
         terms, offsets, query_weight = phrase.terms, phrase.offsets, self._query_weight(1)

@@ -20,6 +20,7 @@ from ..text.tokenizers import scan_text
 from .conjunctions import collect, decode, key_of, reaches
 from .impacts import CHAMPIONS as WIDTH
 from .kernel import BLOCK, DEPTHS, WINDOW, bound_blocks, is_positive, pruned, write_best
+from .lookup import search_clauses
 from .packed_kernels import add_weights, meet, read
 
 CHUNK_DOCUMENTS = 512  # documents of the shortest list looked up at a time
@@ -306,6 +307,71 @@ def find_any(table: Any, text: bytes, words: int, query_weight: float, k: int, d
 
 
 @compiled()
+def find_clauses(
+    table: Any, text: bytes, sizes: Any, query_weight: float, k: int, counts: Any, docs: Any, scores: Any, keys: Any
+) -> int:
+    """Find the best documents that have required terms, lack others, and may have optional ones; all are distinct.
+
+    Args:
+        table: As in `find_all`.
+        text: The required, the optional, then the excluded terms, as in `find_all`.
+        sizes: Numbers of required, optional and excluded terms.
+        query_weight: Query weight of each required and optional term.
+        k: As in `find_any`.
+        counts: Output: number of documents written.
+        docs: As in `find_any`.
+        scores: As in `find_any`.
+        keys: As in `find_any`.
+
+    Returns:
+        The number of all matching documents, `lookup.UNKNOWN` without required terms; or NOT_SUPPORTED.
+    """
+    required, scoring, total = sizes[0], sizes[0] + sizes[1], sizes[0] + sizes[1] + sizes[2]
+    numbers, offsets = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
+    count, _ = _find_numbers(table, np.frombuffer(text, np.uint8), offsets, numbers)
+    if count == NOT_SUPPORTED:
+        return NOT_SUPPORTED
+    counts[0] = 0
+    if np.any(numbers[:required] < 0):
+        return 0
+    terms, excluded = numbers[:scoring].copy(), numbers[scoring:]
+    _sort(terms)
+    terms, excluded = terms[terms >= 0], excluded[excluded >= 0]
+    if len(terms) == 0:
+        return 0
+    lists, bounds_of = _packed_lists(table), _bounds_of(table)
+    weights, topics = np.full(len(terms), query_weight, dtype=np.float64), np.array([0, len(terms)])
+    ids, allowed = (view(table, RANK, np.uint32), view(table, ORDER, np.uint32)), np.empty(0, dtype=np.uint64)
+    matches: int = search_clauses(
+        numbers[:required], excluded, (topics, terms, weights), lists[0], bounds_of, allowed, ids, k, _depth_of(k),
+        (counts, docs[None], scores[None], keys[None]),
+    )  # fmt: skip
+    return matches
+
+
+@compiled()
+def _bounds_of(table: Any) -> Any:
+    """Return the `bounds_of` argument of `kernel.search`."""
+    _, row_of, starts = _packed_lists(table)
+    best, of_blocks = view(table, BEST, np.float32), (starts.shape[1] - 1) * (WINDOW // BLOCK)
+    kth, rows = view(table, KTH, np.uint16), view(table, ROWS, np.uint8)
+    return (
+        best, kth.reshape(len(best), len(DEPTHS)), view(table, POSITIVE, np.bool_), row_of,
+        rows.reshape(len(starts), of_blocks), starts,
+    )  # fmt: skip
+
+
+@compiled()
+def _depth_of(k: int) -> int:
+    """Return the column of `kth` to use, or -1."""
+    depth = -1
+    for i in range(len(DEPTHS) - 1, -1, -1):
+        if k <= DEPTHS[i]:
+            depth = i
+    return depth
+
+
+@compiled()
 def find_text(table: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any) -> int:
     """Analyse a text in UTF-8, and find the best documents that have one of its terms; arguments as in `find_any`."""
     terms, counts = np.empty(len(text) + 1, dtype=np.int64), np.empty(len(text) + 1, dtype=np.int64)
@@ -392,24 +458,15 @@ def _search_any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, s
     """Find the best documents that have at least one of some terms; see `kernel.search`."""
     if len(terms) == 0:
         return 0
-    rank, (lists, row_of, starts) = view(table, RANK, np.uint32), _packed_lists(table)
-    of_blocks, best = (starts.shape[1] - 1) * (WINDOW // BLOCK), view(table, BEST, np.float32)
-    bounds_of = (
-        best, view(table, KTH, np.uint16).reshape(len(best), len(DEPTHS)), view(table, POSITIVE, np.bool_),
-        row_of, view(table, ROWS, np.uint8).reshape(len(starts), of_blocks), starts,
-    )  # fmt: skip
+    rank, lists, bounds_of = view(table, RANK, np.uint32), _packed_lists(table)[0], _bounds_of(table)
     bag = terms, query_weights, lists, bounds_of, lists[1][terms]
     if not is_positive(bag):
         return NOT_SUPPORTED
     if len(terms) == 1 and query_weights[0] == 1.0 and _search_champions(table, terms[0], k, docs, scores, keys) == k:
         return k
-    depth = -1
-    for i in range(len(DEPTHS) - 1, -1, -1):
-        if k <= DEPTHS[i]:
-            depth = i
-    sums, score, allowed = np.empty(WINDOW, dtype=np.float64), np.empty(1, dtype=np.float32), np.empty(0, dtype=np.bool_)
-    candidates, block_bounds = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64), np.zeros(of_blocks, dtype=np.float32)
-    threshold = bound_blocks(bag, len(terms), depth, block_bounds)
+    sums, score, allowed = np.empty(WINDOW, dtype=np.float64), np.empty(1, dtype=np.float32), np.empty(0, dtype=np.uint64)
+    candidates, block_bounds = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64), np.zeros(bounds_of[4].shape[1], np.float32)
+    threshold = bound_blocks(bag, len(terms), _depth_of(k), block_bounds)
     size = pruned(bag, None, allowed, rank, k, block_bounds, threshold, sums, score, candidates)
     counts = np.empty(1, dtype=np.int64)
     write_best(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))

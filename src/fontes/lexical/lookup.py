@@ -1,4 +1,4 @@
-"""Compiled search among a few given documents, each of which is looked up in the list of each term.
+"""Compiled search among some of the documents: few are looked up in the list of each term, many are a mask of the search.
 
 Import this module only when loops are compiled; see `storage.compiled`.
 """
@@ -11,8 +11,101 @@ import numpy as np
 
 from ..storage.compiled import compiled
 from .conjunctions import key_of
-from .kernel import SORTED, decode_keys, select, sort_keys
-from .packed_kernels import add_weights, meet
+from .kernel import BLOCK, ONE, SORTED, decode_keys, search, select, sort_keys
+from .packed_kernels import add_weights, meet, read
+
+LOOKUP_COST = 12  # postings scanned in the time of one lookup
+UNKNOWN = -2  # number of documents that were not all visited
+ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@compiled()
+def search_clauses(
+    required: Any, excluded: Any, topics: Any, lists: Any, bounds_of: Any, allowed: Any, ids: Any, k: int, depth: int,
+    results: Any,
+) -> Any:  # fmt: skip
+    """Find the best documents for one topic that have some terms, and lack others.
+
+    Args:
+        required: int64; terms that a document must have.
+        excluded: int64; terms that it must not have.
+        topics: As in `kernel.search`; the terms that score.
+        lists: As in `kernel.search`.
+        bounds_of: As in `kernel.search`.
+        allowed: As in `kernel.search`.
+        ids: As in `kernel.search`.
+        k: Greatest number of documents.
+        depth: As in `kernel.search`, if all documents are allowed and none is excluded.
+        results: As in `kernel.search`.
+
+    Returns:
+        The number of all matching documents; UNKNOWN without required terms.
+    """
+    words, blocks = allowed, (len(ids[0]) + BLOCK - 1) // BLOCK
+    if len(required) == 0:
+        if len(excluded):
+            words = allowed.copy() if len(allowed) else np.full(blocks, ALL)
+            for term in excluded:
+                for doc in _documents(term, lists, bounds_of):
+                    words[doc // BLOCK] &= ~(ONE << np.uint64(doc % BLOCK))
+        search(0, 1, topics, lists, bounds_of, words, ids, k, -1 if len(words) else depth, results)
+        return UNKNOWN
+    docs = _matching(required, excluded, lists, bounds_of, allowed)
+    postings = 0
+    for term in topics[1]:
+        postings += lists[0][term + 1] - lists[0][term]
+    if len(docs) * len(topics[1]) * LOOKUP_COST < postings:
+        search_few(0, 1, topics, lists, bounds_of, docs, ids, k, -1, results)
+    else:
+        words = np.zeros(blocks, dtype=np.uint64)
+        for doc in docs:
+            words[doc // BLOCK] |= ONE << np.uint64(doc % BLOCK)
+        search(0, 1, topics, lists, bounds_of, words, ids, k, -1, results)
+    return len(docs)
+
+
+@compiled()
+def _documents(term: Any, lists: Any, bounds_of: Any) -> Any:
+    """Return the documents of a term."""
+    size = lists[0][term + 1] - lists[0][term]
+    docs = np.empty(size, dtype=np.int32)
+    read(lists, bounds_of[3], bounds_of[5], term, 0, size, docs)
+    return docs
+
+
+@compiled()
+def _matching(required: Any, excluded: Any, lists: Any, bounds_of: Any, allowed: Any) -> Any:
+    """Return the allowed documents that have all required terms and no excluded one, ascending."""
+    row_of, starts = bounds_of[3], bounds_of[5]
+    lead = required[0]
+    for term in required:
+        if lists[0][term + 1] - lists[0][term] < lists[0][lead + 1] - lists[0][lead]:
+            lead = term
+    docs = _documents(lead, lists, bounds_of)
+    size = len(docs)
+    met, postings = np.empty(size + 1, dtype=np.int64), np.empty(size + 1, dtype=np.int64)
+    if len(allowed):
+        kept = 0
+        for doc in docs:
+            docs[kept] = doc
+            kept += np.int64(allowed[doc // BLOCK] >> np.uint64(doc % BLOCK) & ONE)
+        size = kept
+    for term in required:
+        if term != lead:
+            size, _ = meet(lists, row_of, starts, term, docs[:size], 0, met, postings)
+            for i in range(size):
+                docs[i] = docs[met[i]]
+    for term in excluded:
+        found, _ = meet(lists, row_of, starts, term, docs[:size], 0, met, postings)
+        kept, next_found = 0, 0
+        for i in range(size):
+            if next_found < found and met[next_found] == i:
+                next_found += 1
+            else:
+                docs[kept] = docs[i]
+                kept += 1
+        size = kept
+    return docs[:size]
 
 
 @compiled()

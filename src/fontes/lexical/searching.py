@@ -16,8 +16,7 @@ from ..core.threads import in_threads
 from ..core.values import Topics
 from ..core.work import thread_count
 from ..index.columns import Filter
-from ..storage.arrays import fixed
-from ..storage.compiled import affordable, is_loaded
+from ..storage.compiled import affordable, is_loaded, load
 from .filtered import LOOKUP_COST, filtered_impacts, is_first_search
 from .impacts import impacts_of, weighted_postings
 from .kernel import DEPTHS, SORTED, best_first, search
@@ -37,7 +36,7 @@ POSTINGS_PER_STEP = 10  # postings that numpy sums in the time of one Python ste
 SUMS_PER_STEP = 400  # sums that numpy scans in the time of one step
 CALL_STEPS = 250  # steps in the time of all calls of numpy for one topic
 NO_KEYS = np.zeros(0, np.uint64)
-NO_WORDS = fixed(np.zeros(0, np.uint64))  # all documents are allowed
+NO_WORDS = np.zeros(0, np.uint64)  # all documents are allowed
 
 
 def search_topics(
@@ -138,11 +137,9 @@ def _search_portion(
         impacts = impacts_of(index, weighting, bags[1] if len(bags[0]) == 2 else None)
         postings, limits = impacts.postings, impacts.limits
         if where is not None:
-            depth, allowed = -1, fixed(where.words)
+            depth, allowed = -1, where.words
             if where.count * len(bags[1]) * LOOKUP_COST < int(index.df[bags[1]].sum(dtype=np.int64)):
-                from .lookup import search_few
-
-                find, allowed = search_few, fixed(where.docs)
+                find, allowed = lookup().search_few, where.docs
     else:
         impacts_of_filter = filtered_impacts(index, weighting, where)
         lists = impacts_of_filter.of(bags[1][bags[0][first] : bags[0][last]])
@@ -166,6 +163,14 @@ def _search_portion(
         edges = np.linspace(0, count, min(8 * threads, count) + 1).astype(int).tolist()
         in_threads(part, edges[:-1], edges[1:])
     return _decode(results, order)
+
+
+def lookup() -> Any:
+    """Return the module `lookup`, whose loops need others to be compiled first."""
+    load()
+    from . import lookup
+
+    return lookup
 
 
 def depth_of(k: int) -> int:

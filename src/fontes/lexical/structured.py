@@ -27,7 +27,14 @@ from ..index.columns import Filter, filter_of
 from ..storage.arrays import fixed
 from ..storage.compiled import affordable, is_loaded
 from .conjunctions import meet, search_all
-from .impacts import count_of_any, decoded_lists, documents_of, documents_of_any, impacts_of, weighted_postings
+from .impacts import (
+    count_of_any,
+    decoded_lists,
+    documents_of,
+    documents_of_any,
+    impacts_of,
+    weighted_postings,
+)
 from .kernel import search_any
 from .plans import Plan, is_union
 from .proximity import meeting
@@ -44,10 +51,12 @@ from .pseudo_terms import (
 )
 from .searching import (
     CALL_STEPS,
+    NO_WORDS,
     POSTINGS_PER_STEP,
     SUMS_PER_STEP,
     Bags,
     depth_of,
+    lookup,
     scores_of,
     search_kernel,
     search_matches,
@@ -308,6 +317,11 @@ class StructuredQuery:
         if not index_of or any(clause not in index_of for clause in required):
             return self._no_result()
         allowed, excluded = self._allowed(plan, where), [_unweighted(clause) for clause in plan.excluded]
+        excluded_numbers = [self.number(clause) for clause in excluded]
+        if self._are_terms and None not in excluded_numbers:
+            numbers = np.array([number for number in excluded_numbers if number != -1], dtype=np.int64)
+            words = Filter("", allowed).words if len(allowed) else NO_WORDS
+            return self._search_terms([index_of[clause] for clause in required], numbers, words, weighting, k)
         if required:
             return self._search_all([index_of[clause] for clause in required], excluded, allowed, weighting, k)
         terms = [part.number for part in self.matching_parts if part.number >= 0]
@@ -321,8 +335,33 @@ class StructuredQuery:
         term_bag = np.array(terms, dtype=np.int32), weights[: len(terms)], impacts.postings, impacts.limits
         other = lists.numbers, weights[len(terms) :], lists.postings, lists.limits
         depth = -1 if len(allowed) else depth_of(min(k, len(index)))
-        docs, scores, _ = search_kernel(search_any, (term_bag, other, fixed(allowed), depth), index, k)
+        words = Filter("", allowed).words if len(allowed) else NO_WORDS
+        docs, scores, _ = search_kernel(search_any, (term_bag, other, words, depth), index, k)
         return SearchResult(docs, scores)
+
+    def _search_terms(
+        self, required: Sequence[int], excluded: NDArray[np.int64], allowed: NDArray[np.uint64], weighting: Weighting, k: int
+    ) -> SearchResult:
+        """Search for documents that have some of the terms of the index, all `required` ones and none of `excluded`.
+
+        Args:
+            required: Indices of the terms in `matching_parts`.
+            excluded: Numbers of terms.
+            allowed: As in `kernel.search`.
+            weighting: The model.
+            k: Greatest number of documents.
+        """
+        index, (bounds, terms, weights) = self._index, self._bag(weighting)
+        impacts = impacts_of(index, weighting, np.concatenate([terms, excluded]))
+        depth, numbers = depth_of(min(k, len(index))), terms[required].astype(np.int64)
+
+        def find(ids: Any, k: int, results: Any) -> int:
+            bag = bounds, terms, weights
+            arguments = numbers, excluded, bag, impacts.postings, impacts.limits, allowed, ids, k, depth, results
+            return int(lookup().search_clauses(*arguments))
+
+        docs, scores, total = search_kernel(find, (), index, k)
+        return SearchResult(docs, scores, total if required else None)
 
     def _allowed(self, plan: Plan, where: Filter | None) -> Mask:
         """Return whether each document may be returned; an empty mask if all may."""

@@ -64,7 +64,6 @@ class Filter:
         """uint64, (documents / 64, rounded up): a bit for each document, the lowest first; 1 for those that pass."""
         words = np.zeros(-(-len(self.mask) // 64), dtype=np.uint64)
         words.view(np.uint8)[: -(-len(self.mask) // 8)] = np.packbits(self.mask, bitorder="little")
-        words.flags.writeable = False
         return words
 
     @cached_property
