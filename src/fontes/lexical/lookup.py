@@ -1,4 +1,4 @@
-"""Compiled search among some of the documents: few are looked up in the list of each term, many are a mask of the search.
+"""Compiled search of some of the documents: few are looked up in the list of each term, many are a mask of the search.
 
 Import this module only when loops are compiled; see `storage.compiled`.
 """
@@ -51,7 +51,7 @@ def search_clauses(
         search(0, 1, topics, lists, bounds_of, words, ids, k, -1 if len(words) else depth, results)
         return UNKNOWN
     docs = _matching(required, excluded, lists, bounds_of, allowed)
-    postings = 0
+    postings: Any = 0
     for term in topics[1]:
         postings += lists[0][term + 1] - lists[0][term]
     if len(docs) * len(topics[1]) * LOOKUP_COST < postings:
@@ -96,11 +96,11 @@ def _matching(required: Any, excluded: Any, lists: Any, bounds_of: Any, allowed:
             for i in range(size):
                 docs[i] = docs[met[i]]
     for term in excluded:
-        found, _ = meet(lists, row_of, starts, term, docs[:size], 0, met, postings)
-        kept, next_found = 0, 0
+        count, _ = meet(lists, row_of, starts, term, docs[:size], 0, met, postings)
+        kept, next_met = 0, 0
         for i in range(size):
-            if next_found < found and met[next_found] == i:
-                next_found += 1
+            if next_met < count and met[next_met] == i:
+                next_met += 1
             else:
                 docs[kept] = docs[i]
                 kept += 1
@@ -110,7 +110,7 @@ def _matching(required: Any, excluded: Any, lists: Any, bounds_of: Any, allowed:
 
 @compiled()
 def search_few(
-    first: int, last: int, topics: Any, lists: Any, bounds_of: Any, given: Any, ids: Any, k: int, depth: int, results: Any
+    first: int, last: int, topics: Any, lists: Any, bounds_of: Any, candidates: Any, ids: Any, k: int, depth: int, results: Any
 ) -> None:
     """Find the best of some documents for the topics from `first` to `last`.
 
@@ -120,7 +120,7 @@ def search_few(
         topics: As in `kernel.search`.
         lists: As in `kernel.search`.
         bounds_of: As in `kernel.search`.
-        given: int32; the documents, ascending.
+        candidates: int32; the documents, ascending.
         ids: As in `kernel.search`.
         k: Greatest number of documents per topic.
         depth: Not used.
@@ -130,31 +130,31 @@ def search_few(
     counts, docs, scores, keys = results
     topic_bounds, terms, query_weights = topics
     row_of, starts = bounds_of[3], bounds_of[5]
-    sums, weights, matched = np.empty(len(given)), np.empty(len(given)), np.empty(len(given), dtype=np.bool_)
-    met, postings = np.empty(len(given) + 1, dtype=np.int64), np.empty(len(given) + 1, dtype=np.int64)
-    docs_met, candidates = np.empty(len(given), dtype=np.int32), np.empty(len(given), dtype=np.uint64)
+    sums, weights, matched = np.empty(len(candidates)), np.empty(len(candidates)), np.empty(len(candidates), dtype=np.bool_)
+    met, postings = np.empty(len(candidates) + 1, dtype=np.int64), np.empty(len(candidates) + 1, dtype=np.int64)
+    docs_met, best = np.empty(len(candidates), dtype=np.int32), np.empty(len(candidates), dtype=np.uint64)
     score = np.empty(1, dtype=np.float32)
     for topic in range(first, last):
         sums[:] = 0
         matched[:] = False
         for i in range(topic_bounds[topic], topic_bounds[topic + 1]):
-            size, _ = meet(lists, row_of, starts, terms[i], given, 0, met, postings)
+            size, _ = meet(lists, row_of, starts, terms[i], candidates, 0, met, postings)
             weights[:size] = 0
             for j in range(size):
-                docs_met[j] = given[met[j]]
+                docs_met[j] = candidates[met[j]]
             add_weights(lists, row_of[terms[i]], terms[i], query_weights[i], docs_met[:size], postings, weights)
             for j in range(size):
                 sums[met[j]] += weights[j]
                 matched[met[j]] = True
         size = 0
-        for j in range(len(given)):
+        for j in range(len(candidates)):
             if matched[j]:
                 score[0] = sums[j]
-                candidates[size] = key_of(score, rank[given[j]])
+                best[size] = key_of(score, rank[candidates[j]])
                 size += 1
-        counts[topic - first] = size = select(candidates, size, k)
+        counts[topic - first] = size = select(best, size, k)
         if k <= SORTED:
-            sort_keys(candidates, size)
-            decode_keys(candidates, size, order, docs[topic - first], scores[topic - first])
+            sort_keys(best, size)
+            decode_keys(best, size, order, docs[topic - first], scores[topic - first])
         else:
-            keys[topic - first, :size] = candidates[:size]
+            keys[topic - first, :size] = best[:size]

@@ -131,8 +131,9 @@ def _search_portion(
     index: Searchable, weighting: Weighting, bags: Bags, first: int, last: int, k: int, where: Filter | None
 ) -> Results:
     """Return the results of `_search_all` for the topics from `first` to `last` (excluded)."""
-    rank, order, depth, allowed = index.ids.rank, index.ids.order, depth_of(k), NO_WORDS
+    rank, order, depth = index.ids.rank, index.ids.order, depth_of(k)
     find: Any = search
+    allowed: NDArray[Any] = NO_WORDS
     if where is None or (last - first == 1 and is_first_search(index, weighting, where)):
         impacts = impacts_of(index, weighting, bags[1] if len(bags[0]) == 2 else None)
         postings, limits = impacts.postings, impacts.limits
@@ -198,6 +199,39 @@ def search_kernel(
     total = loop(*arguments, (ids.rank, order), k, results)
     _, docs, scores = _decode(results, order)
     return docs, scores, total
+
+
+def search_clauses(
+    index: Searchable,
+    weighting: Weighting,
+    bag: Bags,
+    required: NDArray[np.int64],
+    excluded: NDArray[np.int64],
+    allowed: NDArray[np.uint64],
+    k: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None]:
+    """Search for documents that have some terms.
+
+    Args:
+        index: The index.
+        weighting: The model.
+        bag: Query weights of the terms, as one topic.
+        required: Terms of the bag that a document must have.
+        excluded: Terms that it must not have.
+        allowed: As in `kernel.search`.
+        k: Greatest number of documents.
+
+    Returns:
+        The best documents, their scores, and the number of matching documents; None without required terms.
+    """
+    impacts, depth = impacts_of(index, weighting, np.concatenate([bag[1], excluded])), depth_of(min(k, len(index)))
+
+    def find(ids: Any, k: int, results: Any) -> int:
+        lists = impacts.postings, impacts.limits
+        return int(lookup().search_clauses(required, excluded, bag, *lists, allowed, ids, k, depth, results))
+
+    docs, scores, total = search_kernel(find, (), index, k)
+    return docs, scores, total if len(required) else None
 
 
 def search_matches(

@@ -56,8 +56,8 @@ from .searching import (
     SUMS_PER_STEP,
     Bags,
     depth_of,
-    lookup,
     scores_of,
+    search_clauses,
     search_kernel,
     search_matches,
     search_topic,
@@ -321,7 +321,9 @@ class StructuredQuery:
         if self._are_terms and None not in excluded_numbers:
             numbers = np.array([number for number in excluded_numbers if number != -1], dtype=np.int64)
             words = Filter("", allowed).words if len(allowed) else NO_WORDS
-            return self._search_terms([index_of[clause] for clause in required], numbers, words, weighting, k)
+            bag = self._bag(weighting)
+            required_terms = bag[1][[index_of[clause] for clause in required]].astype(np.int64)
+            return SearchResult(*search_clauses(index, weighting, bag, required_terms, numbers, words, k))
         if required:
             return self._search_all([index_of[clause] for clause in required], excluded, allowed, weighting, k)
         terms = [part.number for part in self.matching_parts if part.number >= 0]
@@ -338,30 +340,6 @@ class StructuredQuery:
         words = Filter("", allowed).words if len(allowed) else NO_WORDS
         docs, scores, _ = search_kernel(search_any, (term_bag, other, words, depth), index, k)
         return SearchResult(docs, scores)
-
-    def _search_terms(
-        self, required: Sequence[int], excluded: NDArray[np.int64], allowed: NDArray[np.uint64], weighting: Weighting, k: int
-    ) -> SearchResult:
-        """Search for documents that have some of the terms of the index, all `required` ones and none of `excluded`.
-
-        Args:
-            required: Indices of the terms in `matching_parts`.
-            excluded: Numbers of terms.
-            allowed: As in `kernel.search`.
-            weighting: The model.
-            k: Greatest number of documents.
-        """
-        index, (bounds, terms, weights) = self._index, self._bag(weighting)
-        impacts = impacts_of(index, weighting, np.concatenate([terms, excluded]))
-        depth, numbers = depth_of(min(k, len(index))), terms[required].astype(np.int64)
-
-        def find(ids: Any, k: int, results: Any) -> int:
-            bag = bounds, terms, weights
-            arguments = numbers, excluded, bag, impacts.postings, impacts.limits, allowed, ids, k, depth, results
-            return int(lookup().search_clauses(*arguments))
-
-        docs, scores, total = search_kernel(find, (), index, k)
-        return SearchResult(docs, scores, total if required else None)
 
     def _allowed(self, plan: Plan, where: Filter | None) -> Mask:
         """Return whether each document may be returned; an empty mask if all may."""
