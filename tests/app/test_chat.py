@@ -147,6 +147,7 @@ def test_explain_adds_up_to_the_score_of_the_hit(run: Chat) -> None:
     assert of_first["value"] == pytest.approx(first["hits"][0]["score"], rel=1e-6)
     assert [of_second["value"], of_third["value"]] == pytest.approx([hit["score"] for hit in second["hits"][:2]], rel=1e-6)
     assert by_id["value"] > 0
+    assert run(f"{FIRST}\n/explain {'9' * 5000}\n")[0] == 1
     code, out, err = run(f"{FIRST}\n/explain\n/explain 9\n/explain x\n")
     assert code == 1
     assert "'chain'" in out

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fontes.core import ParameterError, Progress, processor
-from fontes.core.checks import check_whole
+from fontes.core.checks import as_number, check_whole
 
 
 @pytest.mark.parametrize("value", [2, 7, np.int64(2), np.uint8(7)])
@@ -20,6 +20,12 @@ def test_whole_numbers_of_python_and_numpy_pass_with_both_limits(value: object) 
 def test_other_values_and_numbers_beyond_the_limits_do_not(value: object) -> None:
     with pytest.raises(ParameterError, match="n must be a whole number from 2 to 7"):
         check_whole("n", value, 2, 7)
+
+
+def test_an_id_is_a_number_if_it_is_the_decimal_form_of_one() -> None:
+    assert [as_number(text) for text in ("0", "12")] == [0, 12]
+    for text in ("", "007", "-1", "\u0663", "\u00b2", "1_0", "9" * 5000):
+        assert as_number(text) == text
 
 
 def test_a_field_of_the_processor_is_read_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

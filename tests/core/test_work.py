@@ -71,6 +71,7 @@ def test_blocks_of_two_threads_know_nothing_of_one_another() -> None:
         ({"threads": True}, "threads must be a whole number from 1 up, not True"),
         ({"memory": "much"}, "memory must be a size such as 500M or 2G, 1024T at the most, not 'much'"),
         ({"memory": 0}, "memory must be a size"),
+        ({"memory": "2\u212a"}, "memory must be a size"),  # the sign for Kelvin
         ({"ray": 3}, "ray must be True, False or the address of a cluster, not 3"),
         ({"ray": ""}, "ray must be True, False or the address of a cluster, not ''"),
     ],

@@ -61,6 +61,14 @@ def test_no_answer_and_any_text_are_not_found(text: str, repaired: bool) -> None
     assert (answer.text, answer.sentences, counted) == (NOT_FOUND, (), repaired)
 
 
+def test_half_a_surrogate_pair_in_an_answer_does_not_stay_in_it() -> None:
+    answer, _ = parse_cited_answer(
+        written(("Caves \ud83d.", [(2, "limestone is full of \ud83d"), (1, "geyser is a hot")])), DOCS
+    )
+    assert answer.text == "Caves \ufffd."
+    assert json.loads(answer.model_dump_json())["dropped_citations"] == 1
+
+
 def test_an_answer_may_stand_in_other_text() -> None:
     answer, repaired = parse_cited_answer(f"Here {{is}} it:\n```json\n{GOOD}\n```", DOCS)
     assert (len(answer.sentences), repaired) == (2, False)

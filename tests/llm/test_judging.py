@@ -46,11 +46,32 @@ def index(tmp_path: Path) -> ft.Index:
         ("##final score: 23", None, ""),
         ("", None, ""),
         ("<think>##final score: 3</think>##final score: 1", 1, ""),
+        ("##final score: 2.0", 2, ""),
+        ("##final score: <2>.", 2, ""),
+        ("##final score - 2\n3. One reason", 2, ""),
+        *((text, None, "") for text in ("final score: -1", "##final score: −1", "##final score: 3.5", "##final score: .3")),
+        *(
+            (text, None, "")
+            for text in ("##final score: 1,5", "##final score: 2/3", "##final score: 2 ⁄ 3", "final score/3: 2")
+        ),
+        *(
+            (text, None, "")
+            for text in ("##final score: 1-2", "final score (0-3): 2", "##final score: 1 or 2", "##final score: 2½")
+        ),
+        *((text, None, "") for text in ("##final score: ٢", "##final score: 2³", "##final score: 1e-3", "##final score: 20%")),
+        *((text, None, "") for text in ("The score is -1.", "It is 2 / 3.", "From 2 - 3.", "1,5", "final score: -1; no, 1")),
     ],
 )
 def test_a_grade_is_read_with_its_reason_or_there_is_none(text: str, grade: int | None, reason: str) -> None:
     answer = StoredAnswer(service="s", model="m", parameters={}, sample=0, messages=(("user", "x"),), text=text)
     assert label_of(answer)[:2] == (grade, reason)
+
+
+@pytest.mark.parametrize("pump", ["#", " ", "final score", "final score:   ", "1.", "0 ", "final score (O) "])
+def test_the_time_to_read_a_grade_is_linear_in_the_length_of_the_answer(pump: str) -> None:
+    text = pump * (200_000 // len(pump))  # many minutes if it were quadratic
+    answer = StoredAnswer(service="s", model="m", parameters={}, sample=0, messages=(("user", "x"),), text=text)
+    assert label_of(answer).grade in (None, 0)
 
 
 def test_the_published_prompt_asks_for_no_reason_and_the_other_one_does() -> None:

@@ -140,6 +140,9 @@ def test_setwise_sorts_the_first_k(serve: Serve, index: ft.Index) -> None:
         ('"passage: b"', (1, 0)),
         ("The answer is D.", (3, 0)),
         ("Passage K", (None, 1)),
+        ("Passage \u212a", (None, 1)),  # the sign for Kelvin, whose small letter is k
+        ("Passage \u0130", (None, 0)),
+        ("Passage \uff22", (1, 0)),
         ("none of them", (None, 0)),
         ("", (None, 0)),
     ],

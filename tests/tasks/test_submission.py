@@ -100,6 +100,8 @@ POSTS = "checkthat2025-4b"
         (POSTS, "p.tsv", f"{TABLE}1\t['a']\n", "no line of topic '2', of 2 topics; add a line for each"),
         ("touche", "run.txt", "1 Q0 a 1 2.5\n", "line 1: 5 columns where a run has six: topic Q0 document rank score tag"),
         ("touche", "run.txt", "1 Q0 a first 2.5 x\n", "line 1: rank 'first' and score '2.5' must be numbers"),
+        ("touche", "run.txt", "1 Q0 a 1_0 2.5 x\n", "line 1: rank '1_0' and score '2.5' must be numbers"),
+        ("touche", "run.txt", "1 Q0 a 1 2_5 x\n", "line 1: rank '1' and score '2_5' must be numbers"),
         ("touche", "run.txt", "1 Q0 a 1 nan x\n", "line 1: the score is NaN"),
         (
             "touche",

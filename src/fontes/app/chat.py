@@ -12,6 +12,7 @@ from typing import Any
 from rich.text import Text
 
 from ..core import FontesError, InputError, Ranking
+from ..core.checks import as_number
 from ..formats.decoding import REMEDY, as_utf8, reading_of
 from ..index import Index
 from ..rewrite import Conversation
@@ -127,7 +128,7 @@ class ChatPrompt:
         print_hits(hits, self.index, self.conversation.stage)
 
     def _explain(self, argument: str) -> None:
-        explanation = self.conversation.explain(int(argument) if argument.isdecimal() else argument or 1)
+        explanation = self.conversation.explain(as_number(argument or "1"))
         if self.json:
             print_json(explanation.to_dict())
         else:

@@ -118,7 +118,7 @@ def _check_address(address: str) -> None:
     if address in NAMED:
         return
     host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdigit():
+    if not colon or not port.isdecimal():
         raise ParameterError(f"'{address}' is not an address of a Ray cluster; write auto, HOST:6379 or ray://HOST:10001")
     try:
         socket.create_connection((host.strip("[]"), int(port)), ANSWER_TIMEOUT).close()

@@ -70,6 +70,11 @@ def real(value: Any) -> float:
         raise ValueError("the number is too great") from None
 
 
+def as_number(text: str) -> int | str:
+    """Return an id as an integer if it is the decimal form of one, else unchanged."""
+    return int(text) if re.fullmatch("0|[1-9][0-9]{0,17}", text) else text
+
+
 def is_missing(value: Any) -> bool:
     """Whether a table cell is missing: None, NaN, or pandas' NA and NaT."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and math.isnan(value))

@@ -145,7 +145,7 @@ def memory_size(size: str | int) -> int:
     Raises:
         ParameterError: The size is invalid.
     """
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)i?B?", str(size).strip(), re.IGNORECASE)
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGTkmgt]?)[Ii]?[Bb]?", str(size).strip())
     memory = float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ") if match else 0
     if not 1 <= memory <= MAX_MEMORY:
         raise ParameterError(f"memory must be a size such as 500M or 2G, 1024T at the most, not '{size}'")

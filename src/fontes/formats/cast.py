@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..core import InputError, Topic, Topics, Turn
+from ..core.checks import as_number
 from .format import File, Format
 from .records import json_line, json_rows, json_value
 
@@ -164,7 +165,7 @@ def _branches(number: str, topics: list[Topic]) -> Iterator[dict[str, Any]]:
             written.add(following.id)
             path.append(_cast_row(following, following.turns[-1]))
             following = next((t for t in followers.get(following.turns, ()) if t.id not in written), None)
-        yield {"number": _number(number), **({"description": description} if description else {}), "turn": path}
+        yield {"number": as_number(number), **({"description": description} if description else {}), "turn": path}
 
 
 def _cast_row(topic: Topic, turn: Turn) -> dict[str, Any]:
@@ -176,15 +177,11 @@ def _cast_row(topic: Topic, turn: Turn) -> dict[str, Any]:
         ANSWER[0]: turn.answer,
         ANSWER_ID[0]: turn.answer_id,
     }
-    return {"number": _number(topic.id.rpartition("_")[2]), **{name: value for name, value in row.items() if value}}
+    return {"number": as_number(topic.id.rpartition("_")[2]), **{name: value for name, value in row.items() if value}}
 
 
 def _unanswered(path: tuple[Turn, ...]) -> tuple[Turn, ...]:
     return (*path[:-1], replace(path[-1], answer="", answer_id=""))
-
-
-def _number(text: str) -> int | str:
-    return int(text) if text.isdecimal() and str(int(text)) == text else text
 
 
 def _flat_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, tuple[Turn, ...]]]:

@@ -16,6 +16,7 @@ from ..core.answers import ANSWER
 from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.stage import Stage
+from ..core.strings import encodable
 from ..core.values import Doc, Explanation, Topic, Topics, text_of
 from .answers import Request, StoredAnswer
 from .base import FILE, LlmPart, explanation_of, fact_of, with_fact
@@ -193,10 +194,11 @@ def parse_cited_answer(text: str, docs: Sequence[Doc]) -> tuple[CitedAnswer, boo
                 and 1 <= citation.document <= len(docs)
                 and _has_quote(doc_texts[citation.document - 1], citation.quote)
             ):
-                valid[Citation(document=docs[citation.document - 1].id, quote=" ".join(citation.quote.split()))] = None
+                quote = " ".join(encodable(citation.quote).split())
+                valid[Citation(document=docs[citation.document - 1].id, quote=quote)] = None
             else:
                 dropped_citations += 1
-        words = "" if sentence is None else " ".join(sentence.text.split())
+        words = "" if sentence is None else " ".join(encodable(sentence.text).split())
         if valid and words:
             sentences.append(CitedSentence(text=words, citations=tuple(valid)))
         else:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import re
+import glob
+import json
+import logging
+import secrets
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from ..core.errors import InputError
+from ..core.strings import encodable
 from ..storage.caches import cache_folder
 from ..storage.files import reading, write
 from ..storage.hashes import hash_json
 from ..storage.keyed import KeyedFile
 from .prompts import Message
 
+logger = logging.getLogger("fontes.llm")
+
 LAYOUT_VERSION = 1
 PACK_BATCH = 500  # answers of a pack that are stored together
-THOUGHTS = re.compile(r"\s*<think>.*?(</think>|\Z)", re.DOTALL)
+THOUGHTS = "<think>", "</think>"
+WAITING = ".waiting-"  # in the name of a pack of answers that could not be stored
+YEAR_10000 = 253_402_300_800  # seconds since 1970
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,14 @@ class Request:
     choices: tuple[str, ...] = ()
 
 
+def _finite(parameters: dict[str, Any]) -> dict[str, Any]:
+    json.dumps(parameters, allow_nan=False)
+    return parameters
+
+
+Tokens = Annotated[int, Field(ge=0, lt=1 << 40)]
+
+
 class StoredAnswer(BaseModel):
     """An answer as it is stored and shared, with everything from which its SHA-256 is computed.
 
@@ -52,7 +69,7 @@ class StoredAnswer(BaseModel):
         parameters: Parameters of the request.
         sample: Number of the sample.
         messages: The prompt: roles and texts.
-        text: The answer.
+        text: The answer; a lone surrogate becomes U+FFFD.
         finish: Why the answer ended: "stop", or "length" if it was cut.
         choices: Log-probabilities of the choices; empty for an answer in words.
         prompt_tokens: Tokens of the prompt; 0 if the service did not say.
@@ -64,15 +81,15 @@ class StoredAnswer(BaseModel):
 
     service: str
     model: str
-    parameters: dict[str, Any]
+    parameters: Annotated[dict[str, Any], AfterValidator(_finite)]
     sample: int
     messages: tuple[tuple[str, str], ...]
-    text: str
+    text: Annotated[str, AfterValidator(encodable)]
     finish: str = "stop"
-    choices: dict[str, float] = {}
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    time: int = 0
+    choices: dict[str, FiniteFloat] = {}
+    prompt_tokens: Tokens = 0
+    completion_tokens: Tokens = 0
+    time: Annotated[int, Field(ge=0, lt=YEAR_10000)] = 0
 
     @property
     def sum(self) -> str:
@@ -82,7 +99,8 @@ class StoredAnswer(BaseModel):
     @property
     def final_text(self) -> str:
         """The answer without the thoughts that a reasoning model writes before it."""
-        return THOUGHTS.sub("", self.text, count=1).strip()
+        before, opening, rest = self.text.partition(THOUGHTS[0])
+        return (before.rstrip() + rest.partition(THOUGHTS[1])[2] if opening else before).strip()
 
 
 def sum_of(service: str, model: str, parameters: Mapping[str, Any], sample: int, messages: Sequence[Message]) -> str:
@@ -104,32 +122,76 @@ class AnswerFile:
 
     def read(self, sums: Iterable[str]) -> dict[str, StoredAnswer]:
         """Return the stored answers by SHA-256, without those that are missing."""
-        keys = [bytes.fromhex(digest) for digest in dict.fromkeys(sums)]
-        if not keys or not self.path.exists():
+        digests = list(dict.fromkeys(sums))
+        if not digests:
             return {}
-        return {key.hex(): _decode_answer(value) for key, value in self._file.values(keys).items()}
+        waiting = self._store_waiting()
+        stored = self._file.values([bytes.fromhex(digest) for digest in digests]) if self.path.exists() else {}
+        return _decode_answers(stored) | {digest: waiting[digest] for digest in digests if digest in waiting}
 
     def write(self, answers: Iterable[StoredAnswer]) -> None:
         """Store answers; they are on disk when this returns.
 
+        If the file cannot be written, such as when another process locks it for long, the answers wait in a pack beside it,
+        which later calls read and store.
+
         Raises:
-            InputError: The file cannot be written.
+            InputError: Neither can be written.
         """
-        values = {bytes.fromhex(answer.sum): zlib.compress(answer.model_dump_json().encode(), 1) for answer in answers}
-        if values:
-            self._file.store(values)
+        arrived = {answer.sum: answer for answer in answers}
+        if not arrived:
+            return
+        try:
+            self._store(arrived)
+        except InputError as error:
+            pack = self.path.with_name(f"{self.path.name}{WAITING}{secrets.token_hex(8)}.jsonl")
+            try:
+                write_pack(arrived.values(), pack)
+            except InputError:
+                raise error from None
+            logger.warning("%s; until a later run can store them, %s keeps answers: %d", error, pack.name, len(arrived))
 
     def all(self) -> Iterator[StoredAnswer]:
         """Yield all answers."""
-        return (_decode_answer(value) for _, value in self._file.items())
+        waiting = self._store_waiting()
+        for key, value in self._file.items():
+            waiting.pop(key.hex(), None)
+            yield from _decode_answers({key: value}).values()
+        yield from waiting.values()
+
+    def _store(self, answers: Mapping[str, StoredAnswer]) -> None:
+        self._file.store(
+            {bytes.fromhex(digest): zlib.compress(answer.model_dump_json().encode(), 1) for digest, answer in answers.items()}
+        )
+
+    def _store_waiting(self) -> dict[str, StoredAnswer]:
+        """Store the answers of packs that wait beside the file, and return them by SHA-256."""
+        waiting, packs = dict[str, StoredAnswer](), list[Path]()
+        for pack in self.path.parent.glob(f"{glob.escape(self.path.name)}{WAITING}*.jsonl"):
+            with suppress(InputError):  # another process has stored it
+                waiting |= {answer.sum: answer for answer in _pack_answers(pack)}
+                packs.append(pack)
+        if waiting:
+            with suppress(InputError, OSError):  # the file still cannot be written
+                self._store(waiting)
+                for pack in packs:
+                    pack.unlink(missing_ok=True)
+        return waiting
 
     @property
     def _file(self) -> KeyedFile:
         return KeyedFile(self.path, noun="answers of language models", needed=True)
 
 
-def _decode_answer(value: bytes) -> StoredAnswer:
-    return StoredAnswer.model_validate_json(zlib.decompress(value))
+def _decode_answers(values: Mapping[bytes, bytes]) -> dict[str, StoredAnswer]:
+    """Return answers by SHA-256, without those that are not valid, which are logged and count as missing."""
+    answers: dict[str, StoredAnswer] = {}
+    for key, value in values.items():
+        with suppress(ValidationError, zlib.error):
+            answers[key.hex()] = StoredAnswer.model_validate_json(zlib.decompress(value))
+    if invalid := len(values) - len(answers):
+        logger.warning("stored answers that are not valid, and count as missing: %d", invalid)
+    return answers
 
 
 def write_pack(answers: Iterable[StoredAnswer], path: str | Path) -> int:
@@ -165,19 +227,25 @@ def read_pack(path: str | Path, file: AnswerFile) -> tuple[int, int]:
         entries.clear()
         return len(fresh)
 
+    for entry in _pack_answers(path):
+        entries.append(entry)
+        total += 1
+        if len(entries) >= PACK_BATCH:
+            new += keep()
+    return total, new + keep()
+
+
+def _pack_answers(path: str | Path) -> Iterator[StoredAnswer]:
+    """Yield the answers of a pack; InputError for a line that is not an answer."""
     with reading(path) as source:
         for number, line in source.texts():
             try:
-                entries.append(StoredAnswer.model_validate_json(line))
+                yield StoredAnswer.model_validate_json(line)
             except ValidationError as error:
                 detail = error.errors()[0]
                 field_path = ".".join(map(str, detail["loc"]))
                 problem = f"{field_path}: {detail['msg']}" if field_path else detail["msg"]
                 raise InputError.at(path, number, f"no kept answer ({problem})") from None
-            total += 1
-            if len(entries) >= PACK_BATCH:
-                new += keep()
-    return total, new + keep()
 
 
 def now() -> int:

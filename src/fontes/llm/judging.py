@@ -15,8 +15,13 @@ from .answers import StoredAnswer
 from .base import FILE, LlmPart
 from .prompts import plain_passage
 
-SCORE = re.compile(r"#*\s*final score(?:\s*\(O\))?\W{0,10}([0-3])(?!\d)", re.IGNORECASE)
-DIGIT = re.compile(r"(?<![\w.])([0-3])(?![\w.]*\d)")
+SCORE = re.compile(r"final score(?:\s*\(O\))?\W{0,10}(?=\d)", re.IGNORECASE)
+DIGIT = re.compile(r"(?<![\w.])[0-3](?![\w.]*\d)")
+MINUS, OVER = r"\-\u2010-\u2013\u2212\ufe63\uff0d", r"/\u2044\u2215"
+GRADE = re.compile(  # not a part of another number, such as -1, .5, 3.5, 2/3, 1-2 and "1 or 2"
+    rf"(?<![\w.,{OVER}{MINUS}])([0-3])(?:\.0{{1,3}})?"
+    rf"(?![\w%]|[.,:]\d|[ \t]{{0,3}}(?:[{OVER}{MINUS}÷×^]|or\b|to\b)[ \t]{{0,3}}\d)"
+)
 MAX_REASON = 1000  # characters of a reason that are stored
 
 
@@ -91,10 +96,17 @@ class LlmJudge(LlmPart):
 
 
 def label_of(answer: StoredAnswer) -> Label:
-    """Return the judgment in an answer: its last "final score", or else the only number from 0 to 3 that it contains."""
-    scores = list(SCORE.finditer(answer.final_text))
-    if scores:
-        return Label(int(scores[-1][1]), " ".join(answer.final_text[: scores[-1].start()].split())[:MAX_REASON], answer.sum)
-    digits = set(DIGIT.findall(answer.final_text))
-    grade = int(digits.pop()) if len(digits) == 1 else None
-    return Label(grade, " ".join(answer.final_text.split())[:MAX_REASON] if grade is not None else "", answer.sum)
+    """Return the judgment in an answer: its last "final score", or else the only number from 0 to 3 that it contains.
+
+    A negative number, a fraction or a range gives no grade.
+    """
+    text = answer.final_text
+    if scores := list(SCORE.finditer(text)):
+        starts, reason = [scores[-1].end()], text[: scores[-1].start()].rstrip().rstrip("#")
+    else:
+        starts, reason = [digit.start() for digit in DIGIT.finditer(text)], text
+    grades = {match and match[1] for match in (GRADE.match(text, start) for start in starts)}
+    grade = grades.pop() if len(grades) == 1 else None
+    if grade is None:
+        return Label(None, "", answer.sum)
+    return Label(int(grade), " ".join(reason.split())[:MAX_REASON], answer.sum)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
@@ -21,6 +22,7 @@ from .prompts import Message
 from .service import Reply
 
 KIND = "decoder"
+MIN_LOGPROB = -1e4  # for a word that a model excludes
 SAMPLE = "Which rocks hold the water of springs?", "A geyser is a hot spring. Write the next sentence about it."
 
 
@@ -100,7 +102,7 @@ class CausalModel:
         with torch.inference_mode():
             values = torch.log_softmax(self._last_logits(self.prepared.module, inputs).float(), dim=1)[:, numbers].tolist()
         return [
-            Reply(words[int(np.argmax(row))], "stop", dict(zip(words, row, strict=True)), (len(prompt_tokens), 1))
+            Reply(words[int(np.argmax(row))], "stop", _finite(words, row), (len(prompt_tokens), 1))
             for row, prompt_tokens in zip(values, inputs, strict=True)
         ]
 
@@ -186,6 +188,13 @@ class Decoder(Pretrained[CausalModel]):
 
     def _load(self, folder: Path, device: str) -> CausalModel:
         return CausalModel(folder, self.precision, device)
+
+
+def _finite(words: Sequence[str], logprobs: Sequence[float]) -> dict[str, float]:
+    """Return log-probabilities by word, at least `MIN_LOGPROB`; empty if one is not a number."""
+    if any(map(math.isnan, logprobs)):
+        return {}
+    return {word: max(value, MIN_LOGPROB) for word, value in zip(words, logprobs, strict=True)}
 
 
 class _Sampling:

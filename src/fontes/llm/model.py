@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import threading
@@ -102,6 +103,10 @@ class Model(Part, name="llm"):
             raise ParameterError(f"timeout is a number of seconds above 0, not {self.timeout!r}")
         if self.is_local and (self.parameters or self.service != "openai"):
             raise ParameterError("service and parameters are of a model at a service, not of a local one")
+        try:
+            json.dumps(dict(self.parameters), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"parameters are values that JSON has, with finite numbers ({error})") from None
         super().check()
 
     def check_needs(self) -> None:
@@ -271,7 +276,12 @@ class _AnswerCollector:
         with self._writing:  # answers that arrive while another thread writes are written in one batch
             with self._lock:
                 batch, self._unwritten = self._unwritten, {}
-            self._file.write(batch.values())
+            try:
+                self._file.write(batch.values())
+            except BaseException:
+                with self._lock:
+                    self._unwritten = batch | self._unwritten  # the next call that ends writes them
+                raise
         for digest, (reply, _) in replies.items():
             logger.debug("%s was asked:\n%s\nand answered:\n%s", self._name, _as_text(self._requests[digest]), reply.text)
         with self._lock:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from .prompts import LABELS, Prompt, plain_passage
 BRACKETED = re.compile(r"\[(\d+)\]")
 NUMBER = re.compile(r"\d+")
 MAX_DIGITS = 6  # maximum number of digits of an identifier
-PASSAGE = re.compile(r"\bpassage\W*([A-Z])\b", re.IGNORECASE)
+PASSAGE = re.compile(r"\b(?i:passage)\W*([A-Za-z])\b")
 LETTER = re.compile(r"(?<!\w)([A-Z])(?!\w)")
 UNDECIDED = math.log(0.5)  # score of an answer without log-probabilities
 
@@ -334,7 +335,8 @@ def choice(text: str, count: int) -> tuple[int | None, int]:
     Returns:
         The number of the label, from 0, and 0; None and 1 for an unknown label; or None and 0 for an answer without a label.
     """
-    match = PASSAGE.search(text) or LETTER.search(text.strip())
+    text = unicodedata.normalize("NFKC", text)  # which turns a Kelvin sign into a K
+    match = PASSAGE.search(text) or LETTER.search(text)
     if match is None:
         return None, 0
     number = LABELS.index(match[1].upper())

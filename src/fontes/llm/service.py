@@ -17,6 +17,8 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from ..core.errors import FontesError, InputError, MissingExtraError, ParameterError
 from .answers import Request
 
@@ -154,7 +156,7 @@ class Service:
                 problem = f"no connection to {self._host} ({cause}); see that it runs there, or set {address}"
             except self._openai.OpenAIError as error:
                 problem = self._without_key(f"{type(error).__name__}: {error}")
-            except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+            except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
                 problem, unsettled = "what it sends is no answer of the protocol", True
             logger.debug("%s, try %d: %s", self, attempt + 1, problem)
         kind = UnsettledError if unsettled else FontesError
@@ -222,7 +224,7 @@ def _retry_seconds(value: str | None) -> float:
     except ValueError:
         try:
             seconds = parsedate_to_datetime(value or "").timestamp() - time.time()
-        except ValueError:
+        except (ValueError, OverflowError):
             return 0.0
     return max(0.0, seconds) if math.isfinite(seconds) else 0.0
 
@@ -234,7 +236,5 @@ def _probabilities(choice: Mapping[str, Any], words: tuple[str, ...]) -> dict[st
     for token in tokens[:TOP_LOGPROBS]:
         word, value = str(token["token"]).strip().lower(), float(token["logprob"])
         if word in words and math.isfinite(value):
-            if word in values:
-                value = math.log(math.exp(values[word]) + math.exp(value))
-            values[word] = min(0.0, value)
+            values[word] = min(0.0, float(np.logaddexp(values.get(word, -math.inf), min(0.0, value))))
     return {word: values.get(word, ABSENT_LOGPROB) for word in words} if values else {}

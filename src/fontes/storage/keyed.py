@@ -7,8 +7,9 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from ..core.errors import InputError
@@ -26,7 +27,7 @@ class KeyedFile:
     """A file of values by key (SQLite), safe for several processes to read and write at once.
 
     Each write is one transaction, so a killed process leaves the file intact, and each value has a CRC-32. A damaged file is
-    renamed to NAME.damaged and replaced, which is logged.
+    renamed to NAME.damaged, or NAME.damaged-2 and so on if there is one, and replaced, which is logged.
 
     Args:
         path: The file.
@@ -79,7 +80,9 @@ class KeyedFile:
     def _with_file(self, work: Callable[[sqlite3.Connection], None]) -> None:
         if self.path.is_dir():
             raise InputError(f"{self.path} is a folder; cache takes the path of a file, or True")
+        problem: object = ""
         for _ in range(2):  # again with a new file if the first is damaged
+            opened = self._identity()
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 with closing(sqlite3.connect(self.path, timeout=WAIT, isolation_level=None)) as file:
@@ -90,10 +93,33 @@ class KeyedFile:
                 self._unusable(getattr(error, "strerror", None) or error)
                 return
             except sqlite3.DatabaseError as error:
-                damaged = self.path.with_name(f"{self.path.name}.damaged")
-                logger.warning("%s is damaged (%s) and is set aside as %s", self.path, error, damaged.name)
-                with suppress(OSError):
-                    self.path.replace(damaged)
+                problem = error
+                if self._identity() == opened:  # no other process has replaced it
+                    self._set_aside(error)
+        self._unusable(problem)
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Return device and number of the file; None without a file."""
+        try:
+            state = self.path.stat()
+        except OSError:
+            return None
+        return state.st_dev, state.st_ino
+
+    def _set_aside(self, problem: sqlite3.DatabaseError) -> None:
+        """Rename the damaged file to a name that no file has."""
+        for number in count(1):
+            damaged = self.path.with_name(f"{self.path.name}.damaged{f'-{number}' if number > 1 else ''}")
+            try:
+                damaged.touch(exist_ok=False)
+                self.path.replace(damaged)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                logger.warning("%s is damaged (%s), and cannot be renamed (%s)", self.path, problem, error.strerror or error)
+            else:
+                logger.warning("%s is damaged (%s) and is set aside as %s", self.path, problem, damaged.name)
+            return
 
     def _unusable(self, reason: object) -> None:
         if self.needed:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..core import Doc, InputError, Run, Topics
+from ..core.checks import as_number
 from ..formats import read_qrels, read_topics
 from ..formats.records import json_rows
 from ..storage.files import reading
 from .base import Task, TaskData, TaskSide, write_documents
 from .release import ReleasedFiles
-from .submission import as_number, check_rows, file_name, line_rows, write_lines
+from .submission import check_rows, file_name, line_rows, write_lines
 
 LINES = r"\.jsonl(\.gz)?$"
 

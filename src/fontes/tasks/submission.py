@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core import FontesError, InputError, Run, Topics
+from ..core.checks import real
 from ..formats.checkthat import parse_row
 from ..formats.records import json_rows
 from ..storage.files import reading, write
@@ -150,7 +151,8 @@ def run_rows(path: Path) -> Iterator[Row]:
                 raise InputError.at(path, number, f"{len(columns)} columns where a run has six: {form}")
             topic, _, doc, rank, score, _ = columns
             try:
-                current = int(rank), float(score)
+                current = int(rank), real(score)
+                real(rank)  # which refuses what only `int` reads, such as 1_0
             except ValueError:
                 raise InputError.at(path, number, f"rank '{rank}' and score '{score}' must be numbers") from None
             if math.isnan(current[1]):
@@ -183,8 +185,3 @@ def line_rows(path: Path, id_key: str, list_key: str) -> Iterator[Row]:
                     path, number, f"no '{id_key}' and list '{list_key}'; a line is {{\"{id_key}\": …, \"{list_key}\": […]}}"
                 )
             yield number, str(row[id_key]), [str(item[0] if isinstance(item, list) and item else item) for item in listed]
-
-
-def as_number(text: str) -> int | str:
-    """Return an id as an integer if it is the decimal form of one, else unchanged."""
-    return int(text) if text.isdecimal() and str(int(text)) == text else text

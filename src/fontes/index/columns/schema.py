@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from ...core.checks import real
 from ...core.dates import date_of, date_text
 from ...core.errors import InputError, ParameterError
 from ...core.registry import nearest
@@ -44,7 +45,7 @@ DATES = (  # unambiguous formats
     (re.compile(r"[A-Z][a-z]{2} \d{1,2}, \d{4}"), "%b %d, %Y"),
     (re.compile(r"[A-Z][a-z]{3,8} \d{1,2}, \d{4}"), "%B %d, %Y"),
 )
-INTEGER = re.compile(r"[+-]?\d{1,19}")
+INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 REMEDY = "correct the document, or build the index with columns={…} that names the types"
 
 
@@ -190,7 +191,7 @@ def _lenient(kind: str, value: Any) -> Any:
         return text.lower() == "true"
     if kind == "float":
         try:
-            return float(text)
+            return real(text)
         except ValueError:
             return value
     if kind == "date" and (moment := date_of_cell(text)) is not None:

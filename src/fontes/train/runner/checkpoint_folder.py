@@ -92,7 +92,7 @@ class CheckpointFolder:
             self.folder.rmdir()
 
     def _checkpoints(self) -> list[tuple[int, Path]]:
-        paths = [path for path in self.folder.glob("checkpoint-*") if path.name.rpartition("-")[2].isdigit()]
+        paths = [path for path in self.folder.glob("checkpoint-*") if path.name.rpartition("-")[2].isdecimal()]
         return [(int(path.name.rpartition("-")[2]), path) for path in paths]
 
 
