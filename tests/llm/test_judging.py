@@ -67,13 +67,6 @@ def test_a_grade_is_read_with_its_reason_or_there_is_none(text: str, grade: int 
     assert label_of(answer)[:2] == (grade, reason)
 
 
-@pytest.mark.parametrize("pump", ["#", " ", "final score", "final score:   ", "1.", "0 ", "final score (O) "])
-def test_the_time_to_read_a_grade_is_linear_in_the_length_of_the_answer(pump: str) -> None:
-    text = pump * (200_000 // len(pump))  # many minutes if it were quadratic
-    answer = StoredAnswer(service="s", model="m", parameters={}, sample=0, messages=(("user", "x"),), text=text)
-    assert label_of(answer).grade in (None, 0)
-
-
 def test_the_published_prompt_asks_for_no_reason_and_the_other_one_does() -> None:
     texts = [Prompt.of(name, "passage", "query").messages(["P"], query="Q")[0][1] for name in ("umbrela", "umbrela_reasons")]
     assert texts[0].splitlines()[:-1] == texts[1].splitlines()[:-1]

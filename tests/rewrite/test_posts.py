@@ -59,6 +59,20 @@ def test_an_address_of_mail_and_a_dash_in_a_sentence_stay() -> None:
         assert PlainPosts().plain(text) == text
 
 
+@pytest.mark.parametrize(
+    ("post", "author"),
+    [
+        ("Quote (@a) — B C (@d) January 6, 2020 ", "Quote (a) B C"),
+        ("Quote — a-b — B-C (@d) 6 Jan. 2020", "Quote — a-b B-C"),
+        ("Quote - B (@d)", "Quote B"),
+        ("Quote — B (@d) said so", "Quote — B (d) said so"),
+        ("Quote — B (@d) January 6, 2020   .", "Quote — B (d) January 6, 2020 ."),
+    ],
+)
+def test_a_signature_is_the_end_of_a_post_from_its_last_dash(post: str, author: str) -> None:
+    assert PlainPosts().plain(post) == author
+
+
 def test_a_post_that_would_be_empty_stays_and_the_first_text_is_kept_as_the_origin() -> None:
     topics = PlainPosts()(Topics.of({"1": "https://t.co/x", "2": "#MeToo now"}))
     assert [topic.text for topic in topics.values()] == ["https://t.co/x", "Me Too now"]

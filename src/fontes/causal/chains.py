@@ -144,7 +144,7 @@ ABOUT = re.compile(r"\s*(?:about|regarding|concerning)\b", re.IGNORECASE)
 PLACE = re.compile(
     r"\b(?:of|at|in|on|by|to|from|near|for|with|between|during|across|along|against|over|about|after|before)\b", re.IGNORECASE
 )
-PARTICIPLE = re.compile(r"\w+ed\W*$")
+PARTICIPLE = re.compile(r"\b\w+ed\W*$")
 WEAK_CUES = frozenset(cue.name for cue in CUES if cue.weak)
 
 

@@ -43,6 +43,8 @@ DOCUMENTS = r"(?:documents?|articles?|reports?|stories|story|texts?|passages?|it
 ASKS = r"(?:I|we|user|searcher|requester|reader|author|search|topic|query|question|request)s?"
 DENIES = r"(?:do|does|did|will|would|should|can)(?: not|n't)"
 
+ANY = r".{0,1000}"  # bounded, so that time is linear
+
 IRRELEVANT = (
     Irrelevance(rf"{NOT}(?:relevant|pertinent|germane)\b", "Articles about sport are not considered to be relevant"),
     Irrelevance(
@@ -65,11 +67,11 @@ IRRELEVANT = (
         rf"\b{ASKS} (?:{DENIES} (?:want|wish|care|seek|need)|ha(?:s|ve) no interest)\b", "We do not want advertisements"
     ),
     Irrelevance(
-        rf"\b{DENIES} (?:constitute|establish|imply|indicate|mean|make|render)\b.*\brelevan(?:t|ce)\b",
+        rf"\b{DENIES} (?:constitute|establish|imply|indicate|mean|make|render)\b{ANY}\brelevan(?:t|ce)\b",
         "The name alone does not constitute relevance",
     ),
     Irrelevance(
-        rf"\b{DENIES} (?:satisfy|meet|fulfill?|fall (?:with)?in(?:to)?|belong to)\b.*\b(?:topic|criteri(?:a|on)|query)\b",
+        rf"\b{DENIES} (?:satisfy|meet|fulfill?|fall (?:with)?in(?:to)?|belong to)\b{ANY}\b(?:topic|criteri(?:a|on)|query)\b",
         "Reviews of books do not meet these criteria",
     ),
     Irrelevance(
@@ -127,8 +129,8 @@ SAYS_IRRELEVANT = re.compile("|".join(f"(?:{phrase.pattern})" for phrase in IRRE
 
 # Boundaries of clauses that can be judged alone.
 CLAUSE = re.compile(
-    r"\s*[;:]\s+|,?\s+(?:but|whereas|while|however|yet|(?<!even )(?:although|though)(?=[^;]*\b(?:relevant|of interest)\b))\s+|"
-    r",\s+and\s+|\s+[-–—]\s+|"
+    r"\s*[;:]\s+|,?\s+(?:but|whereas|while|however|yet|"
+    r"(?<!even )(?:although|though)(?=[^;]{0,1000}\b(?:relevant|of interest)\b))\s+|,\s+and\s+|\s+[-–—]\s+|"
     r",\s+(?=(?:those|articles|documents|reports|stories|ones)\b)",
     re.IGNORECASE,
 )
@@ -186,14 +188,14 @@ def _sentences(text: str, splitter: str) -> list[str]:
     if splitter != "rules":
         return [" ".join(text[a:b].split()) for a, b in sentence_spans(text, splitter)]
     # Unlike other texts, narratives have hard line breaks and typical first words of sentences.
-    merged: list[str] = []
+    merged: list[list[str]] = []
     for piece in GAP.split(text):
-        piece = " ".join(piece.split())
-        if merged and ABBREVIATION.search(merged[-1]) and not (merged[-1][-2].isupper() and OPENS.match(piece)):
-            merged[-1] = f"{merged[-1]} {piece}"
+        piece, last = " ".join(piece.split()), merged[-1][-1] if merged else ""
+        if ABBREVIATION.search(last, max(0, len(last) - 12)) and not (last[-2].isupper() and OPENS.match(piece)):
+            merged[-1].append(piece)
         elif piece:
-            merged.append(piece)
-    return merged
+            merged.append([piece])
+    return [" ".join(pieces).rstrip() for pieces in merged]
 
 
 def _relevant_clauses(sentence: str) -> str:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Self
 
 MAX_MESSAGE = 2_000  # greatest length of a message
-BREAKS = re.compile(r"[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+[ \t]*")
+BREAKS = re.compile(r"(?:(?<![ \t])[ \t]+)?[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+[ \t]*")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 

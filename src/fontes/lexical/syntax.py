@@ -40,7 +40,7 @@ MAX_EDITS = 2
 OPERATORS = {"AND": "and", "&&": "and", "OR": "or", "||": "or", "NOT": "not"}
 CLOSING = {'"': re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL), "“": re.compile(r"[“„]((?:[^”“\\]|\\.)*)[”“]", re.DOTALL)}
 CLOSING["„"] = CLOSING["“"]
-NAME = re.compile(r'((?:\\.|[^\s\\:"()\[\]{}])+):(?=[^\s/)])', re.DOTALL)
+NAME = re.compile(r'((?:\\.|[^\s\\:"“”„()\[\]{}])+):(?=[^\s/)])', re.DOTALL)
 WEIGHT = re.compile(r"\^(\d+\.?\d*(?:[eE][+-]?\d{1,3})?|\.\d+)(?![^\s)])", re.ASCII)
 AFTER_QUOTE = re.compile(r"~(uw)?(\d+)", re.ASCII)
 AFTER_WORD = re.compile(r"(?:(\*)|(~)(\d{0,9}))?(?:\^(\d+\.?\d*(?:[eE][+-]?\d{1,3})?|\.\d+))?$", re.ASCII)

@@ -14,7 +14,7 @@ from .measure import MEASURES, Measure
 from .ranks import NOT_RETRIEVED
 
 MEASURE_NAME = re.compile(r"\s*(?P<name>\w+)\s*(\((?P<params>.*)\))?\s*(@\s*(?P<cutoff>[^@()]*))?\s*")
-COMMA = re.compile(r",(?![^()]*\))")  # not inside parentheses
+COMMA = re.compile(r",(?![^()]{0,200}\))")  # not inside parentheses
 DEFAULT = ("nDCG@10", "AP", "R@100")
 """Measures of an evaluation that names none."""
 NEAREST = {

@@ -222,7 +222,7 @@ class WeightedTurns(Stage[Topics, Topics], name="weighted_turns"):
 
 URL = re.compile(r"(?:https?://|www\.|pic\.twitter\.com/)\S+", re.IGNORECASE)
 NAME = re.compile(r"(?<![\w@#])([@#])(\w+)")
-SIGNATURE = re.compile(r"\s*[—-]\s*([^—]*?)\s*\(@(\w+)\)\s*(\w+\.? \d{1,2}, \d{4}|\d{1,2} \w+\.? \d{4})?\s*$")
+SIGNATURE_END = re.compile(r"\(@\w+\)(?:\s*(?:\w+\.? \d{1,2}, \d{4}|\d{1,2} \w+\.? \d{4}))?")
 JOINERS = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U0001f1e6-\U0001f1ff]")  # with skin tones and letters of flags
 CHOICES = {
     "handles": ("words", "drop", "keep"),
@@ -269,11 +269,21 @@ class PlainPosts(Stage[Topics, Topics], name="plain_posts"):
         if self.urls == "drop":
             text = URL.sub(" ", text)
         if self.signature != "keep":
-            text = SIGNATURE.sub(r" \1" if self.signature == "author" else "", text)
+            text = self._without_signature(text)
         text = NAME.sub(lambda match: self._name(*match.groups()), text)
         if self.emoji != "keep":
             text = "".join(self._emoji_text(character) for character in JOINERS.sub("", text))
         return " ".join(text.split())
+
+    def _without_signature(self, text: str) -> str:
+        """Return a text without its signature, or with the author only: from the last dash, or else the first hyphen."""
+        start = text.rfind("(@")
+        dash = text.rfind("—", 0, max(start, 0))
+        if dash < 0:
+            dash = text.find("-", 0, max(start, 0))
+        if dash < 0 or not SIGNATURE_END.fullmatch(text[start:].rstrip()):
+            return text
+        return f"{text[:dash].rstrip()} {text[dash + 1 : start].strip() if self.signature == 'author' else ''}"
 
     def _name(self, sign: str, name: str) -> str:
         treatment = self.handles if sign == "@" else self.hashtags
