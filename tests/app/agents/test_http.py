@@ -88,6 +88,14 @@ def test_the_guard_of_the_server_stands_before_the_tools(served: tuple[str, Path
     assert large.status_code == 413
 
 
+@pytest.mark.parametrize("value", ['"\\ud83d"', "9" * 5_000, "[" * 5_000 + "]" * 5_000])
+def test_a_message_that_the_protocol_cannot_read_is_answered(served: tuple[str, Path], value: str) -> None:
+    body = '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "read", "arguments": {"id": VALUE}}}'
+    headers = {**HEADERS, "Authorization": f"Bearer {KEY}"}
+    answer = httpx2.post(f"{served[0]}{PATH}", content=body.replace("VALUE", value).encode(), headers=headers, timeout=10)
+    assert answer.status_code in (200, 400), answer.text
+
+
 def test_there_is_nothing_but_the_tools_and_the_health(served: tuple[str, Path]) -> None:
     address, _ = served
     with httpx2.Client(base_url=address, headers={"Authorization": f"Bearer {KEY}"}) as http:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from fontes.app.agents.log import CallLog, read_log
 from fontes.app.agents.report import _repeats, report_of
 from fontes.app.agents.sessions import cited_ids, export, read_answers, shown_run, topics_of_log, weak_qrels
 from fontes.core import FontesError, InputError
+from fontes.core.errors import InputWarning
 from fontes.datasets import qrels_of, topics_of
 from fontes.formats import read_run
 
@@ -58,14 +60,57 @@ def test_a_log_without_calls_leaves_no_file(tmp_path: Path) -> None:
         CallLog(tmp_path / "file")
 
 
-def test_an_unfinished_last_line_is_left_out_and_a_broken_one_named(log: Any) -> None:
+def test_an_unfinished_last_line_is_left_out_and_broken_ones_are_counted(log: Any, fontes: Any) -> None:
     place = log(FLOOD)
     file = place / "calls-1.jsonl"
     file.write_text(file.read_text() + '{"time": "2026')
     assert len(read_log(place)[0].calls) == 1
     file.write_text(file.read_text() + '"}\n')
-    with pytest.raises(InputError, match=r"calls-1.jsonl, line 2: not a logged call \(session: Field required\)"):
+    problem = r"calls-1.jsonl, line 2: not a logged call \(session: Field required\)"
+    with pytest.warns(InputWarning, match=f"{problem}; a line that is left out"):
+        assert len(read_log(place)[0].calls) == 1
+    log(READ)
+    file.write_text(file.read_text() + "\n")
+    with pytest.warns(InputWarning, match=f"{problem}; one of 2 lines that are left out"):
+        assert len(read_log(place)[0].calls) == 2
+    code, out, err = fontes("agent", "report", place, "--json")
+    assert (code, json.loads(out)["calls"]) == (0, {"search": 1, "read": 1})
+    assert "one of 2 lines that are left out" in err
+    file.write_text("no log\nof calls\n")
+    with pytest.raises(InputError, match=r"calls-1.jsonl, line 1: not a logged call"):
         read_log(place)
+
+
+def test_a_call_that_does_not_fit_on_the_disk_leaves_no_part_of_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, write, cut = CallLog(tmp_path), os.write, os.ftruncate
+    log.write("s", "c", "read", {"id": "a"}, None)
+    size = log.path.stat().st_size
+
+    def full(file: int, line: Any) -> int:
+        if log.path.stat().st_size >= size + 10:
+            raise OSError(28, "No space left on device")
+        return write(file, line[:10])
+
+    def broken(file: int, length: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.write", full)
+        with pytest.raises(OSError, match="No space left"):
+            log.write("s", "c", "read", {"id": "b"}, None)
+        assert log.path.stat().st_size == size
+        patch.setattr("os.ftruncate", broken)
+        with pytest.raises(OSError, match="No space left"):
+            log.write("s", "c", "read", {"id": "c"}, None)
+        assert log.path.stat().st_size == size + 10
+        patch.setattr("os.write", write)
+        with pytest.raises(OSError, match="Input/output"):
+            log.write("s", "c", "read", {"id": "d"}, None)
+    monkeypatch.setattr("os.ftruncate", cut)
+    monkeypatch.setattr("os.write", lambda file, line: write(file, line[:7]))
+    log.write("s", "c", "read", {"id": "e"}, None)
+    log.close()
+    assert [call.arguments["id"] for call in read_log(tmp_path)[0].calls] == ["a", "e"]
 
 
 def test_a_pause_begins_a_new_session_and_names_become_ids(log: Any) -> None:
@@ -107,6 +152,28 @@ def test_an_export_is_a_test_collection(log: Any, tmp_path: Path) -> None:
     run = read_run(tmp_path / "out" / "shown.run")
     assert {topic: ranking.ids for topic, ranking in run.items()} == {"f.1": ["d1", "d2", "d3"], "f.2": ["d4", "d2"]}
     assert shown_run(sessions)["g.1"].ids == []
+
+
+def test_calls_of_two_indexes_are_two_collections(log: Any, tmp_path: Path, fontes: Any) -> None:
+    log(FLOOD, NONE)
+    place = log(READ, PUMPS, index="papers", name="calls-2.jsonl", time="2026-01-01T10:10:00+00:00")
+    assert weak_qrels(read_log(place)) == {}  # the document that was read is another one of the same id
+    code, out, err = fontes("agent", "export", place, tmp_path / "out")
+    assert (code, out) == (1, "")
+    assert err == (
+        "fontes: the log has calls of 2 indexes, which are different collections; choose one: --logged-index harbour or "
+        "--logged-index papers\n"
+    )
+    assert fontes("agent", "export", place, tmp_path / "out", "--logged-index", "papers")[0] == 0
+    assert [topic.text for topic in topics_of(str(tmp_path / "out")).values()] == ["pumps idle"]
+    assert fontes("agent", "replay", place, "none.index")[2] == err
+    assert json.loads(fontes("agent", "report", place, "--json")[1])["calls"] == {"search": 3, "read": 1}
+    code, out, _ = fontes("agent", "report", place, "--logged-index", "harbour", "--json")
+    assert json.loads(out)["calls"] == {"search": 2}
+    assert (
+        "the log has no call of the index 'x'; there are harbour, papers"
+        in fontes("agent", "export", place, tmp_path / "out", "--logged-index", "x")[2]
+    )
 
 
 def test_answers_are_lines_of_sessions(log: Any, tmp_path: Path) -> None:
@@ -322,3 +389,18 @@ def test_long_arguments_are_cut_in_the_log(tmp_path: Path) -> None:
         "query": 4_000,
         "k": 1,
     }
+
+
+def test_a_refused_call_with_many_arguments_is_a_short_line_of_the_log(tools: Any, tmp_path: Path) -> None:
+    log = CallLog(tmp_path)
+    for tool, arguments in (
+        ("search", {f"argument {number}": "a" * 3_000 for number in range(2_000)}),
+        ("search", {"query": "a", "index": "x" * 100_000}),
+        ("x" * 100_000, {"x" * 100_000: 1}),
+    ):
+        answer = asyncio.run(tools.call(tool, arguments))
+        assert answer.is_error
+        log.write("s" * 100_000, "c" * 100_000, tool, arguments, answer)
+    log.close()
+    assert log.path.stat().st_size < 50_000
+    assert [len(call.arguments) for call in read_log(tmp_path)[0].calls] == [10, 2, 1]

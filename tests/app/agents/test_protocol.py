@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from typer.main import get_command
 
 from fontes.app import cli
-from fontes.app.agents.protocol import Protocol, check_key
+from fontes.app.agents.protocol import Protocol, check_key, id_in
 from fontes.app.agents.skill import FILES
 from fontes.app.agents.tools import TOOLS
 from fontes.app.server.settings import ServerSettings
@@ -163,6 +164,71 @@ def test_a_client_of_a_process_searches_and_reads(folder: Path, tmp_path: Path) 
     assert "cannery" in json.loads(asyncio.run(use()))["title"].lower()
     (file,) = tmp_path.glob("calls-*.jsonl")
     assert [json.loads(line)["session"] for line in file.read_text().splitlines()] == ["one", "one"]
+
+
+def test_a_line_that_is_no_message_is_answered_with_an_error(folder: Path, tmp_path: Path) -> None:
+    call = '{"jsonrpc": "2.0", "id": %s, "method": "tools/call", "params": {"name": "read", "arguments": {"id": %s}}}'
+    asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": asked}),
+        json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        call % (1, '"\\ud83d"'),
+        call % (2, "9" * 5_000),
+        call % (3, "[" * 5_000 + "]" * 5_000),
+        call % ('"\\u00e9 4"', '"\\ud83d"'),
+        '{"method": "tools/call", "params": {"name": "read", "arguments": {"id": "\\ud83d"}}, "jsonrpc": "2.0", "id": 5}',
+        '{"jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": ["read"]}',
+        (call % (7, '"h150"'))[:-2],
+        "",
+        "hello",
+        call % (8, '"h150"'),
+    ]
+    command = [sys.executable, "-m", "fontes", "mcp", str(folder / "harbour.index"), "--seconds", "300"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write("".join(f"{line}\n" for line in lines).encode())
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in range(10)]
+        server.stdin.close()
+    by_id = {answer["id"]: answer for answer in answers}
+    assert "cannery" in by_id[8]["result"]["content"][0]["text"].lower()
+    assert {name for name, answer in by_id.items() if "error" in answer} == {1, 2, 3, "é 4", 5, 6, 7, None}
+    assert by_id[1]["error"]["code"] == -32700
+    assert by_id[6]["error"]["code"] == -32600
+    assert by_id[1]["error"]["message"].startswith("not a message of the protocol (Invalid JSON: unexpected end of hex escape")
+
+
+@pytest.mark.parametrize(
+    ("line", "id_"),
+    [
+        ('{"id": 12, "a": [', 12),
+        ('{"a": {"id": 1}, "b": ["id", 2], "c": "id", "id" : "x\\"y"', 'x"y'),
+        ('{"a": "\\"id\\": 3", "id": 4', 4),
+        ('{"id": 1.5}', None),
+        ('{"id": true}', None),
+        ('[{"id": 1}]', None),
+        ('{"id": "\\ud83d"}', "\ufffd"),
+        ('{"id', None),
+        ('{"id": ' + "9" * 5_000, None),
+        ('"\\' * 100_000, None),
+    ],
+)
+def test_the_id_of_a_broken_message_is_found(line: str, id_: int | str | None) -> None:
+    assert id_in(line) == id_
+
+
+def test_pipelines_by_name_stand_beside_bm25(folder: Path, monkeypatch: pytest.MonkeyPatch, fontes: Any) -> None:
+    served: list[dict[str, str]] = []
+
+    async def stop(protocol: Protocol, tools: Any) -> None:
+        served.append({name: repr(stage) for name, stage in tools.service.served(None).state.pipelines.items()})
+
+    monkeypatch.setattr("fontes.app.agents.protocol.serve_stdio", stop)
+    for options in ([], ["--pipeline", "vector=tfidf()"], ["--pipeline", "bm25=ql()"]):
+        assert fontes("mcp", folder / "harbour.index", *options)[0] == 0
+    assert [list(pipelines) for pipelines in served] == [["bm25"], ["vector", "bm25"], ["bm25"]]
+    assert served[2]["bm25"].startswith("ql(")
 
 
 def lines_of_the_skill() -> list[str]:

@@ -79,6 +79,16 @@ def test_a_filter_a_syntax_and_another_index_are_taken(call: Any) -> None:
     assert call("search", query="title:ferries", syntax="query", **FERRIES)["understood"]["query"]
 
 
+@pytest.mark.parametrize("nothing", [None, "", "null", " NULL ", "None"])
+def test_null_is_no_value_as_models_write_it(call: Any, refused: Any, nothing: str | None) -> None:
+    plain = call("search", query="flood", k=3)
+    assert call("search", query="flood", k=3, where=nothing, pipeline=nothing, index=nothing, offset=None) == plain
+    assert call("facets", where=nothing) == call("facets")
+    assert call("evidence", claim="the pumps", where=nothing, id=None) == call("evidence", claim="the pumps")
+    assert refused("search", query=None) == "search needs the argument 'query'"
+    assert call("search", query="null", where="section == 'null'")["hits"] == []
+
+
 def test_pages_follow_one_another_and_leave_nothing_out(call: Any) -> None:
     whole = [hit["id"] for hit in call("search", query="storm harbour", k=50, tokens=50_000)["hits"]]
     ids, offset = [], 0

@@ -29,7 +29,7 @@ from ..server.served import ServedState
 from ..server.service import Service
 from .budget import MORE_TOKENS, Answer, as_json, cut, fit, shortened, tokens_of
 from .near_duplicates import groups_of, reason
-from .tools import MIN_TOKENS, TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
+from .tools import MIN_TOKENS, OPTIONAL_TEXTS, TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
 
 log = logging.getLogger("fontes.server")
 SENTENCES = 3  # evidence sentences of a document
@@ -170,9 +170,7 @@ class Tools:
             raise RefusedError(
                 422, f"offset is {call.offset:,}; this server gives the first {max_hits:,} hits: search with other words"
             )
-        options = self.service.options(
-            call.index, call.pipeline, min(k, max_hits), syntax=syntax, where=call.where or None, text=True
-        )
+        options = self.service.options(call.index, call.pipeline, min(k, max_hits), syntax=syntax, where=call.where, text=True)
         state = options.served.state
         return json.loads(await self.service.search(options, SearchRequest((topic,)))), state
 
@@ -273,7 +271,7 @@ class Tools:
                 call.index,
                 None,
                 max_hits,
-                where=call.where or None,
+                where=call.where,
                 facets=plain,
                 histograms=ordered,
                 snippets=False,
@@ -355,9 +353,7 @@ class Tools:
 
     async def _evidence(self, call: Evidence) -> Reply:
         self.service.check_query(call.claim)
-        options = self.service.options(
-            call.index, call.pipeline, min(call.k, self.service.settings.k), where=call.where or None
-        )
+        options = self.service.options(call.index, call.pipeline, min(call.k, self.service.settings.k), where=call.where)
         if call.id is not None:
             self._check_document(options.served.state, call.id, options.served.name)
 
@@ -422,7 +418,7 @@ def _count_values(
     state: ServedState, where: str | None, plain: tuple[str, ...], ordered: tuple[str, ...]
 ) -> dict[str, dict[Any, int]]:
     """Counts of values of `plain` columns and of ranges of `ordered` columns, among the documents that pass the filter."""
-    passing = filter_of(state.index.state, where or None)
+    passing = filter_of(state.index.state, where)
     docs = None if passing is None else passing.docs
     bins = state.index.facets(*ordered, docs=docs, bins=BINS)
     histograms = {
@@ -442,11 +438,17 @@ def _range(low: Any, high: Any) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
+def _is_absent(name: str, value: Any) -> bool:
+    """Whether a value of an argument means none, as models write it: null or, of an optional text, "null" or ""."""
+    is_empty = isinstance(value, str) and value.strip().lower() in ("", "null", "none")
+    return value is None or (is_empty and name in OPTIONAL_TEXTS)
+
+
 def _validated(name: str, arguments: Mapping[str, Any]) -> Arguments:
     """Validate the arguments of a tool; raise ParameterError for the first invalid one."""
     tool = TOOLS[name]
     try:
-        return tool.model_validate(dict(arguments))
+        return tool.model_validate({key: value for key, value in arguments.items() if not _is_absent(key, value)})
     except ValidationError as error:
         first = error.errors()[0]
         location = ".".join(map(str, first["loc"])) or "arguments"

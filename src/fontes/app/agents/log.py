@@ -7,19 +7,24 @@ import os
 import re
 import secrets
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ...core.errors import InputError
+from ...core.errors import InputError, InputWarning
 from .budget import Answer
 
 SESSION_PAUSE = timedelta(minutes=30)  # after a longer pause a client begins a new session
 MAX_ARGUMENT = 4_000  # maximum characters of a logged argument
+MAX_ARGUMENTS = 10  # maximum logged arguments of a call, more than any tool has
+MAX_NAME = 100  # maximum characters of a logged name
 NAME = re.compile(r"[^\w.-]+")
 
 
@@ -32,7 +37,7 @@ class LoggedCall:
         session: Name of the session.
         client: Name and version of the client.
         tool: Name of the tool.
-        arguments: Arguments, long ones shortened.
+        arguments: Arguments, long ones shortened; of a call with more than any tool has, the first.
         documents: Ids of the documents in the answer, in order.
         index: Name of the index.
         fingerprint: Fingerprint of the state of the index that answered.
@@ -73,22 +78,22 @@ class CallLog:
             self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         except OSError as error:
             raise InputError(f"{folder}: the log cannot be made there ({error.strerror or error})") from None
-        self._lock = threading.Lock()
+        self._lock, self._size = threading.Lock(), 0
 
     def write(self, session: str, client: str, tool: str, arguments: Mapping[str, Any], answer: Answer | None) -> None:
-        """Append a call; `answer` is None for a cancelled call."""
+        """Append a call; `answer` is None for a cancelled call. OSError if it cannot be written, and then no part of it is."""
         logged = answer or Answer("cancelled", True)
         call = LoggedCall(
             time=datetime.now(UTC),
-            session=session,
-            client=client,
-            tool=tool[:100],
+            session=session[:MAX_NAME],
+            client=client[:MAX_NAME],
+            tool=tool[:MAX_NAME],
             arguments={
-                name[:100]: value if len(str(value)) <= MAX_ARGUMENT else str(value)[:MAX_ARGUMENT]
-                for name, value in arguments.items()
+                name[:MAX_NAME]: value if len(str(value)) <= MAX_ARGUMENT else str(value)[:MAX_ARGUMENT]
+                for name, value in islice(arguments.items(), MAX_ARGUMENTS)
             },
             documents=logged.documents,
-            index=logged.index,
+            index=logged.index[:MAX_NAME],
             fingerprint=logged.fingerprint,
             pipeline=logged.pipeline,
             expression=logged.expression,
@@ -96,9 +101,19 @@ class CallLog:
             ms=round(1000 * logged.seconds, 1),
             error=logged.text if logged.is_error else "",
         )
-        line = json.dumps({**asdict(call), "time": call.time.isoformat(timespec="milliseconds")}) + "\n"
+        line = json.dumps({**asdict(call), "time": call.time.isoformat(timespec="milliseconds")}).encode() + b"\n"
         with self._lock:
-            os.write(self._file, line.encode())
+            if os.fstat(self._file).st_size > self._size:  # a part of a line, from a full disk
+                os.ftruncate(self._file, self._size)
+            try:
+                rest = memoryview(line)
+                while rest:
+                    rest = rest[os.write(self._file, rest) :]
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(self._file, self._size)
+                raise
+            self._size += len(line)
 
     def close(self) -> None:
         """Close the file; remove it if nothing was written."""
@@ -119,7 +134,8 @@ class Session:
 def read_log(path: Path) -> list[Session]:
     """Return the sessions of a log (a folder, or one of its files) in the order of their first calls.
 
-    An unfinished last line is left out. Raises InputError if there is no log, or a line is not a call.
+    An unfinished last line is left out, as are lines that are not calls, with an InputWarning that counts them. Raises
+    InputError if there is no log, or no line is a call.
     """
     files = sorted(path.glob("calls-*.jsonl")) if path.is_dir() else [path]
     if not files or not all(file.is_file() for file in files):
@@ -153,7 +169,8 @@ def _split_at_pauses(calls: list[LoggedCall]) -> Iterator[list[LoggedCall]]:
 
 
 def _read_calls(file: Path) -> Iterator[LoggedCall]:
-    """Yield the calls of a log file."""
+    """Yield the calls of a log file; warn of lines that are not calls."""
+    problems: list[str] = []
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -161,8 +178,14 @@ def _read_calls(file: Path) -> Iterator[LoggedCall]:
     lines = content.split(b"\n")[:-1]  # an unfinished last line is left out
     for number, line in enumerate(lines, 1):
         try:
-            yield _CALL_ADAPTER.validate_json(line)
+            call = _CALL_ADAPTER.validate_json(line)
         except ValidationError as error:
             first = error.errors()[0]
-            problem = ": ".join([*map(str, first["loc"]), first["msg"]])
-            raise InputError.at(file, number, f"not a logged call ({problem})") from None
+            problems.append(f"{file}, line {number}: not a logged call ({': '.join([*map(str, first['loc']), first['msg']])})")
+        else:
+            yield call
+    if problems and len(problems) == len(lines):
+        raise InputError(problems[0])
+    if problems:
+        counted = f"one of {len(problems):,} lines that are" if len(problems) > 1 else "a line that is"
+        warnings.warn(InputWarning(f"{problems[0]}; {counted} left out"), stacklevel=2)

@@ -7,23 +7,30 @@ import contextlib
 import ipaddress
 import json
 import os
+import re
 import signal
+import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
-from typing import Any, NoReturn
+from io import TextIOWrapper
+from typing import Any, NoReturn, cast
 from urllib.parse import quote, unquote
 
+import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from ...core.errors import ParameterError
+from ...core.strings import encodable
 from ..server import health
 from ..server.answers import RefusedError
 from ..server.application import plain_application
@@ -37,6 +44,7 @@ from .tools import INSTRUCTIONS, PROMPT, described_tools
 PATH = "/mcp"
 SCHEME = "fontes://"
 GRACE = 5  # additional seconds to answer a call that timed out
+JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
 SESSION = "fontes/session"  # key in _meta of a request: name of the session in the log
 READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
@@ -174,13 +182,56 @@ async def serve_stdio(protocol: Protocol, tools: Tools) -> None:
         loop.add_signal_handler(number, protocol.end, 128 + number)
     loading = asyncio.create_task(tools.service.run())
     try:
-        async with stdio_server() as (read, write):
+        messages = Messages()
+        async with stdio_server(stdin=cast(Any, messages)) as (read, write):
+            messages.answers.set_result(write)
             await server.run(read, write, server.create_initialization_options())
     finally:
         loading.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await loading
         tools.service.close()
+
+
+class Messages:
+    """Lines of standard input that are messages; another line is answered with an error, which the SDK leaves out."""
+
+    def __init__(self) -> None:
+        self.answers: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        """Stream of answers."""
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for line in anyio.wrap_file(TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="replace")):
+            try:
+                types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except (ValueError, RecursionError) as error:
+                if line.strip():
+                    answers = await self.answers
+                    await answers.send(SessionMessage(refusal(line, error)))
+            else:
+                yield line
+
+
+def refusal(line: str, error: Exception) -> types.JSONRPCError:
+    """Return the answer to a line that is not a message, with the id that stands in it, if any."""
+    first = error.errors()[0] if isinstance(error, ValidationError) else {"msg": str(error), "type": ""}
+    code = types.PARSE_ERROR if first["type"] == "json_invalid" else types.INVALID_REQUEST
+    problem = f"not a message of the protocol ({first['msg'][:200]}); send valid JSON, without lone surrogates"
+    return types.JSONRPCError(jsonrpc="2.0", id=id_in(line), error=types.ErrorData(code=code, message=problem))
+
+
+def id_in(line: str) -> int | str | None:
+    """Return the id of a request, whose JSON may be invalid elsewhere; None without an id."""
+    depth, before = 0, ("", "")
+    for token in JSON_TOKEN.finditer(line):
+        text = token[0]
+        if depth == 1 and before == ('"id"', ":"):
+            with contextlib.suppress(ValueError, RecursionError):
+                value = json.loads(text)
+                return value if type(value) is int else encodable(value) if isinstance(value, str) else None
+        depth += (text in "{[") - (text in "}]")
+        before = before[1], text
+    return None
 
 
 def http_application(protocol: Protocol, tools: Tools) -> ASGIApp:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...core.errors import InputError
@@ -45,6 +45,26 @@ class LoggedTopic:
         return [self.session.calls[position] for position in self.positions]
 
 
+def of_index(sessions: Sequence[Session], index: str | None = None) -> list[Session]:
+    """Return the calls of one index, by its name, which may be omitted if the log has only one.
+
+    Raises:
+        InputError: The log has no call of this index, or calls of several, which are different collections.
+    """
+    names = sorted({call.index for session in sessions for call in session.calls if call.index and not call.error})
+    if index is None:
+        if len(names) > 1:
+            raise InputError(
+                f"the log has calls of {len(names)} indexes, which are different collections; choose one: --logged-index "
+                f"{' or --logged-index '.join(names[:5])}"
+            )
+        return list(sessions)
+    if index not in names:
+        raise InputError(f"the log has no call of the index '{index}'; there are {_listed(set(names))}")
+    parts = (replace(session, calls=tuple(call for call in session.calls if call.index == index)) for session in sessions)
+    return [part for part in parts if part.calls]
+
+
 def query_of(call: LoggedCall) -> str:
     """Return the query, claim or event of a call, white space collapsed; "" if it has none."""
     return SPACES.sub(" ", str(call.arguments.get(QUERY.get(call.tool, ""), ""))).strip()
@@ -74,13 +94,13 @@ def read_ids(call: LoggedCall) -> tuple[str, ...]:
 def weak_qrels(sessions: Sequence[Session], answers: Mapping[str, str] | None = None) -> Qrels:
     """Return judgments of the topics: grade 1 for a document that the session read, 2 for a document that its answer cites.
 
-    A read document is judged for the queries that returned it before it was read, a cited document for all queries that
-    returned it; other documents stay unjudged. `answers` are texts by session id, in which cited ids occur.
+    A read document is judged for the queries that returned it before it was read, from the same index; a cited document for all
+    queries that returned it; other documents stay unjudged. `answers` are texts by session id, in which cited ids occur.
     """
     rows: dict[tuple[str, str], int] = {}
     cited = {session.id: cited_ids(session, (answers or {}).get(session.id, "")) for session in sessions}
     last_read = {
-        session.id: {doc_id: position for position, call in enumerate(session.calls) for doc_id in read_ids(call)}
+        session.id: {(call.index, doc_id): position for position, call in enumerate(session.calls) for doc_id in read_ids(call)}
         for session in sessions
     }
     for logged in topics_of_log(sessions):
@@ -89,7 +109,7 @@ def weak_qrels(sessions: Sequence[Session], answers: Mapping[str, str] | None = 
             for doc_id in call.documents if "id" not in call.arguments else ():
                 if doc_id in cited[session_id]:
                     rows[logged.topic.id, doc_id] = CITED
-                elif last_read[session_id].get(doc_id, -1) > position:
+                elif last_read[session_id].get((call.index, doc_id), -1) > position:
                     rows[logged.topic.id, doc_id] = READ
     return Qrels((topic, "0", doc_id, grade) for (topic, doc_id), grade in rows.items())
 

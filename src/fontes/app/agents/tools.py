@@ -94,6 +94,7 @@ TOOLS: dict[str, type[Arguments]] = {
     "explain": Explain,
     "evidence": Evidence,
 }
+OPTIONAL_TEXTS = ("index", "pipeline", "where")
 DESCRIBED_ONCE = {"where"}  # parameters that only the first tool describes
 
 

@@ -26,7 +26,10 @@ def mcp(
     settings: dict[str, Any],
     pipeline: Annotated[
         list[str] | None,
-        typer.Option(help="Pipeline of searches, NAME=EXPR or EXPR; repeatable.", show_default="bm25=bm25()"),
+        typer.Option(
+            help="Pipeline of searches beside bm25, NAME=EXPR or EXPR; the first is the default; repeatable.",
+            show_default="only bm25=bm25()",
+        ),
     ] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP at /mcp, not over standard input and output.")] = False,
     key_file: Annotated[
@@ -54,7 +57,7 @@ def mcp(
         from ...agents.log import CallLog
         from ...agents.protocol import PATH, Protocol, check_key, http_application, serve_stdio
         from ...server.running import serve as run
-        from ...server.service import Service
+        from ...server.service import PIPELINES, Service
 
     http_options = {"port": "port", "host": "host", "hosts": "name", "root_path": "root-path", "proxies": "proxy"}
     http_options |= {"at_once": "at-once", "rate": "rate", "key_file": "key-file"}
@@ -69,7 +72,9 @@ def mcp(
     server_settings = ServerSettings(**settings, key=secret_of(key_file, KEY) if http else "")
     if http:
         check_key(server_settings)
-    service = Service(indexes, server_settings, named_expressions(pipeline or []))
+    expressions = named_expressions(pipeline or [])
+    expressions |= {name: text for name, text in PIPELINES.items() if name not in expressions}
+    service = Service(indexes, server_settings, expressions)
     calls = None if log is None else CallLog(log)
     tools = Tools(service, wait=True)
     protocol = Protocol(tools, calls, session or ("" if calls is None else calls.session))
@@ -97,6 +102,10 @@ Answers = Annotated[
     Path | None,
     typer.Option(help="JSON lines with session and text, whose cited ids are evidence.", show_default="what was read"),
 ]
+LoggedIndex = Annotated[
+    str | None,
+    typer.Option(help="Name of the index in the log whose calls count.", show_default="the only one; of a report, all"),
+]
 Judgments = Annotated[
     str | None,
     typer.Option("--qrels", help="Judgments of the topics of fontes agent export.", show_default="what was read or cited"),
@@ -108,15 +117,17 @@ def report(
     log: Log,
     answers: Answers = None,
     qrels: Judgments = None,
+    logged_index: LoggedIndex = None,
     confidence: Annotated[float, typer.Option(help="Confidence of the intervals.", min=0.5, max=0.999)] = 0.95,
     json: Json = False,
 ) -> None:
     """Report calls, tokens, repeats, searches without hits and evidence by call, with intervals over sessions."""
     from ...agents.log import read_log
     from ...agents.report import report_of
+    from ...agents.sessions import of_index
     from ...output import print_json
 
-    sessions = read_log(log)
+    sessions = read_log(log) if logged_index is None else of_index(read_log(log), logged_index)
     judgments, judged = _judgments(sessions, answers, qrels)
     result = report_of(sessions, judgments, judged, confidence)
     if json:
@@ -138,6 +149,7 @@ def replay(
     measures: Measures = None,
     answers: Answers = None,
     qrels: Judgments = None,
+    logged_index: LoggedIndex = None,
     json: Json = False,
 ) -> None:
     """Search the queries of a log again by several pipelines or tools, and compare the answers."""
@@ -146,13 +158,14 @@ def replay(
     with needs_extra("server", "fontes agent replay", "FastAPI"):
         from ...agents.replay import replay as replay_log
     from ...agents.log import read_log
+    from ...agents.sessions import of_index
     from ...output import print_json
     from ...progress import reporting
     from ...server.settings import named_expressions
     from ...usage import refuse_misspelt
 
     refuse_misspelt(index)
-    sessions = read_log(log)
+    sessions = of_index(read_log(log), logged_index)
     judgments, _ = _judgments(sessions, answers, qrels)
     expressions = named_expressions(pipeline or []) or {"bm25": "bm25()"}
     replay_measures = measures or ["RR@10", "R@10"]
@@ -171,14 +184,16 @@ def export(
     log: Log,
     folder: Annotated[Path, typer.Argument(help="Folder to write.", show_default=False)],
     answers: Answers = None,
+    logged_index: LoggedIndex = None,
 ) -> None:
     """Write a log as a test collection: queries.jsonl, weak judgments, and the run of what was shown, for fontes judge."""
     from ...agents.log import read_log
-    from ...agents.sessions import export as write_collection, read_answers
+    from ...agents.sessions import export as write_collection, of_index, read_answers
     from ...output import counted, say
 
-    sessions = read_log(log)
-    topics, qrels = write_collection(sessions, folder, None if answers is None else read_answers(answers, sessions))
+    logged = read_log(log)
+    sessions = of_index(logged, logged_index)
+    topics, qrels = write_collection(sessions, folder, None if answers is None else read_answers(answers, logged))
     judgments = counted(sum(len(grades) for grades in qrels.values()), "weak judgment")
     say(f"{counted(len(topics), 'topic')} of {counted(len(sessions), 'session')}, {judgments} in {folder}")
 

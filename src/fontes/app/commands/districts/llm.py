@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ....llm import StoredAnswer
 
 commands = typer.Typer()
-group = typer.Typer(name="llm", help="StoredAnswer answers of language models.", no_args_is_help=True)
+group = typer.Typer(name="llm", help="Stored answers of language models.", no_args_is_help=True)
 commands.add_typer(group, rich_help_panel="Models")
 
 MODEL = "FONTES_LLM"  # environment variable
@@ -117,7 +117,7 @@ def export(results: Annotated[Path, typer.Argument(metavar="RUN", help=RESULTS, 
 
 @group.command("import")
 def import_(pack: Pack) -> None:
-    """Keep the answers of a pack, so that runs with them can be replayed. StoredAnswer answers are not replaced."""
+    """Keep the answers of a pack, so that runs with them can be replayed. Stored answers are not replaced."""
     from ....llm import AnswerFile, read_pack
     from ...output import counted, say
 
