@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 import fontes as ft
-from fontes.app import pipelines
+from fontes.app import cli, pipelines
 from fontes.app.commands import explain, search, tune
 from fontes.app.options import options_of
 from fontes.app.server.service import Service
@@ -162,3 +163,16 @@ def test_a_parameter_is_declared_once_and_is_known_everywhere(index: ft.Index, f
     service = Service([index.path], ServerSettings(any_pipeline=True), {})
     served = service.served(None).state.pipeline("bm25(boost=2)", None, 10, service.expressions).stage
     assert score(served) == pytest.approx(2 * plain)
+
+
+def test_no_help_names_a_class_of_the_source_in_place_of_a_word() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in Path(ft.__file__).parent.rglob("*.py")]
+    classes = {name for source in sources for name in re.findall(r"^class ([A-Z]\w*[a-z][A-Z]\w*)", source, re.MULTILINE)}
+    models = {"CanardT5", "CausalEvidence", "ColBERT", "QuReTeC", "TopicRank"}
+    pending: list[Any] = [typer.main.get_command(cli.app)]
+    while pending:
+        command = pending.pop()
+        pending += getattr(command, "commands", {}).values()
+        texts = [command.help or "", *(getattr(parameter, "help", None) or "" for parameter in command.params)]
+        named = {word for text in texts for word in re.findall(r"\w+", text)} & classes
+        assert named <= models, (command.name, named)
