@@ -52,6 +52,7 @@ TYPES = {
         ("lang in ('cs', 3)", "where, character 16: 'lang' is a column of type keyword; it is compared with a string, not"),
         ("open > False", "where, character 1: 'open' is a column of type boolean, which is equal or not"),
         ("year > > 3", "where, character 8: not an expression"),
+        (f"year > {'9' * 5000}", "for integer string conversion: value has 5000 digits)"),
         ("é and year == 'x'", "where, character 1: there is no column 'é'"),
         ("lang == 'é' and yaer", "where, character 17: there is no column 'yaer'"),
         (

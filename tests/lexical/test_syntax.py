@@ -144,6 +144,7 @@ def test_a_separate_field_comes_before_a_column_and_a_joined_one_after_it() -> N
             r"year\:old",
             "character 1: 'year' is a column of type integer; it is compared with",
         ),
+        ("year:1e999", r"year\:1e999", "character 1: 'year' is a column of type integer; it is compared with"),
         ("year:2020^2", "+year:2020", "character 10: a comparison of a column has no weight"),
         ("a^1e30", "a^1e+06", "character 1: a weight is 1,000,000 at most"),
     ],

@@ -189,7 +189,7 @@ class PythonText:
         try:
             return ast.parse(self._source, mode="eval").body
         except SyntaxError as error:
-            raise self.error((error.offset or 1) - 1, f"not an expression ({error.msg})") from None
+            raise self.error((error.offset or 1) - 1, f"not an expression ({error.msg.partition(';')[0]})") from None
         except (ValueError, RecursionError, MemoryError) as error:
             raise ParameterError(f"the {self.noun} cannot be read ({error or 'nested too deeply'})") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import math
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -89,7 +90,7 @@ def _literal(kind: str, value: str) -> str:
     if kind in ("integer", "float") and len(value) < 400:
         if INTEGER.fullmatch(value):
             return str(int(value))
-        if REAL.fullmatch(value):
+        if REAL.fullmatch(value) and math.isfinite(float(value)):
             return repr(float(value))
     return repr(value)
 
