@@ -15,6 +15,7 @@ from support.serving import springs
 
 import fontes as ft
 from fontes import Topic, Topics
+from fontes.app.commands.districts.judge import _add_judges
 from fontes.app.judging.judging import agreement, different_evidence, disagreements, export, fill_pools, judgments_of, shuffled
 from fontes.app.judging.store import JudgmentStore
 from fontes.app.server.served import ServedIndex
@@ -77,6 +78,24 @@ def test_tokens_are_kept_as_hashes_and_belong_to_one_judge(store: JudgmentStore)
 def test_names_that_files_or_other_judges_have_are_refused(store: JudgmentStore, name: str) -> None:
     with pytest.raises(ParameterError, match="a judge"):
         store.add_judge(name)
+
+
+def test_tokens_that_do_not_fit_on_the_disk_are_given_again(
+    store: JudgmentStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    with monkeypatch.context() as patch:
+        fdopen = os.fdopen
+        patch.setattr(
+            "os.fdopen", lambda handle, *more, **settings: fdopen(os.open("/dev/full", os.O_WRONLY), *more, **settings)
+        )
+        with pytest.raises(InputError, match=r"\(No space left on device\); give these tokens again: --renew 'new one'$"):
+            _add_judges(store, ["new one"], [], tmp_path / "tokens")
+    with pytest.raises(InputError, match=r"\(File exists\)$"):
+        _add_judges(store, ["other"], [], tmp_path / "tokens")
+    _add_judges(store, [], ["new one"], tmp_path / "again")
+    assert store.judge_of((tmp_path / "again").read_text().removeprefix("new one\t").strip()) == "new one"
 
 
 def test_the_order_is_another_for_each_judge_and_topic_and_stays_when_the_pool_grows() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -154,12 +155,16 @@ def _add_judges(store: JudgmentStore, judges: list[str], renewed: list[str], pat
         for name in dict.fromkeys([*new, *renewed]):
             typer.echo(f"The token of {name}, which is not shown again: {store.add_judge(name)}")
         return
+    with_tokens: list[str] = []
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             for name in dict.fromkeys([*new, *renewed]):
-                file.write(f"{name}\t{store.add_judge(name)}\n")
+                token = store.add_judge(name)
+                with_tokens.append(name)
+                file.write(f"{name}\t{token}\n")
     except OSError as error:
-        raise InputError(f"{path}: the file of new tokens cannot be made ({error.strerror or error})") from None
+        again = f"; give these tokens again: --renew {' --renew '.join(map(shlex.quote, with_tokens))}" if with_tokens else ""
+        raise InputError(f"{path}: the file of new tokens cannot be made ({error.strerror or error}){again}") from None
 
 
 def _export_judgments(judgments: Path, folder: Path) -> None:
