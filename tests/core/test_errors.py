@@ -7,7 +7,7 @@ from fontes.core import FontesError
 
 def test_a_message_is_one_line_without_control_characters() -> None:
     assert str(FontesError("a\nb\x1b[0m\ud800")) == "a b\\x1b[0m\\ud800"
-    assert str(FontesError("\n a \t\n \r\n b  c ")) == " a b  c "
+    assert str(FontesError("\n a \t\n \r\n b  c ")) == " a  b  c "
     assert str(FontesError.of_lines(["a\nb", "c"])) == "a b\nc"
 
 
