@@ -193,6 +193,17 @@ def test_a_broken_line_is_named_by_the_piece_that_it_is_in_and_nothing_is_left(t
     assert [file.name for file in tmp_path.iterdir()] == ["c.jsonl"]
 
 
+def test_a_field_that_no_part_has_is_an_error_and_one_that_a_late_part_has_is_none(tmp_path, monkeypatch):
+    path = tmp_path / "c.jsonl"
+    docs = [{"_id": f"d{n}", "text": "a geyser", **({"place": "Iceland"} if n > 40 else {"year": 2020})} for n in range(50)]
+    path.write_bytes(lines(docs))
+    one_by_one(monkeypatch, path.stat().st_size // 4)
+    with pytest.raises(InputError, match="no document has a field 'abstract'; the documents have text, year, place"):
+        Index.build(path, tmp_path / "x", ray=True, fields=["text", "abstract"])
+    assert [file.name for file in tmp_path.iterdir()] == ["c.jsonl"]
+    assert Index.build(path, tmp_path / "x", ray=True, fields=["place"]).terms.tolist() == ["iceland"]
+
+
 def test_progress_tells_rate_and_time_left_of_segments_and_then_of_merges(tmp_path, monkeypatch, corpus):
     told: list[Progress] = []
     one_by_one(monkeypatch, -(-corpus.stat().st_size // 4), 2)

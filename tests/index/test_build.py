@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 
 import pytest
 from support.small_collections import DOCS, files
 
 from fontes.core import Doc, FontesError, InputError, ParameterError
+from fontes.core.errors import InputWarning
 from fontes.core.progress import Progress
+from fontes.formats import read_corpus
 from fontes.index import Index, build
 from fontes.text import Analyzer
 
@@ -211,3 +214,42 @@ def test_an_index_made_with_a_function_is_searched_where_the_function_is_passed(
         built = Index.build(DOCS, tmp_path / str(number), analyzer=function)
         opened = Index.open(tmp_path / str(number), analyzer=function)
         assert opened.bm25().search("lazy").ids == built.bm25().search("lazy").ids == ["d1"]
+
+
+def test_a_field_that_no_document_has_is_an_error_that_lists_those_that_are_there(tmp_path):
+    docs = [Doc("d1", "a geyser", "Springs", {"year": 2020}), Doc("d2", "a spring", "", {"place": "Iceland"})]
+    with pytest.raises(
+        InputError, match="no document has a field 'abstract'; the documents have title, text, year, place; choose"
+    ):
+        Index.build(docs, tmp_path / "x", fields=["title", "abstract"])
+    with pytest.raises(InputError, match="no document has a text in title; the documents have text; choose"):
+        Index.build([("d1", "a geyser")], tmp_path / "x", fields=["title"])
+    named = read_corpus([{"id": "d1", "text": "a geyser", "title": "Springs"}], fields={"title": "headline"})
+    with pytest.raises(InputError, match="no document has a title in 'headline'; the documents have text, title"):
+        Index.build(named, tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+    old = files(Index.build(docs, tmp_path / "x").path)
+    with pytest.raises(InputError, match="no document has a field 'abstract'"):
+        Index.build(docs, tmp_path / "x", fields=["title", "abstract"], overwrite=True)
+    assert files(tmp_path / "x") == old
+
+
+def test_a_field_that_few_documents_have_and_a_column_that_none_has_are_remarks(tmp_path):
+    docs = [Doc(f"d{number}", "a geyser", "", {"place": "Iceland"} if number < 2 else {}) for number in range(201)]
+    with pytest.warns(InputWarning, match="2 of 201 documents have a text in the field 'place'"):
+        Index.build(docs, tmp_path / "x", fields=["text", "place"])
+    with pytest.warns(
+        InputWarning, match="no document has 'plase', which is to be a column .*; the documents have text, place"
+    ):
+        Index.build(docs, tmp_path / "y", columns={"plase": "keyword"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Index.build(docs[:200], tmp_path / "z", fields=["text", "place"], columns={"place": "keyword"})
+
+
+def test_added_documents_without_a_text_in_the_searched_fields_are_an_error(tmp_path):
+    index = Index.build([Doc("d1", "", "", {"abstract": "a geyser"})], tmp_path / "x", fields=["abstract"])
+    with pytest.raises(InputError, match="the index searches abstract, and no added document has a text there; they have text"):
+        index.add([("d2", "a spring")])
+    assert index.ids.tolist() == ["d1"]
+    assert index.add([("d2", "a spring"), Doc("d3", "", "", {"abstract": "hot"})]).added == 2

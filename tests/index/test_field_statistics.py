@@ -129,7 +129,11 @@ def test_an_actor_reads_its_shards_by_the_terms_of_the_whole(tmp_path: Path, del
 
 @pytest.mark.parametrize("fields", [("title",), ("year", "text", "title", "nothing")])
 def test_any_fields_can_be_kept_apart(tmp_path: Path, fields: tuple[str, ...]) -> None:
-    docs = [Doc("a", "x y", "t", {"year": 2020}), Doc("b", "", "", {}), Doc("c", "2020 x x", "x", {"year": "2020 x"})]
+    docs = [
+        Doc("a", "x y", "t", {"year": 2020}),
+        Doc("b", "", "", {"nothing": None}),
+        Doc("c", "2020 x x", "x", {"year": "2020 x"}),
+    ]
     index = Index.build(docs, tmp_path / "x", fields=fields, **BOTH)
     agrees(index, docs, fields)
     index.check(deep=True)

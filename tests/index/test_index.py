@@ -59,7 +59,9 @@ def test_the_name_of_an_index_is_that_of_its_folder_without_the_ending(tmp_path:
 
 def test_a_notebook_shows_what_the_index_is_and_nothing_of_it_is_markup(tmp_path: Path) -> None:
     path = tmp_path / "<script>alert(1)</script>.index".replace("/", "|")
-    index = Index.build([Doc("d1", "one two"), Doc("d2", "two")], path, analyzer="whitespace", fields=["text", "<b>"])
+    index = Index.build(
+        [Doc("d1", "one two"), Doc("d2", "two", "", {"<b>": ""})], path, analyzer="whitespace", fields=["text", "<b>"]
+    )
     page = index._repr_html_()
     assert "<script>" not in page
     assert "<b>" not in page

@@ -146,8 +146,35 @@ def test_strict_reading_names_topic_and_place(index: Index) -> None:
 
 
 def test_nothing_left_to_be_found_is_said(index: Index) -> None:
-    for text in ("-hot", "+the", "-the"):
+    for text in ("-hot", "+the", "-the", "()", '""'):
         assert index.query().parse(text).remarks == ("nothing is left to be found",)
+
+
+def test_brackets_are_no_text_of_any_analyzer(tmp_path: Path) -> None:
+    docs = [Doc("d1", "hot spring"), Doc("d2", "hot vent"), Doc("d3", "cold")]
+    for analyzer in ("whitespace", "english", str.split):
+        index = Index.build(docs, tmp_path / "x", analyzer=analyzer, overwrite=True)
+        for operator, ids in (("or", ["d1", "d2"]), ("and", ["d1"])):
+            language = index.query(operator=operator)
+            for text in ("(hot spring)", "(hot) (spring)", "((hot spring))", "(hot spring", "hot spring )"):
+                assert sorted((language >> index.bm25()).search(text).ids) == ids, (analyzer, operator, text)
+    assert index.query().parse("(hot spring)").words == "hot spring"
+    assert index.query().parse("f(x) see").words == "f(x) see"
+
+
+def test_words_that_stand_for_no_term_are_said(index: Index) -> None:
+    assert index.query().parse("qqq*").remarks == ("the index has no term for qqq*",)
+    assert index.query().parse("qqqqq~1").remarks == ("the index has no term for qqqqq~1",)
+
+
+def test_similar_words_of_a_long_word_are_a_remark(tmp_path: Path) -> None:
+    index = Index.build(DOCS, tmp_path / "x", analyzer="whitespace")
+    for text in ("h" * 100_000 + "~2", "é" * 256 + "~"):
+        (remark,) = index.query().parse(text).remarks
+        assert remark.startswith("similar words are found for words of at most 255 letters; ")
+        with pytest.raises(ParameterError, match="words of at most 255 letters"):
+            index.query(strict=True).parse(text)
+    assert index.query().parse("h" * 255 + "~2").remarks
 
 
 def test_weights_within_each_other_are_bounded(index: Index) -> None:

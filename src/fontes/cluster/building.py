@@ -24,6 +24,7 @@ from ..index.build import IndexSettings
 from ..index.columns import Schema, joined_schema, stored_kind
 from ..index.columns.schema import MAX_COLUMNS
 from ..index.files import FORMAT, VERSION, check_replaceable, commit, real_path
+from ..index.filled import FieldCounter
 from ..storage.artifact import META, drafting
 from ..storage.files import STANDARD
 from ..storage.hashes import hash_json
@@ -74,6 +75,10 @@ def build_on_cluster(
                 segments = _build_segments(build, parts)
                 if not sum(segment.documents for segment in segments):
                     raise corpus.empty()
+                fields = FieldCounter.of(form, columns)
+                for segment in segments:
+                    fields.add(segment.documents, *segment.fields)
+                fields.check(form, columns, corpus.fields)
                 schema = parts[0].schema if columns is not None else joined_schema(segment.names for segment in segments)
                 roots = _merge_segments(build, segments, [part.corpus.path for part in parts], schema, shards or 1)
         facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **form.facts}

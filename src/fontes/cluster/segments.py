@@ -20,14 +20,16 @@ from ..core.strings import Strings
 from ..formats.corpus import Corpus
 from ..index.build import IndexSettings, build_segment, merge_segments
 from ..index.columns import COLUMNS, ColumnWriter, Schema, converted_columns
+from ..index.filled import FieldCounter
 from ..index.segment import Deletions, Leaf, Segment
 from ..index.tables import first_repeated, join_tables
 from ..storage.artifact import META, Artifact, ArtifactKind, seal
 from ..storage.system import sync_folder
 
-Contents = tuple[dict[str, int], list[tuple[str, str]]]  # counts of a segment, and its metadata names with types
+Fields = tuple[dict[str, int], list[str]]  # `FieldCounter.filled` and `FieldCounter.keys`
+Contents = tuple[dict[str, int], list[tuple[str, str]], Fields]  # counts, metadata names with types, fields
 
-KIND = ArtifactKind("fontes-index-part", 1, "a part of an index", "start the build again")
+KIND = ArtifactKind("fontes-index-part", 2, "a part of an index", "start the build again")
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class FinishedSegment:
         counts: Numbers of documents, terms, postings and tokens.
         names: Metadata names in a part, with their types; see `ColumnWriter`.
         repeated: A duplicate id and the positions of both documents; None without duplicates.
+        fields: How many documents of a part have each field, and the keys of their metadata; see `FieldCounter`.
         reused: Whether an earlier build made it.
     """
 
@@ -46,6 +49,7 @@ class FinishedSegment:
     counts: dict[str, int]
     names: list[tuple[str, str]]
     repeated: tuple[str, int, int] | None
+    fields: Fields
     reused: bool = False
 
     @property
@@ -104,8 +108,9 @@ def make_part(part: DocumentPart) -> FinishedSegment:
 
     def write(folder: Path) -> Contents:
         columns = ColumnWriter(folder, part.schema)
-        counts = build_segment(part.corpus, folder, part.settings, progress=silent, columns=columns, repeated=True)
-        return counts, columns.names
+        fields = FieldCounter.of(part.settings, part.schema.types if part.schema.declared else None)
+        counts = build_segment(part.corpus, folder, part.settings, progress=silent, further=[columns, fields], repeated=True)
+        return counts, columns.names, (dict(fields.filled), list(fields.keys))
 
     return _make(part.folder, part.name, write)
 
@@ -121,7 +126,7 @@ def make_merge(merge: Merge) -> FinishedSegment:
                 columns_folder.mkdir()
                 segment = leaves[number].segment
                 segment.opened[COLUMNS.name] = converted_columns(segment, columns_folder, merge.schema)
-        return merge_segments(leaves, folder, progress=silent), []
+        return merge_segments(leaves, folder, progress=silent), [], ({}, [])
 
     return _make(merge.folder, merge.name, write)
 
@@ -146,16 +151,16 @@ def _make(folder: Path, name: str, write: Callable[[Path], Contents]) -> Finishe
     try:
         segment = draft / "segment"
         segment.mkdir()
-        counts, names = write(segment)
+        counts, names, fields = write(segment)
         repeated = _find_duplicate(Segment(segment).ids)
-        seal(segment, KIND, {"counts": counts, "names": names, "repeated": repeated})
+        seal(segment, KIND, {"counts": counts, "names": names, "repeated": repeated, "fields": fields})
         segment.chmod(0o755)
         with suppress(OSError):  # another process may have written it meanwhile
             segment.rename(path)
         sync_folder(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return FinishedSegment(name, counts, names, repeated)
+    return FinishedSegment(name, counts, names, repeated, fields)
 
 
 def _read_finished(path: Path) -> FinishedSegment | None:
@@ -167,7 +172,8 @@ def _read_finished(path: Path) -> FinishedSegment | None:
         artifact.check()
         repeated = artifact.meta["repeated"]
         names = [(name, kind) for name, kind in artifact.meta["names"]]
-        return FinishedSegment(path.name, artifact.fact("counts", dict), names, repeated and tuple(repeated), reused=True)
+        counts, fields = artifact.fact("counts", dict), artifact.fact("fields", list)
+        return FinishedSegment(path.name, counts, names, repeated and tuple(repeated), (fields[0], fields[1]), reused=True)
     except IndexFormatError:
         shutil.rmtree(path)
         return None

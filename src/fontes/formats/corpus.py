@@ -176,7 +176,7 @@ class IterableCorpus(DocumentRows):
 
     def __init__(self, source: Iterable[Any], fields: Fields) -> None:
         self._source = source
-        self._fields = fields
+        self.fields = fields
 
     def __iter__(self) -> Iterator[Doc]:
         """Yield documents; InputError gives the number of a bad item, counted from 1."""
@@ -198,7 +198,7 @@ class IterableCorpus(DocumentRows):
                         raise InputError(f"documents, item {number}: the id of a Doc is {item.id!r}, not a string")
                     yield item
                 case Mapping():
-                    yield doc_from(dict(item), self._fields, "documents", number, "item")
+                    yield doc_from(dict(item), self.fields, "documents", number, "item")
                 case (doc_id, text):
                     yield doc_from({"id": doc_id, "text": text}, DOC_FIELDS, "documents", number, "item")
                 case (doc_id, title, text):

@@ -19,7 +19,6 @@ from ..formats.corpus import Corpus
 from ..storage.arrays import smallest, write_array
 from ..text import Analyzer
 from .batches import batches
-from .columns import ColumnWriter
 from .component import Building, Writer, components
 from .inversion import ID_SHARE
 from .segment import BASE_COMPONENTS, Leaf, leaves_of
@@ -133,7 +132,7 @@ def build_segment(
     settings: IndexSettings,
     *,
     progress: ProgressCallback,
-    columns: ColumnWriter | None = None,
+    further: Sequence[Writer] = (),
     only: Callable[[Doc], bool] | None = None,
     repeated: bool = False,
 ) -> dict[str, int]:
@@ -146,7 +145,7 @@ def build_segment(
         folder: Folder of the files; runs of postings are temporarily beside it.
         settings: Settings of the index.
         progress: Called after each batch.
-        columns: Writes the columns of the metadata; None writes none.
+        further: Writers besides those of the settings' components, such as that of the columns.
         only: Returns whether to take a document, called in order; None takes all.
         repeated: Whether an id may occur twice.
 
@@ -165,7 +164,7 @@ def build_segment(
             building = Building(folder, settings, workers)
             for name in ("postings", "text", *settings.components):
                 writers.append(components[name].writer(building))
-            writers += [] if columns is None else [columns]
+            writers += further
             for batch in workers.in_order(lambda make: make(), batches(docs, settings, only, size, READ_SIZE)):
                 for writer in writers:
                     writer.write(batch, count)

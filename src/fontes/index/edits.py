@@ -11,6 +11,8 @@ from ..core.strings import Strings, utf8
 from ..storage.compiled import inner, kernel
 from .tables import arrays_of
 
+MAX_LETTERS = 255  # of a word whose neighbours are searched: the table of distances takes the square of its length
+
 
 def prefixed(terms: Strings, prefix: str) -> tuple[int, int]:
     """Return the first position of the ascending `terms` that begin with `prefix`, and the position after the last."""
@@ -27,7 +29,7 @@ def near(
 
     Args:
         terms: Terms, ascending.
-        word: The word.
+        word: The word; one of more than MAX_LETTERS letters has no neighbours.
         edits: Maximum distance.
         prefix: Number of leading characters that must be equal.
         complete: Also find terms with a prefix within this distance; the distance is that of the nearest prefix.
@@ -35,6 +37,8 @@ def near(
     Returns:
         Positions of the terms, ascending, int32; and the distance of each, uint8.
     """
+    if len(word) > MAX_LETTERS:
+        return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint8)
     first, last = prefixed(terms, word[:prefix]) if prefix else (0, len(terms))
     letters = np.frombuffer(utf8(word).decode().encode("utf-32-le"), dtype=np.uint32).astype(np.int64)
     indices, distances = np.empty(last - first, dtype=np.int32), np.empty(last - first, dtype=np.uint8)

@@ -49,6 +49,7 @@ from .files import (
     with_segments,
     write_manifest,
 )
+from .filled import FieldCounter
 from .remote import copies
 from .segment import Segment
 from .shards import split_segment
@@ -106,7 +107,9 @@ def build(
         writer = ColumnWriter(folder, Schema.of(columns))
         ciff_facts: dict[str, Any] = {}
         if ciff is None:
-            counts = build_segment(documents, folder, settings, progress=progress, columns=writer)
+            fields = FieldCounter.of(settings, columns)
+            counts = build_segment(documents, folder, settings, progress=progress, further=[writer, fields])
+            fields.check(settings, columns, documents.fields)
         else:
             counts, header = ciff_segment(ciff, folder, progress=progress)
             ciff_facts = {"fields": [], "ciff": header}
@@ -149,16 +152,17 @@ def add(opened: State, docs: str | Path | Iterable[Any], duplicates: str, progre
 
         segment = folder / "segment"
         segment.mkdir()
-        columns = ColumnWriter(segment, state.schema)
+        columns, fields = ColumnWriter(segment, state.schema), FieldCounter.of(state.form, None)
         counts = build_segment(
             documents,
             segment,
             state.form,
             progress=progress,
-            columns=columns,
+            further=[columns, fields],
             only=is_new if duplicates == "skip" else None,
             repeated=duplicates == "replace",
         )
+        fields.check_addition(state.form)
         draft = Draft(state, folder)
         replaced = 0
         if counts["documents"]:

@@ -134,6 +134,7 @@ Typed: TypeAlias = Word | Prefix | Similar | Quoted | Filter
 TypedClause: TypeAlias = Typed | Clauses
 
 INSIDE = re.compile(r'[\\\s"()*~^]')
+LETTERS = re.compile(r"[\w?]+")
 LEADING = re.compile(r'[-+!\[{><="“”„]')
 OPERATOR = re.compile(r"AND|OR|NOT|&&|\|\|")
 
@@ -150,6 +151,8 @@ def escaped(text: str) -> str:
     if OPERATOR.fullmatch(text):
         return f"\\{text}"
     inside = INSIDE.sub(r"\\\g<0>", text)
+    if has_wildcard(text):
+        inside = inside.replace("?", "\\?")
     name, _, value = text.partition(":")
     if is_name(name) and value and value[0] != "/":
         inside = inside.replace(":", "\\:")
@@ -159,6 +162,11 @@ def escaped(text: str) -> str:
 def is_name(text: str) -> bool:
     """Whether a text before a colon may name a field or a column, unlike the hour in 12:30."""
     return bool(text) and not text.isdecimal()
+
+
+def has_wildcard(text: str) -> bool:
+    """Whether a word has a question mark before a letter, as other query languages write any one letter: harb?ur."""
+    return "?" in text.rstrip("?") and LETTERS.fullmatch(text) is not None
 
 
 def quoted(text: str) -> str:

@@ -17,7 +17,7 @@ from ..core.query import AnyOf, Clause, Condition, Group, Phrase, Term, Window
 from ..core.registry import nearest
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
-from ..index.edits import near, prefixed
+from ..index.edits import MAX_LETTERS, near, prefixed
 from ..text.tokenizers import TOKENIZERS
 from . import syntax
 from .clauses import Clauses, Filter, Prefix, Quoted, Similar, TypedClause, Word
@@ -116,7 +116,7 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         """
         clauses, operators, remarks = syntax.read(text, self._names, self.operator, self.strict)
         plain = not clauses.must and not clauses.must_not and all(isinstance(clause, Word) for clause in clauses.should)
-        if plain and not operators - {"\\"}:
+        if plain and not operators - {"\\", "("} and (clauses.should or not operators):
             words = " ".join(clauses.words) if operators else text
             return ParsedQuery(text, None, str(clauses), words, remarks)
         analysis = _Analysis(self)
@@ -261,8 +261,13 @@ class _Analysis:
     def _similar(self, term: str, clause: Similar, weight: float) -> Clause:
         """Return the terms within the edit distance of a term."""
         edits = clause.edits if clause.edits is not None else 1 if len(term) <= SHORT_WORD else 2
-        numbers, _ = near(self._state.terms, term, edits, prefix=self._stage.fixed)
         typed = f"{clause.text[:80]}~{'' if clause.edits is None else clause.edits}"
+        if len(term) > MAX_LETTERS:
+            problem = f"similar words are found for words of at most {MAX_LETTERS} letters"
+            self._notes.append(f"{problem}; {typed} is read without ~")
+            self.problems.append(problem)
+            return Term(term, clause.field, weight)
+        numbers, _ = near(self._state.terms, term, edits, prefix=self._stage.fixed)
         return self._expand(typed, numbers, [term], clause.field, weight)
 
     def _expand(
@@ -276,6 +281,8 @@ class _Analysis:
                 f"{typed} stands for the {limit:,} most frequent of {len(numbers):,} terms; max_expansions sets how many"
             )
         terms = sorted({*state.terms.take(frequent), *(term for term in word_terms if state.term_number(term) >= 0)})
+        if not terms:
+            self._notes.append(f"the index has no term for {typed}")
         return Term(terms[0], field_name, weight) if len(terms) == 1 else AnyOf(tuple(terms), field_name, weight)
 
     def _unstemmed(self, text: str) -> list[str]:

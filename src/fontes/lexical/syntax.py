@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..core.errors import ParameterError
 from ..core.query import MAX_WEIGHT
 from ..core.registry import nearest
-from .clauses import Clauses, Filter, Prefix, Quoted, Similar, TypedClause, Word, is_filter, is_name
+from .clauses import Clauses, Filter, Prefix, Quoted, Similar, TypedClause, Word, has_wildcard, is_filter, is_name
 from .conditions import between, compared
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ RANGE = re.compile(rf"([\[{{])\s*(?:{VALUE})\s+(?:TO|to)\s+(?:{VALUE})\s*([\]}}]
 SIGN = re.compile(r">=|<=|>|<")
 ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 MARKED = re.compile(r"[^\s)+!-]")
+UNREAD_SIZE = re.compile(r"\w[~^][-.\d]+$")  # an operator with a number that it does not take: ~0.8, ^-1
+UNREAD_SIGN = re.compile(r"([^\s<>=]+)(>=|<=|>|<|=)(\S+)")  # a comparison without a colon: year>=2020
+STAR_INSIDE = re.compile(r"\w\*")
 SPACE = re.compile(r"\s+")
 IDENTIFIER = re.compile(r"[^\W\d][\w.-]*")
 ENDING_WEIGHT = re.compile(r"(?<=[^\\])\^[\d.]{1,20}$", re.ASCII)
@@ -179,6 +182,7 @@ class _Reader:
 
     def _read_closing(self, position: int) -> tuple[int, _Token | None]:
         """Read a closing bracket with its weight; return its end and its token, None if it is skipped."""
+        self.operators.add("(")
         weight = WEIGHT.match(self._text, position + 1)
         end = weight.end() if weight else position + 1
         if self._ignored:
@@ -215,6 +219,7 @@ class _Reader:
 
     def _open_bracket(self, position: int, name: str) -> _Token | None:
         """Open a group whose words are in the field `name`; None if it is nested too deep."""
+        self.operators.add("(")
         if len(self._fields) > MAX_DEPTH:
             self._ignored += 1
             self._remark(position, f"brackets are nested more than {MAX_DEPTH} deep", "the inner ones are left out")
@@ -243,6 +248,10 @@ class _Reader:
         weight = WEIGHT.match(self._text, end)
         end = weight.end() if weight else end
         self.operators.add("phrase")
+        if self._text[end : end + 1] in ("~", "^"):
+            self._remark(end, "this is no operator of a phrase; write ~2, ~uw8 or ^2", "it is read as text")
+        if STAR_INSIDE.search(match[1]):
+            self._remark(position, "a * in quotation marks is no operator", "it is read as text")
         text = " ".join(ESCAPE.sub(r"\1", match[1]).split())
         if not text:
             return end, None
@@ -257,9 +266,12 @@ class _Reader:
             return end, _Token(OPERATORS[raw], position, raw)
         prefix, similar, edits, weight = match.groups() if (match := _trailing_operators(raw)) else (None, None, None, None)
         body = raw[: match.start()] if match else raw
-        if not body:  # such as * or ^2 alone
+        if not body:
+            self._remark(position, f"{raw} follows no word", "it is read as text")
             return end, self._leaf(position, Word(raw, name))
         text = ESCAPE.sub(r"\1", body)
+        if problem := self._unread_operator(position, body, text):
+            self._remark(position, problem, f"{raw[:80]} is read as text")
         if "\\" in body:
             self.operators.add("\\")
         if re.search(r"(?<!\\)\*", body):
@@ -279,6 +291,22 @@ class _Reader:
                 position, Word(text, name, factor) if distance == 0 else Similar(text, distance, name, factor)
             )
         return end, self._leaf(position, Word(text, name, factor))
+
+    def _unread_operator(self, position: int, body: str, text: str) -> str:
+        """Return why a word, as typed and without backslashes, is none of the operators that it looks like; "" for others."""
+        sign = UNREAD_SIGN.fullmatch(text)
+        if has_wildcard(body):
+            return "? stands for no letter; write a prefix such as harb*, or harbour~1"
+        if UNREAD_SIZE.search(body):
+            return f"after a word stand ~1, ~{MAX_EDITS} or a weight such as ^0.5"
+        if sign is not None and self._names.is_column(sign[1]):
+            comparison = "" if sign[2] == "=" else sign[2]
+            return f"a comparison has a colon: {sign[1]}:{comparison}{sign[3][:40]}"
+        if text.endswith(":") and text[:-1] in self._names:
+            return f"a name is followed by its word without a space: {text}word"
+        if RANGE.match(self._text, position):
+            return "a range is of a column: year:[2020 TO 2024]"
+        return ""
 
     def _read_condition(self, start: int, position: int, name: str) -> tuple[int, _Token | None]:
         """Read a comparison of a column; if it is malformed, read it as text."""

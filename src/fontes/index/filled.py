@@ -1,0 +1,98 @@
+"""Counts of the documents that have each indexed field: a name that none of them has is an error, not an empty index."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..core.errors import InputError
+from ..formats.decoding import warn
+from ..formats.records import Fields
+from .batches import PLAIN, Batch
+from .build import IndexSettings
+from .component import Writer
+
+RARE = 100  # a field that fewer than one document in RARE has is worth a remark
+
+
+@dataclass
+class FieldCounter(Writer):
+    """Counts the documents that have each field that the user names.
+
+    Args:
+        names: Keys of the metadata.
+        documents: Number of documents.
+        filled: Number of documents whose title, text or value of a key is not empty.
+        keys: The names that documents have, and all keys of the first documents.
+    """
+
+    names: tuple[str, ...]
+    documents: int = 0
+    filled: Counter[str] = field(default_factory=Counter)
+    keys: dict[str, None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: IndexSettings, columns: Mapping[str, str] | None) -> FieldCounter:
+        """Return a counter of the metadata that the arguments of `Index.build` name."""
+        fields = settings.fields if settings.weights is None else ()
+        return cls(tuple(name for name in dict.fromkeys([*fields, *(columns or ())]) if name not in PLAIN))
+
+    def write(self, batch: Batch, first: int) -> None:
+        values = batch.docs.values
+        sizes = np.count_nonzero(batch.docs.sizes[:, : len(PLAIN)], axis=0)
+        filled = {name: sum(row.get(name) not in (None, "") for row in values) for name in self.names}
+        keys = [key for row in values for key in row if not first or key in self.names]
+        self.add(len(batch.docs), dict(zip(PLAIN, sizes.tolist(), strict=True)) | filled, keys)
+
+    def add(self, documents: int, filled: Mapping[str, int], keys: Iterable[str]) -> None:
+        """Add the counts of other documents."""
+        self.documents += documents
+        self.filled.update(filled)
+        self.keys |= dict.fromkeys(keys)
+
+    def close(self) -> dict[str, int]:
+        return {}
+
+    def check(self, settings: IndexSettings, columns: Mapping[str, str] | None, chosen: Fields | None) -> None:
+        """Check the arguments of a build against its documents; warn of fields that are rare, and of columns without values.
+
+        Raises:
+            InputError: No document has one of the fields, a text in any of them, or the title that the user chose.
+        """
+        if not self.documents:
+            return
+        present = f"the documents have {', '.join(self._present()) or 'no text'}"
+        if chosen is not None and "title" in chosen.chosen and not self.filled["title"]:
+            raise InputError(f"no document has a title in {' or '.join(map(repr, chosen.title))}; {present}")
+        if settings.weights is None and set(settings.fields) != set(PLAIN):
+            self._check_fields(settings.fields, f"{present}; choose from these (fields, --fields)")
+        for name in columns or ():
+            if name not in self.keys:
+                warn(f"no document has '{name}', which is to be a column (columns, --columns); {present}")
+
+    def check_addition(self, settings: IndexSettings) -> None:
+        """Raise InputError if no added document has a text in the fields of the index, but some have a title or text."""
+        elsewhere = settings.weights is None and any(self.filled[name] for name in PLAIN)
+        if elsewhere and not any(self.filled[name] for name in settings.fields):
+            raise InputError(
+                f"the index searches {', '.join(settings.fields)}, and no added document has a text there; they have "
+                f"{', '.join(self._present())}; nothing was added"
+            )
+
+    def _check_fields(self, fields: Iterable[str], advice: str) -> None:
+        for name in fields:
+            if name not in PLAIN and name not in self.keys:
+                raise InputError(f"no document has a field '{name}'; {advice}")
+        if self._present() and not any(self.filled[name] for name in fields):
+            raise InputError(f"no document has a text in {', '.join(fields)}; {advice}")
+        for name in fields:
+            if self.filled[name] * RARE < self.documents:
+                warn(f"{self.filled[name]:,} of {self.documents:,} documents have a text in the field '{name}'")
+
+    def _present(self) -> list[str]:
+        """Names of the fields that documents have."""
+        keys = [str(key) for key in self.keys if key not in self.names or self.filled[key]]
+        return list(dict.fromkeys([*(name for name in PLAIN if self.filled[name]), *keys]))
