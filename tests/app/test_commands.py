@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,11 @@ from pathlib import Path
 import pytest
 
 from fontes.app.cli import PANELS, main
+from fontes.app.commands.stages import page
+from fontes.core import Doc, expression
+from fontes.core.parameters import summary
+from fontes.core.part import stages
+from fontes.index import Index
 
 CORPUS = [
     {"_id": "sun", "title": "Vitamin D", "text": "Sunlight on skin makes vitamin D, which prevents rickets."},
@@ -138,6 +144,17 @@ def test_stages_are_listed_and_shown_out_of_the_registry(fontes):
     assert "Topics → Run" in fontes("stages", "ql")[1]
     assert "bm25" in fontes("stages")[1]
     assert fontes("stages", "bm52")[2].startswith("fontes: there is no stage 'bm52'; did you mean 'bm25'?")
+
+
+def test_each_example_of_a_stage_is_a_pipeline(tmp_path):
+    docs = [Doc("d1", "a geyser", "", {"date": "2015-07-23", "thread": "t1"})]
+    index = Index.build(docs, tmp_path / "x", separate=True, positions=True)
+    texts = [page(), *map(summary, dict(stages.items()).values())]
+    examples = {example for text in texts for example in re.findall("`([^`\n]+)`", text) if re.search(r"^\w+\(|>>", example)}
+    assert len(examples) > 15
+    (tmp_path / "synonyms.txt").write_text("geyser, spring")
+    for example in examples:
+        expression.part(example.replace("synonyms.txt", str(tmp_path / "synonyms.txt")), index)
 
 
 def test_the_page_of_stages_is_up_to_date(fontes):

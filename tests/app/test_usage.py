@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -132,6 +133,7 @@ def test_a_search_without_hits_says_why_and_succeeds(harbour, fontes):
     assert printed("geysers") == "No document holds any of these words.\n"
     assert printed("cannrey") == "No document holds any of these words; did you mean 'cannery'?\n"
     assert printed("the") == "All words of the query are stop words, which are not searched.\n"
+    assert json.loads(printed("the", "--json"))["no_hits"]["cause"] == "stop words"
     assert printed("?!") == "The query has no words.\n"
     assert printed("fire", "--where", "year > 2020") == "No document passes the filter 'year > 2020'.\n"
     of_sport = "No document that passes the filter \"section == 'sport'\" holds any of these words.\n"

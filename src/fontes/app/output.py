@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,13 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ..core import Doc, Explanation, Ranking, Topic, Topics
+from ..core import Doc, Explanation, Ranking
 from ..core.answers import cited_answer
 from ..core.errors import FontesError, PipelineError
-from ..core.part import Part, walk
+from ..core.part import Part
 from ..core.query import terms_of
-from ..index.columns import filter_of
-from ..lexical import Lexical
 from ..text import Snippet, snippet
-from .results import least_total_of, rationales
+from .results import least_total_of, rationales, why_empty
 
 if TYPE_CHECKING:
     from ..experiments.provenance import Check
@@ -123,7 +121,11 @@ def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
     if answer := cited_answer(ranking.topic):
         print_answer(answer)
     if not len(ranking):
-        say(_empty_page(ranking) if ranking.offset else _no_hits(ranking.topic, index, stage))
+        cause, sentence = why_empty(ranking, index, stage)
+        correction = None
+        with suppress(FontesError):  # texts may be damaged
+            correction = index.suggest(ranking.topic.text, 1).correction if cause == "words" else None
+        say(sentence if correction is None else f"{sentence.removesuffix('.')}; did you mean {correction!r}?")
     topic = ranking.topic
     terms = set(index.analyzer(topic.text)).union(*map(terms_of, () if topic.query is None else topic.query.scored))
     docs = ranking.docs() if ranking.has_texts else [Doc(hit.id, "") for hit in ranking]
@@ -218,39 +220,6 @@ def print_info(facts: dict[str, Any]) -> None:
         text = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _one_line(value)
         table.add_row(name.replace("_", " "), Text(text))
     console.print(table)
-
-
-def _empty_page(ranking: Ranking) -> str:
-    """The reason why a page behind an offset is empty."""
-    with suppress(PipelineError):
-        if ranking.total <= ranking.offset:
-            return f"Offset {ranking.offset:,} is beyond the last of {counted(ranking.total, 'document')}."
-    return f"Offset {ranking.offset:,} is beyond the last document that the pipeline ranks."
-
-
-def _no_hits(topic: Topic, index: Index, stage: Part) -> str:
-    """The reason why a search has no hits."""
-    parts = list(walk(stage))
-    filters = [
-        str(where)
-        for part in parts
-        if getattr(part, "takes", None) is Topics and (where := getattr(part, "where", None)) is not None
-    ]
-    for where in filters:
-        passing_docs = filter_of(index, where)
-        if passing_docs is not None and not passing_docs.mask.any():
-            return f"No document passes the filter {where!r}."
-    lexical = isinstance(parts[0], Lexical)  # other stages may change the words of the query
-    passing = f" that passes the filter {' and '.join(map(repr, filters))}" if filters else ""
-    if not lexical:
-        return f"No document{passing} was found."
-    if topic.weights is None and not index.analyzer(topic.text):
-        unstopped = replace(index.analyzer, stopwords=())(topic.text)
-        return "All words of the query are stop words, which are not searched." if unstopped else "The query has no words."
-    with suppress(FontesError):  # texts may be damaged
-        if (correction := index.suggest(topic.text, 1).correction) is not None:
-            return f"No document{passing} holds any of these words; did you mean {correction!r}?"
-    return f"No document{passing} holds any of these words."
 
 
 def _styled(piece: Snippet) -> Text:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import Doc, Pipeline, PipelineError, Ranking, Run, Topic, Topics
 from ..core.answers import cited_answer
 from ..core.part import Part, uses_model, walk
 from ..core.ranking import MAX_COUNTED, SNIPPET, docs_of
+from ..index.columns import filter_of
+from ..lexical import Lexical
 from ..text import Snippet
 
 if TYPE_CHECKING:
+    from ..index import Index
     from ..passages import Rationale
 
 
@@ -75,6 +79,51 @@ def least_total_of(ranking: Ranking, stage: Part) -> dict[str, Any]:
             number = ranking.total_up_to(MAX_COUNTED)
             return {"value": min(number, MAX_COUNTED), "relation": "gt" if number > MAX_COUNTED else "eq"}
     return {"value": ranking.offset + len(ranking), "relation": "gte"}
+
+
+class NoHits(NamedTuple):
+    """Why a search has no hits.
+
+    Attributes:
+        cause: "words": no document holds a word of the query; "stop words": the index searches none of its words; "no words";
+            "filter": no document passes it; "offset": it is beyond the last hit; or "pipeline".
+        sentence: The reason for the user.
+    """
+
+    cause: str
+    sentence: str
+
+
+def why_empty(ranking: Ranking, index: Index, stage: Part) -> NoHits:
+    """Return why a ranking of an index by a stage is empty."""
+    topic, parts = ranking.topic, list(walk(stage))
+    if ranking.offset:
+        return _beyond(ranking)
+    filters = [
+        str(where)
+        for part in parts
+        if getattr(part, "takes", None) is Topics and (where := getattr(part, "where", None)) is not None
+    ]
+    for where in filters:
+        passing_docs = filter_of(index, where)
+        if passing_docs is not None and not passing_docs.mask.any():
+            return NoHits("filter", f"No document passes the filter {where!r}.")
+    passing = f" that passes the filter {' and '.join(map(repr, filters))}" if filters else ""
+    if not isinstance(parts[0], Lexical) or topic.query is not None:  # other stages may change the words of the query
+        return NoHits("pipeline", f"No document{passing} was found.")
+    if topic.weights is None and not index.analyzer(topic.text):
+        if replace(index.analyzer, stopwords=())(topic.text):
+            return NoHits("stop words", "All words of the query are stop words, which are not searched.")
+        return NoHits("no words", "The query has no words.")
+    return NoHits("words", f"No document{passing} holds any of these words.")
+
+
+def _beyond(ranking: Ranking) -> NoHits:
+    with suppress(PipelineError):
+        if ranking.total <= ranking.offset:
+            documents = f"{ranking.total:,} document{'' if ranking.total == 1 else 's'}"
+            return NoHits("offset", f"Offset {ranking.offset:,} is beyond the last of {documents}.")
+    return NoHits("offset", f"Offset {ranking.offset:,} is beyond the last document that the pipeline ranks.")
 
 
 def _counts_at_once(stage: Part) -> bool:

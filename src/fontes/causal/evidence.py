@@ -162,7 +162,7 @@ BATCH_SIZE = 256  # documents whose sentences are encoded together
 
 @dataclass(frozen=True)
 class CausalEvidence(Reranker, name="causal_evidence"):
-    """Reranks by how likely a document reports a cause: `bm25 % 100 >> CausalEvidence(encoder, weight=0.5)`.
+    """Reranks by how likely a document reports a cause: `bm25() >> causal_evidence("MODEL", weight=0.5)`.
 
     Each sentence, the title included, gets the probability that it reports a cause; the document's likelihood is pooled from
     them. The new score is `weight` times the likelihood plus 1 - `weight` times the run's score, both scaled to 0 to 1 for each

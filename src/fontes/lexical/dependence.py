@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SequentialDependence(Stage[Topics, Topics], name="sdm"):
-    """Sequential dependence model: `index.sdm() >> index.ql()`, or another lexical model.
+    """Sequential dependence model: `sdm() >> ql()`, or another lexical model.
 
     The topic's `query` becomes its terms, each pair of neighbours as a phrase (Indri's #1) and each as an unordered window
     (#uw8). A score is the sum over these clauses of weight times the model's score, in which phrases and windows count as

@@ -25,7 +25,7 @@ TERM_LENGTHS = range(2, 21)  # of feedback terms, in characters
 
 @dataclass(frozen=True)
 class RM3(Stage[Run, Topics], name="rm3"):
-    """RM3 as Anserini runs it: `bm25 >> index.rm3() >> bm25`.
+    """RM3 as Anserini runs it: `bm25() >> rm3() >> bm25()`.
 
     Each of the first `fb_docs` documents contributes its `fb_terms` most frequent terms. The relevance model weights a term by
     the sum over these documents of its share among the document's terms times the document's score. Its best `fb_terms` terms,
@@ -120,7 +120,7 @@ class RM3(Stage[Run, Topics], name="rm3"):
 
 @dataclass(frozen=True)
 class CausalFeedback(RM3, name="causal_feedback"):
-    """Terms of possible causes of an event: `bm25 >> index.rm3() >> bm25 >> index.causal_feedback() >> bm25`.
+    """Terms of possible causes of an event: `bm25() >> rm3() >> bm25() >> causal_feedback() >> bm25()`.
 
     Documents about the causes of an event share few terms with those about the event itself. RM3 finds the topical terms,
     P(w|R); a search for these retrieves documents in which terms of causes are more frequent. Their relevance model, P(w|R'),

@@ -232,7 +232,7 @@ AGGREGATES: dict[str, Aggregate] = {
 
 @dataclass(frozen=True)
 class BestPassages(Stage[Run, Run], name="best_passages"):
-    """Keeps the best passages of each document: `bm25 % 10 >> Sentences() >> reranker >> BestPassages(3)`.
+    """Keeps the best passages of each document: `bm25() >> sentences() >> text_scorer(bm25()) >> best_passages(3)`.
 
     Args:
         n: Maximum passages per document; None: no limit.

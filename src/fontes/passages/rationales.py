@@ -27,7 +27,7 @@ MIN_POSITIVE_SCORE = 1e-30  # a threshold that leaves out scores of 0
 
 @dataclass(frozen=True)
 class TextScorer(Reranker, name="text_scorer"):
-    """Scores the text of each document of a run by BM25: `bm25 % 10 >> Sentences() >> TextScorer(bm25)`.
+    """Scores the text of each document of a run by BM25: `bm25() % 10 >> sentences() >> text_scorer(bm25())`.
 
     idf and avgdl come from the index, tf and dl from the text. No training or neural model is needed.
 
@@ -94,7 +94,7 @@ class Rationale(NamedTuple):
 
 @dataclass(frozen=True)
 class Rationales(Stage[Run, Run], name="rationales"):
-    """Picks the sentences of each document that bear on the topic: `bm25 % 10 >> Rationales(CrossEncoder(model))`.
+    """Picks the sentences of each document that bear on the topic: `bm25() % 10 >> rationales(cross_encoder("MODEL"))`.
 
     SciFact calls such sentences rationales (Wadden et al., EMNLP 2020), FEVER calls them evidence (Thorne et al., NAACL 2018).
     The documents, their scores and their order stay the same; `fontes search`, reports and notebooks show the sentences, and

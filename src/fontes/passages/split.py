@@ -221,7 +221,7 @@ class Passages(Splitter, name="passages"):
 
 @dataclass(frozen=True)
 class Sentences(Splitter, name="sentences"):
-    """Splits each document of a run into its sentences, which inherit the document's score: `bm25 % 10 >> Sentences() >> …`.
+    """Splits each document of a run into its sentences, which inherit the document's score: `bm25() % 10 >> sentences()`.
 
     Titles are not sentences. A document without text has no sentences.
 

@@ -81,10 +81,21 @@ def test_results_of_a_word_that_is_being_typed_are_those_of_its_completion(pages
     page.wait_for_selector(".hit .tree")
     page.focus("#q")
     page.keyboard.press("Enter")
-    page.wait_for_selector("text=No document has a word of the query")
+    page.wait_for_selector("text=holds any of these words")
     page.click(".meant a")
     page.wait_for_selector(".hit")
     assert page.locator(".hit").evaluate_all("hits => hits.map(hit => hit.dataset.id)") == ids
+
+
+def test_stop_words_are_said_and_no_other_word_is_searched_or_offered(pages: Pages) -> None:
+    sentence = "All words of the query are stop words, which are not searched."
+    page = pages("/?q=the")
+    page.wait_for_selector(f"text={sentence}")
+    assert (page.locator(".meant").count(), page.locator(".hit").count()) == (0, 0)
+    page = pages()
+    page.locator("#q").press_sequentially("the")
+    page.wait_for_selector(f"text={sentence}")
+    assert (page.locator(".meant").count(), page.locator(".hit").count()) == (0, 0)
 
 
 def test_enter_without_a_choice_searches_for_what_was_typed(pages: Pages) -> None:

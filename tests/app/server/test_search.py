@@ -110,6 +110,22 @@ def test_snippets_are_left_out_where_nobody_wants_them(server: Running) -> None:
     assert server.post("/search", asked)["results"][0]["hits"] == with_snippets["hits"]
 
 
+def test_a_list_without_hits_says_why_as_the_command_line_does(server: Running) -> None:
+    def reason(parameters: str) -> dict[str, str]:
+        answer = server.get(f"/search?{parameters}")
+        assert answer["hits"] == []
+        reason: dict[str, str] = answer["no_hits"]
+        return reason
+
+    stop_words = "All words of the query are stop words, which are not searched."
+    assert reason("q=the") == {"cause": "stop words", "sentence": stop_words}
+    assert reason("q=%3F!") == {"cause": "no words", "sentence": "The query has no words."}
+    assert reason("q=xyzzy") == {"cause": "words", "sentence": "No document holds any of these words."}
+    assert reason("q=%2Bxyzzy&syntax=query")["cause"] == "pipeline"
+    assert reason("q=water&offset=900")["cause"] == "offset"
+    assert "no_hits" not in server.get("/search?q=water")
+
+
 def test_suggestions_are_those_of_the_index(server: Running, index: Index) -> None:
     answer = server.get("/suggest", params={"q": "limstone  spr", "k": 1})
     assert answer == {

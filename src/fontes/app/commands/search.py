@@ -72,7 +72,7 @@ def search(
     from ..output import print_count, print_hits, print_json, print_least_count
     from ..pipelines import applied, hint_query_language, in_query_language, open_index, retriever, say_missing
     from ..progress import reporting
-    from ..results import least_total_of, ranking_as_json, total_of
+    from ..results import least_total_of, ranking_as_json, total_of, why_empty
     from ..usage import refuse_exchanged
 
     if (query is None) == (topics is None):
@@ -99,7 +99,8 @@ def search(
         ranking = stage.search(query or "", k or QUERY_DEPTH, offset)
         if json:
             total = total_of(ranking) if count else least_total_of(ranking, stage)
-            print_json({**ranking_as_json(ranking, text=True), "total": total})
+            reason = {} if len(ranking) else {"no_hits": why_empty(ranking, opened, stage)._asdict()}
+            print_json({**ranking_as_json(ranking, text=True), "total": total, **reason})
         else:
             print_hits(ranking, opened, stage)
             if count and (len(ranking) or not offset):

@@ -118,6 +118,11 @@ class ResultOut(BaseModel):
     answer: dict[str, Any] | None = Field(None, description="text, and sentences with citations, if the pipeline answers.")
     operators: bool | None = Field(None, description="True if a plain text has operators of the query language.")
     hits: list[HitOut]
+    no_hits: dict[str, str] | None = Field(
+        None,
+        description="Of a list without hits, cause and sentence: words (no document holds one of the query), stop words, "
+        "no words, filter (no document passes it), offset (it is beyond the last hit) or pipeline.",
+    )
     total: dict[str, Any] = Field(
         description="value and relation: with eq the number of all documents that match, with gt a smaller number, with gte at "
         "most this number; a reason says why there is none.",

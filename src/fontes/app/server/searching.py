@@ -20,7 +20,7 @@ from ...core.values import Topic, Topics
 from ...index import Index
 from ...lexical import Lexical
 from ...lexical.hints import has_operators
-from ..results import least_total_of, rankings_as_json, total_of
+from ..results import least_total_of, rankings_as_json, total_of, why_empty
 from .answers import busy, json_bytes
 from .health import Metrics
 from .served import ExpressionReader, Order, ReadyPipeline, ServedIndex
@@ -210,6 +210,8 @@ def _results(
         counts = _counts(options, stage, topic, ranking) if options.facets or options.histograms else {}
         values["total"] = counts.pop("total", None) or (total_of(ranking) if options.count else least_total_of(ranking, stage))
         values.update(counts)
+        if not values["hits"]:
+            values["no_hits"] = why_empty(ranking, options.served.state.index, stage)._asdict()
     return results
 
 

@@ -74,7 +74,7 @@ _QUERY_VECTORS = Attached("query_vectors", _query_vector_cache)  # by encoder an
 
 @dataclass(frozen=True)
 class Dense(Stage[Topics, Run], name="dense"):
-    """Dense retrieval over the vectors that `index.encode(encoder)` stored: the inner product of query and document.
+    """Dense retrieval over the vectors that `index.encode` stored: the inner product of query and document.
 
     The score of a document with several vectors is the greatest of their products. A topic is searched by its text, rewritten
     or not; a topic without text has no results. A document whose vector is zeros is never retrieved. Topics are encoded one by

@@ -25,7 +25,7 @@ from ..late.store import JoinedTokens, stored_tokens
 
 @dataclass(frozen=True)
 class EncoderReranker(Reranker, name="encoder_reranker"):
-    """Scores the documents of a run by an encoder, which reads their text: `bm25 % 100 >> EncoderReranker(encoder)`.
+    """Scores the documents of a run by an encoder, which reads their text: `bm25() >> encoder_reranker("MODEL")`.
 
     The score is the inner product of the topic's and the document's vector, or the greatest product for a document with several
     vectors, such as windows. Unlike `dense`, it needs no stored vectors and also scores passages and sentences of a run.
@@ -78,7 +78,7 @@ Vectors = Callable[[NDArray[np.intp]], tuple[NDArray[np.float32], NDArray[np.int
 
 @dataclass(frozen=True)
 class LateReranker(Reranker, name="late_reranker"):
-    """Scores the documents of a run by late interaction: `bm25 % 100 >> LateReranker(colbert)`.
+    """Scores the documents of a run by late interaction: `bm25() % 100 >> late_reranker("MODEL")`.
 
     The score is the sum, over the tokens of the topic's text, of the greatest similarity of one of the document's tokens
     (Khattab and Zaharia, SIGIR 2020). Its absolute value is at most the number of the query's tokens. Encoding in batches

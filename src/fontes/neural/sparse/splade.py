@@ -167,7 +167,7 @@ def is_sparse(encoder: object) -> TypeGuard[SparseEncoder]:
 
 @dataclass(frozen=True)
 class SpladeRetriever(Lexical, name="splade"):
-    """Learned sparse retrieval over the weights that `index.encode(splade)` stored: the inner product of query and document.
+    """Learned sparse retrieval over the weights that `index.encode` stored: the inner product of query and document.
 
     A topic is searched by its text, rewritten or not, encoded by itself. Weights of a topic with text, as from feedback, and
     structured queries refer to terms of the index and are ignored. A topic with weights and no text is searched by its weights,

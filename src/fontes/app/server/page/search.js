@@ -35,7 +35,7 @@ export async function search(say) {
   const columns = isCounted ? {} : facetColumns(), typed = isTyped();
   let [correction, ...answers] = await Promise.all([syntax || typed ? null : meant(q), ...names.map((name, i) => answer(`list ${i}`, { ...of, pipeline: name, ...page }, i ? {} : columns))]);
   timed(performance.now() - begun);
-  const whole = typed && isSingle && !syntax && !offset && !answers[0].hits.length ? await completed(q) : null;
+  const whole = typed && isSingle && !syntax && !offset && isUnknown(answers[0]) ? await completed(q) : null;
   if (whole) {
     of.q = whole;
     answers = [await answer("list 0", { ...of, pipeline: names[0], ...page }, columns)];
@@ -48,12 +48,12 @@ export async function search(say) {
     counts = { of: counted, total: answers[0].total };
     drawFilter(answers[0], { ...of, pipeline: names[0] });
   }
-  if (isSingle) single(names[0], say);
+  if (isSingle) single(names[0], answers[0].no_hits, say);
   else beside(names, say);
   if (isSingle && answers[0].answer) at("content").prepend(answered(answers[0].answer));
   at("content").prepend(...reading(answers[0]));
   if (whole) return at("content").prepend(make("p", { class: "meant" }, "Results for ", link(href({ q: whole }), () => go({ q: whole }), {}, apart(whole))));
-  const offer = correction ?? (!syntax && !lists[0].length ? await meant(q, true) : null);
+  const offer = correction ?? (!syntax && isUnknown(answers[0]) ? await meant(q, true) : null);
   if (offer && shown === key) at("content").prepend(offer);
 }
 
@@ -91,7 +91,10 @@ const explainer = name => async hit => {
   return ask(`why ${name} ${hit.id}`, "explain", { q: asked, syntax, id: hit.id, pipeline: name, index: index().name });
 };
 
-function single(name, say) {
+/** Whether no document holds any word of the query, so that other words may find some. */
+const isUnknown = ({ no_hits }) => no_hits?.cause === "words" || no_hits?.cause === "pipeline";
+
+function single(name, none, say) {
   const { offset, where } = app.state, [hits] = lists, { total } = counts;
   if (hits.length) {
     say(place(hits, total));
@@ -100,8 +103,8 @@ function single(name, say) {
   }
   say(offset ? "No more results" : "No document matches");
   drawOrder(Boolean(offset));
-  redrawn(...offset ? beyond() : [make("p", { class: "notes" }, where ? "No document that passes the filter has a word of the query. " : "No document has a word of the query.",
-    where ? button("Search without the filter", () => go({ where: "" })) : "")]);
+  redrawn(...offset ? beyond() : [make("p", { class: "notes" }, none.sentence,
+    ...where ? [" ", button("Search without the filter", () => go({ where: "" }))] : [])]);
 }
 
 function beside(names, say) {
