@@ -14,6 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from fontes.app.commands.doctor import _required
+from fontes.core.errors import PACKAGES
+from fontes.storage.remote import DRIVERS
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     *ROOT.glob("*.md"),
@@ -48,20 +52,40 @@ def test_every_line_names_extras_that_exist() -> None:
     assert [(place, extra) for place, extra in named if extra not in declared()] == []
 
 
+def advised(call: ast.Call) -> tuple[str | None, str | None] | None:
+    """The package and the extra that an error of this call names, None for what is no literal; None for other calls."""
+    named = {keyword.arg: keyword.value for keyword in call.keywords}
+    first, second, third = [*call.args, None, None, None][:3]
+    match ast.unparse(call.func).rpartition(".")[2], ast.unparse(call.func):
+        case "of", "MissingExtraError.of":
+            pair = first, second
+        case "needs_extra", _:
+            pair = third, first
+        case "library", _:
+            pair = first, named.get("extra", third) or ast.Constant("neural")
+        case "_library", _:
+            pair = first, second
+        case _:
+            return None
+    package, extra = [one.value if isinstance(one, ast.Constant) else None for one in pair]
+    return package, extra
+
+
 def test_every_error_about_a_missing_library_names_an_extra_that_brings_it() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     calls = [
-        (path, [one.value if isinstance(one, ast.Constant) else None for one in node.args])
+        (path.name, pair)
         for path in SOURCES
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("MissingExtraError.of")
+        if isinstance(node, ast.Call) and (pair := advised(node)) is not None
     ]
-    assert len(calls) > 10
-    for path, (library, extra, *_) in calls:
-        assert extra is None or extra in project, f"{path.name}: {extra}"
-        if library and extra and "fontes[" not in "".join(project[extra]):
-            names = " ".join(project[extra]).lower().replace("-", "_")
-            assert library.lower().replace("-", "_").split(" ")[0] in names, f"{path.name}: {library} is not in [{extra}]"
+    assert len(calls) > 90
+    for place, (library, extra) in [*calls, *(("remote.py", pair) for pair in DRIVERS.values())]:
+        assert extra is None or extra in project, f"{place}: {extra}"
+        if library and extra:
+            brought = {name.lower().replace("_", "-") for name in _required(extra)}
+            module = library.lower().partition(".")[0]
+            assert PACKAGES.get(module, module).lower().replace("_", "-") in brought, f"{place}: {library} is not in [{extra}]"
 
 
 def test_the_installed_package_has_the_extras_of_the_project() -> None:

@@ -7,12 +7,14 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.tiny_models import tiny
 
 import fontes as ft
+from fontes.app.commands.doctor import _origin
 
 
 def test_packages_and_extras_are_those_of_the_metadata(fontes: Any) -> None:
@@ -38,7 +40,25 @@ def test_a_missing_package_is_named_with_its_extra(fontes: Any, monkeypatch: pyt
     code, out, _ = fontes("doctor")
     assert code == 0
     assert re.search(r"^  \[xlsx\] +missing: openpyxl$", out, re.MULTILINE)
-    assert "xlsx" in out.rpartition("pip install 'fontes[")[2].partition("]")[0].split(",")
+    assert "xlsx" in out.rpartition("pip install ")[2].partition("[")[2].partition("]")[0].split(",")
+
+
+@pytest.mark.parametrize(
+    ("origin", "advised"),
+    [
+        (None, "'fontes[xlsx]'"),
+        ({"url": "file:///a%20b/fontes", "dir_info": {"editable": True}}, "-e '/a b/fontes[xlsx]'"),
+        ({"url": "file:///a/fontes", "dir_info": {}}, "'/a/fontes[xlsx]'"),
+        ({"url": "file:///a/fontes-1-py3-none-any.whl", "archive_info": {}}, "'/a/fontes-1-py3-none-any.whl[xlsx]'"),
+    ],
+)
+def test_missing_packages_come_from_where_fontes_came(
+    origin: dict[str, Any] | None, advised: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = None if origin is None else json.dumps(origin)
+    distribution = SimpleNamespace(read_text=lambda name: text if name == "direct_url.json" else None)
+    monkeypatch.setattr("fontes.app.commands.doctor.distribution", lambda name: distribution)
+    assert _origin("xlsx") == advised
 
 
 def test_a_cache_that_cannot_be_written_is_a_problem(fontes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,13 +71,17 @@ class IndexFormatError(FontesError):
     """A directory that is no index, or an index that is damaged or of another format version."""
 
 
+PACKAGES = {"faiss": "faiss-cpu", "sentence_transformers": "sentence-transformers", "sklearn": "scikit-learn", "yaml": "PyYAML"}
+"""Packages by their modules, where the names differ."""
+
+
 class MissingExtraError(FontesError, ImportError):
     """An optional library that is not installed."""
 
     @classmethod
     def of(cls, library: str, extra: str, purpose: str) -> MissingExtraError:
-        """Return the error for a missing `library`, installed by `pip install fontes[extra]`."""
-        return cls(f"{purpose} needs {library}, which is not installed: pip install 'fontes[{extra}]'")
+        """Return the error for a missing package or module `library`, installed by `pip install fontes[extra]`."""
+        return cls(f"{purpose} needs {PACKAGES.get(library, library)}, which is not installed: pip install 'fontes[{extra}]'")
 
 
 @contextmanager

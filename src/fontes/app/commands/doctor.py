@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
+import shlex
 import sys
-from importlib.metadata import PackageNotFoundError, metadata, version
+from importlib.metadata import PackageNotFoundError, distribution, metadata, version
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import typer
 
@@ -23,12 +27,12 @@ BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
 @commands.command(rich_help_panel="Index")
-def doctor(json: Json = False) -> None:
+def doctor(as_json: Json = False) -> None:
     """Report what is installed, what each extra lacks, and what the machine offers."""
     from ..output import print_json
 
     facts = examine()
-    if json:
+    if as_json:
         print_json(facts)
     else:
         sys.stdout.write("\n".join(_format_facts(facts)) + "\n")
@@ -86,8 +90,18 @@ def _format_facts(facts: dict[str, Any]) -> list[str]:
         lines.append(f"  [{name}]".ljust(width) + "; ".join(filter(None, [parts, missing])))
     incomplete = [name for name, extra in facts["extras"].items() if extra["missing"]]
     if names := ",".join(incomplete):
-        lines.append(f"pip install 'fontes[{names}]' adds what is missing")
+        lines.append(f"pip install {_origin(names)} adds what is missing")
     return lines + [f"problem: {problem}" for problem in facts["problems"]]
+
+
+def _origin(extras: str) -> str:
+    """Return Fontes with extras as pip installs it from where it came: an index of packages, a clone or a wheel (PEP 610)."""
+    origin = json.loads(distribution("fontes").read_text("direct_url.json") or "{}")
+    url = origin.get("url", "")
+    if not url.startswith("file:"):
+        return f"'fontes[{extras}]'"
+    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return f"{editable}{shlex.quote(f'{url2pathname(urlsplit(url).path)}[{extras}]')}"
 
 
 def _extras() -> dict[str, dict[str, Any]]:

@@ -26,7 +26,6 @@ from ...storage.caches import Notes
 T = TypeVar("T")
 
 HUB_TIMEOUT = 3.0  # seconds to wait for the hub's answer
-PACKAGES = {"sentence_transformers": "sentence-transformers", "faiss": "faiss-cpu", "sklearn": "scikit-learn"}
 WEIGHTS = (".safetensors", ".bin")
 SETTINGS = (".json", ".txt", ".model", ".spm", ".vocab", ".bpe", ".codes", ".py")  # configurations, vocabularies, code
 # Other formats of the same weights and traces of training, which do not change what a model computes.
@@ -62,7 +61,7 @@ def library(name: str, purpose: str, extra: str = "neural") -> Any:
         package = name.partition(".")[0]
         if error.name and error.name.partition(".")[0] != package:
             raise  # installed, but one of its own dependencies is broken
-        raise MissingExtraError.of(PACKAGES.get(package, package), extra, purpose) from None
+        raise MissingExtraError.of(package, extra, purpose) from None
 
 
 def find_model(name_or_path: str | os.PathLike[str], kind: str = "model", owner: str = "") -> Path:
