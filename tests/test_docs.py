@@ -261,6 +261,17 @@ def test_the_command_reference_has_a_section_for_each_command_and_no_other() -> 
     assert set(re.findall(r"^## fontes (.+)$", page, re.MULTILINE)) == set(tool("command_line").commands())
 
 
+def test_the_commands_without_json_are_those_that_the_guide_names() -> None:
+    guide = (DOCS / "guides" / "search-and-runs.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(\w+)`", guide.partition("Every command has `--json`")[2].partition("; except")[2].partition(".")[0])
+    without = [
+        name
+        for name, command in tool("command_line").commands().items()
+        if not any("--json" in parameter.opts for parameter in command.params)
+    ]
+    assert sorted(named) == sorted(without)
+
+
 def test_every_option_that_the_command_reference_names_exists() -> None:
     page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
     group: Any = typer.main.get_command(cli.app)

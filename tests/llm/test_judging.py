@@ -116,5 +116,7 @@ def test_the_command_judges_and_exports(serve: Serve, index: ft.Index, tmp_path:
     code, out, _ = fontes(*command[:-4], "--llm", "n", "--guidelines", own, "--export", folder, "--quiet")
     assert out.splitlines()[0].startswith("llm n: 4 new judgments")
     assert server.requests[-1]["messages"][0]["content"].endswith("Of use for rain? 0 to 3.")
+    code, _, err = fontes("judge", index.path, "--judgments", tmp_path / "new.sqlite", "--llm", "m", "--export", folder)
+    assert (code, "new.sqlite has no topics to judge; add them: --topics FILE" in err) == (1, True)
     code, _, err = fontes("judge", index.path, "--guidelines", own)
     assert (code, "--guidelines is of the model that judges: add --llm MODEL" in err) == (1, True)

@@ -76,6 +76,8 @@ def test_an_experiment_is_locked_replayed_and_shared(
     code, _, err = fontes("llm", "export", folder / "e.results", pack)
     assert (code, "9 answers of it are not kept here" in err) == (1, True)
     assert fontes("llm", "import", pack)[1] == f"9 answers in {pack}, 9 new\n"
+    assert json.loads(fontes("llm", "import", pack, "--json")[1]) == {"pack": str(pack), "answers": 9, "new": 0}
+    assert json.loads(fontes("llm", "export", folder / "e.results", pack, "--json")[1]) == {"pack": str(pack), "answers": 9}
     assert fontes("experiment", folder / "e.toml", "--check", "--quiet")[0] == 0
     shutil.rmtree(folder / "e.results")
     assert fontes("--replay", "experiment", folder / "e.toml", "--quiet")[0] == 0

@@ -239,7 +239,7 @@ def lines_of_the_skill() -> list[str]:
 def test_the_skill_is_written_beside_nothing_else(fontes: Any, tmp_path: Path) -> None:
     folder = tmp_path / "skills" / "fontes"
     assert fontes("skill", folder)[1] == f"{folder}: SKILL.md, compare.md\n"
-    assert fontes("skill", folder)[0] == 0
+    assert json.loads(fontes("skill", folder, "--json")[1]) == {"folder": str(folder), "files": ["SKILL.md", "compare.md"]}
     text = (folder / "SKILL.md").read_text()
     assert text.startswith("---\nname: fontes\ndescription: ")
     assert all((folder / name).exists() for name in re.findall(r"\]\(([\w.]+)\)", text))

@@ -212,6 +212,14 @@ def command(*arguments: str | Path) -> Iterator[tuple[subprocess.Popen[str], str
 
 
 @pytest.mark.slow
+def test_without_topics_the_page_is_served_to_write_them(tmp_path: Path) -> None:
+    with command(springs(tmp_path), "--judgments", tmp_path / "j.sqlite", "--judge", "anna") as (_, address, lines):
+        token = lines[0].rpartition(" ")[2].strip()
+        with as_judge(address, token) as anna:
+            assert anna.post("/judging/topics", json={"text": "limestone", "narrative": ""}).json()["pool"] > 0
+
+
+@pytest.mark.slow
 def test_a_server_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     index, judgments, tokens, topics = springs(tmp_path), tmp_path / "j.sqlite", tmp_path / "tokens", tmp_path / "topics.jsonl"
     topics.write_text("".join(json.dumps({"_id": topic, "text": text}) + "\n" for topic, text in TOPICS.items()))

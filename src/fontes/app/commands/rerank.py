@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Analyzer, Ray, RunOutput, Tag, Topics, TopicsSplit, Verify, check_one_stdin, reads_files
+from ..options import Analyzer, Json, Ray, RunOutput, Tag, Topics, TopicsSplit, Verify, check_one_stdin, reads_files
 
 commands = typer.Typer()
 
@@ -29,17 +29,24 @@ def rerank(
     output: RunOutput = "-",
     tag: Tag = "fontes",
     ray: Ray = None,
+    json: Json = False,
 ) -> None:
     """Rerank the documents of a run: with a cross-encoder, a T5, or any pipeline from run to run."""
     from ...datasets import topics_of
     from ...formats import read_run, write_run
+    from ..output import print_json
     from ..pipelines import applied, open_index, reranker
     from ..progress import reporting
+    from ..results import ranking_as_json
 
     check_one_stdin(run=run, topics=topics)
     opened = open_index(index, analyzer, verify)
     stage = reranker(with_, opened)
     candidates = read_run(run, topics_of(topics, split=split)).with_(documents=opened).top(k)
-    with reporting() as report:
+    with reporting(json) as report:
         reranked = applied(stage, candidates, ray, report)
-    write_run(reranked, output, tag=tag)
+    if json:
+        for ranking in reranked.values():
+            print_json(ranking_as_json(ranking, text=False))
+    else:
+        write_run(reranked, output, tag=tag)

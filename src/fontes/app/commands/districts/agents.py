@@ -185,17 +185,22 @@ def export(
     folder: Annotated[Path, typer.Argument(help="Folder to write.", show_default=False)],
     answers: Answers = None,
     logged_index: LoggedIndex = None,
+    json: Json = False,
 ) -> None:
     """Write a log as a test collection: queries.jsonl, weak judgments, and the run of what was shown, for fontes judge."""
     from ...agents.log import read_log
     from ...agents.sessions import export as write_collection, of_index, read_answers
-    from ...output import counted, say
+    from ...output import counted, print_json, say
 
     logged = read_log(log)
     sessions = of_index(logged, logged_index)
     topics, qrels = write_collection(sessions, folder, None if answers is None else read_answers(answers, logged))
-    judgments = counted(sum(len(grades) for grades in qrels.values()), "weak judgment")
-    say(f"{counted(len(topics), 'topic')} of {counted(len(sessions), 'session')}, {judgments} in {folder}")
+    judgments = sum(len(grades) for grades in qrels.values())
+    if json:
+        print_json({"folder": str(folder), "topics": len(topics), "sessions": len(sessions), "judgments": judgments})
+        return
+    weak = counted(judgments, "weak judgment")
+    say(f"{counted(len(topics), 'topic')} of {counted(len(sessions), 'session')}, {weak} in {folder}")
 
 
 def _judgments(sessions: list[Session], answers: Path | None, qrels: str | None) -> tuple[Qrels, str]:
@@ -219,10 +224,14 @@ def _judgments(sessions: list[Session], answers: Path | None, qrels: str | None)
 @commands.command(rich_help_panel="Reproduce")
 def skill(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write, such as .claude/skills/fontes.")],
+    json: Json = False,
 ) -> None:
     """Write a skill for coding agents: SKILL.md and the files it refers to."""
     from ...agents.skill import write_skill
-    from ...output import say
+    from ...output import print_json, say
 
     files = write_skill(folder)
-    say(f"{folder}: {', '.join(files)}")
+    if json:
+        print_json({"folder": str(folder), "files": list(files)})
+    else:
+        say(f"{folder}: {', '.join(files)}")

@@ -79,7 +79,7 @@ def judge(
     """Judge a pool in the browser: documents of several pipelines, shuffled and blind, into a test collection."""
     from ....core.errors import ParameterError, needs_extra
     from ...judging.store import JudgmentStore
-    from ...output import say
+    from ...output import counted, say
     from ...server.settings import named_expressions
 
     if guidelines is not None and llm is None:
@@ -107,6 +107,8 @@ def judge(
     with JudgmentStore(judgments) as store:
         if topics is not None:
             store.add_topics(topics_of(topics))
+        if not store.topics() and (llm is not None or run):
+            raise ParameterError(f"{judgments} has no topics to judge; add them: --topics FILE")
         with reporting(compiling=True) as report:
             fill_pools(store, service.served(None).state, depth, report)
         for path in run or []:
@@ -117,7 +119,9 @@ def judge(
             _add_judges(store, judge or [], renew or [], token_file)
         service.described["judging"] = True
         pooled = sum(len(store.pool(topic)) for topic in store.topics())
-        documents = f"{len(store.topics()):,} topics, {pooled:,} documents to judge, {judgments}"
+        documents = f"{counted(len(store.topics()), 'topic')}, {counted(pooled, 'document')} to judge, {judgments}"
+        if not store.topics():
+            documents = f"No topics yet, {judgments}: write them in the page,"
         if export is None:
             routers = [router(Judging(store, depth))]
             serve(service, routers, started=lambda address: say(f"{documents} at {address}/judge ; Ctrl-C ends"))

@@ -103,26 +103,35 @@ def usage(
 
 
 @group.command()
-def export(results: Annotated[Path, typer.Argument(metavar="RUN", help=RESULTS, show_default=False)], pack: Pack) -> None:
+def export(
+    results: Annotated[Path, typer.Argument(metavar="RUN", help=RESULTS, show_default=False)], pack: Pack, json: Json = False
+) -> None:
     """Write the answers behind a run into a file to share, so that others can replay it."""
     from ....core.errors import InputError
     from ....llm import write_pack
-    from ...output import counted, say
+    from ...output import counted, print_json, say
 
     answers, missing = _read_answers(results)
     if missing:
         raise InputError(f"{results}: {counted(missing, 'answer')} of it are not kept here, so a pack could not replay it")
-    say(f"{counted(write_pack(answers, pack), 'answer')} in {pack}")
+    total = write_pack(answers, pack)
+    if json:
+        print_json({"pack": str(pack), "answers": total})
+    else:
+        say(f"{counted(total, 'answer')} in {pack}")
 
 
 @group.command("import")
-def import_(pack: Pack) -> None:
+def import_(pack: Pack, json: Json = False) -> None:
     """Keep the answers of a pack, so that runs with them can be replayed. Stored answers are not replaced."""
     from ....llm import AnswerFile, read_pack
-    from ...output import counted, say
+    from ...output import counted, print_json, say
 
     total, new = read_pack(pack, AnswerFile())
-    say(f"{counted(total, 'answer')} in {pack}, {new:,} new")
+    if json:
+        print_json({"pack": str(pack), "answers": total, "new": new})
+    else:
+        say(f"{counted(total, 'answer')} in {pack}, {new:,} new")
 
 
 def _read_answers(results: Path) -> tuple[Iterable[StoredAnswer], int]:
