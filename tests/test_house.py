@@ -153,7 +153,7 @@ if without_points:
     importlib.metadata.entry_points = kernel_points
 
 import fontes as ft
-from fontes.app.cli import command_line
+from fontes.app.command_line import command_line
 index = ft.Index.build([("a", "rain and snow"), ("b", "rain rain"), ("c", "sun")], folder / "weather.index")
 assert [hit.id for hit in index.bm25().search("rain")] == ["b", "a"]
 topics, qrels = {"1": "rain", "2": "sun"}, {"1": {"a": 1}, "2": {"c": 1}}

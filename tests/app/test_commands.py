@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -13,8 +14,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
-from fontes.app.cli import PANELS, main
+from fontes.app.cli import main
+from fontes.app.command_line import PANELS, command_line
+from fontes.app.commands import SUMMARIES
 from fontes.app.commands.stages import page
 from fontes.core import Doc, expression
 from fontes.core.parameters import summary
@@ -161,6 +165,36 @@ def test_the_page_of_stages_is_up_to_date(fontes):
     page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "stages.md"
     remedy = "run: fontes stages --markdown > docs/reference/stages.md"
     assert page.read_text(encoding="utf-8") == fontes("stages", "--markdown")[1], remedy
+
+
+def test_the_overview_of_commands_is_that_of_the_commands_themselves():
+    commands = get_command(command_line()).commands
+    listed = {
+        name: (each.rich_help_panel, inspect.cleandoc(each.help).partition("\n\n")[0].replace("\n", " "))
+        for name, each in commands.items()
+    }
+    assert listed == SUMMARIES
+    overview = get_command(command_line("", overview=True)).commands
+    assert list(overview) == list(commands)
+
+
+def modules_of(*arguments):
+    """The modules that a command imports, in a process."""
+    code = "import sys, atexit; from fontes.app.cli import main; "
+    code += f"sys.argv = {['fontes', *arguments]!r}; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout, set(done.stderr.split())
+
+
+def test_the_version_and_the_overview_import_little():
+    out, modules = modules_of("info", "--version")
+    assert out == f"fontes {version('fontes')}\n"
+    assert len(modules) < 200
+    assert not {"typer", "numpy", "fontes.core"} & modules
+    out, modules = modules_of("--help")
+    assert "search " in out
+    assert not {name for name in modules if re.match(r"fontes\.(app\.commands\.|index|lexical|experiments)", name)}
+    assert len({name for name in modules if name.startswith("fontes")}) < 50
 
 
 def test_flags_stand_anywhere_on_the_line(index, fontes, monkeypatch):

@@ -23,7 +23,8 @@ class Flags:
 
 
 flags = Flags()
-GLOBAL_FLAGS = ("--debug", "--quiet", "--replay", "--version")
+VERSION = "--version"
+GLOBAL_FLAGS = ("--debug", "--quiet", "--replay", VERSION)
 BUDGET = "--token-budget"  # allowed anywhere, with its value
 RAY = "--ray"
 ADDRESS = re.compile(r"auto|local|(ray://)?\S+:\d+")
@@ -34,6 +35,13 @@ def flags_first(arguments: list[str]) -> list[str]:
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options, operands = _join_values(arguments[:end]), arguments[end:]
     return [*filter(_is_global, options), *(word for word in options if not _is_global(word)), *operands]
+
+
+def print_version() -> None:
+    """Print the version of Fontes."""
+    from importlib.metadata import version
+
+    print(f"fontes {version('fontes')}")
 
 
 def command_of(arguments: list[str]) -> str:

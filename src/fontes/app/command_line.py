@@ -1,0 +1,130 @@
+"""The commands of the command line.
+
+Each module of `commands` is a command. Other packages, and the optional parts of Fontes, add commands by entry points of the
+group `fontes.commands`: the name of a command, and its `typer.Typer`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import pkgutil
+import warnings
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Annotated, Any
+
+import typer
+
+from . import commands
+from .commands import SUMMARIES
+from .flags import BUDGET, VERSION, flags, print_version
+
+GROUP = "fontes.commands"
+PANELS = ("Index", "Search", "Runs", "Measure", "Models", "Reproduce")
+
+
+def _version(show: bool) -> None:
+    if show:
+        print_version()
+        raise typer.Exit
+
+
+def _options(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; anywhere on the line.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print results and errors alone; anywhere on the line.")] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Use kept answers of language models alone; anywhere on the line.")
+    ] = False,
+    tokens: Annotated[
+        int | None,
+        typer.Option(BUDGET, help="Tokens that language models may use; anywhere on the line.", show_default="no limit"),
+    ] = None,
+    version: Annotated[bool, typer.Option(VERSION, help="Print the version.", callback=_version, is_eager=True)] = False,
+) -> None:
+    """Document retrieval: index a collection, search it, measure the run."""
+    flags.debug, flags.quiet = debug, quiet
+    if debug:
+        context.with_resource(_prompts_shown())
+    if replay or tokens is not None:
+        from ..core.work import work
+
+        context.with_resource(work(replay=replay or None, tokens=tokens))
+
+
+@contextlib.contextmanager
+def _prompts_shown() -> Iterator[None]:
+    """Print the prompts and answers of language models on stderr, until the command ends."""
+    logger, handler = logging.getLogger("fontes.llm"), logging.StreamHandler()
+    logger.setLevel(logging.DEBUG)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+
+
+def _panel_order(entry: Any) -> tuple[int, str]:
+    """Sort key of a command: its panel in the help, then its name."""
+    group = getattr(entry, "typer_instance", None)
+    name = entry.name or entry.callback.__name__ if group is None else group.info.name
+    return PANELS.index(entry.rich_help_panel) if entry.rich_help_panel in PANELS else len(PANELS), name
+
+
+def command_line(word: str = "", overview: bool = False) -> typer.Typer:
+    """Build the command line.
+
+    Args:
+        word: The command that was typed. If it exists, only its module is imported: importing all takes longer than
+            a search.
+        overview: If there is no such command, list the commands of Fontes without importing them, for `fontes --help`.
+    """
+    root = typer.Typer(
+        name="fontes",
+        help="Document retrieval: index a collection, search it, measure the run.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    root.callback()(_options)
+    groups = _groups(word, overview)
+    registered = [entry for group in groups for entry in (*group.registered_commands, *group.registered_groups)]
+    for entry in sorted(registered, key=_panel_order):
+        single = typer.Typer()
+        entries: list[Any] = single.registered_groups if hasattr(entry, "typer_instance") else single.registered_commands
+        entries.append(entry)
+        root.add_typer(single)
+    return root
+
+
+def _groups(word: str, overview: bool) -> list[typer.Typer]:
+    """The command `word`, or all commands if there is no such command."""
+    modules = [module.name for module in pkgutil.iter_modules(commands.__path__) if not module.ispkg]
+    if word in modules:
+        return [import_module(f"{commands.__name__}.{word}").commands]
+    points = entry_points(group=GROUP)
+    named = [point for point in points if point.name == word]
+    if named:
+        groups = []
+    elif overview:
+        groups = [_overview()]
+        points = [point for point in points if not point.value.startswith(f"{__name__.partition('.')[0]}.")]
+    else:
+        groups = [import_module(f"{commands.__name__}.{name}").commands for name in modules]
+    for value, point in sorted({point.value: point for point in named or points}.items()):
+        try:
+            groups.append(point.load())
+        except Exception as error:
+            warnings.warn(f"the commands of {value} are left out: {error}", stacklevel=2)
+    return groups
+
+
+def _overview() -> typer.Typer:
+    """The commands of Fontes with their summaries, without arguments and options."""
+    listed = typer.Typer()
+    for name, (panel, summary) in SUMMARIES.items():
+        listed.command(name, help=summary, rich_help_panel=panel)(lambda: None)
+    return listed
