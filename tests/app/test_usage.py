@@ -124,6 +124,28 @@ def test_a_wrong_name_of_an_index_prints_the_corrected_command(harbour, fontes, 
     assert fontes(*shlex.split(typed)) == (1, "", f"fontes: {sentence}\n")
 
 
+def test_files_of_another_kind_are_named_as_what_they_are(harbour, fontes, tmp_path):
+    qrels, run, picture = (tmp_path / name for name in ("a.qrels", "a.run", "a.png"))
+    qrels.write_text("q1 0 h011 1\n")
+    run.write_text("q1 Q0 h011 1 2.0 t\n")
+    picture.write_bytes(b"\x89PNG\r\n")
+    for typed, sentence in (
+        (["index", qrels, "-o", "x"], f"{qrels}: holds judgments, not documents"),
+        (["index", run, "-o", "x"], f"{run}: holds a run, not documents"),
+        (["index", harbour, "-o", "x"], f"{harbour} is an index; give the documents that it was made of"),
+        (["search", harbour, "--topics", qrels], f"{qrels}: holds judgments, not topics"),
+        (["search", harbour, "--topics", run], f"{run}: holds a run, not topics"),
+        (["index", picture, "-o", "x"], f"{picture}: the format is not clear from the file; give format= (--format) one of"),
+        (
+            ["index", qrels, "-o", "x", "--format", "tsv", "--analyzer", "englsh"],
+            "unknown analyzer 'englsh'; did you mean english?",
+        ),
+    ):
+        code, out, err = fontes(*typed)
+        assert (code, out) == (1, "")
+        assert err.startswith(f"fontes: {sentence}")
+
+
 def test_a_search_without_hits_says_why_and_succeeds(harbour, fontes):
     def printed(*typed):
         code, out, _ = fontes("search", harbour, *typed)

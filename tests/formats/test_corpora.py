@@ -237,7 +237,8 @@ def test_a_folder_of_text_files_has_relative_paths_as_ids(tmp_path: Path) -> Non
 def test_an_unclear_format_asks_for_one(tmp_path: Path) -> None:
     path = put(tmp_path / "notes", "some words")
     with pytest.raises(
-        InputError, match="give format= one of jsonl, ciff, claims, csv, json, kilt, parquet, text, trec, tsv, wapo, xlsx"
+        InputError,
+        match=r"give format= \(--format\) one of jsonl, ciff, claims, csv, json, kilt, parquet, text, trec, tsv, wapo, xlsx",
     ):
         read_corpus(path)
     with pytest.raises(ParameterError, match="no corpus format 'pdf'"):

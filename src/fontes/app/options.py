@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from ..core.checks import real
-from ..core.errors import ParameterError
+from ..core.errors import InputError, ParameterError
 from ..core.parameters import Parameter, parameters
 
 if TYPE_CHECKING:
@@ -316,7 +316,11 @@ def documents(corpus: str | list[str], format: str | None) -> Iterable[Doc]:
     from ..datasets import corpus_of
     from ..formats.corpus import join_corpora
     from ..formats.decoding import reading_of
+    from .usage import is_index
 
     names = [corpus] if isinstance(corpus, str) else corpus
+    for name in names:
+        if is_index(Path(name)):
+            raise InputError(f"{name} is an index; give the documents that it was made of")
     parts = [corpus_of(name, format, reading_of().fields) for name in names]
     return parts[0] if len(parts) == 1 else join_corpora(parts)

@@ -66,7 +66,7 @@ def refuse_exchanged(index: Path, words: str | None) -> None:
         index: The argument for the index.
         words: The argument for the query.
     """
-    if words and not index.exists() and _is_index(Path(words)):
+    if words and not index.exists() and is_index(Path(words)):
         exchanged = {words: str(index)}
         command = _command(lambda word: words if Path(word) == index else exchanged.get(word, word))
         raise InputError(f"the index comes before the query: {command}")
@@ -78,7 +78,7 @@ def refuse_misspelt(index: str | Path) -> None:
     if address_of(index) is not None or path.exists():
         return
     try:
-        siblings = {other.stem: other.name for other in path.parent.iterdir() if _is_index(other)}
+        siblings = {other.stem: other.name for other in path.parent.iterdir() if is_index(other)}
     except OSError:
         return
     if close := difflib.get_close_matches(path.stem, siblings, 1):
@@ -94,8 +94,8 @@ def _quoting_sentence(context: Any, extra: str, arguments: Sequence[str]) -> str
     if not texts or not all(context.params.get(name) for name in declared):
         return ""
     typed = [*(str(context.params[name]) for name in declared), *extra.split()]
-    if not _is_index(Path(typed[0])):
-        typed.sort(key=lambda word: not _is_index(Path(word)))  # the index may follow the query
+    if not is_index(Path(typed[0])):
+        typed.sort(key=lambda word: not is_index(Path(word)))  # the index may follow the query
     trailing = len(declared) - declared.index(texts[0]) - 1  # number of arguments after the text
     first, end = declared.index(texts[0]), len(typed) - trailing
     line = [*typed[:first], " ".join(typed[first:end]), *typed[end:]]
@@ -113,7 +113,8 @@ def _command(change: Callable[[str], str]) -> str:
     return shlex.join(["fontes", *map(change, flags.arguments)]) if flags.arguments else ""
 
 
-def _is_index(path: Path) -> bool:
+def is_index(path: Path) -> bool:
+    """Whether a path is that of an index."""
     try:
         return (path / MANIFEST).is_file()
     except OSError:

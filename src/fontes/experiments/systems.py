@@ -255,7 +255,7 @@ def named(systems: object) -> dict[str, object]:
     result: dict[str, object] = {}
     for name, system in pairs:
         if name in result:
-            raise ParameterError(f"two systems are called '{name}'; give a mapping from name to system")
+            raise ParameterError(f"two systems are called '{name}'; give each once, or a mapping from name to system")
         result[name] = system
     return result
 

@@ -40,6 +40,9 @@ KINDS = {
 }
 
 
+LAST_RESORT = 0.01  # confidence of a format that reports what is wrong with a file
+
+
 class Format:
     """Base class of file formats: detection, reading and writing.
 
@@ -250,7 +253,11 @@ def sniffed(kind: str, file: File) -> Format:
         return supported[best]
     if not file.start:
         raise InputError(f"{file.name}: holds no {KINDS[kind].holds}")
-    raise InputError(f"{file.name}: the format is not clear from the file; give format= one of {', '.join(supported)}")
+    for other, contents in (("qrels", "judgments"), ("run", "a run")):
+        if other != kind and any(form.sniff(other, file) > LAST_RESORT for form in formats_for("read", other).values()):
+            raise InputError(f"{file.name}: holds {contents}, not {KINDS[kind].holds}")
+    names = ", ".join(supported)
+    raise InputError(f"{file.name}: the format is not clear from the file; give format= (--format) one of {names}")
 
 
 def _refuse_pickle(file: File) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from ..core import Doc, InputError, Qrels, Run, Topic, Topics
 from ..storage.files import InputFile, check_length
 from .columns import TREC_QRELS, TREC_RUN, one_word, qrels_width, read_qrels_columns, read_run_columns, run_rankings, run_width
-from .format import File, Format
+from .format import LAST_RESORT, File, Format
 from .ir_metadata import START, skip_header
 from .records import Fields
 
@@ -164,9 +164,9 @@ class Trec(Format, name="trec"):
             case "topics":
                 return 0.4 if "<top>" in opening and "<topics" not in opening and not opening.startswith("<?xml") else 0.0
             case "qrels":  # the last resort: its reader reports a wrong number of columns
-                return 0.5 if qrels_width(file) == TREC_QRELS else 0.01
+                return 0.5 if qrels_width(file) == TREC_QRELS else LAST_RESORT
             case _:
-                return 0.5 if run_width(file) == TREC_RUN or file.start.startswith(START) else 0.01
+                return 0.5 if run_width(file) == TREC_RUN or file.start.startswith(START) else LAST_RESORT
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         return sgml_docs(file, fields)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -345,9 +346,12 @@ def _preset(name: str) -> Analyzer:
             return Analyzer(stemmer=detail)
     if name in stemmers() and name != "porter":
         return Analyzer(stemmer=name)
+    languages = [language for language in stemmers() if language != "porter"]
+    names = ("english", "standard", "simple", "whitespace", "cjk", "nltk", "spacy:MODEL", "simplemma:LANG")
+    close = difflib.get_close_matches(name.lower(), (*names, *languages), 1)
     raise ParameterError(
-        f"unknown analyzer '{name}'; there are english, standard, simple, whitespace, cjk, nltk, spacy:MODEL, simplemma:LANG "
-        f"and the Snowball languages {', '.join(s for s in stemmers() if s != 'porter')}"
+        f"unknown analyzer '{name}'; {f'did you mean {close[0]}? There' if close else 'there'} are {', '.join(names)} and the "
+        f"Snowball languages {', '.join(languages)}"
         + ("; a function of your own is passed from Python, or by --analyzer" if _is_function(name) else "")
     )
 

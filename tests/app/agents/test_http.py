@@ -280,7 +280,7 @@ def test_a_port_in_use_is_one_sentence_and_a_server_ends_on_a_signal(folder: Pat
             code, _, err = fontes("mcp", index, "--http", "--port", port)
         assert (code, err) == (
             *(1,),
-            f"fontes: the server cannot listen at 127.0.0.1, port {port}: is another one there?\n",
+            f"fontes: the server cannot listen at 127.0.0.1, port {port}: is it an address of this machine, and free?\n",
         )
         server.send_signal(signal.SIGTERM)
         assert server.wait(30) in (0, -signal.SIGTERM)

@@ -304,7 +304,7 @@ def test_a_server_that_cannot_start_says_so_in_a_sentence(path: Path, tmp_path: 
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (ended.returncode, ended.stderr) == (
             1,
-            f"fontes: the server cannot listen at 127.0.0.1, port {port}: is another one there?\n",
+            f"fontes: the server cannot listen at 127.0.0.1, port {port}: is it an address of this machine, and free?\n",
         )
     for arguments, sentence in (
         ([path, "--pipeline", "bm52()"], "there is no stage 'bm52'"),

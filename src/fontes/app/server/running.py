@@ -59,7 +59,9 @@ def serve(
         server.run()
     if not server.started:
         settings = service.settings
-        raise FontesError(f"the server cannot listen at {settings.host}, port {settings.port}: is another one there?")
+        raise FontesError(
+            f"the server cannot listen at {settings.host}, port {settings.port}: is it an address of this machine, and free?"
+        )
 
 
 def server_of(service: Service, routers: Sequence[APIRouter], started: Started, app: ASGIApp | None = None) -> uvicorn.Server:
