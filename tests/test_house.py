@@ -54,7 +54,7 @@ DISTRICTS = (  # which the kernel finds by entry points
     "app",
 )
 ROOMS = KERNEL + DISTRICTS
-FRAME_FILES = ("cli", "flags", "options", "output", "pipelines", "progress", "results", "running", "usage")
+FRAME_FILES = ("cli", "command_line", "flags", "options", "output", "pipelines", "progress", "results", "running", "usage")
 FRAME = tuple(f"fontes.app.{name}" for name in FRAME_FILES)
 """The command line without the commands of districts: a part of the kernel."""
 LINES = 600

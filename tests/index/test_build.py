@@ -252,4 +252,7 @@ def test_added_documents_without_a_text_in_the_searched_fields_are_an_error(tmp_
     with pytest.raises(InputError, match="the index searches abstract, and no added document has a text there; they have text"):
         index.add([("d2", "a spring")])
     assert index.ids.tolist() == ["d1"]
+    with pytest.warns(InputWarning, match="no document has a title in 'headline'; the documents have abstract"):
+        index.add(read_corpus([{"id": "d4", "text": "", "abstract": "hot"}], fields={"title": "headline"}))
+    index.delete("d4")
     assert index.add([("d2", "a spring"), Doc("d3", "", "", {"abstract": "hot"})]).added == 2

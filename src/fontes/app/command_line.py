@@ -105,7 +105,7 @@ def _groups(word: str, overview: bool) -> list[typer.Typer]:
     modules = [module.name for module in pkgutil.iter_modules(commands.__path__) if not module.ispkg]
     if word in modules:
         return [import_module(f"{commands.__name__}.{word}").commands]
-    points = entry_points(group=GROUP)
+    points = list(entry_points(group=GROUP))
     named = [point for point in points if point.name == word]
     if named:
         groups = []

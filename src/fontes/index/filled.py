@@ -56,7 +56,7 @@ class FieldCounter(Writer):
     def close(self) -> dict[str, int]:
         return {}
 
-    def check(self, settings: IndexSettings, columns: Mapping[str, str] | None, chosen: Fields | None) -> None:
+    def check(self, settings: IndexSettings, columns: Mapping[str, str] | None, chosen: Fields) -> None:
         """Check the arguments of a build against its documents; warn of fields that are rare, and of columns without values.
 
         Raises:
@@ -64,17 +64,22 @@ class FieldCounter(Writer):
         """
         if not self.documents:
             return
-        present = f"the documents have {', '.join(self._present()) or 'no text'}"
-        if chosen is not None and "title" in chosen.chosen and not self.filled["title"]:
-            raise InputError(f"no document has a title in {' or '.join(map(repr, chosen.title))}; {present}")
+        if problem := self._missing_title(chosen):
+            raise InputError(problem)
+        present = self._description()
         if settings.weights is None and set(settings.fields) != set(PLAIN):
             self._check_fields(settings.fields, f"{present}; choose from these (fields, --fields)")
         for name in columns or ():
             if name not in self.keys:
                 warn(f"no document has '{name}', which is to be a column (columns, --columns); {present}")
 
-    def check_addition(self, settings: IndexSettings) -> None:
-        """Raise InputError if no added document has a text in the fields of the index, but some have a title or text."""
+    def check_addition(self, settings: IndexSettings, chosen: Fields) -> None:
+        """Warn of a chosen title that no added document has.
+
+        Raise InputError if no added document has a text in the fields of the index, but some have a title or text.
+        """
+        if problem := self._missing_title(chosen):
+            warn(problem)
         elsewhere = settings.weights is None and any(self.filled[name] for name in PLAIN)
         if elsewhere and not any(self.filled[name] for name in settings.fields):
             raise InputError(
@@ -91,6 +96,15 @@ class FieldCounter(Writer):
         for name in fields:
             if self.filled[name] * RARE < self.documents:
                 warn(f"{self.filled[name]:,} of {self.documents:,} documents have a text in the field '{name}'")
+
+    def _missing_title(self, chosen: Fields) -> str:
+        """Return that no document has the title that the user chose; "" if one has it."""
+        if not self.documents or "title" not in chosen.chosen or self.filled["title"]:
+            return ""
+        return f"no document has a title in {' or '.join(map(repr, chosen.title))}; {self._description()}"
+
+    def _description(self) -> str:
+        return f"the documents have {', '.join(self._present()) or 'no text'}"
 
     def _present(self) -> list[str]:
         """Names of the fields that documents have."""

@@ -162,7 +162,7 @@ def add(opened: State, docs: str | Path | Iterable[Any], duplicates: str, progre
             only=is_new if duplicates == "skip" else None,
             repeated=duplicates == "replace",
         )
-        fields.check_addition(state.form)
+        fields.check_addition(state.form, documents.fields)
         draft = Draft(state, folder)
         replaced = 0
         if counts["documents"]:
