@@ -459,7 +459,9 @@ def test_feedback_and_sums_of_stages_take_models_over_fields(index):
 
 
 def test_documents_without_a_term_in_these_fields_do_not_match(tmp_path):
-    index = built(tmp_path / "x", [Doc("1", "spring", "geyser"), Doc("2", "geyser", "spring"), Doc("3", "geyser")])
+    index = built(
+        tmp_path / "x", [Doc("1", "spring", "geyser"), Doc("2", "geyser", "spring"), Doc("3", "geyser", "", {"tags": ""})]
+    )
     assert [hit.id for hit in index.bm25(fields={"title": 1}).search("geyser")] == ["1"]
 
 
