@@ -49,7 +49,7 @@ SUMMARIES = {
     "split": ("Measure", "Split topics into training and test without duplicates, and report the overlap of the sides."),
     "tune": ("Measure", "Tune a pipeline by nested cross-validation, and measure it on held-out topics."),
     "keyphrases": ("Models", "Print the keyphrases of a text with their scores, best first, by TopicRank."),
-    "llm": ("Models", "Kept answers of language models."),
+    "llm": ("Models", "Stored answers of language models."),
     "mine": (
         "Models",
         "Mine hard negatives: for each relevant document of a topic, documents that rank high and are not relevant.",
