@@ -3,7 +3,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=  # the processes that tests start would compile all that they import, each time
 SEED := $(or $(SEED),$(shell date +%s))
 
-.PHONY: demo test test-all docs dist clean
+.PHONY: demo test test-all bench docs dist clean
 
 demo: .venv/demo  ## install and run the main job on real text
 	$(BIN)/fontes demo
@@ -16,6 +16,9 @@ test: .venv/test  ## lint, types and tests
 
 test-all: .venv/test  ## and the long ones, in random order, on new examples; SEED=N repeats a run
 	$(BIN)/pytest -n 2 --dist loadgroup --random-order --random-order-seed=$(SEED) --hypothesis-profile=fresh --hypothesis-seed=$(SEED)
+
+bench: .venv/test  ## speed beside tantivy and bm25s, and against docs/benchmarks.md, in two minutes
+	$(BIN)/python bench/quick.py
 
 docs: .venv/docs  ## the documentation as a site, in site/
 	$(BIN)/mkdocs build --strict
@@ -46,4 +49,4 @@ dist:  ## the wheel and the sdist, in dist/, and the core's tests on the wheel w
 	touch $@
 
 clean:
-	rm -rf .venv .venv-dist dist site
+	rm -rf .venv .venv-dist dist site bench/.peers

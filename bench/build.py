@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from harness import Process, engine, machine, middle, options, size, spread, table
 
@@ -70,11 +71,11 @@ def main() -> None:
             print(f"\nFontes, 2 threads, kernels compiled first: process {spread([p.wall for p in cold])} s")
 
 
-def build(name: str, peers: Path, corpus: Path, threads: int, text: bool, cache: Path | None = None) -> Process:
-    """Runs one build; `cache` is where Numba keeps compiled kernels."""
+def build(name: str, peers: Path, corpus: Path, threads: int, text: bool, cache: Path | None = None, **tries: Any) -> Process:
+    """Runs one build; `cache` is where Numba keeps compiled kernels; `tries` as for `harness.process`."""
     arguments = [corpus, corpus.parent / "index", "--threads", threads, *(["--text"] if text else [])]
     variables = {"NUMBA_CACHE_DIR": str(cache)} if cache else None
-    return engine(name, peers, "engines.py", "build", name, *arguments, variables=variables)
+    return engine(name, peers, "engines.py", "build", name, *arguments, variables=variables, **tries)
 
 
 def unpacked(folder: Path, work: Path) -> Path:

@@ -59,14 +59,15 @@ class Process:
     others: float
 
 
-def process(command: Sequence[Any], variables: dict[str, str] | None = None, most: int = 3) -> Process:
+def process(command: Sequence[Any], variables: dict[str, str] | None = None, most: int = 3, patience: float = 60) -> Process:
     """Runs a command, whose last line of output may be JSON, and measures it.
 
-    Waits for the machine to be quiet; runs again, `most` times in all, where others were busy on it, and keeps the quietest.
+    Waits for the machine to be quiet, at most `patience` seconds; runs again, `most` times in all, where others were busy on
+    it, and keeps the quietest.
     """
     tries: list[Process] = []
     while len(tries) < most:
-        wait_until_quiet()
+        wait_until_quiet(patience)
         tries.append(_process(command, variables))
         if tries[-1].others < NOISE:
             break
@@ -146,12 +147,23 @@ def _busy() -> float:
     return (user + nice + system + interrupts + soft + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def engine(name: str, folder: Path, program: str, *arguments: Any, variables: dict[str, str] | None = None) -> Process:
-    """Runs a program of the bench, for Fontes in this environment, for another engine in the peers' at `folder`."""
+def engine(
+    name: str, folder: Path, program: str, *arguments: Any, variables: dict[str, str] | None = None, **tries: Any
+) -> Process:
+    """Runs a program of the bench, for Fontes in this environment, for another engine in the peers' at `folder`.
+
+    Args:
+        name: The engine.
+        folder: The peers' environment.
+        program: The program.
+        arguments: Its arguments.
+        variables: Variables beside those of the environment.
+        tries: As for `process`.
+    """
     ours = name.startswith("fontes")
     python = sys.executable if ours else peers.python(folder)
     given = {**(dict(os.environ) if ours else peers.environment(folder)), **(variables or {})}
-    return process([python, HERE / program, *arguments], given)
+    return process([python, HERE / program, *arguments], given, **tries)
 
 
 def middle(values: Iterable[float]) -> float:

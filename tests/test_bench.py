@@ -8,6 +8,7 @@ import runpy
 import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,6 +68,54 @@ def test_a_command_of_a_page_is_what_its_program_takes(
     except SystemExit:
         pytest.fail(f"{page}: {command}: {capsys.readouterr().err.splitlines()[-1:]}")
     pytest.fail(f"{page}: {command} ended without reading its arguments")
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The functions of bench/quick.py."""
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    return runpy.run_path(str(ROOT / "bench" / "quick.py"))
+
+
+def test_the_page_has_a_ratio_for_each_search_of_the_quick_benchmark(quick: dict[str, Any]) -> None:
+    kept = quick["kept"]((ROOT / "docs/benchmarks.md").read_text("utf-8"))
+    searches = {f"{kind}, {way}, µs" for kind in quick["KINDS"].values() for way in quick["WAYS"].values()}
+    assert searches < kept.keys()
+    assert all(ratios["tantivy"] > 0 for ratios in kept.values())
+
+
+def test_the_quick_benchmark_reads_the_ratios_that_it_has_written(quick: dict[str, Any]) -> None:
+    page = (ROOT / "docs/benchmarks.md").read_text("utf-8")
+    rows = {
+        "one word, µs": {"fontes": 5.0, "tantivy": 10.0, "bm25s": 200.0},
+        "requests a second": {"fontes": 1500, "tantivy": 500},
+    }
+    written = quick["written"](rows, page, "a machine")
+    assert quick["kept"](written) == {"one word, µs": {"tantivy": 0.5, "bm25s": 0.025}, "requests a second": {"tantivy": 3.0}}
+    assert "\n\nOn a machine.\n" in written
+    assert written.count("\n#") == page.count("\n#")
+
+
+def test_the_quick_benchmark_names_ratios_that_are_off_by_more_than_a_fifth(quick: dict[str, Any]) -> None:
+    kept = {"one word, µs": {"tantivy": 0.5}, "requests a second": {"tantivy": 3.0}}
+
+    def said(name: str, ours: float, theirs: float) -> list[str]:
+        sentences: list[str] = quick["off"](name, {"fontes": ours, "tantivy": theirs}, kept)
+        return sentences
+
+    assert said("one word, µs", 5.9, 10) == said("requests a second", 2600, 1000) == []
+    assert said("one word, µs", 6.1, 10) == ["one word, µs: 0.61 of tantivy's, 0.5 on the page: worse"]
+    assert said("one word, µs", 4, 10) == ["one word, µs: 0.4 of tantivy's, 0.5 on the page: better"]
+    assert said("requests a second", 100, 1000) == ["requests a second: 0.1 of tantivy's, 3 on the page: worse"]
+    assert said("a new row", 1, 1) == ["a new row: the page has no ratio to tantivy"]
+
+
+def test_the_quick_benchmark_names_the_collection_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: Any
+) -> None:
+    monkeypatch.setattr("sys.argv", ["quick.py", "--data", str(tmp_path)])
+    with pytest.raises(SystemExit, match=f"there is no wikipedia_passages in {tmp_path}; FONTES_SHARED names"):
+        quick["main"]()
 
 
 def test_the_page_of_installation_says_which_extras_all_has() -> None:
