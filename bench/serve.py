@@ -51,6 +51,7 @@ def build(engine: str, arguments: argparse.Namespace) -> Path:
 
 @contextmanager
 def server(engine: str, index: Path, arguments: argparse.Namespace) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that has answered a query, for which bm25s compiles what it runs."""
     port = PORTS[engine]
     if engine == "fontes":
         command = [sys.executable, "-m", "fontes", "serve", index, "--port", port, "--quiet"]
@@ -64,7 +65,7 @@ def server(engine: str, index: Path, arguments: argparse.Namespace) -> Iterator[
             if running.poll() is not None:
                 raise SystemExit(f"the server of {engine} ended with {running.returncode}")
             try:
-                urlopen(f"http://127.0.0.1:{port}/{'ready' if engine == 'fontes' else 'openapi.json'}", timeout=5).close()
+                urlopen(f"http://127.0.0.1:{port}/search?k=10&q=railway", timeout=300).close()
                 break
             except OSError:
                 time.sleep(0.2)
@@ -146,6 +147,7 @@ def main() -> None:
     parser.add_argument("--only", default="|".join(ENGINES), help="engines, with | between")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(arguments.work / "fontes.index", ignore_errors=True)  # of another version
     arguments.peers = peers.make_other("quick")
     queries = titles(arguments.data)
     rows = []
@@ -155,7 +157,7 @@ def main() -> None:
         print(name, result, flush=True)
         cells = [f"{result['rate']:,.0f}", *(f"{result[value]:.0f}" for value in ("p50", "p99", "errors"))]
         processor = 1000 * result["processor"] / (result["rate"] * arguments.seconds)
-        rows.append([name, *cells, f"{result['end'][0]:.0f}", f"{processor:.2f}"])
+        rows.append([name.replace("fontes", "Fontes"), *cells, f"{result['end'][0]:.0f}", f"{processor:.2f}"])
     header = ["requests a second", "p50, ms", "p99, ms", "errors", "memory at the end, MB", "CPU time a request, ms"]
     table(results["machine"], ["", *header], rows)
     arguments.results.write_text(json.dumps(results, indent=1), encoding="utf-8")
