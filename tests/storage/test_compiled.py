@@ -78,6 +78,22 @@ def test_numba_is_loaded_when_python_has_taken_as_long(monkeypatch: pytest.Monke
     assert compiled.affordable(40)
 
 
+def test_loops_count_as_loaded_when_all_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or another thread, as of a server's first request, imports one that is not compiled yet, and keeps it."""
+    seen = []
+
+    def compile_loop(function: Any) -> Any:
+        seen.append(compiled.is_loaded())
+        return function
+
+    monkeypatch.setattr(compiled, "_compiled", compile_loop)
+    monkeypatch.setattr(compiled, "_waiting", [(compile_loop, {}, None)])
+    monkeypatch.setattr(compiled, "_steps_left", 0)
+    monkeypatch.setattr(compiled, "_loaded", False, raising=False)
+    compiled.load()
+    assert (seen, compiled.is_loaded()) == ([False], True)
+
+
 @pytest.mark.slow
 def test_a_loop_that_was_run_by_python_is_compiled_later_and_so_are_its_parts(tmp_path: Any) -> None:
     (tmp_path / "loops.py").write_text(LOOPS)

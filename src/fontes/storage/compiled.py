@@ -29,7 +29,8 @@ logger = logging.getLogger("fontes.storage")
 
 _lock = threading.RLock()
 _waiting: list[tuple[Function, dict[str, Any], Kernel | None]] = []  # loops to compile when Numba is loaded
-_steps_left = STEPS  # -1 when Numba is loaded
+_steps_left = STEPS  # -1 from the beginning of `load`: what is decorated from then on is compiled at once
+_loaded = False  # at its end: whoever imports a loop before may get the function that is not compiled
 
 
 def kernel(steps: Callable[..., int] | None = None) -> Callable[[Function], Any]:
@@ -38,14 +39,14 @@ def kernel(steps: Callable[..., int] | None = None) -> Callable[[Function], Any]
     Args:
         steps: Estimates a call's steps (about a microsecond of Python each) from its arguments; None always compiles.
     """
-    return lambda function: _compiled(function) if is_loaded() else Kernel(function, steps)
+    return lambda function: _compiled(function) if _steps_left < 0 else Kernel(function, steps)
 
 
 def inner(**options: Any) -> Callable[[F], F]:
     """Decorate a function called only by compiled loops; the options are those of `numba.njit`."""
 
     def decorate(function: F) -> F:
-        if is_loaded():
+        if _steps_left < 0:
             return _compiled(function, **options)  # type: ignore[no-any-return]
         _waiting.append((function, options, None))
         return function
@@ -83,8 +84,8 @@ class Kernel:
 
 
 def is_loaded() -> bool:
-    """Whether loops are compiled from now on."""
-    return _steps_left < 0
+    """Whether all loops are compiled, and modules that use them can be imported."""
+    return _loaded
 
 
 def affordable(steps: int) -> bool:
@@ -98,7 +99,7 @@ def affordable(steps: int) -> bool:
 
 def load() -> None:
     """Compile all loops from now on, as a server does before it answers."""
-    global _steps_left
+    global _loaded, _steps_left
     with _lock:
         _steps_left = -1
         # Functions called by loops come before the loops.
@@ -109,6 +110,7 @@ def load() -> None:
             function.__globals__[function.__name__] = dispatcher
             if loop is not None:
                 loop._compiled = dispatcher
+        _loaded = True
 
 
 def private_folder() -> Path | None:
