@@ -157,14 +157,11 @@ class Direct:
     def _clauses(self, query: tuple[Any, ...], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None] | None:
         """Search by required, optional and excluded terms."""
         k, counts = min(k, self._documents), np.zeros(1, np.int64)
-        few = k if k <= SORTED else 0
-        docs, scores, keys = np.empty(few, np.int32), np.empty(few, np.float32), np.empty(k - few, np.uint64)
+        docs, scores, keys = self._buffers(k)
         total = self._loops.find_clauses(self._pinned[0], *query, k, counts, docs, scores, keys)
         if total == self._loops.NOT_SUPPORTED:
             return None
-        size = int(counts[0])
-        best = (docs[:size], scores[:size]) if few else ranked(keys[:size], self._order)
-        return *best, total if total >= 0 else None
+        return *self._decode(int(counts[0]), docs, scores, keys), total if total >= 0 else None
 
     def _phrase(self, phrase: Phrase, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
         terms, offsets, query_weight = phrase.terms, phrase.offsets, self._query_weight(1)
@@ -181,26 +178,31 @@ class Direct:
 
     def _matches(self, loop: Any, query: tuple[Any, ...], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
         """Call a loop that visits all matching documents."""
-        if k > SORTED:
+        k = min(k, self._documents)
+        docs, scores, keys = self._buffers(k)
+        total = loop(self._pinned[0], *query, k, docs, scores, keys)
+        if total < 0:
             return None
-        docs, scores = (np.empty(k, np.int32), np.empty(k, np.float32)) if k else (NO_DOCS, NO_SCORES)
-        total = loop(self._pinned[0], *query, k, docs, scores)
-        if total >= k:
-            return docs, scores, total
-        return None if total < 0 else (docs[:total], scores[:total], total)
+        return *self._decode(min(total, k), docs, scores, keys), total
+
+    def _buffers(self, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.uint64]]:
+        """Return empty outputs of loops: documents and scores, or keys if k is greater than SORTED."""
+        if k > SORTED:
+            return NO_DOCS, NO_SCORES, np.empty(k, np.uint64)
+        return np.empty(k, np.int32), np.empty(k, np.float32), NO_KEYS
+
+    def _decode(self, size: int, docs: NDArray[np.int32], scores: NDArray[np.float32], keys: NDArray[np.uint64]) -> Ranked:
+        """Return the documents and scores in the outputs of a loop."""
+        if len(keys):
+            return ranked(keys[:size], self._order)
+        return (docs, scores) if size == len(docs) else (docs[:size], scores[:size])
 
     def _best(self, loop: Any, query: tuple[Any, ...], k: int) -> Ranked | None:
         """Call a loop that visits only documents that may be among the best."""
         k = min(k, self._documents)  # the loop returns documents or keys, depending on this k
-        if k <= SORTED:
-            docs, scores = np.empty(k, np.int32), np.empty(k, np.float32)
-            size = loop(self._pinned[0], *query, k, docs, scores, NO_KEYS)
-            if size == k:
-                return docs, scores
-            return None if size < 0 else (docs[:size], scores[:size])
-        keys = np.empty(k, np.uint64)
-        size = loop(self._pinned[0], *query, k, NO_DOCS, NO_SCORES, keys)
-        return None if size < 0 else ranked(keys[:size], self._order)
+        docs, scores, keys = self._buffers(k)
+        size = loop(self._pinned[0], *query, k, docs, scores, keys)
+        return None if size < 0 else self._decode(size, docs, scores, keys)
 
 
 def _encode_terms(text: str, gaps: int) -> bytes | None:

@@ -19,7 +19,7 @@ from ..text.porter import STEP2, STEP3, STEP4, stem_word
 from ..text.tokenizers import scan_text
 from .conjunctions import collect, decode, key_of, reaches
 from .impacts import CHAMPIONS as WIDTH
-from .kernel import BLOCK, DEPTHS, WINDOW, bound_blocks, is_positive, pruned, write_best
+from .kernel import BLOCK, DEPTHS, SORTED, WINDOW, bound_blocks, is_positive, pruned, select, write_best
 from .lookup import search_clauses
 from .packed_kernels import add_weights, meet, read
 
@@ -140,7 +140,7 @@ def _meet_chunk(terms: Any, order: Any, packed: Any, first: Any, cursors: Any, d
 
 
 @compiled()
-def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, docs: Any, scores: Any) -> int:
+def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, docs: Any, scores: Any, keys: Any) -> int:
     """Find the documents that have all of some distinct terms with equal query weights.
 
     Args:
@@ -149,8 +149,9 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
         words: Number of terms.
         query_weight: Query weight of each term.
         k: Greatest number of documents; 0 only counts.
-        docs: Output: the best documents.
-        scores: Output: scores of the best documents.
+        docs: Output: the best documents, if k is at most SORTED.
+        scores: Output: scores of the best documents, if k is at most SORTED.
+        keys: Output: unordered keys of the best documents, if k is greater.
 
     Returns:
         The number of all matching documents, or NOT_SUPPORTED.
@@ -166,16 +167,17 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
     if words == 1:
         matches: int = bounds[terms[0] + 1] - bounds[terms[0]]
         weights = np.full(1, query_weight, dtype=np.float64)
-        if k == 0 or _search_any(table, terms, weights, k, docs, scores, np.empty(0, dtype=np.uint64)) >= 0:
+        if k == 0 or _search_any(table, terms, weights, k, docs, scores, keys) >= 0:
             return matches
     packed = _packed_lists(table)
-    rank, best, score = view(table, RANK, np.uint32), np.zeros(k, dtype=np.uint64), np.empty(1, dtype=np.float32)
-    order, keys, total = _order_by_length(terms, bounds), np.empty(0, dtype=np.uint64), 0
+    rank, best, score = view(table, RANK, np.uint32), np.zeros(min(k, SORTED), dtype=np.uint64), np.empty(1, np.float32)
+    order, total = _order_by_length(terms, bounds), 0
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
     places, chunk = (
         np.empty((words + 1, min(length, CHUNK_DOCUMENTS) + 1), dtype=np.int64),
         np.empty(min(length, CHUNK_DOCUMENTS) + 1, np.int32),
     )
+    all_keys = np.empty(length if k > SORTED else 0, dtype=np.uint64)
     cursors, sums = np.zeros(words, dtype=np.int64), np.empty(len(chunk), dtype=np.float64)
     for first in range(0, length, CHUNK_DOCUMENTS):
         size = _meet_chunk(terms, order, packed, first, cursors, chunk, places, places[words])
@@ -186,15 +188,25 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
                 add_weights(packed[0], row, terms[i], query_weight, chunk[:size], places[i, :size], sums)
             for match in range(size):
                 score[0] = sums[match]
-                if total + match < k or reaches(score, best):
-                    collect(key_of(score, rank[chunk[match]]), total + match, k, best, keys)
+                if k > SORTED or total + match < k or reaches(score, best):
+                    collect(key_of(score, rank[chunk[match]]), total + match, k, best, all_keys)
         total += size
-    decode(best, min(total, k), view(table, ORDER, np.uint32), (docs, scores))
+    _write_matches(best, all_keys, total, k, view(table, ORDER, np.uint32), docs, scores, keys)
     return total
 
 
 @compiled()
-def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int, docs: Any, scores: Any) -> int:
+def _write_matches(best: Any, all_keys: Any, total: int, k: int, order: Any, docs: Any, scores: Any, keys: Any) -> None:
+    """Write the best documents for `conjunctions.collect`, or their keys if k is greater than SORTED."""
+    if k > SORTED:
+        size = select(all_keys, total, k)
+        keys[:size] = all_keys[:size]
+    else:
+        decode(best, min(total, k), order, (docs, scores))
+
+
+@compiled()
+def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int, docs: Any, scores: Any, keys: Any) -> int:
     """Find the documents that have an exact phrase.
 
     Args:
@@ -205,6 +217,7 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
         k: As in `find_all`.
         docs: As in `find_all`.
         scores: As in `find_all`.
+        keys: As in `find_all`.
 
     Returns:
         The number of all matching documents, or NOT_SUPPORTED, also if bytes or weights are damaged.
@@ -250,12 +263,12 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
             total += frequency > 0
     if k == 0:
         return total
-    matches: int = _weigh_matches(table, matched[:total], tf[:total], query_weight, k, docs, scores)
+    matches: int = _weigh_matches(table, matched[:total], tf[:total], query_weight, k, docs, scores, keys)
     return matches
 
 
 @compiled()
-def _weigh_matches(table: Any, matched: Any, tf: Any, query_weight: float, k: int, docs: Any, scores: Any) -> int:
+def _weigh_matches(table: Any, matched: Any, tf: Any, query_weight: float, k: int, docs: Any, scores: Any, keys: Any) -> int:
     """Write the best documents for a clause with these frequencies; see `conjunctions.search_weighed`."""
     idfs, rank, lengths = view(table, IDF, np.float64), view(table, RANK, np.uint32), view(table, LENGTHS, np.float64)
     curve = view(table, CURVE, np.float64)
@@ -263,15 +276,16 @@ def _weigh_matches(table: Any, matched: Any, tf: Any, query_weight: float, k: in
     if len(matched) >= len(idfs):
         return NOT_SUPPORTED
     idf, is_finite = idfs[len(matched)], True
-    best, score, keys = np.zeros(k, dtype=np.uint64), np.empty(1, dtype=np.float32), np.empty(0, dtype=np.uint64)
+    best, score = np.zeros(min(k, SORTED), dtype=np.uint64), np.empty(1, dtype=np.float32)
+    all_keys = np.empty(len(matched) if k > SORTED else 0, dtype=np.uint64)
     for i in range(len(matched)):
         length = constant + b * lengths[matched[i]] / mean
         weight = np.float32(idf * (factor * tf[i] / (tf[i] + k1 * length) + delta))
         is_finite &= np.isfinite(weight)
         score[0] = query_weight * weight
-        if i < k or reaches(score, best):
-            collect(key_of(score, rank[matched[i]]), i, k, best, keys)
-    decode(best, min(len(matched), k), view(table, ORDER, np.uint32), (docs, scores))
+        if k > SORTED or i < k or reaches(score, best):
+            collect(key_of(score, rank[matched[i]]), i, k, best, all_keys)
+    _write_matches(best, all_keys, len(matched), k, view(table, ORDER, np.uint32), docs, scores, keys)
     return len(matched) if is_finite else NOT_SUPPORTED
 
 
