@@ -1,4 +1,4 @@
-"""Models of learning to rank: hand-computed linear scores, LightGBM's own trees, and files that are checked."""
+"""Models of learning to rank: hand-computed linear scores, trees that score as by LightGBM, and files that are checked."""
 
 from __future__ import annotations
 
@@ -9,12 +9,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fontes.core import FontesError, Topics
-from fontes.core.errors import IndexFormatError, InputError, MissingExtraError
+from fontes.core import Topics
+from fontes.core.errors import IndexFormatError, InputError
 from fontes.ltr import LinearModel, RankModel, TreeModel
 from fontes.ltr.model import hashes
 
 MATRIX = np.array([[1.0, 10.0], [np.nan, 20.0], [3.0, np.nan]])
+
+
+ONE_TREE = """tree
+num_tree_per_iteration=1
+max_feature_idx=1
+
+Tree=0
+num_leaves=3
+num_cat=0
+split_feature=0 1
+split_gain=2 1
+threshold=1 2
+decision_type=8 8
+left_child=1 -1
+right_child=-3 -2
+leaf_value=1 2 4
+leaf_count=1 1 2
+
+end of trees
+"""
 
 
 def linear() -> LinearModel:
@@ -47,16 +67,35 @@ def test_a_linear_score_does_not_depend_on_the_other_rows() -> None:
     assert model.predict(matrix).tolist() == [model.predict(row[None])[0] for row in matrix]
 
 
-def test_trees_score_as_lightgbm_and_their_contributions_sum_to_the_score() -> None:
-    import lightgbm
-
-    model = trees()
-    matrix = np.random.default_rng(5).normal(size=(200, 2))
-    matrix[::7, 0] = np.nan
-    assert np.array_equal(model.predict(matrix), lightgbm.Booster(model_str=model.text).predict(matrix))
-    np.testing.assert_allclose(model.contributions(matrix).sum(axis=1), model.predict(matrix), rtol=1e-9, atol=1e-12)
-    assert len(np.unique(model.predict(matrix))) > 5
+@pytest.mark.parametrize("options", [{}, {"zero_as_missing": True}, {"use_missing": False}, {"bagging_fraction": 0.5}], ids=str)
+def test_trees_score_and_explain_as_lightgbm(options: dict[str, object]) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    draw = np.random.default_rng(4)
+    inputs = draw.normal(size=(600, 5))
+    inputs[:, 1], inputs[:, 2] = draw.integers(-2, 3, 600), inputs[:, 2] * 1e-35
+    inputs[draw.random((600, 5)) < 0.2] = np.nan
+    data = lightgbm.Dataset(inputs, np.nan_to_num(inputs[:, 0]) + draw.normal(size=600) > 0.3, group=[30] * 20)
+    parameters = {"objective": "lambdarank", "verbosity": -1, "min_data_in_leaf": 3, "num_threads": 1, "bagging_freq": 1}
+    booster = lightgbm.train(parameters | options, data, 30)
+    model = TreeModel({"features": list("abcde")}, booster.model_to_string())
+    matrix = np.concatenate([inputs, inputs * 10.0 ** draw.integers(-40, 40, size=inputs.shape)])
+    scores, contributions = model.predict(matrix), model.contributions(matrix[::40])
+    assert np.array_equal(scores, booster.predict(matrix, raw_score=True))
+    np.testing.assert_allclose(contributions, booster.predict(matrix[::40], pred_contrib=True), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(contributions.sum(axis=1), scores[::40], rtol=1e-9, atol=1e-12)
+    gains = booster.feature_importance("gain")
+    np.testing.assert_allclose(model.importance(matrix), gains / gains.sum(), rtol=1e-4)
+    assert len(np.unique(scores)) > 50
     assert model.predict(matrix[:0]).shape == (0,)
+    assert model.contributions(matrix[:0]).shape == (0, 6)
+
+
+def test_one_tree_by_hand() -> None:
+    model = TreeModel({"features": ["a", "b"]}, ONE_TREE)
+    rows = [[0.0, 2.0], [0.0, 2.5], [1.5, 0.0], [np.nan, 0.0], [0.0, np.nan]]
+    assert model.predict(np.array(rows)).tolist() == [1, 2, 4, 4, 2]
+    # mean (1 · 1 + 2 · 1 + 4 · 2) / 4; with a alone 1.5, with b alone (1 + 4) / 2
+    assert model.contributions(np.array([[0.0, 2.0]])).tolist() == [[-1.375, -0.375, 2.75]]
 
 
 @pytest.mark.parametrize("make", [linear, trees])
@@ -108,16 +147,48 @@ def test_a_model_that_is_not_there_or_something_else_says_how_to_make_one(tmp_pa
         linear().save(tmp_path / "m" / "artifact.json" / "x")
 
 
-def test_trees_that_are_none_or_of_other_features_are_refused() -> None:
-    text = trees().text
-    with pytest.raises(IndexFormatError, match="has 2 features, not 1"):
-        TreeModel({"features": ["a"]}, text)
-    with pytest.raises(FontesError, match=r"trees.txt is no model of LightGBM"):
-        TreeModel({"features": ["a"]}, "tree\nnonsense\n")
+CHANGES = {
+    "no model of LightGBM": ("max_feature_idx=1", ""),
+    "has the features 0 to 2, not 0 to 1": ("max_feature_idx=1", "max_feature_idx=2"),
+    "several scores for a candidate": ("iteration=1", "iteration=2"),
+    "the mean of trees": ("max_feature_idx", "average_output\nmax_feature_idx"),
+    "tree 0 has no threshold": ("threshold", "thresholds"),
+    "tree 0: it has 2 values of leaf_value, not 3": ("leaf_value=1 2 4", "leaf_value=1 2"),
+    "tree 0: it has 3 values of leaf_value, not -2": ("num_leaves=3", "num_leaves=-2"),
+    "tree 0: it has 3 values of leaf_value, not 99,999,999,999": ("num_leaves=3", "num_leaves=99999999999"),
+    "categorical splits or linear leaves": ("num_cat=0", "num_cat=1"),
+    "linear leaves": ("num_cat=0", "num_cat=0\nis_linear=1"),
+    "features that are not from 0 to 1": ("split_feature=0 1", "split_feature=0 2"),
+    "split_feature has features": ("split_feature=0 1", "split_feature=-1 1"),
+    "decision_type has unknown types": ("decision_type=8 8", "decision_type=8 9"),
+    "do not name each split and leaf once": ("left_child=1 -1", "left_child=1 -3"),
+    "right_child do not name": ("right_child=-3 -2", "right_child=-3 -9"),
+    "child has a smaller number than its parent": ("left_child=1 -1", "left_child=-1 1"),
+    "threshold has values that are not numbers": ("threshold=1 2", "threshold=1 nan"),
+    "could not convert string to float: 'x'": ("threshold=1 2", "threshold=1 x"),
+    "leaf_value has values that are not numbers": ("leaf_value=1 2", "leaf_value=nan 2"),
+    "its scores are too large": ("leaf_value=1 2", "leaf_value=1 1e39"),
+    "leaf_count has values that are not above 0": ("leaf_count=1 1", "leaf_count=0 1"),
+    "damaged: tree 0: .*too large": ("split_feature=0 1", f"split_feature=0 {10**30}"),
+}
 
 
-def test_trees_without_lightgbm_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = trees().text
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(MissingExtraError, match=r"needs lightgbm, which is not installed: pip install 'fontes\[ltr\]'"):
-        TreeModel({"features": ["a", "b"]}, text)
+@pytest.mark.parametrize(("problem", "change"), CHANGES.items(), ids=str)
+def test_trees_that_do_not_fit_together_are_one_sentence(problem: str, change: tuple[str, str], tmp_path: Path) -> None:
+    model = TreeModel({"features": ["a", "b"]}, ONE_TREE)
+    model.text = ONE_TREE.replace(*change)
+    assert model.text != ONE_TREE
+    model.save(tmp_path / "m")
+    with pytest.raises(IndexFormatError, match=rf"m.trees\.txt .*{problem}.*; restore it .*: fontes train ranker$"):
+        RankModel.load(tmp_path / "m")
+
+
+def test_no_folder_reaches_lightgbm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", None)  # an import of it is an error
+    model = TreeModel({"features": ["a", "b"]}, ONE_TREE)
+    model.save(tmp_path / "m")
+    assert RankModel.load(tmp_path / "m").predict(MATRIX).tolist() == [2, 4, 4]
+    model.text = ONE_TREE.replace("left_child=1", "left_child=7")
+    model.save(tmp_path / "n")
+    with pytest.raises(IndexFormatError, match="do not name each split and leaf once"):
+        RankModel.load(tmp_path / "n")

@@ -11,34 +11,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError, InputError, needs_extra
+from ..core.errors import IndexFormatError, InputError
 from ..core.values import Topics
-from ..core.work import thread_count
 from ..storage.arrays import sync, write_array
 from ..storage.artifact import Artifact, ArtifactKind, commit, seal, staging
 from ..storage.caches import Cached
 from .features import Floats
+from .trees import Trees
 
 REMEDY = "restore it from a copy or train it again: fontes train ranker"
 KIND = ArtifactKind("fontes-ranker", 1, "a model of learning to rank", REMEDY)
 TREES = "trees.txt"
 MODELS_IN_MEMORY = 8
-VALUES_PER_THREAD = 4_000_000
 
 _MODELS: Cached[tuple[Path, str], RankModel] = Cached(MODELS_IN_MEMORY)
-
-
-def threads_for(matrix: Floats) -> int:
-    """Return the number of threads for LightGBM: one for a small matrix, where waiting for other threads would take longer."""
-    return min(thread_count(), 1 + matrix.size // VALUES_PER_THREAD)
-
-
-def lightgbm(purpose: str = "a model of trees") -> Any:
-    """Return the module `lightgbm`; raise MissingExtraError, which names the purpose, if it is not installed."""
-    with needs_extra("ltr", purpose, "lightgbm"):
-        import lightgbm
-
-        return lightgbm
 
 
 class RankModel(ABC):
@@ -96,7 +82,6 @@ class RankModel(ABC):
         Raises:
             InputError: There is no model.
             IndexFormatError: The model is damaged, or has another format version.
-            MissingExtraError: The model has trees, and LightGBM is not installed.
         """
         folder = Path(path).expanduser()
         if not folder.is_dir():
@@ -202,54 +187,51 @@ class LinearModel(RankModel):
 
 
 class TreeModel(RankModel):
-    """LambdaMART: the sum of leaf values of LightGBM's trees. Each split has learned a branch for missing values.
+    """LambdaMART: the sum of the leaves of LightGBM's trees. Each split has learned a side for missing values.
 
     Args:
         facts: See `RankModel`.
         text: The model in LightGBM's text format.
         digest: See `RankModel`.
+        source: Name of the text in errors.
 
     Raises:
-        IndexFormatError: The text is not a model over these features.
-        MissingExtraError: LightGBM is not installed.
+        IndexFormatError: The text is not a model of numeric splits over these features.
     """
 
     learner = "lightgbm"
     constant_label = "mean score in training"
 
-    def __init__(self, facts: Mapping[str, Any], text: str, digest: str = "") -> None:
+    def __init__(self, facts: Mapping[str, Any], text: str, digest: str = "", source: str | Path = TREES) -> None:
         super().__init__(facts, digest)
-        library = lightgbm()
         self.text = text
         try:
-            self._booster = library.Booster(model_str=text)
-        except library.basic.LightGBMError as error:
-            raise IndexFormatError(f"{TREES} is no model of LightGBM ({error}); {REMEDY}") from None
-        if self._booster.num_feature() != len(self.features):
-            raise IndexFormatError(f"{TREES} has {self._booster.num_feature()} features, not {len(self.features)}; {REMEDY}")
+            self._trees = Trees.read(text, len(self.features))
+        except ValueError as error:
+            raise IndexFormatError(f"{source} {error}; {REMEDY}") from None
 
     def predict(self, matrix: Floats) -> Floats:
-        return self._predict(matrix) if len(matrix) else np.zeros(0)
+        return self._trees.predict(matrix)
 
     def contributions(self, matrix: Floats) -> Floats:
-        return self._predict(matrix, pred_contrib=True) if len(matrix) else np.zeros((0, matrix.shape[1] + 1))
+        return self._trees.contributions(matrix)
 
     def account(self, number: int, value: float) -> str:
         return f"{self.features[number]}: {'the value is missing' if np.isnan(value) else f'{value:.6g}'}"
 
     def importance(self, matrix: Floats) -> Floats:
-        return _shares(np.asarray(self._booster.feature_importance("gain"), dtype=np.float64))
-
-    def _predict(self, matrix: Floats, **options: Any) -> Floats:
-        """Return the scores, or with `pred_contrib=True` the contributions, of at least one row."""
-        values = self._booster.predict(matrix, raw_score=True, num_threads=threads_for(matrix), **options)
-        return np.asarray(values, dtype=np.float64)
+        return _shares(self._trees.gain(len(self.features)))
 
     @classmethod
     def _open(cls, artifact: Artifact, facts: Mapping[str, Any]) -> Self:
         if TREES not in artifact.files:
             raise artifact.damaged(f"{artifact.folder} has no {TREES}")
-        return cls(facts, (artifact.folder / TREES).read_text(encoding="utf-8"), artifact.digest)
+        file = artifact.folder / TREES
+        try:
+            text = file.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise artifact.damaged(f"{file} is not UTF-8") from None
+        return cls(facts, text, artifact.digest, file)
 
     def _write(self, folder: Path) -> None:
         with (folder / TREES).open("w", encoding="utf-8", newline="\n") as file:

@@ -46,7 +46,6 @@ class LearningToRank(Reordering, name="ltr"):
         InputError: There is no model; or, in a call, a document is not in the index.
         ParameterError: The model has learned from other features, or over an index with another analyzer.
         IndexFormatError: The model is damaged.
-        MissingExtraError: The model has trees, and LightGBM is not installed.
     """
 
     starts_from_scores: ClassVar[bool] = False
@@ -95,7 +94,8 @@ class LearningToRank(Reordering, name="ltr"):
     def explained(self, run: Run, row: int) -> Explanation:
         """Explain a score by the contribution of each feature.
 
-        The contribution to a linear model is weight times feature; to trees, LightGBM's `pred_contrib` (Lundberg et al., 2018).
+        The contribution to a linear model is weight times feature; to trees, its Shapley value (Lundberg et al., 2018), which
+        is LightGBM's `pred_contrib`.
         Contributions sum to the score.
         """
         model, features = self._model_and_features

@@ -22,8 +22,9 @@ from ..core.progress import Progress, ProgressCallback
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.values import Topics
+from ..core.work import thread_count
 from ..ltr.features import Floats, feature_matrix
-from ..ltr.model import LinearModel, RankModel, TreeModel, lightgbm, threads_for
+from ..ltr.model import LinearModel, RankModel, TreeModel
 from ..measures import DEFAULT, Measure, parse
 from ..measures.evaluation import check_agreement, measure_run
 from .runner.settings import Settings
@@ -32,6 +33,7 @@ from .splits import folds_without_leakage, leakage
 L2_STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # strengths of L2 regularization, per topic
 MAX_FOLD_EXCESS = 1.5  # greatest size of a fold, as a multiple of the mean size
 MAX_PAIRS = 2_000  # pairs of candidates per topic that a linear model learns from
+VALUES_PER_THREAD = 4_000_000  # of a feature matrix; for fewer, LightGBM's threads would wait for one another
 LINEAR_MODULES = ("sklearn.linear_model", "sklearn.svm")  # modules with scikit-learn's linear models
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -233,7 +235,8 @@ class Trees(Learner):
     """LambdaMART by LightGBM."""
 
     def __init__(self) -> None:
-        self._library = lightgbm("training with --learner lightgbm")
+        with needs_extra("ltr", "training with --learner lightgbm", "lightgbm"):
+            self._library = import_module("lightgbm")
 
     def choose(
         self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
@@ -263,7 +266,7 @@ class Trees(Learner):
         trees = boosters.best_iteration if boosters.best_iteration > 0 else settings.trees
         for booster, (_, rows) in zip(boosters.boosters, splits, strict=True):
             scores[rows] = booster.predict(
-                data.matrix[rows], raw_score=True, num_iteration=trees, num_threads=threads_for(data.matrix)
+                data.matrix[rows], raw_score=True, num_iteration=trees, num_threads=_threads_for(data.matrix)
             )
         return {"trees": trees}, scores
 
@@ -289,9 +292,14 @@ class Trees(Learner):
             "deterministic": True,
             "force_col_wise": True,
             "feature_pre_filter": False,
-            "num_threads": threads_for(data.matrix),
+            "num_threads": _threads_for(data.matrix),
             "verbosity": -1,
         }
+
+
+def _threads_for(matrix: Floats) -> int:
+    """Return the number of threads for LightGBM."""
+    return min(thread_count(), 1 + matrix.size // VALUES_PER_THREAD)
 
 
 @dataclass(frozen=True)
