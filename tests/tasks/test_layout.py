@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from fontes.core import FontesError
 from fontes.experiments.experiment import ExperimentFile
 from fontes.tasks import TaskProject, check_data, new_project
 from fontes.tasks.project import toml
+from fontes.tasks.release import ReleasedFiles
 
 
 @pytest.mark.parametrize("name", GIVEN)
@@ -197,6 +200,56 @@ def test_bad_input_is_one_sentence_and_leaves_nothing_behind(tmp_path):
     (folder / "mine").mkdir(parents=True)
     assert "exists and is not empty" in refused("scifact", folder, [other], tmp_path)
     assert (folder / "mine").exists()
+
+
+def packed(path, size):
+    """Write an archive of one file of zeros."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
+            target.writestr("claims_train.jsonl", bytes(size))
+    else:
+        member = tarfile.TarInfo("claims_train.jsonl")
+        member.size = size
+        with tarfile.open(path, "w:gz") as target:
+            target.addfile(member, io.BytesIO(bytes(size)))
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "A.TGZ"])
+def test_an_archive_is_unpacked_up_to_a_size_and_a_ratio(name, tmp_path, monkeypatch):
+    monkeypatch.setattr("fontes.tasks.release.MAX_PIECE", 50_000)
+    assert (
+        ReleasedFiles([packed(tmp_path / name, 30_000)], tmp_path / "small").files["claims_train.jsonl"].stat().st_size
+        == 30_000
+    )
+    archive = packed(tmp_path / name, 3_000_000)
+    size = archive.stat().st_size
+    message = refused("scifact", tmp_path / "p", [archive], tmp_path)
+    limit = max(100 * size, 50_000)
+    assert message == (
+        f"{archive}: its contents have more than {limit:,} bytes, for an archive of {size:,} bytes; if you trust it, "
+        "unpack it and give the folder"
+    )
+    assert not (tmp_path / "p").exists()
+    monkeypatch.setattr("fontes.tasks.release.MAX_UNPACKED", 40_000)
+    assert "more than 40,000 bytes, the most that is unpacked; if" in refused("scifact", tmp_path / "p", [archive], tmp_path)
+
+
+def test_a_name_of_an_archive_or_of_a_file_inside_leads_nowhere_else(tmp_path):
+    (tmp_path / "same").mkdir()
+    for name in (".zip", "..zip", "...zip", " .tar.gz"):
+        archive = packed(tmp_path / name, 10)
+        message = refused("scifact", tmp_path / "p", [archive], tmp_path)
+        assert "which is taken; rename the archive" in message
+    both = [packed(tmp_path / "a.zip", 10), packed(tmp_path / "same" / "a.tgz", 20)]
+    assert f"{both[1]}: the folder of its contents" in refused("scifact", tmp_path / "p", both, tmp_path)
+    long_name, outside = tmp_path / "long.tar", tmp_path / "outside.tar"
+    for path, name in ((long_name, "x" * 1_000_000), (outside, "../outside.txt")):
+        with tarfile.open(path, "w") as target:
+            target.addfile(tarfile.TarInfo(name), io.BytesIO())
+    for path in (long_name, outside):
+        assert str(path) in refused("scifact", tmp_path / "p", [path], tmp_path)
+    assert not (tmp_path / "outside.txt").exists()
 
 
 def test_a_wrong_project_file_is_told(tmp_path):

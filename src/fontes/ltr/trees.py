@@ -92,7 +92,7 @@ class Trees:
 
     def gain(self, features: int) -> Floats:
         """Return the sum of each feature's gains, float64 (features,)."""
-        return np.bincount(self.features, np.maximum(self.gains, 0.0), features)
+        return np.bincount(self.features, np.maximum(self.gains, 0.0), features).astype(np.float64)
 
 
 def _entries(block: str) -> dict[str, str]:

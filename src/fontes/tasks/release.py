@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import re
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import IO, Any
 
 from ..core import InputError
 from ..formats.folder import is_beir
+from ..storage.files import MAX_PIECE
 
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz")
+MAX_UNPACKED = 1 << 34  # bytes that an archive is unpacked to
+MAX_RATIO = 100  # and times its own size, if that is more than `MAX_PIECE`
 MAX_NAMES = 8  # names of files in a message
 
 
@@ -23,7 +30,8 @@ class ReleasedFiles:
         unpacked: The folder for the contents of archives, one folder each.
 
     Raises:
-        InputError: A source is missing, or an archive is damaged or has a path that leads out of it.
+        InputError: A source is missing, or an archive is damaged, has a path that leads out of it, or unpacks to more than 16 GiB,
+            or to more than 100 times its size (and 64 MiB).
     """
 
     def __init__(self, sources: Iterable[str | Path], unpacked: Path) -> None:
@@ -72,7 +80,12 @@ class ReleasedFiles:
         if source.is_dir():
             self._add_folder(source)
         elif name.endswith((".zip", *TAR_ENDINGS)):
-            folder = unpacked / re.sub(r"(\.zip|\.tar|\.tar\.gz|\.tgz)$", "", name)
+            stem = re.sub(r"(\.zip|\.tar|\.tar\.gz|\.tgz)$", "", name)
+            folder = unpacked / stem
+            if not stem.strip(". ") or folder in self.folders:
+                raise InputError(
+                    f"{source}: the folder of its contents would be '{folder}', which is taken; rename the archive"
+                )
             _unpack(source, folder)
             self._add_folder(folder)
         else:
@@ -92,16 +105,51 @@ def _unpack(archive: Path, folder: Path) -> None:
         if zipfile.is_zipfile(archive) or archive.name.lower().endswith(".zip"):
             with zipfile.ZipFile(archive) as source:
                 _check_inside(archive, source.namelist())
+                # A member is not read beyond the size that it declares.
+                _check_size(archive, sum(member.file_size for member in source.infolist()))
                 source.extractall(folder)
         else:
-            with tarfile.open(archive) as source_tar:
-                source_tar.extractall(folder, filter="data")
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
+            with archive.open("rb") as stored:
+                is_gzip = stored.peek(2)[:2] == b"\x1f\x8b"
+                stream: Any = gzip.GzipFile(fileobj=stored) if is_gzip else stored
+                with tarfile.open(fileobj=_LimitedReader(archive, stream), mode="r|") as source_tar:
+                    source_tar.extractall(folder, filter=_without_holes)
+    except (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise InputError(f"{archive}: no archive, or a damaged one ({error}); fetch it again") from None
     except (RuntimeError, NotImplementedError) as error:  # a password, or a compression that Python does not support
         raise InputError(f"{archive}: cannot be unpacked ({error}); unpack it and give the folder") from None
     except OSError as error:
         raise InputError(f"{archive}: cannot be unpacked into {folder} ({error.strerror or error})") from None
+
+
+class _LimitedReader(io.RawIOBase):
+    """The unpacked bytes of an archive; raises InputError for too many of them, be they of members or of long names."""
+
+    def __init__(self, archive: Path, stream: IO[bytes]) -> None:
+        self._archive, self._stream, self._size = archive, stream, 0
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self._stream.read(size)
+        self._size += len(piece)
+        _check_size(self._archive, self._size)
+        return piece
+
+
+def _without_holes(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
+    """Return a member that is safe to unpack; raise TarError for others, and for sparse files, which read as any size."""
+    if member.issparse():
+        raise tarfile.TarError(f"{member.name[:80]} is a sparse file")
+    return tarfile.data_filter(member, path)
+
+
+def _check_size(archive: Path, size: int) -> None:
+    """Raise InputError if an archive is unpacked to too many bytes."""
+    limit = min(MAX_UNPACKED, max(MAX_RATIO * archive.stat().st_size, MAX_PIECE))
+    if size > limit:
+        reason = "the most that is unpacked" if limit == MAX_UNPACKED else f"for an archive of {archive.stat().st_size:,} bytes"
+        raise InputError(
+            f"{archive}: its contents have more than {limit:,} bytes, {reason}; if you trust it, unpack it and give the folder"
+        )
 
 
 def _check_inside(archive: Path, names: Iterable[str]) -> None:
