@@ -109,6 +109,20 @@ def test_a_document_that_is_longer_than_what_is_read_in_one_piece_is_an_error_th
     assert Index.open(tmp_path / "x").ids.tolist() == ["d1"]
 
 
+def test_documents_that_are_far_larger_than_their_stored_texts_are_not_read_together(tmp_path, monkeypatch):
+    index = Index.build([*((f"d{n}", "fox " * 20_000) for n in range(20)), ("e1", "red fox")], tmp_path / "x")
+    some = index.ids.tolist()[:6]
+    monkeypatch.setattr(documents, "MAX_EXPANDED", 500_000)
+    assert [doc.id for doc in index.docs(some)] == some
+    with pytest.raises(
+        InputError, match=r"text.bytes.npy: 20 documents have 1,600,000 bytes, more than 100 times .* with a smaller k$"
+    ):
+        index.docs(index.ids.tolist()[:20])
+    monkeypatch.setattr(documents, "MAX_RATIO", 10_000)
+    assert len(index.docs(index.ids)) == 21
+    assert index.state.text_bytes([0, 20]) == 80_000 + len("red fox")
+
+
 def test_metadata_that_json_cannot_hold_is_an_error_that_names_the_document(tmp_path):
     with pytest.raises(InputError, match="document 'd2': its metadata is not JSON"):
         Index.build([Doc("d1", "x"), Doc("d2", "x", "", {"set": {1}})], tmp_path / "x")

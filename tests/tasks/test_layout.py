@@ -242,7 +242,7 @@ def test_a_name_of_an_archive_or_of_a_file_inside_leads_nowhere_else(tmp_path):
         message = refused("scifact", tmp_path / "p", [archive], tmp_path)
         assert "which is taken; rename the archive" in message
     both = [packed(tmp_path / "a.zip", 10), packed(tmp_path / "same" / "a.tgz", 20)]
-    assert f"{both[1]}: the folder of its contents" in refused("scifact", tmp_path / "p", both, tmp_path)
+    assert f"{both[1]}: its contents would be written" in refused("scifact", tmp_path / "p", both, tmp_path)
     long_name, outside = tmp_path / "long.tar", tmp_path / "outside.tar"
     for path, name in ((long_name, "x" * 1_000_000), (outside, "../outside.txt")):
         with tarfile.open(path, "w") as target:

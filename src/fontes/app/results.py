@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..index import Index
     from ..passages import Rationale
 
+MAX_ANSWER_BYTES = 1 << 28  # of titles, texts and metadata in one answer
+
 
 def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
     """Return a ranking as JSON values; with `text`, also titles, texts, metadata and snippets of the documents."""
@@ -26,10 +28,14 @@ def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
 
 
 def rankings_as_json(rankings: Sequence[Ranking], text: bool, snippets: bool = True) -> list[dict[str, Any]]:
-    """Return rankings of one run as JSON values; see `ranking_as_json`."""
+    """Return rankings of one run as JSON values; see `ranking_as_json`.
+
+    Raises:
+        InputError: With `text`, the documents have more than 256 MiB.
+    """
     hits: list[list[dict[str, Any]]] = []
     if text and all(ranking.has_texts for ranking in rankings):
-        docs = docs_of(rankings)
+        docs = docs_of(rankings, MAX_ANSWER_BYTES)
         pieces = iter(_snippets(rankings, docs) if snippets else ())
         for ranking, ranking_docs in zip(rankings, docs, strict=True):
             hits.append([])

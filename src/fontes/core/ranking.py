@@ -225,8 +225,16 @@ class Ranking(Tabular, Sequence[Hit]):
         return f"Ranking({len(self)} documents for topic '{self.topic.id}')"
 
 
-def docs_of(rankings: Sequence[Ranking]) -> list[list[Doc]]:
-    """Return the documents of each ranking, best first, reading those of one run together. Raises as `Ranking.docs`."""
+def docs_of(rankings: Sequence[Ranking], max_bytes: int | None = None) -> list[list[Doc]]:
+    """Return the documents of each ranking, best first, reading those of one run together.
+
+    Args:
+        rankings: The rankings.
+        max_bytes: Maximum bytes of documents of an index; None for no maximum.
+
+    Raises:
+        InputError: As `Ranking.docs`; or the documents have more bytes.
+    """
     every: list[list[Doc]] = []
     for source, group in groupby(rankings, key=Ranking._source):
         members = list(group)
@@ -235,7 +243,12 @@ def docs_of(rankings: Sequence[Ranking]) -> list[list[Doc]]:
             every += [source.docs(ranking.ids) for ranking in members]
             continue
         codes = np.concatenate([ranking._codes for ranking in members])  # ordinals, so that no id is looked up
-        docs = iter(state.documents(state.ids.take(codes), codes.tolist()))
+        ordinals = codes.tolist()
+        if max_bytes is not None and (size := state.text_bytes(ordinals)) > max_bytes:
+            raise InputError(
+                f"the {len(ordinals):,} documents of the answer have {size:,} bytes, more than {max_bytes:,}; give a smaller k"
+            )
+        docs = iter(state.documents(state.ids.take(codes), ordinals))
         every += [list(islice(docs, len(ranking))) for ranking in members]
     return every
 

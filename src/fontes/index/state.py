@@ -318,17 +318,25 @@ class State:
         return self.documents(ids, [self.ordinal(doc_id) for doc_id in ids])
 
     def documents(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
-        """Return the documents with these ids and ordinals."""
-        firsts = [leaf.first for leaf in self.leaves]
-        leaf_numbers = np.searchsorted(firsts, np.asarray(ordinals, dtype=np.int64), side="right") - 1
+        """Return the documents with these ids and ordinals; raises as `DocumentStore.read`."""
         docs: list[Doc] = [None] * len(ids)  # type: ignore[list-item]
-        for leaf_number in sorted(set(leaf_numbers.tolist())):  # numpy.unique would load numpy.ma
-            leaf, leaf_rows = self.leaves[leaf_number], np.flatnonzero(leaf_numbers == leaf_number).tolist()
-            leaf_docs = leaf.live[np.asarray([ordinals[i] for i in leaf_rows]) - leaf.first] if leaf.dead is not None else None
-            segment_docs = [ordinals[i] - leaf.first for i in leaf_rows] if leaf_docs is None else leaf_docs.tolist()
-            for i, doc in zip(leaf_rows, leaf.segment.texts.read([ids[i] for i in leaf_rows], segment_docs), strict=True):
+        for leaf, rows, positions in self._by_leaf(ordinals):
+            for i, doc in zip(rows, leaf.segment.texts.read([ids[i] for i in rows], positions), strict=True):
                 docs[i] = doc
         return docs
+
+    def text_bytes(self, ordinals: Sequence[int]) -> int:
+        """Return the bytes of titles, texts and metadata of the documents with these ordinals."""
+        return sum(leaf.segment.texts.bytes_of(positions) for leaf, _, positions in self._by_leaf(ordinals))
+
+    def _by_leaf(self, ordinals: Sequence[int]) -> Iterator[tuple[Leaf, list[int], list[int]]]:
+        """Yield each leaf with some of the documents, their positions in `ordinals`, and in the segment."""
+        firsts = [leaf.first for leaf in self.leaves]
+        numbers = np.searchsorted(firsts, np.asarray(ordinals, dtype=np.int64), side="right") - 1
+        for number in sorted(set(numbers.tolist())):  # numpy.unique would load numpy.ma
+            leaf, rows = self.leaves[number], np.flatnonzero(numbers == number).tolist()
+            positions = [ordinals[i] - leaf.first for i in rows]
+            yield leaf, rows, positions if leaf.dead is None else leaf.live[positions].tolist()
 
     def doc(self, doc_id: str) -> Doc:
         """Return the document with this id.

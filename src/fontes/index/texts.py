@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError
+from ..core.errors import IndexFormatError, InputError
 from ..core.progress import Progress, ProgressCallback
 from ..core.strings import offsets_of
 from ..core.threads import Queue, Workers, in_order
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 MAX_BLOCK_BYTES = 1 << 15  # maximum bytes of text in a block
 CACHED_BLOCKS = 2048  # cached unpacked blocks of a segment, 64 MB
+MAX_EXPANDED = 1 << 28  # bytes of text that one call reads from blocks of any size,
+MAX_RATIO = 100  # and times the size of these blocks; texts have 2 to 10
 MIN_BLOCK = 3 * MAX_BLOCK_BYTES // 4  # minimum bytes of text before a document's size may end a block
 BLOCK_END_FRACTION = 1 << 28  # of 1 << 32: the fraction of document sizes that end a block
 LEVEL = 1  # of Zstandard
@@ -221,8 +223,18 @@ class DocumentStore:
         return int(self._sizes.sum(dtype=np.int64))
 
     def read(self, ids: Sequence[str], ordinals: Sequence[int]) -> list[Doc]:
-        """Return the documents with these ordinals and ids."""
+        """Return the documents with these ordinals and ids.
+
+        Raises:
+            InputError: They have more than 256 MiB, and more than 100 times the size of their blocks.
+        """
         blocks = np.searchsorted(self._blocks[:, 0], np.asarray(ordinals, dtype=np.int64), side="right") - 1
+        size, stored = self.bytes_of(ordinals), int((self._blocks[blocks + 1, 1] - self._blocks[blocks, 1]).sum())
+        if size > max(MAX_EXPANDED, MAX_RATIO * stored):
+            raise InputError(
+                f"{self._folder / 'text.bytes.npy'}: {len(ids):,} documents have {size:,} bytes, more than {MAX_RATIO} times "
+                "their compressed size; read fewer at once, with a smaller k"
+            )
         opened: dict[int, tuple[bytes, NDArray[np.int64]]] = {}
         docs = []
         for doc_id, ordinal, block in zip(ids, ordinals, blocks.tolist(), strict=True):
@@ -236,6 +248,10 @@ class DocumentStore:
             except (ValueError, RecursionError) as e:
                 raise self._damaged(block, f"document '{doc_id}' cannot be read") from e
         return docs
+
+    def bytes_of(self, ordinals: Sequence[int]) -> int:
+        """Return the bytes of titles, texts and metadata of these documents."""
+        return int(self._sizes[np.asarray(ordinals, dtype=np.int64)].sum(dtype=np.int64))
 
     def blocks(self) -> Iterator[tuple[int, Block]]:
         """Yield all blocks, packed, with the position of each block's first document."""

@@ -30,8 +30,8 @@ class ReleasedFiles:
         unpacked: The folder for the contents of archives, one folder each.
 
     Raises:
-        InputError: A source is missing, or an archive is damaged, has a path that leads out of it, or unpacks to more than 16 GiB,
-            or to more than 100 times its size (and 64 MiB).
+        InputError: A source is missing, or an archive is damaged, has a path that leads out of it, or unpacks to more than
+            16 GiB, or to more than 64 MiB and 100 times its size.
     """
 
     def __init__(self, sources: Iterable[str | Path], unpacked: Path) -> None:
@@ -83,9 +83,7 @@ class ReleasedFiles:
             stem = re.sub(r"(\.zip|\.tar|\.tar\.gz|\.tgz)$", "", name)
             folder = unpacked / stem
             if not stem.strip(". ") or folder in self.folders:
-                raise InputError(
-                    f"{source}: the folder of its contents would be '{folder}', which is taken; rename the archive"
-                )
+                raise InputError(f"{source}: its contents would be written to '{folder}', which is taken; rename the archive")
             _unpack(source, folder)
             self._add_folder(folder)
         else:

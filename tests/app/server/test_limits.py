@@ -330,3 +330,19 @@ def test_the_log_has_a_line_of_json_a_request_and_queries_only_where_asked(path:
     (line,) = [line for line in lines if line.get("request") == "one"]
     assert (line["method"], line["path"], line["status"]) == ("GET", "/search", 200)
     assert ("karst" in errors) is logged
+
+
+def test_the_documents_of_an_answer_have_a_greatest_size(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = [{"id": str(n), "text": "water"} for n in range(3)]
+    size = len(httpx.get(f"{server.address}/search", params={"q": "water", "k": 20}).content)
+    monkeypatch.setattr("fontes.app.results.MAX_ANSWER_BYTES", size)
+    assert httpx.get(f"{server.address}/search", params={"q": "water", "k": 20}).status_code == 200
+    monkeypatch.setattr("fontes.app.results.MAX_ANSWER_BYTES", 300)
+    assert httpx.get(f"{server.address}/search", params={"q": "water", "k": 1}).status_code == 200
+    for response in (
+        httpx.get(f"{server.address}/search", params={"q": "water", "k": 20}),
+        httpx.post(f"{server.address}/search", json={"topics": topics, "k": 3}),
+    ):
+        assert response.status_code == 422
+        assert "documents of the answer have" in response.json()["detail"]
+        assert response.json()["detail"].endswith("more than 300; give a smaller k")
