@@ -130,7 +130,20 @@ def test_each_of_the_first_faults_has_a_sentence(tmp_path):
         registry["touche"]().check_submission(path, {"test": TOPICS}, DOCS)
     sentences = str(error.value).split("\n")
     assert len(sentences) == 11
-    assert "there may be more after line 11" in sentences[-1]
+    assert "there may be more from line 10 on" in sentences[-1]
+
+
+def test_a_row_with_many_faults_and_a_long_id_make_a_short_message(tmp_path):
+    path = tmp_path / "posts.tsv"
+    path.write_text(f"post_id\tpreds\n1\t{['a'] * 3_000!r}\n{'x' * 100_000}\t['a']\n")
+    with pytest.raises(InputError) as error:
+        registry["checkthat2025-4b"]().check_submission(path, {"test": TOPICS}, DOCS)
+    assert len(str(error.value).split("\n")) == 11
+    assert len(str(error.value)) < 3_000
+    path.write_text(f"post_id\tpreds\n1\t['a']\n{'x' * 100_000}\t['a']\n")
+    with pytest.raises(InputError) as error:
+        registry["checkthat2025-4b"]().check_submission(path, {"test": TOPICS}, DOCS)
+    assert len(str(error.value)) < 5_000
 
 
 def test_a_topic_without_results_is_a_remark_of_a_run(tmp_path):

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
-MAX_MESSAGE = 2_000  # greatest length of a message
+MAX_MESSAGE = 2_000  # greatest length of a line of a message
+MAX_LINES = 50  # greatest number of lines
 BREAKS = re.compile(r"(?:(?<![ \t])[ \t]+)?[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+[ \t]*")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -40,9 +41,14 @@ class FontesError(Exception):
 
     @classmethod
     def of_lines(cls, lines: Iterable[str]) -> Self:
-        """Return an error with several messages, one per line, each limited like a single message."""
-        error = cls()
-        super(FontesError, error).__init__("\n".join(str(FontesError(line)) for line in lines))
+        """Return an error with several messages, one per line, each limited like a single message.
+
+        Of more than 50 messages it has the first and the last, and the number of the others.
+        """
+        error, messages = cls(), list(lines)
+        if (more := len(messages) - MAX_LINES) > 0:
+            messages[MAX_LINES - 2 : -1] = [f"… and {more + 1:,} more"]
+        super(FontesError, error).__init__("\n".join(str(FontesError(line)) for line in messages))
         return error
 
 

@@ -35,6 +35,10 @@ class DataCheck:
     remarks: tuple[str, ...]
     faults: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        for name in ("facts", "remarks", "faults"):  # limited like an error, as an id may have any length
+            object.__setattr__(self, name, tuple(str(FontesError(line)) for line in getattr(self, name)))
+
     def __bool__(self) -> bool:
         """Whether there are no faults."""
         return not self.faults

@@ -41,10 +41,10 @@ def check_rows(
     documents_of: dict[str, set[str]] = {}
     try:
         for line, topic, listed in rows:
-            if len(problems) >= MAX_FAULTS:
-                problems.append(f"{path}: there may be more after line {line}; mend these first")
-                break
             _check_row(f"{path}, line {line}", topic, listed, documents_of, topics, documents, depth, problems)
+            if len(problems) >= MAX_FAULTS:
+                problems.append(f"{path}: there may be more from line {line} on; mend these first")
+                break
     except FontesError as error:  # the rest of the file cannot be read
         problems.append(str(error))
     missing = [topic for topic in topics if topic not in documents_of]
@@ -55,7 +55,7 @@ def check_rows(
         if all_topics:
             problems.append(f"{remark}; add a line for each")
         else:
-            remarks.append(remark)
+            remarks.append(str(InputError(remark)))  # an id may have any length
     if problems:
         raise InputError.of_lines(problems)
     return remarks
@@ -81,6 +81,8 @@ def _check_row(
     seen = documents_of.setdefault(topic, set())
     previous_count = len(seen)
     for doc in listed:
+        if len(problems) >= MAX_FAULTS:
+            return
         if doc in seen:
             problems.append(f"{where}: topic '{topic}' lists document '{doc}' twice; keep the first")
         elif documents is not None and doc not in documents:

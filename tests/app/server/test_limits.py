@@ -346,3 +346,9 @@ def test_the_documents_of_an_answer_have_a_greatest_size(server: Running, monkey
         assert response.status_code == 422
         assert "documents of the answer have" in response.json()["detail"]
         assert response.json()["detail"].endswith("more than 300; give a smaller k")
+
+
+def test_a_refusal_is_a_short_sentence() -> None:
+    from fontes.app.server.answers import RefusedError
+
+    assert len(str(RefusedError(422, f"there is no pipeline '{'x' * 100_000}'").detail)) == 2_000

@@ -55,12 +55,12 @@ class RefusedError(HTTPException):
 
     Args:
         status: HTTP status.
-        detail: Sentence for the client.
+        detail: Sentence for the client, limited like the message of a FontesError.
         headers: Additional headers.
     """
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(status, detail, headers)
+        super().__init__(status, str(FontesError(detail)), headers)
 
 
 def busy(detail: str) -> RefusedError:
