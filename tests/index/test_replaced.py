@@ -17,6 +17,7 @@ from fontes.core import FontesError, IndexFormatError
 from fontes.index import Index, files, writer
 from fontes.index.embeddings import encoding, journal
 from fontes.index.leftovers import clean
+from fontes.index.state import State
 from fontes.text import Analyzer
 
 DOCS = [(f"d{n:02}", f"fox number {n}") for n in range(20)]
@@ -83,8 +84,46 @@ def test_an_index_that_was_replaced_by_an_equal_one_is_not_called_damaged_and_re
     assert not index.refresh()
 
 
-@pytest.mark.parametrize("change", [lambda index: index.add(NEW), lambda index: index.delete("d01")], ids=["add", "delete"])
-def test_a_change_during_which_an_equal_index_comes_is_refused_and_leaves_that_one(
+CHANGES: dict[str, tuple[Callable[[Index], object], list[str]]] = {
+    "add": (lambda index: index.add(NEW, threads=1), IDS + [doc_id for doc_id, _ in NEW]),
+    "delete": (lambda index: index.delete("d03"), [doc_id for doc_id in IDS if doc_id != "d03"]),
+    "merge": (lambda index: index.merge(threads=1), IDS),
+}
+
+
+@pytest.mark.parametrize("moment", ["require_all", "Draft", "_commit_draft"])
+@pytest.mark.parametrize(("change", "expected"), CHANGES.values(), ids=CHANGES)
+def test_a_change_during_which_another_index_comes_goes_on_with_that_one(
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    change: Callable[[Index], object],
+    expected: list[str],
+    moment: str,
+) -> None:
+    Index.open(path).delete("d01")  # its file is read again before a further deletion
+    index, calls = Index.open(path), [0]
+    module = State if moment == "require_all" else writer
+    original = getattr(module, moment)
+
+    def replacing(*arguments: object) -> object:
+        calls[0] += 1
+        if calls[0] == 1:
+            again(path)
+        return original(*arguments)
+
+    monkeypatch.setattr(module, moment, replacing)
+    change(index)
+    newest = Index.open(path)
+    newest.check(deep=True)
+    assert newest.ids.tolist() == index.ids.tolist() == expected
+    assert "was replaced by another index meanwhile, which is changed in its place" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "change", [lambda index: index.add(NEW), lambda index: index.add(iter(NEW)), lambda index: index.delete("d01")]
+)
+def test_a_change_during_which_indexes_keep_coming_is_refused_and_leaves_the_last(
     path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Index], object]
 ) -> None:
     index, commit = Index.open(path), writer._commit_draft

@@ -170,7 +170,8 @@ class Index(_State):
         """Add documents after the present ones, and commit them in one step.
 
         They are analysed like the others. This index reads them at once; other open indexes keep their state until `refresh()`.
-        The next `encode` makes their vectors. Small segments are merged as they accumulate.
+        The next `encode` makes their vectors. Small segments are merged as they accumulate. If another index is built at the
+        path meanwhile, they are added to that one, unless `docs` can be read only once, which is an error.
 
         Args:
             docs: As for `build`.
@@ -191,6 +192,8 @@ class Index(_State):
 
     def delete(self, ids: str | Iterable[str], *, missing: str = "error") -> Change:
         """Delete documents in one step. Statistics change at once; disk space is freed when their segment is merged.
+
+        If another index is built at the path meanwhile, they are deleted in that one.
 
         Args:
             ids: One id or several.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import FontesError, InputError, ParameterError
+from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.progress import ProgressCallback
 from ..core.strings import Strings
 from ..core.values import Doc
@@ -26,6 +27,7 @@ from ..formats import read_corpus
 from ..formats.ciff import ciff_file
 from ..formats.corpus import Corpus, IterableCorpus
 from ..storage.artifact import drafting
+from ..storage.files import STANDARD
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
 from .build import IndexSettings, build_segment
@@ -57,6 +59,13 @@ from .state import State
 
 HOLDER = "holder.json"
 DUPLICATES = ("error", "skip", "replace")
+ATTEMPTS = 5  # to change an index that is built again during each of them
+
+logger = logging.getLogger("fontes.index")
+
+
+class _ReplacedError(FontesError):
+    """Another index was built at the path during a change."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +141,14 @@ def add(opened: State, docs: str | Path | Iterable[Any], duplicates: str, progre
     """Add documents; see `Index.add`. Returns the change and the new state."""
     if duplicates not in DUPLICATES:
         raise ParameterError(f"duplicates must be error, skip or replace, not {duplicates!r}")
+    is_read_once = isinstance(docs, Iterator) or (isinstance(docs, (str, Path)) and str(docs) == STANDARD)
     documents = _read_documents(docs)
+    return _changed(opened, lambda: _add(opened, documents, duplicates, progress), 1 if is_read_once else ATTEMPTS)
+
+
+def _add(
+    opened: State, documents: Corpus | IterableCorpus, duplicates: str, progress: ProgressCallback
+) -> tuple[Change, State]:
     skipped = 0
     with _writing(opened) as (state, folder):
         if state.ciff is not None:
@@ -181,6 +197,10 @@ def delete(opened: State, ids: Sequence[str], missing: str) -> tuple[Change, Sta
     for doc_id in ids:
         if not isinstance(doc_id, str):
             raise ParameterError(f"an id is a string, not {doc_id!r}")
+    return _changed(opened, lambda: _delete_ids(opened, ids, missing))
+
+
+def _delete_ids(opened: State, ids: Sequence[str], missing: str) -> tuple[Change, State]:
     with _writing(opened) as (state, folder):
         table = Strings.of(ids)
         ordinals = state.ordinals(table)
@@ -201,6 +221,10 @@ def delete(opened: State, ids: Sequence[str], missing: str) -> tuple[Change, Sta
 
 def merge(opened: State, drop_vectors: bool, progress: ProgressCallback) -> tuple[Change, State]:
     """Merge all segments; see `Index.merge`. Returns the change and the new state."""
+    return _changed(opened, lambda: _merge(opened, drop_vectors, progress))
+
+
+def _merge(opened: State, drop_vectors: bool, progress: ProgressCallback) -> tuple[Change, State]:
     with _writing(opened) as (state, folder):
         draft = Draft(state, folder)
         for first, last in draft.sort_by_shard():
@@ -244,9 +268,22 @@ def _delete(draft: Draft, state: State, ordinals: NDArray[np.int64]) -> None:
             draft.delete(number, dead)
 
 
+def _changed(opened: State, change: Callable[[], tuple[Change, State]], attempts: int = ATTEMPTS) -> tuple[Change, State]:
+    """Make a change, again on the newest state if another index was built at the path meanwhile."""
+    for _ in range(attempts - 1):
+        try:
+            return change()
+        except _ReplacedError:
+            logger.warning("%s was replaced by another index meanwhile, which is changed in its place", opened.path)
+    return change()
+
+
 @contextmanager
 def _writing(opened: State) -> Iterator[tuple[State, Path]]:
-    """Lock the index and yield its newest state and an empty folder for the changes."""
+    """Lock the index and yield its newest state and an empty folder for the changes.
+
+    Raises _ReplacedError if a file of this state is gone because another index, whose build needs no lock, has replaced it.
+    """
     if opened.path.absolute().parent == copies():
         raise FontesError(f"{opened.path} is a copy of an index at an address; change the original and copy it there again")
     path, busy = opened.path, FontesError("the index is being changed")
@@ -260,7 +297,12 @@ def _writing(opened: State) -> Iterator[tuple[State, Path]]:
                 (draft / HOLDER).write_text(json.dumps(holder), encoding="utf-8")
                 newest = opened.refreshed()
                 newest.require_all()
-                yield newest, draft
+                try:
+                    yield newest, draft
+                except (IndexFormatError, FileNotFoundError) as error:
+                    if is_same_state(read_manifest(path), newest.manifest):
+                        raise
+                    raise _replaced(path) from error
             finally:
                 with uninterrupted():
                     _empty_folder(draft)
@@ -273,6 +315,10 @@ def _writing(opened: State) -> Iterator[tuple[State, Path]]:
         if getattr(error, "of_documents", False):
             raise
         raise FontesError(f"{path} cannot be written: {error.strerror or error}; nothing was changed") from error
+
+
+def _replaced(path: Path) -> _ReplacedError:
+    return _ReplacedError(f"{path} was replaced by another index meanwhile; nothing was changed")
 
 
 def _describe_holder(holder: Path) -> str:
@@ -300,7 +346,7 @@ def _commit_draft(state: State, draft: Draft, folder: Path, schema: Schema | Non
         facts["columns"] = schema.to_json()
     with uninterrupted(state.path), locked(path.parent):
         if not is_same_state(read_manifest(path), state.manifest):
-            raise FontesError(f"{state.path} was replaced by another index meanwhile; nothing was changed")
+            raise _replaced(state.path)
         remove_unnamed(path)  # folders that a killed process left
         try:
             manifest = with_segments(facts, draft.move_into(path))
