@@ -244,3 +244,11 @@ def test_an_empty_run_works():
     run = Run.of({})
     assert (len(run), run.rows, run.to_dict(), run.top(5) == run) == (0, 0, {}, True)
     assert repr(run) == "Run(0 topics, 0 documents)"
+
+
+def test_a_computed_score_beyond_float32_is_an_error_that_names_topic_and_document():
+    run = Run.of({"q1": {"a": 1.0}, "q2": {"a": 2.0, "b": 1.0}})
+    for scores in ([1.0, 2.0, 1e39], [1.0, 2.0, -np.inf], [1.0, 2.0, np.nan]):
+        with pytest.raises(InputError, match=r"topic 'q2', document 'b': the score is "):
+            run.with_scores(np.array(scores))
+    assert run.with_scores(np.array([1.0, 2.0, 3e38])).to_dict()["q2"] == {"b": np.float32(3e38), "a": 2.0}

@@ -264,3 +264,10 @@ def test_real_runs_fuse_as_ranx_fuses_them(method: str, normalize: str | None, s
     fused = fuse(*runs, method=method, normalize=normalize, weights=weights)
     got = fused.to_dict()["dev:16"]
     assert {doc: got[doc] for doc in RANX[method, normalize]} == pytest.approx(RANX[method, normalize], rel=1e-6)
+
+
+@pytest.mark.parametrize("how", [{"method": "isr", "weights": [1e300, 1]}, {"missing": 1e300}, {"method": "combsum"}], ids=str)
+def test_a_fused_score_beyond_float32_names_topic_and_document(how: dict[str, Any]) -> None:
+    normalize = {"normalize": None} if how.get("method") == "combsum" else {}
+    with pytest.raises(InputError, match=r"topic 'q', document '.': the score is .*, beyond 3.40282e\+38"):
+        fuse({"q": {"a": 3e38, "b": 1.0}}, {"q": {"a": 3e38}}, **how, **normalize)

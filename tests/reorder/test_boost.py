@@ -139,4 +139,27 @@ def test_negative_scores_and_values_are_refused_where_they_mean_nothing(shop: In
     with pytest.raises(InputError, match=r"document 'a': its balance is -1\.5; boost takes values from 0 up with log=True"):
         shop.boost("balance", log=True)({"q": {"a": 1.0}})
     assert scores(shop.boost("balance"), Run.of({"q": {"a": 1.0}})) == {"a": -0.5}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"column": "pop"}, r"its pop makes the score 1e\+300, beyond 3.40282e\+38; use log=True or a smaller by"),
+        ({"column": "pop", "by": -1e300}, r"its pop makes the score -inf, beyond .*; use log=True or a smaller by"),
+        ({"column": "pop", "multiply": True}, r"its pop makes the score 2e\+300, beyond .*"),
+        ({"where": "pop > 1", "by": 1e300}, r"by=1e\+300 makes the score 1e\+300, beyond 3.40282e\+38; use a smaller by"),
+        ({"column": "pop", "half_life": 1.0, "by": 1e39}, r"its pop makes the score 1e\+39, beyond .*; use a smaller by"),
+    ],
+)
+def test_a_score_beyond_float32_names_the_document_and_the_column(
+    tmp_path: Path, parameters: dict[str, Any], message: str
+) -> None:
+    index = Index.build([{"id": "a", "text": "tea", "pop": 0.5}, {"id": "b", "text": "tea", "pop": 1e300}], tmp_path / "x")
+    with pytest.raises(InputError, match=f"topic 'q', document 'b': {message}$"):
+        index.boost(**parameters)({"q": {"a": 1.0, "b": 2.0}})
+    assert scores(index.boost("pop", log=True), Run.of({"q": {"b": 1.0}})) == pytest.approx({"b": 691.775}, abs=1e-3)
+    assert scores(index.boost("pop", half_life=1e-300), Run.of({"q": {"a": 1.0, "b": 1.0}})) == {"a": 1.0, "b": 2.0}
+
+
+def test_a_topic_without_documents_stays_empty(shop: Index) -> None:
     assert list(shop.boost("date", half_life=1)({"q": {}})["q"]) == []

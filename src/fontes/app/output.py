@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,6 +18,7 @@ from rich.tree import Tree
 from ..core import Doc, Explanation, Ranking
 from ..core.answers import cited_answer
 from ..core.errors import FontesError, PipelineError
+from ..core.json_text import json_text
 from ..core.part import Part
 from ..core.query import terms_of
 from ..text import Snippet, snippet
@@ -64,9 +64,9 @@ def payload_sizes(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as one line of JSON."""
+    """Print a value as one line of JSON, with null for NaN and infinities."""
     escaped = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
-    sys.stdout.write(json.dumps(value, ensure_ascii=escaped) + "\n")
+    sys.stdout.write(json_text(value, ensure_ascii=escaped) + "\n")
 
 
 def end_check(checks: Mapping[Path, Check], values: Any = None) -> None:

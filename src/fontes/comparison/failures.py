@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import Hit, ParameterError, Qrels, Run, Topic
+from ..core.json_text import json_text
 from ..core.tabular import Tabular, columns_of
 from ..index.state import State
 from ..measures.measure import Measure
@@ -155,7 +155,7 @@ class Failures(Tabular, Sequence[Failure]):
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
+        return json_text(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
 
     def to_columns(self) -> dict[str, Any]:
         """Return the columns of `to_csv`, a row per topic."""

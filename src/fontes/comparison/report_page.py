@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -18,6 +17,7 @@ import numpy as np
 
 from ..core import Doc, Documents, InputError
 from ..core.checks import check_whole
+from ..core.json_text import json_text
 from ..measures.formulas import RR, Complete, IPrec, P, R, SetF, Success, nDCG
 from ..measures.measure import Measure
 from ..measures.ranks import NOT_RETRIEVED, Ranks
@@ -80,7 +80,7 @@ def _hash(text: str) -> str:
 
 def _json(values: object) -> str:
     """JSON for a script element, with "<" escaped so that it cannot end the element."""
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return json_text(values, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _lead(report: Report) -> str:

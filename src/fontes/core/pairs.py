@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .run import Run, order_keys
+from .run import Run, finite_scores, order_keys
 from .strings import Strings, offsets_of
 from .values import Topic, Topics
 
@@ -96,14 +96,10 @@ class Pairs:
         """Return the run with these scores, one per pair.
 
         Raises:
-            InputError: A score is NaN; the message names topic and document.
+            InputError: A score is NaN or beyond float32; the message names topic and document.
         """
-        with np.errstate(over="ignore"):
-            rounded = scores.astype(np.float32)
+        rounded = finite_scores(scores, self.topics, self.of_topics(np.arange(len(self.topics))), self.ids, self.codes)
         documents = next((run.documents for run in self.runs if run.documents is not None), None)
-        if np.isnan(rounded).any():  # an error, which names topic and document
-            topic = self.of_topics(np.arange(len(self.topics)))
-            return Run.from_columns(self.topics, self.ids, topic, self.codes, rounded)
         order = self.order(rounded)
         return Run(
             self.topics, self.ids, self.bounds, self.codes[order], rounded[order], documents=documents, provenance=provenance

@@ -21,6 +21,7 @@ from .table import Table
 from .tabular import Tabular, is_frame
 from .values import Documents, Topic, Topics
 
+MAX_SCORE = float(np.finfo(np.float32).max)
 LINES = 25  # a run of more topics and documents is printed by its head
 
 
@@ -247,16 +248,17 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         bounds = offsets_of(np.bincount(self.topic_numbers[mask], minlength=len(self.topics)))
         return self._with_rows(bounds, self.codes[mask], self.scores[mask])
 
-    def with_scores(self, scores: NDArray[np.float32], provenance: Mapping[str, Any] | None = None) -> Run:
+    def with_scores(self, scores: NDArray[np.floating[Any]], provenance: Mapping[str, Any] | None = None) -> Run:
         """Return the run with other scores, one per row, re-sorted.
 
         Args:
-            scores: float32, (rows,).
+            scores: Numbers, (rows,), stored as float32.
             provenance: Replaces the run's own.
 
         Raises:
-            InputError: A score is NaN; the message names topic and document.
+            InputError: A score is NaN or beyond float32; the message names topic and document.
         """
+        scores = finite_scores(scores, self.topics, self.topic_numbers, self.ids, self.codes)
         facts: dict[str, Any] = {
             "documents": self.documents,
             "provenance": self.provenance if provenance is None else provenance,
@@ -360,3 +362,33 @@ class Run(Tabular, Mapping[str, "Ranking"]):
 
     def __repr__(self) -> str:
         return f"Run({len(self)} topics, {self.rows} documents)"
+
+
+def finite_scores(
+    scores: NDArray[np.floating[Any]],
+    topics: Topics,
+    numbers: NDArray[np.int64],
+    ids: Strings,
+    codes: NDArray[np.int32],
+) -> NDArray[np.float32]:
+    """Return computed scores as float32.
+
+    A run that was read may have infinite scores, but what is computed from numbers of the data must not be infinite.
+
+    Args:
+        scores: Numbers, (rows,).
+        topics: Topics of the run.
+        numbers: int64, (rows,): topic of each row, as a position in `topics`.
+        ids: A table of document ids.
+        codes: int32, (rows,): document of each row, as a position in `ids`.
+
+    Raises:
+        InputError: A score is NaN or beyond float32; the message names topic and document.
+    """
+    scores = np.asarray(scores)
+    invalid = ~(np.abs(scores) <= MAX_SCORE)
+    if invalid.any():
+        row = int(np.argmax(invalid))
+        problem = "is not a number (NaN)" if np.isnan(scores[row]) else f"is {scores[row]:g}, beyond {MAX_SCORE:g}"
+        raise InputError(f"topic '{list(topics)[int(numbers[row])]}', document '{ids[int(codes[row])]}': the score {problem}")
+    return scores.astype(np.float32, copy=False)

@@ -16,6 +16,7 @@ from ..comparison import Report, SystemRun, Testing, compare_runs
 from ..comparison.report import SUFFIXES
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.answers import sums_of
+from ..core.json_text import json_text
 from ..core.part import Part, indexes_of
 from ..core.progress import Progress, ProgressCallback, silent
 from ..core.work import cluster, work
@@ -269,7 +270,7 @@ def replacing_results(folder: Path, files: list[str]) -> Iterator[Callable[[Mapp
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write JSON with sorted keys."""
-    write(path, [(json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()])
+    write(path, [(json_text(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()])
 
 
 def _links(folder: Path) -> Iterator[Path]:

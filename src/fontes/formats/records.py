@@ -16,6 +16,7 @@ from typing import Any
 
 from ..core import Doc, InputError, ParameterError, Topic, Turn
 from ..core.checks import real, string_of
+from ..core.json_text import json_text
 from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, join_with_or, normalize
 from ..core.query import Group
 from ..core.table import Cell, Table
@@ -227,11 +228,11 @@ def json_parsed(text: str, name: str) -> Any:
 
 
 def json_line(row: Any, indent: int | None = None) -> bytes:
-    """Encode a line of jsonl (several lines with `indent`); only lone surrogates are escaped."""
+    """Encode a line of jsonl (several lines with `indent`); only lone surrogates are escaped, NaN and infinities are null."""
     try:
-        return json.dumps(row, ensure_ascii=False, indent=indent).encode() + b"\n"
+        return json_text(row, ensure_ascii=False, indent=indent).encode() + b"\n"
     except UnicodeEncodeError:
-        return json.dumps(row, indent=indent).encode() + b"\n"
+        return json_text(row, indent=indent).encode() + b"\n"
 
 
 def _string_of_part(value: Any, part: str, where: str) -> str:

@@ -33,6 +33,7 @@ from .weighting import (
 if TYPE_CHECKING:
     from ..index import Index
 
+MAX_PARAMETER = 1e6  # keeps scores within float32
 COMBINE = ("frequencies", "sum")  # ways to combine fields
 
 
@@ -172,6 +173,9 @@ class BM25Weighting(Weighting):
             raise ParameterError(
                 f"delta must be 0 or more and epsilon a number, not delta={self.delta}, epsilon={self.epsilon}"
             )
+        for name in ("k1", "k3", "delta", "epsilon"):
+            if abs(getattr(self, name) or 0.0) > MAX_PARAMETER:
+                raise ParameterError(f"{name} must be at most {MAX_PARAMETER:g}, not {getattr(self, name):g}")
 
     def _check_fields(self) -> None:
         if self.combine not in COMBINE:

@@ -84,7 +84,7 @@ class LearningToRank(Reordering, name="ltr"):
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         model, features = self._model_and_features
-        scores = model.predict(feature_matrix(run, features, progress)).astype(np.float32) if run.rows else run.scores
+        scores = model.predict(feature_matrix(run, features, progress)) if run.rows else run.scores
         training_topics = int(np.isin(hashes(run.topics), model.topics).sum())
         if training_topics > 1:  # a single one may be a user's query
             logger.warning("%s: the model has learned from %d of the %d topics", self, training_topics, len(run.topics))

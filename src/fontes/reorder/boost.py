@@ -16,7 +16,7 @@ from ..core.dates import date_of, date_text
 from ..core.errors import InputError, ParameterError
 from ..core.parameters import tuned
 from ..core.progress import ProgressCallback
-from ..core.run import Run
+from ..core.run import MAX_SCORE, Run
 from ..core.values import Explanation
 from ..index.columns import column_type, column_values, filter_of, greatest_value
 from ..index.columns.facets import ORDERED
@@ -60,8 +60,8 @@ class Boost(Reordering, name="boost"):
 
     Raises:
         ParameterError: The column is unknown or holds neither dates nor numbers, or parameters exclude each other.
-        InputError: When called: a document is not in the index, a value is negative with `log` or `multiply`, or a score is
-            negative with `multiply`.
+        InputError: When called: a document is not in the index, a value is negative with `log` or `multiply`, a score is
+            negative with `multiply`, or a new score is beyond float32.
     """
 
     index: Index = field(repr=False)
@@ -113,12 +113,22 @@ class Boost(Reordering, name="boost"):
         boosts, values = self._boosts(run)
         boost = Explanation(float(boosts[row]), self._describe(values[row]))
         label = f"{self!r}: score {'times 1 + boost' if self.multiply else 'plus boost'}"
-        return Explanation(float(self._boosted(run, boosts)[row]), label, (score_before(run, row), boost))
+        return Explanation(float(np.float32(self._boosted(run, boosts)[row])), label, (score_before(run, row), boost))
 
-    def _boosted(self, run: Run, boosts: NDArray[np.float64]) -> NDArray[np.float32]:
+    @np.errstate(over="ignore", invalid="ignore")
+    def _boosted(self, run: Run, boosts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the new scores; raise InputError for one beyond float32, which names document and column."""
         scores = run.scores.astype(np.float64)
-        return (scores * (1 + boosts) if self.multiply else scores + boosts).astype(np.float32)
+        boosted: NDArray[np.float64] = scores * (1 + boosts) if self.multiply else scores + boosts
+        beyond = np.isfinite(scores) & ~(np.abs(boosted) <= MAX_SCORE)
+        if beyond.any():
+            row = int(np.argmax(beyond))
+            cause = f"its {self.column}" if self.where is None else f"by={self.by:g}"
+            remedy = "log=True or a smaller by" if self.where is None and self.half_life is None else "a smaller by"
+            raise self._error(run, row, f"{cause} makes the score {boosted[row]:g}, beyond {MAX_SCORE:g}; use {remedy}")
+        return boosted
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _boosts(self, run: Run) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """Return by · f of each row; and the value of each row, NaN if missing, or whether the condition holds."""
         docs = self.ordinals(run)

@@ -6,12 +6,13 @@ every model.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+
+from ...core.json_text import json_text
 
 BYTES = 4  # bytes per token
 MORE_TOKENS = 24  # tokens reserved for the sentence on how to get more items
@@ -49,8 +50,8 @@ class Answer:
 
 
 def as_json(values: Any) -> str:
-    """Return values as compact JSON; a lone surrogate becomes a question mark."""
-    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
+    """Return values as compact JSON; a lone surrogate becomes a question mark, and NaN and infinities null."""
+    text = json_text(values, ensure_ascii=False, separators=(",", ":"), default=str)
     return text.encode("utf-8", "replace").decode()
 
 

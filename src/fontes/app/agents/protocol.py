@@ -30,6 +30,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from ...core.errors import ParameterError
+from ...core.json_text import json_text
 from ...core.strings import encodable
 from ..server import health
 from ..server.answers import RefusedError
@@ -142,7 +143,7 @@ class Protocol:
             cards = ", ".join(f"{SCHEME}{quote(index)}/card" for index in self._tools.service.indexes)
             raise MCPError(types.INVALID_PARAMS, f"there is no resource '{uri[:200]}'; there are {cards}")
         card = await self._tools.service.work(self._tools.card, name)
-        text = json.dumps(card, ensure_ascii=False, default=str)
+        text = json_text(card, ensure_ascii=False, default=str)
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type="application/json", text=text)])
 
     async def _list_prompts(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from starlette.exceptions import HTTPException
 
 from ...core.errors import FontesError, InputError, MissingExtraError, ParameterError, PipelineError
+from ...core.json_text import json_text
 
 if TYPE_CHECKING:
     from .service import Service
@@ -99,7 +99,7 @@ def json_bytes(values: Any) -> bytes:
     try:
         return to_json(values, inf_nan_mode="null")
     except (PydanticSerializationError, UnicodeEncodeError):
-        return json.dumps(values, default=str).encode()
+        return json_text(values, default=str).encode()
 
 
 def problem_bytes(status: int, detail: str) -> bytes:
