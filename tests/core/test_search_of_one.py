@@ -25,3 +25,40 @@ def test_anything_but_one_query_is_an_error_that_says_how_many_are_searched(inde
 def test_an_index_searches_by_bm25(index):
     assert list(index.search("red plums", 2)) == list(index.bm25().search("red plums", 2))
     assert [hit.id for hit in index.search("red")] == ["c", "a"]
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    docs = ((f"d{number}", f"red {number % 7}") for number in range(1_200))
+    return ft.Index.build(docs, tmp_path_factory.mktemp("many") / "many.index", threads=1)
+
+
+@pytest.mark.parametrize("name", ["bm25", "tfidf", "ql"])
+@pytest.mark.parametrize("k", [1_001, 1_200, 10**9, 10**30])
+def test_a_retriever_goes_beyond_its_default_limit_up_to_all_documents(many, name, k):
+    stage, found = getattr(many, name)(), min(k, 1_200)
+    assert stage(ft.Topics.of({"1": "red"})).rows == 1_000
+    every = stage.search("red", k).ids
+    assert len(every) == found
+    assert (stage % k)(ft.Topics.of({"1": "red"}))["1"].ids == every
+    assert (stage % k).search("red", 5).ids == every[:5]
+    assert (many.query() >> stage).search("red", k).ids == every
+    assert len((stage % 10 >> many.rm3() >> stage).search("red", k)) == found
+    assert len((stage % 700).search("red", k)) == len(((stage % 700) % k).search("red", k)) == 700
+
+
+def test_a_pipeline_says_which_retriever_limits_it(many, index):
+    bm25, ql = many.bm25(), many.ql()
+    for stage in (0.5 * bm25, bm25 >> many.mmr()):
+        for use in (lambda stage: stage.search("red", 1_100), lambda stage: stage % 1_100):
+            with pytest.raises(
+                ft.core.ParameterError, match=r"k is 1,100, and bm25 gives 1,000 documents at most; set its k=1100$"
+            ):
+                use(stage)
+    assert len((0.5 * many.bm25(k=1100)).search("red", 1_100)) == 1_100
+    assert len(ft.fuse(bm25, ql).search("red", 2_000)) == 1_000
+    with pytest.raises(ft.core.ParameterError, match="k is 2,001, and bm25 gives 1,000"):
+        ft.fuse(bm25, ql).search("red", 2_001)
+    assert len(ft.fuse(bm25 % 7, ql % 9).search("red", 10**9)) == 9
+    assert list((bm25 >> many.mmr(k=3)).search("red", 10, offset=5_000)) == []
+    assert len((0.5 * index.bm25()).search("red", 10**9)) == 2

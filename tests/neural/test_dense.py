@@ -282,7 +282,8 @@ def test_hybrids_weight_and_sum_lexical_and_dense_scores(index):
 def test_k_is_pushed_down_and_tuning_makes_copies(index):
     dense = index.dense(Hashed())
     assert (dense % 10) == dense.with_(k=10)
-    assert dense % 5000 == dense
+    assert dense % 5000 == dense.with_(k=5000)
+    assert (dense % 10) % 5000 == dense % 10
     assert dense.with_(algorithm="hnsw") == index.dense(Hashed(), algorithm="hnsw")
     assert dataclasses.replace(dense, k=3).k == 3
     assert repr(index.dense(Hashed(), algorithm="hnsw", ef_search=64)).endswith('algorithm="hnsw", ef_search=64)')

@@ -15,13 +15,14 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
+from .depth import check_depth
 from .errors import FontesError, ParameterError, PipelineError
 from .frozen import FrozenDict
 from .parameters import longer_name_hint, parameters
 from .part import Part, stages, state_of
 from .registry import nearest
 from .run import Run
-from .stage import Stage, check_depth
+from .stage import Stage
 from .where import MAX_DEPTH, MAX_INTEGER, PythonText
 
 MAX_TEXT = 20_000  # greatest length of a text

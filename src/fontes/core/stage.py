@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .answers import NAME, answers_of
-from .checks import check_whole
+from .depth import check_depth, check_offset, check_reach
 from .errors import ParameterError, PipelineError
 from .html import boxes
 from .pairs import Pairs
@@ -107,26 +107,28 @@ class Stage(Part, ABC, Generic[A, B]):
     def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
         """Return the best `k` documents for one query, after the best `offset`.
 
-        With an offset, a lexical retriever goes beyond its default limit of 1,000 documents. An offset beyond the last document
+        A retriever goes beyond its default limit of 1,000 documents if these are more. An offset beyond the last document
         gives an empty ranking. `ranking.total` counts all documents that match.
 
         Raises:
             PipelineError: The stage does not go from topics to a run.
-            ParameterError: `query` is not a single query, `k` is below 1 or `offset` below 0.
+            ParameterError: `query` is not a single query, `k` is below 1 or, as in `% k`, too large, or `offset` is below 0.
         """
         self.require(Topics, Run, "search")
         topic, depth = topic_of(query), check_depth(k) + check_offset(offset)
-        cut = self._cuts.get((depth, offset > 0))
+        cut = self._cuts.get((k, offset))
         if cut is None:
+            cut = self._limited(depth)
+            check_reach(cut, k)
             self._cuts.clear()
-            self._cuts[depth, offset > 0] = cut = (self.uncut() if offset else self) % depth
+            self._cuts[k, offset] = cut
         run: Any = cut(topic)  # of a local name: another thread may search with another k
         ranking: Ranking = run[topic.id]
         return ranking.page(offset, partial(self.count, topic))
 
     @cached_property
-    def _cuts(self) -> dict[tuple[int, bool], Stage[Any, Any]]:
-        """Last stage cut by `search`, by depth and whether it is uncut first, whose cached values serve the next query."""
+    def _cuts(self) -> dict[tuple[int, int], Stage[Any, Any]]:
+        """Last stage cut by `search`, by k and offset, whose cached values serve the next query."""
         return {}
 
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
@@ -191,10 +193,14 @@ class Stage(Part, ABC, Generic[A, B]):
         raise PipelineError(f"{self._label} cannot score the documents of a run; retrievers and rerankers can")
 
     def cut(self, k: int) -> Stage[A, B] | None:
-        """Return this stage limited to `k` documents per topic, or None if it cannot limit itself; called by `stage % k`."""
+        """Return this stage limited to `k` documents per topic, or None if it cannot limit itself; called by `stage % k`.
+
+        The default limit may be raised, but not one that the user has set.
+        """
         if not self.depth_field:
             return None
-        return self if k >= getattr(self, self.depth_field) else self.with_(**{self.depth_field: k})
+        depth = getattr(self, self.depth_field)
+        return self if k == depth or (k > depth and not self.has_default_depth) else self.with_(**{self.depth_field: k})
 
     def uncut(self) -> Stage[A, B]:
         """Return this stage without its default limit of documents per topic, if it can; called by `stage >> sort(…)`."""
@@ -221,10 +227,16 @@ class Stage(Part, ABC, Generic[A, B]):
     @property
     def _is_cut(self) -> bool:
         """Whether the text shows the depth as `% k`, which can only lower it."""
-        if not self.depth_field:
-            return False
-        default = next(field.default for field in fields(type(self)) if field.name == self.depth_field)
-        return bool(getattr(self, self.depth_field) < default)
+        return bool(self.depth_field) and getattr(self, self.depth_field) < self._default_depth
+
+    @cached_property
+    def has_default_depth(self) -> bool:
+        """Whether the stage limits its documents per topic by the default."""
+        return bool(self.depth_field) and getattr(self, self.depth_field) == self._default_depth
+
+    @property
+    def _default_depth(self) -> Any:
+        return next(field.default for field in fields(type(self)) if field.name == self.depth_field)
 
     def __rshift__(self, after: Stage[B, C]) -> Stage[A, C]:
         if not isinstance(after, Stage):
@@ -243,6 +255,11 @@ class Stage(Part, ABC, Generic[A, B]):
         k = check_depth(k)
         if self.gives is not Run:
             raise PipelineError(f"{self._label} gives Topics; % k cuts a Run")
+        best = self._limited(k)
+        check_reach(best, k)
+        return best
+
+    def _limited(self, k: int) -> Stage[A, B]:
         return self.cut(k) or Pipeline((*steps(self), Cut(k)))
 
     def __mul__(self: Stage[A, Run], weight: float) -> Stage[A, Run]:
@@ -539,16 +556,6 @@ def count_of_any(fusion: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], que
 def at_most(count: int, up_to: int | None) -> int:
     """Return a count as `Stage.count` gives it."""
     return count if up_to is None else min(count, up_to + 1)
-
-
-def check_offset(offset: Any) -> int:
-    """Return `offset` as an int; raise ParameterError unless it is a whole number from 0 up."""
-    return offset if type(offset) is int and offset >= 0 else check_whole("offset", offset, 0)
-
-
-def check_depth(k: Any) -> int:
-    """Return `k` as an int; raise ParameterError unless it is a whole number from 1 up."""
-    return k if type(k) is int and k > 0 else check_whole("% keeps the best k documents: k", k)
 
 
 def steps(stage: Stage[Any, Any]) -> tuple[Stage[Any, Any], ...]:

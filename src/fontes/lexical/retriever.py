@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_whole
+from ..core.depth import check_depth, check_offset
 from ..core.errors import InputError
-from ..core.part import fields
 from ..core.progress import ProgressCallback, silent
 from ..core.ranking import Counter
 from ..core.run import Ranking, Run
-from ..core.stage import Stage, at_most, check_depth, check_offset, topic_of
+from ..core.stage import Stage, at_most, topic_of
 from ..core.threads import in_threads
 from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
@@ -72,8 +72,7 @@ class Lexical(Stage[Topics, Run]):
         """
 
     def uncut(self) -> Self:
-        default = next(field.default for field in fields(type(self)) if field.name == "k")
-        return self.with_(k=UNLIMITED) if self.k == default else self
+        return self.with_(k=UNLIMITED) if self.has_default_depth else self
 
     @property
     def searched(self) -> Searchable:
@@ -165,7 +164,7 @@ class Lexical(Stage[Topics, Run]):
 
     def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
         """Return the best `k` documents for one query, after the best `offset`, without building a run."""
-        depth = min(check_depth(k) + check_offset(offset), self.uncut().k if offset else self.k)
+        depth = min(check_depth(k) + check_offset(offset), UNLIMITED if self.has_default_depth else self.k)
         hits: tuple[Any, ...] | None = None
         direct = self._direct if self.where is None else None
         total: int | Counter | None = None

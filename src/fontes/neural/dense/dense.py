@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.depth import check_depth, check_offset
 from ...core.errors import FontesError, ParameterError, PipelineError
 from ...core.expression import part
 from ...core.part import Part, walk
 from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Ranking, Run
-from ...core.stage import Stage, check_depth, check_offset, topic_of
+from ...core.stage import Stage, topic_of
 from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics, text_of
 from ...core.work import work
@@ -171,7 +172,8 @@ class Dense(Stage[Topics, Run], name="dense"):
         if self.index.actors is not None:
             return super().search(query, k, offset)
         topic, ready, best = topic_of(query), self._ready(), NO_RESULTS
-        k = min(check_depth(k) + check_offset(offset), self.k)
+        depth = check_depth(k) + check_offset(offset)
+        k = min(depth, len(self.index) if self.has_default_depth else self.k)
         if topic.text.strip():
             (best,) = self._nearest(ready, self._topic_vector(topic, ready.embeddings.dim, ready.encoder)[None], k)
         return Ranking(topic, self.index.ids, *best, self.index).page(offset, partial(self.count, topic))

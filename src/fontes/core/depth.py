@@ -1,0 +1,46 @@
+"""Numbers of documents per topic: k and offset of searches, and the limits of retrievers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .checks import check_whole
+from .errors import ParameterError
+from .part import Part
+from .values import Topics
+
+
+def check_depth(k: Any) -> int:
+    """Return `k` as an int; raise ParameterError unless it is a whole number from 1 up."""
+    return k if type(k) is int and k > 0 else check_whole("% keeps the best k documents: k", k)
+
+
+def check_offset(offset: Any) -> int:
+    """Return `offset` as an int; raise ParameterError unless it is a whole number from 0 up."""
+    return offset if type(offset) is int and offset >= 0 else check_whole("offset", offset, 0)
+
+
+def check_reach(stage: Part, k: int) -> None:
+    """Raise ParameterError if all retrievers in a stage together give fewer than `k` documents because of a default limit.
+
+    There is no error if the user has set the limits, or if the index has no further documents.
+    """
+    retrievers = list(_retrievers(stage))
+    if sum(getattr(retriever, retriever.depth_field) for retriever in retrievers) >= k:
+        return
+    for retriever in retrievers:
+        name, index = retriever.depth_field, getattr(retriever, "index", ())
+        if retriever.has_default_depth and len(index) > getattr(retriever, name):
+            raise ParameterError(
+                f"k is {k:,}, and {retriever._label} gives {getattr(retriever, name):,} documents at most; set its {name}={k}"
+            )
+
+
+def _retrievers(part: Part) -> Iterator[Any]:
+    """Yield the stages in a part that search; those inside a stage over runs only score its candidates."""
+    if getattr(part, "takes", Topics) is Topics:
+        if getattr(part, "depth_field", ""):
+            yield part
+        for inner in part.parts():
+            yield from _retrievers(inner)
