@@ -164,7 +164,9 @@ class Lexical(Stage[Topics, Run]):
 
     def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
         """Return the best `k` documents for one query, after the best `offset`, without building a run."""
-        depth = min(check_depth(k) + check_offset(offset), UNLIMITED if self.has_default_depth else self.k)
+        depth = check_depth(k) + check_offset(offset)
+        if depth > self.k:
+            depth = min(depth, UNLIMITED) if self.has_default_depth else self.k
         hits: tuple[Any, ...] | None = None
         direct = self._direct if self.where is None else None
         total: int | Counter | None = None

@@ -206,15 +206,15 @@ def _contributions(
             node = len(features) + leaf
             while parents[node] >= 0:
                 side, node = sides[node], parents[node]
-                feature, place = features[node], 0
-                while place < count and on_path[place] != feature:
-                    place += 1
-                if place == count:
-                    on_path[place], reached[place], share[place] = feature, 1.0, 1.0
+                feature, i = features[node], 0
+                while i < count and on_path[i] != feature:
+                    i += 1
+                if i == count:
+                    on_path[i], reached[i], share[i] = feature, 1.0, 1.0
                     count += 1
                 if _side(matrix[row, feature], thresholds[node], decisions[node]) != side:
-                    reached[place] = 0.0
-                share[place] *= shares[node, side]
+                    reached[i] = 0.0
+                share[i] *= shares[node, side]
                 mean *= shares[node, side]
             sums[row, size] += mean
             for i in range(count):

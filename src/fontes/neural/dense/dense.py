@@ -173,9 +173,10 @@ class Dense(Stage[Topics, Run], name="dense"):
             return super().search(query, k, offset)
         topic, ready, best = topic_of(query), self._ready(), NO_RESULTS
         depth = check_depth(k) + check_offset(offset)
-        k = min(depth, len(self.index) if self.has_default_depth else self.k)
+        if depth > self.k:
+            depth = min(depth, len(self.index)) if self.has_default_depth else self.k
         if topic.text.strip():
-            (best,) = self._nearest(ready, self._topic_vector(topic, ready.embeddings.dim, ready.encoder)[None], k)
+            (best,) = self._nearest(ready, self._topic_vector(topic, ready.embeddings.dim, ready.encoder)[None], depth)
         return Ranking(topic, self.index.ids, *best, self.index).page(offset, partial(self.count, topic))
 
     def _ready(self) -> Ready:
