@@ -262,6 +262,7 @@ def test_a_wrong_project_file_is_told(tmp_path):
         ('topics = "', 'topic = "', "there is no key 'topic'; did you mean 'topics'?"),
         ('measure = "nDCG@10"', 'measure = "nDGC@10"', "nDGC"),
         ("task = ", "task == ", "not TOML"),
+        ("[sides.posts]", '[sides."../posts"]', "the name '../posts' of a side must be of letters"),
     ]:
         file.write_text(text.replace(old, new, 1))
         with pytest.raises(FontesError, match=message.replace("?", r"\?")):

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from ..core import InputError, ParameterError
 from ..datasets import named
-from ..experiments.experiment import TomlTable, read_toml, wrong_value
+from ..experiments.experiment import NAME, TomlTable, read_toml, wrong_value
 from ..formats import read_qrels, read_topics, write_qrels, write_topics
 from ..measures import parse
 from ..storage.files import write
@@ -80,6 +80,8 @@ class TaskProject:
             raise wrong_value(path, raw, error, TaskTable) from None
         if table.task not in registry:
             raise InputError(f"{path}: there is no task '{table.task}'; 'fontes task list' lists them")
+        for name in table.sides:
+            _check_name(str(path), name)
         for key in ("choose", "train"):
             _check_side(path, key, getattr(table, key), table, judged=True)
         for key in ("measured", "submit"):
@@ -181,10 +183,19 @@ def _lay_out(task: Task, folder: Path, sources: list[str | Path]) -> TaskProject
     return project
 
 
+def _check_name(where: str, side: str) -> None:
+    """Raise InputError unless a side may name files and folders."""
+    if not all(map(NAME.fullmatch, side.split("/"))):
+        raise InputError(
+            f"{where}: the name '{side}' of a side must be of letters, digits, '_', '.', '+' and '-': folders are called by it"
+        )
+
+
 def _write_sides(task: Task, contents: TaskData, roles: Roles, folder: Path) -> dict[str, Any]:
     """Write the topics and judgments of all sides, and return the contents of task.toml."""
     sides: dict[str, dict[str, str]] = {}
     for side in contents.sides:
+        _check_name(str(folder), side.name)
         side_folder = folder / DATA / side.name
         side_folder.mkdir(parents=True, exist_ok=True)
         write_topics(side.topics, side_folder / "queries.jsonl")
