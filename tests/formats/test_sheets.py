@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -187,3 +188,25 @@ def test_a_list_in_memory_is_never_longer_than_what_one_item_needs(tmp_path: Pat
         read_corpus(tmp_path / "c.json")
     (tmp_path / "c.json").write_text(json.dumps(rows, indent=0))
     assert len(list(read_corpus(tmp_path / "c.json"))) == 300
+
+
+def test_parquet_of_one_long_text_in_many_rows_takes_memory_for_few_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrow, parquet_file = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("fontes.formats.sheets.MAX_PIECE", 1_000_000)
+    rows, text = 200, "tea " * 50_000
+    kinds = arrow.DictionaryArray.from_arrays(arrow.array([n % 2 for n in range(rows)]), arrow.array([7, 8]))
+    columns = {"id": [f"d{n}" for n in range(rows)], "text": [text] * rows, "kind": kinds}
+    parquet_file.write_table(arrow.table(columns), tmp_path / "c.parquet")
+    assert (tmp_path / "c.parquet").stat().st_size < 300_000
+    del columns
+    count = 0
+    tracemalloc.start()
+    for count, doc in enumerate(read_corpus(tmp_path / "c.parquet"), 1):
+        assert (doc.id, doc.metadata["kind"]) == (f"d{count - 1}", 7 + (count - 1) % 2)
+        assert len(doc.text) == len(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == rows
+    assert peak < 10_000_000

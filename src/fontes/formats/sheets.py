@@ -117,13 +117,16 @@ class Parquet(Sheet, name="parquet"):
         except ImportError as error:
             raise MissingExtraError.of("pyarrow", "parquet", f"{name}: reading Parquet") from error
         with _reading(name, "Parquet file"):
-            table = pyarrow.parquet.ParquetFile(stored)
-            header = list(table.schema_arrow.names)
+            schema = pyarrow.parquet.ParquetFile(stored).schema_arrow
+            header = list(schema.names)
+            # Equal texts of a column stay one in memory, as a file may be far smaller than its texts.
+            texts = [field.name for field in schema if field.type in (pyarrow.string(), pyarrow.binary())]
+            table = pyarrow.parquet.ParquetFile(stored, read_dictionary=texts)
 
         def rows() -> Iterator[Row]:
             number = 0
             for batch in table.iter_batches(ROWS):
-                for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                for cells in _cells(batch):
                     number += 1
                     yield number, cells
 
@@ -143,6 +146,22 @@ class Parquet(Sheet, name="parquet"):
         sink = pyarrow.BufferOutputStream()
         pyarrow.parquet.write_table(run.to_arrow(), sink)
         yield sink.getvalue().to_pybytes()
+
+
+def _cells(batch: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a record batch, of at most `MAX_PIECE` bytes of text at once, or one by one."""
+    import pyarrow.compute
+
+    encoded = [column for column in batch.columns if hasattr(column, "dictionary")]
+    texts = [column for column in encoded if column.type.value_type in (pyarrow.string(), pyarrow.binary())]
+    lengths = (pyarrow.compute.binary_length(column.dictionary).take(column.indices) for column in texts)
+    if batch.num_rows > 1 and sum(pyarrow.compute.sum(length).as_py() or 0 for length in lengths) > MAX_PIECE:
+        middle = batch.num_rows // 2
+        yield from _cells(batch.slice(0, middle))
+        yield from _cells(batch.slice(middle))
+    else:
+        columns = (column.dictionary_decode() if hasattr(column, "dictionary") else column for column in batch.columns)
+        yield from zip(*(column.to_pylist() for column in columns), strict=True)
 
 
 def _rows(name: str, kind: str, rows: Iterator[Row], width: int) -> Iterator[Row]:
