@@ -19,7 +19,7 @@ HOSTILE = "</script><script>alert(1)</script> \"quoted\" 'too' & <b>Ječmen</b> 
 QRELS = {"q1": {"d1": 1, "d2": 2, "d7": 1}, "q2": {"d3": 1, "d9": 0}, "q3": {"d1": 0}, HOSTILE: {"d4": 1, HOSTILE: -1}}
 GOOD = {"q1": {"d2": 3.0, "d1": 2.0, "d9": 1.0}, "q2": {"d3": 1.0}, HOSTILE: {"d4": 1.0, HOSTILE: 0.5}}
 BAD = {"q1": {"d9": 3.0, "d1": 2.0}, "q2": {"d8": 1.0, "d9": 0.7, "d3": 0.5}, "q3": {"d1": 1.0}}
-TEXTS = {"q1": "where the water comes from", "q2": "how to dig a well", HOSTILE: HOSTILE}
+TEXTS = {"q1": "where the water comes from", "q2": "how to dig a well", "q3": "", HOSTILE: HOSTILE}
 VOID = {"meta", "link", "input", "br"}
 
 
@@ -70,9 +70,8 @@ class Library:
 def compare_runs(
     systems: dict[str, Any] | None = None, measures: Any = ("AP", "R@2", "NumRelRet"), **options: Any
 ) -> ft.comparison.Report:
-    return ft.compare(
-        systems or {"good": GOOD, f"bad {HOSTILE}": BAD, "none": {}}, TEXTS, QRELS, measures, cache=False, **options
-    )
+    systems = systems or {"good": GOOD, f"bad {HOSTILE}": BAD, "none": {}}
+    return ft.compare(systems, TEXTS, QRELS, measures, allow_empty=True, cache=False, **options)
 
 
 def data_of(page: str) -> Any:

@@ -86,7 +86,7 @@ def test_the_organisers_runs_of_cast_evaluate_to_what_trec_eval_gives(shared: Pa
 
 
 def test_json_holds_everything_and_csv_a_line_for_each_test() -> None:
-    report = ft.compare({"a": GOOD, "b": BAD, "c": {}}, None, QRELS, ["AP", "RR"], test="fisher", seed=3)
+    report = ft.compare({"a": GOOD, "b": BAD, "c": {}}, None, QRELS, ["AP", "RR"], test="fisher", seed=3, allow_empty=True)
     facts = json.loads(report.to_json())
     assert (facts["test"], facts["correction"], facts["permutations"], facts["seed"]) == ("fisher", "holm", 100_000, 3)
     assert facts["systems"]["c"]["missing"] == 4
@@ -100,7 +100,8 @@ def test_json_holds_everything_and_csv_a_line_for_each_test() -> None:
 
 
 def test_with_a_baseline_table_and_caption_say_what_was_tested_against_what() -> None:
-    report = ft.compare({"g_1": GOOD, "b_2": BAD, "c": GOOD}, None, QRELS, "AP", baseline="b_2", correction="bonferroni")
+    systems = {"g_1": GOOD, "b_2": BAD, "c": GOOD}
+    report = ft.compare(systems, None, QRELS, "AP", baseline="b_2", correction="bonferroni", allow_empty=True)
     assert "b  b_2 (baseline)  0.1875" in str(report)
     assert (
         "tests: each system against the baseline b (b_2), over 4 topics (paired t-test, Bonferroni over each measure, p ≤ 0.05)"
@@ -159,6 +160,21 @@ def test_an_index_brings_the_texts_of_the_documents_into_the_page(tmp_path: Path
     other = ft.Index.build([("x", "other")], tmp_path / "other.index")
     with pytest.raises(ft.core.InputError, match="has none of the documents of the run 'good', such as 'd2'"):
         report.with_documents(other)
+
+
+def test_the_command_measures_the_given_topics_and_refuses_an_empty_run_unless_allowed(tmp_path: Path, fontes: Any) -> None:
+    for name, run in {"good": GOOD, "bad": BAD}.items():
+        ft.write_run(run, tmp_path / f"{name}.run")
+    (tmp_path / "none.run").touch()
+    (tmp_path / "topics.tsv").write_text("q1\tspring\nq4\twell\n")
+    ft.write_qrels(QRELS, tmp_path / "qrels")
+    qrels, good, bad, none = (tmp_path / name for name in ("qrels", "good.run", "bad.run", "none.run"))
+    code, out, error = fontes("compare", qrels, good, bad, "--topics", tmp_path / "topics.tsv", "--json")
+    assert (code, json.loads(out)["topics"], json.loads(out)["not_given"]) == (0, 2, len(QRELS) - 2), error
+    code, _, error = fontes("compare", qrels, good, none)
+    assert code != 0
+    assert "the run 'none' has no rows" in error
+    assert fontes("compare", qrels, good, none, "--allow-empty")[0] == 0
 
 
 def test_eval_and_compare_take_measures_alike(tmp_path: Path, fontes: Any) -> None:
@@ -252,7 +268,7 @@ def test_a_page_is_written_where_a_path_is_named(tmp_path: Path) -> None:
 
 
 def test_more_than_25_systems_have_letters_of_their_own() -> None:
-    report = ft.compare({f"s{i}": GOOD if i % 2 else BAD for i in range(27)}, None, QRELS, "AP")
+    report = ft.compare({f"s{i}": GOOD if i % 2 else BAD for i in range(27)}, None, QRELS, "AP", allow_empty=True)
     labels = [line.split()[0] for line in str(report).splitlines()[1:28]]
     assert labels[15:18] == ["p", "r", "s"]
     assert labels[24:] == ["z", "a2", "b2"]

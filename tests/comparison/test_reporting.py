@@ -43,11 +43,11 @@ def test_a_comparison_has_difference_wins_ties_losses_and_effect_sizes() -> None
 
 def test_with_a_baseline_all_are_tested_against_it_and_without_one_all_pairs() -> None:
     systems = {"a": GOOD, "b": BAD, "c": {"q1": {"d1": 1.0}}, "d": {}}
-    against = compare_runs(systems, QRELS, ["RR", "AP"], baseline="b")
+    against = compare_runs(systems, QRELS, ["RR", "AP"], baseline="b", testing=Testing(allow_empty=True))
     assert [(str(c.measure), c.system, c.against) for c in against.comparisons] == [
         (m, s, "b") for m in ("RR", "AP") for s in "acd"
     ]
-    pairs = compare_runs(systems, QRELS, "RR")
+    pairs = compare_runs(systems, QRELS, "RR", testing=Testing(allow_empty=True))
     assert [(c.system, c.against) for c in pairs.comparisons] == [
         ("b", "a"), ("c", "a"), ("c", "b"), ("d", "a"), ("d", "b"), ("d", "c")
     ]  # fmt: skip
@@ -62,7 +62,8 @@ def test_the_correction_goes_over_the_comparisons_of_one_measure() -> None:
 
 @pytest.mark.parametrize("test", ["t", "wilcoxon", "fisher", "tukey"])
 def test_equal_systems_and_single_topics_are_never_significant(test: str, recwarn: pytest.WarningsRecorder) -> None:
-    equal = compare_runs({"a": GOOD, "b": GOOD}, QRELS, ["AP", "NumRel", "NumRet"], testing=Testing(test=test))
+    testing = Testing(test=test, allow_empty=True)
+    equal = compare_runs({"a": GOOD, "b": GOOD}, QRELS, ["AP", "NumRel", "NumRet"], testing=testing)
     assert all(c.corrected == 1 and not c.significant and c.d_z == 0 for c in equal.comparisons)
     single = compare_runs({"a": GOOD, "b": BAD}, {"q1": QRELS["q1"]}, ["RR"], testing=Testing(test=test, alpha=0.99))
     (one,) = single.comparisons
@@ -110,10 +111,40 @@ def test_candidates_of_another_kind_than_the_judged_documents_have_no_recall() -
 
 
 def test_topics_have_their_texts_from_whoever_knows_them_first() -> None:
-    known = ft.Topics.of({"q1": "from the topics", "q9": "not judged"})
+    known = ft.Topics.of({"q1": "from the topics", "q2": "", "q3": "", "q9": "not judged"})
     run = ft.Run.of(GOOD, ft.Topics.of({"q1": "from the run", "q2": "of the run", "q4": ""}))
     report = compare_runs({"a": run}, QRELS, "AP", topics=known)
-    assert {t.id: t.text for t in report.topics.values()} == {"q1": "from the topics", "q2": "of the run", "q3": "", "q4": ""}
+    assert {t.id: t.text for t in report.topics.values()} == {"q1": "from the topics", "q2": "of the run", "q3": ""}
+
+
+def test_topics_that_were_not_given_are_not_measured_and_given_ones_without_results_count_0() -> None:
+    known = ft.Topics.of({"q1": "spring", "q4": "well", "q9": "not judged"})
+    report = compare_runs({"good": GOOD, "bad": BAD}, QRELS, "RR", topics=known)
+    assert list(report.topics) == list(report.qrels) == ["q1", "q4"]
+    assert report.per_topic("RR") == {"q1": {"good": 1.0, "bad": 0.5}, "q4": {"good": 1.0, "bad": 0.0}}
+    assert (report.not_given, report.to_dict()["not_given"], report.systems["bad"].evaluation.missing) == (2, 2, 1)
+    assert "2 topics with judgments not given, and not measured" in str(report)
+    assert "not given" not in str(compare_runs({"good": GOOD, "bad": BAD}, QRELS, "RR"))
+    with pytest.raises(ft.core.InputError, match="none of the topics has judgments"):
+        compare_runs({"good": GOOD}, QRELS, "RR", topics=ft.Topics.of({"q9": "not judged"}))
+
+
+def test_a_run_without_rows_is_neither_worse_nor_better_but_an_error_unless_allowed() -> None:
+    with pytest.raises(ft.core.InputError, match=r"the run 'none' has no rows: .*allow_empty=True"):
+        compare_runs({"good": GOOD, "none": {"q1": {}}}, QRELS, "RR")
+    report = compare_runs({"good": GOOD, "none": {}}, QRELS, "RR", testing=Testing(allow_empty=True))
+    assert report.mean("none", "RR") == 0
+    assert report.to_dict()["allow_empty"] is True
+
+
+def test_runs_with_the_same_rows_are_an_error_unless_allowed_and_then_said() -> None:
+    again = {topic: dict(reversed(ranking.items())) for topic, ranking in reversed(GOOD.items())} | {"q3": {}}
+    runs = {"good": GOOD, "bad": BAD, "again": again}
+    with pytest.raises(ft.core.InputError, match=r"the runs 'good' and 'again' have the same rows, .*allow_empty=True"):
+        compare_runs(runs, QRELS, "RR")
+    assert "good and again: the same rows" in str(compare_runs(runs, QRELS, "RR", testing=Testing(allow_empty=True)))
+    other_score = {**GOOD, "q4": {"d4": 2.0}}
+    assert "the same rows" not in str(compare_runs({"good": GOOD, "other": other_score}, QRELS, "RR"))
 
 
 def test_what_cannot_be_compared_or_tested_is_an_error() -> None:

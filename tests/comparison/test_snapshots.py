@@ -10,7 +10,7 @@ import math
 import pytest
 
 import fontes as ft
-from fontes.comparison import compare_snapshots
+from fontes.comparison import Testing, compare_snapshots
 from fontes.core import FontesError, ParameterError
 
 QRELS = {
@@ -45,7 +45,7 @@ def snapshots():
 
 @pytest.fixture
 def report(snapshots):
-    return compare_snapshots(snapshots, "bm25", "RR")
+    return compare_snapshots(snapshots, "bm25", "RR", testing=Testing(allow_empty=True))
 
 
 @pytest.mark.parametrize("system", ["new", "same"])
@@ -68,7 +68,7 @@ def test_an_effect_of_nothing_has_no_ratio(report):
 
 
 def test_another_snapshot_can_be_the_reference(snapshots, report):
-    turned = compare_snapshots(snapshots, "bm25", "RR", reference="july")
+    turned = compare_snapshots(snapshots, "bm25", "RR", reference="july", testing=Testing(allow_empty=True))
     assert turned.effect_ratio("new", "june", "RR") == pytest.approx(1 / report.effect_ratio("new", "july", "RR"))
 
 
@@ -79,6 +79,7 @@ def test_each_snapshot_is_tested_on_its_own_topics(report):
         QRELS["july"],
         "RR",
         baseline="bm25",
+        allow_empty=True,
     )
     assert report.comparison("new", "july", "RR") == own.comparison("new", "bm25", "RR")
 
@@ -108,7 +109,7 @@ def test_every_form_has_every_figure(report, tmp_path):
 def test_what_does_not_fit_is_refused_in_one_sentence(snapshots, change, message):
     change(snapshots)
     with pytest.raises(FontesError, match=message):
-        compare_snapshots(snapshots, "bm25", "RR")
+        compare_snapshots(snapshots, "bm25", "RR", testing=Testing(allow_empty=True))
 
 
 def test_the_command_reads_folders_of_runs(fontes, tmp_path):

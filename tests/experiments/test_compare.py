@@ -85,10 +85,11 @@ def test_systems_in_a_list_are_called_by_their_files_and_what_they_print(tmp_pat
     (tmp_path / "x").mkdir()
     for folder in (tmp_path, tmp_path / "x"):
         ft.write_run(BAD, folder / "bad.trec")
-    report = ft.compare([tmp_path / "good.run.gz", str(tmp_path / "bad.trec"), GOOD], None, QRELS, "AP", baseline="bad.trec")
+    systems = [tmp_path / "good.run.gz", str(tmp_path / "bad.trec"), GOOD]
+    report = ft.compare(systems, None, QRELS, "AP", baseline="bad.trec", allow_empty=True)
     assert list(report.systems) == ["good", "bad", "run 3"]
     assert report.baseline == "bad"
-    both = ft.compare([tmp_path / "bad.trec", tmp_path / "x" / "bad.trec"], None, QRELS, "AP")
+    both = ft.compare([tmp_path / "bad.trec", tmp_path / "x" / "bad.trec"], None, QRELS, "AP", allow_empty=True)
     assert list(both.systems) == [str(tmp_path / "bad.trec"), str(tmp_path / "x" / "bad.trec")]
     assert list(ft.compare([index.bm25()], TOPICS, JUDGED, "AP").systems) == [repr(index.bm25())]
 
@@ -138,7 +139,8 @@ def test_a_shared_prefix_is_run_once_on_the_judged_topics_alone(index: ft.Index)
         "twice": first >> Reverse() >> Reverse(2),
         "sum": first * 0.5 + index.bm25(),
     }
-    report = ft.compare(systems, [(t, getattr(x, "text", x)) for t, x in topics], JUDGED, "AP", cache=False)
+    pairs = [(t, getattr(x, "text", x)) for t, x in topics]
+    report = ft.compare(systems, pairs, JUDGED, "AP", allow_empty=True, cache=False)
     assert sorted(calls) == [("first", 3), ("reverse 1", 3), ("reverse 2", 3)]
     for name, stage in systems.items():
         assert report.systems[name].run == stage(TOPICS), name
@@ -159,7 +161,7 @@ def test_stages_whose_identity_cannot_be_told_are_shared_only_as_the_same_object
     systems = {"one": one, "other": other, "one again": one >> Reverse()}
     for _ in range(2):
         calls.clear()
-        ft.compare(systems, TOPICS, JUDGED, "AP")
+        ft.compare(systems, TOPICS, JUDGED, "AP", allow_empty=True)
         assert sorted(calls) == [("one", 3), ("other", 3), ("reverse 1", 3)]
     assert not list((tmp_path / "cache").rglob("*.npz"))
 
@@ -302,9 +304,8 @@ def test_a_rerankers_report_has_the_recall_of_its_candidates(index: ft.Index) ->
 
 def test_seconds_a_topic_are_those_of_all_steps_and_unknown_for_files(index: ft.Index, tmp_path: Path) -> None:
     ft.write_run(index.bm25()(TOPICS), tmp_path / "bm25.run")
-    report = ft.compare(
-        {"file": tmp_path / "bm25.run", "stage": index.bm25() >> Reverse(), "first": index.bm25()}, TOPICS, JUDGED, "AP"
-    )
+    systems = {"file": tmp_path / "bm25.run", "stage": index.bm25() >> Reverse(), "first": index.bm25()}
+    report = ft.compare(systems, TOPICS, JUDGED, "AP", allow_empty=True)
     seconds = {name: system.seconds for name, system in report.systems.items()}
     assert seconds["file"] is None
     assert 0 < seconds["first"] < seconds["stage"]  # type: ignore[operator]

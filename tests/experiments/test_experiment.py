@@ -306,10 +306,26 @@ def test_an_index_that_is_there_is_used_as_it_is(folder):
     assert not (folder / "springs.results" / "indexes").exists()
 
 
+def test_equal_systems_are_refused_unless_the_report_allows_them(folder):
+    text = COLLECTION + '[systems]\na = "bm25()"\nb = "bm25(k1=0.9)"\n[report]\nforms = ["json"]\n'
+    with pytest.raises(ft.core.InputError, match="the runs 'a' and 'b' have the same rows"):
+        ft.Experiment(written(folder, text)).run()
+    assert "a and b: the same rows" in str(ft.Experiment(written(folder, text + "allow_empty = true\n")).run())
+
+
+def test_judged_topics_that_the_file_does_not_give_are_not_measured(folder):
+    first = (folder / "springs" / "queries.jsonl").read_text().splitlines()[0]
+    (folder / "one.jsonl").write_text(first + "\n")
+    collection = '[collection]\ncorpus = "springs/corpus.jsonl"\ntopics = "one.jsonl"\nqrels = "springs/qrels/test.tsv"\n'
+    report = ft.Experiment(written(folder, collection + '[systems]\na = "bm25()"\n')).run()
+    assert list(report.topics) == [json.loads(first)["_id"]]
+    assert report.not_given > 0
+
+
 def test_runs_alone_need_neither_corpus_nor_topics(folder):
     text = (
         '[collection]\nqrels = "springs/qrels/test.tsv"\n[systems]\na.run = "theirs.run"\nb.run = "theirs.run"\n'
-        'both = "fuse(a, b, method=\'combsum\') % 1"\n[report]\nforms = ["json"]\n'
+        'both = "fuse(a, b, method=\'combsum\') % 1"\n[report]\nforms = ["json"]\nallow_empty = true\n'
     )
     report = ft.Experiment(written(folder, text)).run()
     assert report.systems["both"].run == ft.fuse(folder / "theirs.run", folder / "theirs.run", method="combsum").top(1)

@@ -70,6 +70,40 @@ def test_the_lock_says_parameters_data_and_versions_and_is_part_of_what_the_obje
     assert again.lock["data"]["topics"] == result.lock["data"]["topics"]
 
 
+def test_topics_that_were_not_given_are_not_measured(tmp_path: Path) -> None:
+    given = {"q1": TOPICS["q1"], "q3": TOPICS["q3"], "q4": "not judged"}
+    other = {"q1": {"sun": 1.0}, "q3": {"bread": 1.0}}
+    result = Tiny().run(DOCS, given, QRELS, tmp_path, runs={"theirs": other})
+    assert result.report is not None
+    assert list(result.report.topics) == ["q1", "q3"]
+    assert result.report.mean("first", "RR") == 1.0
+    assert result.lock["topics"] == 2
+    assert "1 topic with judgments not given, and not measured" in str(result)
+    assert "others/theirs" in result.report.systems  # it has every measured topic
+
+
+@dataclass(frozen=True)
+class Nothing(ft.Stage[ft.Run, ft.Run]):
+    """Drops all documents."""
+
+    def apply(self, run: ft.Run, progress: ProgressCallback, /) -> ft.Run:
+        return run.top(0)
+
+
+def test_a_system_that_found_nothing_is_not_compared_unless_it_is_allowed(tmp_path: Path) -> None:
+    recipe = Tiny(after=Nothing())
+    with pytest.raises(ft.core.InputError, match="the run 'second' has no rows"):
+        recipe.run(DOCS, TOPICS, QRELS, tmp_path)
+    result = recipe.run(DOCS, TOPICS, QRELS, tmp_path, allow_empty=True)
+    assert result.report is not None
+    assert result.report.mean("second", "RR") == 0
+
+
+def test_systems_of_a_recipe_may_find_the_same(tmp_path: Path) -> None:
+    result = Tiny(k1=0.0).run(DOCS, TOPICS, QRELS, tmp_path)  # without k1, b has no effect
+    assert "first and second: the same rows" in str(result)
+
+
 def test_the_page_shows_the_plot_of_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     Tiny(k1=1.5).run(DOCS, TOPICS, None, tmp_path)

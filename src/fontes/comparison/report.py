@@ -32,7 +32,7 @@ from ..measures.names import parse, parse_all
 from ..measures.prediction_powered import PredictionPowered
 from . import report_text
 from .failures import IDEAL, Failures, failures_of, ideal_run, state_of
-from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Tested, Testing, beaten_by
+from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Tested, Testing, beaten_by, check_rows
 
 SUFFIXES = {".md": "to_markdown", ".tex": "to_latex", ".csv": "to_csv", ".json": "to_json", ".html": "to_html"}
 
@@ -106,13 +106,14 @@ class Report(Tested[Comparison], Tabular, Saveable):
         systems: The systems by name.
         measures: The measures, in the given order.
         judged: Judged@k for each measure that has one.
-        topics: All judged topics in the order of the qrels, with their texts if known.
-        qrels: The judgments.
+        topics: The measured topics in the order of the qrels, with their texts if known.
+        qrels: Their judgments.
         values: Values of each measure, float64, (topics, systems); see `per_topic`.
         intervals: Bootstrap interval of the mean, by measure and system; with machine labels by the t distribution.
         comparisons: A `Comparison` for each measure and tested pair of systems.
         baseline: The baseline of the tests; None if all pairs were tested.
         testing: Test, correction, alpha and seed.
+        not_given: Number of judged topics that were not given, and are not measured.
     """
 
     systems: Mapping[str, System]
@@ -125,6 +126,7 @@ class Report(Tested[Comparison], Tabular, Saveable):
     comparisons: tuple[Comparison, ...]
     baseline: str | None
     testing: Testing
+    not_given: int = 0
 
     def with_documents(self, documents: Documents) -> Report:
         """Return a copy whose runs know the text of their documents, which `to_html` shows.
@@ -208,6 +210,7 @@ class Report(Tested[Comparison], Tabular, Saveable):
             "permutations": PERMUTATIONS if self.testing.test == "fisher" else None,
             "resamples": RESAMPLES if first.machine is None else None,
             "topics": len(self.topics),
+            "not_given": self.not_given,
             **({} if first.machine is None else {"machine_topics": first.machine.topics}),
             "without_relevant": first.irrelevant,
             "measures": [str(m) for m in self.measures],
@@ -368,31 +371,36 @@ def compare_runs(
 ) -> Report:
     """Measure runs, and test whether their differences are more than chance.
 
-    Values are over all judged topics, as for `evaluate`. No stage is run; `fontes.compare` does that.
+    Values are over the given topics that are judged, or, without `topics`, over all judged topics, as for `evaluate`. A topic
+    without results counts 0. No stage is run; `fontes.compare` does that.
 
     Args:
         runs: By name of the system, anything that `Run.of` accepts, or a `SystemRun`.
         qrels: Anything that `Qrels.of` accepts.
         measures: As for `evaluate`.
-        topics: Topics with texts to show, for runs that do not know them.
+        topics: The topics to measure, with texts to show; None: all judged topics.
         baseline: The system to test the others against; None tests all pairs.
         testing: By default the t-test with Holm's correction.
         machine: Labels by a machine, as for `evaluate`; they need the t-test.
 
     Raises:
-        InputError: A run cannot be read, there are no judgments, none of a run's topics or documents are judged, or the
-            machine labels cannot be used.
+        InputError: A run cannot be read, there are no judgments, none of a run's topics or documents are judged, the machine
+            labels cannot be used, or a run has no rows or the same rows as another, unless the settings allow it.
         ParameterError: There is no run or no such baseline, a measure is unknown, or the test cannot use machine labels.
     """
     parsed = parse_all(measures)
     testing = testing or Testing()
-    judgments, labels = judgments_of(qrels), None
-    if machine is not None:
-        labels = both_labels(judgments, machine, parsed, testing)
-        judgments = labels.people
+    judgments, machine_labels = judgments_of(qrels), None if machine is None else judgments_of(machine)
+    not_given = 0 if topics is None else sum(topic_id not in topics for topic_id in judgments)
+    if topics is not None:
+        judgments, machine_labels = labels_of(topics, judgments, machine_labels)
+    labels = None if machine_labels is None else both_labels(judgments, machine_labels, parsed, testing)
+    judgments = judgments if labels is None else labels.people
     if not runs:
         raise ParameterError("there is no run to compare; give runs in a mapping from name to run")
     systems = {name: run if isinstance(run, SystemRun) else SystemRun(Run.of(run)) for name, run in runs.items()}
+    if not testing.allow_empty:
+        check_rows({name: system.run for name, system in systems.items()})
     pairs = _pairs(list(systems), baseline)
     deepest = max(_depth(system.run) for system in systems.values())
     judged = {measure: judged_at for measure in parsed if (judged_at := _judged_at(measure, deepest)) is not None}
@@ -418,7 +426,14 @@ def compare_runs(
         comparisons=columns.comparisons(pairs, testing),
         baseline=baseline,
         testing=testing,
+        not_given=not_given,
     )
+
+
+def labels_of(topics: Topics, qrels: Qrels, machine: Qrels | None) -> tuple[Qrels, Qrels | None]:
+    """Return the judgments and machine labels of the given topics; raise InputError if none of them has any."""
+    given = topics.judged(qrels if machine is None else {**qrels, **machine})
+    return qrels.only(given), None if machine is None else machine.only(given)
 
 
 def both_labels(qrels: Qrels, machine: object, measures: Iterable[Measure], testing: Testing) -> BothLabels:
@@ -446,7 +461,7 @@ def failures(
         qrels: Any value that `Qrels.of` accepts.
         measure: The measure, or its name.
         beside: The run to compare with; None: the judged documents by grade, the ideal order.
-        topics: The topics, for runs that do not know their texts.
+        topics: The topics to examine, with their texts; None: all judged topics.
         index: The index searched, for runs that do not know it; without an index, words, lengths and repeats are not examined.
         names: Names of both runs.
         n: Maximum number of topics, from 1 up.
@@ -464,7 +479,9 @@ def failures(
     if name == against:
         raise ParameterError(f"both runs are called '{name}'; rename one")
     other = ideal_run(judgments) if beside is None else Run.of(beside)
-    report = compare_runs({name: ranking, against: other}, judgments, [parsed], topics=topics, baseline=against)
+    testing = Testing(allow_empty=True)  # the topics of a run that found nothing are failures, too
+    runs = {name: ranking, against: other}
+    report = compare_runs(runs, judgments, [parsed], topics=topics, baseline=against, testing=testing)
     if index is not None:
         report = report.with_documents(index)
     return failures_of(report, n, state_of(index if index is not None else ranking.documents))

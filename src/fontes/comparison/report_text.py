@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.html import table as html_table
 from ..measures.evaluation import Evaluation, few_errors, machine_notes
 from ..measures.measure import Measure
-from .testing import RESAMPLES, MeanDifference, Testing
+from .testing import RESAMPLES, MeanDifference, Testing, equal_runs
 
 if TYPE_CHECKING:
     from .report import Report
@@ -210,6 +210,10 @@ def notes(report: Report) -> list[str]:
     lines += _machine_notes(report)
     topics, irrelevant = _topic_count(len(report.topics)).replace("topic", "judged topic"), first_evaluation(report).irrelevant
     lines.append(f"{topics}; {irrelevant} without a relevant document count 0" if irrelevant else topics)
+    if report.not_given:
+        lines.append(f"{_topic_count(report.not_given)} with judgments not given, and not measured")
+    runs = {name: system.run for name, system in report.systems.items()}
+    lines += [f"{_enumerated(names)}: the same rows" for names in equal_runs(runs)]
     systems_by_note: dict[str, list[str]] = {}
     for name, system in report.systems.items():
         counts = (system.evaluation.missing, "without results count 0"), (system.evaluation.unjudged, "of the run not judged")

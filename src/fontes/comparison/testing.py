@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import ParameterError
+from ..core import InputError, ParameterError, Run
 from ..measures.evaluation import Evaluation
 from ..measures.measure import Measure
 from ..measures.names import parse
@@ -23,6 +23,7 @@ TESTS = {
     "tukey": "Tukey's HSD, topics as blocks",
 }
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "none": "no correction"}
+ALLOW = "allow_empty=True (--allow-empty; in a file allow_empty = true in [report]) allows it"
 PERMUTATIONS = 100_000
 RESAMPLES = 10_000
 PAIR_BLOCK_SIZE = 500  # pairs whose resamples are in memory at the same time: 40 MB
@@ -41,6 +42,7 @@ class Testing:
             "tukey" corrects by itself.
         alpha: Greatest corrected p that is significant; intervals cover 1 - alpha.
         seed: Seed of randomisation (100,000 permutations) and bootstrap (10,000 resamples).
+        allow_empty: Whether to compare runs without any row, and runs with the same rows, whose difference is empty.
 
     Raises:
         ParameterError: A name is unknown, or a number out of range.
@@ -52,6 +54,7 @@ class Testing:
     correction: str = "holm"
     alpha: float = 0.05
     seed: int = 0
+    allow_empty: bool = False
 
     def __post_init__(self) -> None:
         if self.test not in TESTS:
@@ -97,6 +100,33 @@ class Testing:
         if self.test == "tukey":
             return TESTS[self.test]
         return f"{TESTS[self.test]}, {correction_text(self.correction)}"
+
+
+def check_rows(runs: Mapping[str, Run], *, allow_equal: bool = False) -> None:
+    """Raise InputError for a run without rows and, unless `allow_equal`, for runs with the same rows."""
+    if name := next((name for name, run in runs.items() if not run.rows), None):
+        raise InputError(f"the run '{name}' has no rows: its system found nothing, or did not run; leave it out, or {ALLOW}")
+    if not allow_equal and (equal := equal_runs(runs)):
+        first, second = equal[0][:2]
+        problem = "have the same rows, so there is no difference to test"
+        raise InputError(f"the runs '{first}' and '{second}' {problem}; leave one out, or {ALLOW}")
+
+
+def equal_runs(runs: Mapping[str, Run]) -> list[list[str]]:
+    """Return the groups of names of two or more runs that have the same rows: topics, documents and scores."""
+    groups: list[list[str]] = []
+    for name, run in runs.items():
+        group = next((group for group in groups if _have_same_rows(runs[group[0]], run)), None)
+        groups.append([name]) if group is None else group.append(name)
+    return [group for group in groups if len(group) > 1]
+
+
+def _have_same_rows(run: Run, other: Run) -> bool:
+    return run.rows == other.rows and all(
+        topic_id in other and np.array_equal(ranking.scores, other[topic_id].scores) and ranking.ids == other[topic_id].ids
+        for topic_id, ranking in run.items()
+        if len(ranking)
+    )
 
 
 def correction_text(correction: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -115,6 +115,10 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
             for doc_id, grade in grades.items():
                 for group in groups_of.get(doc_id, ["0"]):
                     yield topic_id, group, doc_id, grade
+
+    def only(self, topics: Container[str]) -> Qrels:
+        """Return the judgments of some topics, given by id."""
+        return Qrels(row for row in self.rows() if row[0] in topics)
 
     def to_dict(self) -> dict[str, dict[str, int]]:
         """Return grades by topic id and document id."""

@@ -111,6 +111,7 @@ class ReportTable(TomlTable):
     correction: str | None = Text
     alpha: float | None = None
     seed: int | None = None
+    allow_empty: bool = False
 
 
 class FileTable(TomlTable):
@@ -266,7 +267,7 @@ class ExperimentFile:
             name = getattr(report, key)
             if name is not None and name not in names:
                 raise self.error_in("report", f"{key}: there is no '{name}'; {nearest(name, names)}")
-        values = {key: getattr(report, key) for key in ("test", "correction", "alpha", "seed")}
+        values = {key: getattr(report, key) for key in ("test", "correction", "alpha", "seed", "allow_empty")}
         with self._errors_in("report"):
             return Testing(**{key: value for key, value in values.items() if value is not None})
 

@@ -8,12 +8,13 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..comparison import Report, SystemRun, Testing, compare_runs
 from ..comparison.report import SUFFIXES
+from ..comparison.testing import check_rows
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.answers import sums_of
 from ..core.json_text import json_text
@@ -56,6 +57,7 @@ class Plan:
         forms: Formats of the report.
         pages: Returns the text of further pages by file name.
         measurements: Whether tirex-tracker measures time, memory and energy for the lock.
+        allow_equal: Whether systems may have equal runs, as those whose parameters are chosen from data.
     """
 
     title: str
@@ -74,6 +76,7 @@ class Plan:
     forms: tuple[str, ...] = FORMS
     pages: Callable[[Results], Mapping[str, str]] = field(default=lambda results: {})
     measurements: bool = False
+    allow_equal: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,13 +167,17 @@ def _compare(plan: Plan, runs: Mapping[str, SystemRun]) -> Report | None:
         return None
     measured = {name: run for name, run in runs.items() if plan.measured(name)}
     baseline = plan.baseline if plan.baseline in measured else None
+    testing = plan.testing
+    if plan.allow_equal and not testing.allow_empty:
+        check_rows({name: system.run for name, system in measured.items()}, allow_equal=True)
+        testing = replace(testing, allow_empty=True)
     return compare_runs(
         measured,
         plan.qrels,
         plan.measures,
         topics=plan.topics,
         baseline=baseline,
-        testing=plan.testing,
+        testing=testing,
         machine=plan.machine,
     )
 

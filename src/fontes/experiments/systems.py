@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..comparison import Report, SystemRun, Testing, compare_runs
-from ..comparison.report import both_labels
+from ..comparison.report import both_labels, labels_of
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Strings, Topic, Topics, Turn
 from ..core.part import Names, indexes_of, walk
 from ..core.progress import Progress, ProgressCallback, silent
@@ -57,17 +57,20 @@ def compare(
     correction: str = "holm",
     alpha: float = 0.05,
     seed: int = 0,
+    allow_empty: bool = False,
     cache: bool | str | os.PathLike[str] = True,
     machine: AnyQrels | None = None,
 ) -> Report:
     """Run and measure systems, and test whether their differences are more than chance.
 
-    A prefix shared by several pipelines runs once. Values are over all judged topics, as for `evaluate`.
+    A prefix shared by several pipelines runs once. Values are over the given topics that are judged, where a topic without
+    results counts 0; without `topics` they are over all judged topics, as for `evaluate`.
 
     Args:
         systems: Stages, runs (anything that `Run.of` accepts) or run files: a mapping by name, or a list, where a file is named
             by its stem and a stage by its text.
-        topics: Anything that `Topics.of` accepts, or a path; None if no system is a stage. Stages run on the judged topics.
+        topics: Anything that `Topics.of` accepts, or a path: the topics to run stages on and to measure, of which those without
+            judgments are left out. None if no system is a stage: all judged topics are measured.
         qrels: Anything that `Qrels.of` accepts, or a path.
         measures: As for `evaluate`.
         baseline: The system that the others are tested against; None tests all pairs.
@@ -76,25 +79,28 @@ def compare(
             "tukey" corrects by itself.
         alpha: Greatest corrected p that is significant; intervals cover 1 - alpha.
         seed: Seed of randomisation (100,000 permutations) and bootstrap (10,000 resamples).
+        allow_empty: Whether to compare runs without any row, and runs with the same rows, whose difference is empty.
         cache: Whether to cache the runs of stages and prefixes on disk: True for the user's cache folder, a path for another,
             False for none. `Stage.key` says which runs can be cached.
         machine: Labels by a machine of these topics and more, which the judgments correct, as for `evaluate`; the test must
             then be "t", and intervals use the t distribution. Stages run on all labelled topics.
 
     Raises:
-        InputError: A file or a value cannot be read, there are no judgments, or machine labels do not go with them.
+        InputError: A file or a value cannot be read, there are no judgments, machine labels do not go with them, or a run has
+            no rows or the same rows as another and `allow_empty` is False.
         ParameterError: A name is unknown, or a number out of range.
         PipelineError: A stage does not go from topics to a run.
     """
     by_name = named(systems)
     parsed = parse_all(measures)
-    testing = Testing(test, correction, alpha, seed)
+    testing = Testing(test, correction, alpha, seed, allow_empty)
     baseline_name = None if baseline is None else _baseline_name(baseline, list(by_name))
     judgments, labels = judgments_of(qrels), None if machine is None else judgments_of(machine)
-    if labels is not None:
-        both_labels(judgments, labels, parsed, testing)
     all_topics = None if topics is None else Topics.read(topics)
     searched = None if all_topics is None else all_topics.judged({**judgments, **(labels or {})})
+    if labels is not None:  # checked before anything runs
+        measured, machine_labels = (judgments, labels) if searched is None else labels_of(searched, judgments, labels)
+        both_labels(measured, machine_labels, parsed, testing)
     runs = run_all(by_name, searched, Cache.of(cache))
     return compare_runs(
         runs,

@@ -209,7 +209,7 @@ class BothLabels:
                     f"{measure} counts, and machine labels can only correct measures of relevance; leave it out"
                 )
         labels = judgments_of(machine)
-        people = Qrels(row for row in qrels.rows() if row[0] in labels)
+        people = qrels.only(labels)
         if len(people) < MIN_TOPICS:
             raise InputError(
                 f"people judged {_topics(len(qrels))}, the machine labelled {len(labels)}, and {len(people)} have both; "

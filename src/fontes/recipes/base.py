@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from ..comparison import Testing
 from ..core import FontesError, InputError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.expression import part, pipeline
 from ..core.parameters import Parameter, parameters
@@ -208,6 +209,7 @@ class Recipe(Part, ABC):
         runs: object = (),
         measures: Iterable[str | Measure] | None = None,
         leaks: str = LEAKS[0],
+        allow_empty: bool = False,
         progress: ProgressCallback = silent,
     ) -> RecipeResult:
         """Run all systems and, given judgments, measure and compare them.
@@ -234,6 +236,7 @@ class Recipe(Part, ABC):
             leaks: Treatment of training topics whose text is also in dev or test, and of dev topics whose text is in test:
                 "error" lists them, "drop" leaves them out and reports their number. If the recipe divides the topics itself,
                 they are dropped.
+            allow_empty: Whether to compare systems that found nothing for any topic.
             progress: Called with the progress of each step.
 
         Raises:
@@ -253,21 +256,23 @@ class Recipe(Part, ABC):
         with problems.collected():
             if sources is not None:
                 searched, judged, learning = division = self.divide(*sources)
-                measured = Topics() if judged is None else searched
+                measured = Topics(topic for topic in searched.values() if topic.id in (judged or ()))
                 learning = without_leaks(learning, measured, self.as_model_input, drop=train is None or leaks == "drop")
                 self.check_sides(learning)
                 division = searched, judged, replace(learning, folder=Path(output), progress=progress)
                 recipe = self.for_topics(searched)
                 rows = [row for source in sources[1:] if source for row in source.rows()]
                 judgments = None if sources[1:] == (None, None, None) else Qrels(rows)
-                others = OtherRuns.of(runs, searched, judgments, chosen_measures)
+                others = OtherRuns.of(runs, measured if judged else searched, judgments, chosen_measures)
         recipe._collect_problems(problems, division)
         recipe._raise_problems(problems, division)
         assert division is not None
-        plan = recipe._plan(documents, division, chosen_measures, others)
+        plan = recipe._plan(documents, division, chosen_measures, others, Testing(allow_empty=allow_empty))
         return RecipeResult(**vars(run(plan, Path(output), progress)), recipe=recipe, learning=division[2], others=others)
 
-    def _plan(self, documents: Collection, division: Division, measures: tuple[Measure, ...], others: OtherRuns) -> Plan:
+    def _plan(
+        self, documents: Collection, division: Division, measures: tuple[Measure, ...], others: OtherRuns, testing: Testing
+    ) -> Plan:
         """Return the plan of a run: systems, data, measures, and further pages of the output folder."""
         topics, qrels, learning = division
         built: Systems = {}
@@ -294,6 +299,8 @@ class Recipe(Part, ABC):
             title=f"recipe {self.name}",
             measured=self.measured,
             baseline=self.baseline,
+            testing=testing,
+            allow_equal=True,
             settings={"recipe": self.name, "parameters": {name: shown(value) for name, value in self.params().items()}},
             data={**{name: {"sha256": digest} for name, digest in data.items()}, **learning.hashes},
             pages=pages,

@@ -70,7 +70,7 @@ class OtherRuns:
 
         Args:
             runs: The runs, by name or in a list.
-            measured: The measured topics.
+            measured: The topics that the recipe's systems are measured on.
             judgments: Judgments of all sides.
             measures: Measures for runs that lack measured topics.
 
@@ -99,7 +99,7 @@ def intervals(evaluation: Evaluation) -> dict[str, MeanInterval]:
 
 
 def _evaluate(name: str, run: Run, judgments: Qrels, measures: tuple[Measure, ...]) -> Evaluation:
-    judged = Qrels(row for row in judgments.rows() if row[0] in run)
+    judged = judgments.only(run)
     if not judged:
         first, other = next(iter(run), ""), next(iter(judgments), "")
         raise InputError(f"run {name}: none of its topics is judged: its first is '{first}', the first judged '{other}'")

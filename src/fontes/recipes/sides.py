@@ -111,7 +111,7 @@ def split_randomly(topics: Topics, qrels: Qrels, share: float, seed: int) -> tup
 def side_of(topics: Topics, qrels: Qrels, ids: Container[str]) -> Side:
     """Return the judged topics among `ids`, and their judgments."""
     selected = Topics(topic for topic in topics.values() if topic.id in ids and topic.id in qrels)
-    return Side(selected, Qrels(row for row in qrels.rows() if row[0] in selected))
+    return Side(selected, qrels.only(selected))
 
 
 def merge_duplicates(topics: Topics, qrels: Qrels) -> Side:

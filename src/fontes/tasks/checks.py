@@ -139,7 +139,7 @@ def _side_remarks(project: TaskProject, name: str, side: TaskSide, ids: set[str]
         return
     unknown = [topic for topic in side.qrels if topic not in side.topics]
     if unknown:
-        yield f"{name}: {len(unknown):,} judged topics are not among the topics, such as '{unknown[0]}'; they count 0"
+        yield f"{name}: {len(unknown):,} judged topics are not among the topics, such as '{unknown[0]}'; they are not measured"
     unjudged = [topic for topic in side.topics if topic not in side.qrels]
     if unjudged:
         yield f"{name}: {len(unjudged):,} topics have no judgments, such as '{unjudged[0]}'; they are not measured"

@@ -537,13 +537,13 @@ def unlearned(run: Run, qrels: Qrels, learned: Iterable[Example]) -> tuple[Run, 
     texts = {example.query.strip() for example in examples}
     learned_topics = {topic.id for topic in run.topics.values() if topic.text.strip() in texts}
     learned_topics |= {example.topic for example in examples if example.topic not in run.topics}
-    rows = [row for row in qrels.rows() if row[0] not in learned_topics]
-    is_left = np.array([topic in qrels and topic not in learned_topics for topic in run.topics], dtype=bool)
-    if not rows or not is_left.any():
+    left = {topic for topic in run.topics if topic in qrels and topic not in learned_topics}
+    if not left:
         raise InputError(
             "no judged topic of the run is left for validation, all are learned from: hold some out, or give a run of others"
         )
-    return run.keep(is_left[run.topic_numbers]), Qrels(rows)
+    is_left = np.array([topic in left for topic in run.topics], dtype=bool)
+    return run.keep(is_left[run.topic_numbers]), qrels.only(left)
 
 
 DISTILLED = ("teacher", "kl")  # losses that read a teacher's scores

@@ -108,9 +108,8 @@ class Candidates:
                 )
         judged_run = _with_topics(run, {topic.id for topic in judged})
         grades = [qrels[ranking.topic.id].get(hit.id, 0) for ranking in judged_run.values() for hit in ranking]
-        return cls(
-            judged_run, qrels, feature_matrix(judged_run, features, progress), np.maximum(np.array(grades, dtype=np.int64), 0)
-        )
+        matrix = feature_matrix(judged_run, features, progress)
+        return cls(judged_run, qrels.only(judged_run), matrix, np.maximum(np.array(grades, dtype=np.int64), 0))
 
     def check(self) -> None:
         """Raise InputError if no topic has two candidates with different grades."""
@@ -176,8 +175,7 @@ class Candidates:
     def only(self, rows: Rows) -> Candidates:
         """Return the candidates of some rows; these must be all rows of their topics."""
         topics = {list(self.run.topics)[n] for n in np.unique(self.run.topic_numbers[rows]).tolist()}
-        judgments = Qrels(row for row in self.qrels.rows() if row[0] in topics)
-        return Candidates(_with_topics(self.run, topics), judgments, self.matrix[rows], self.grades[rows])
+        return Candidates(_with_topics(self.run, topics), self.qrels.only(topics), self.matrix[rows], self.grades[rows])
 
     def ranked(self, scores: NDArray[Any]) -> Run:
         """Return the candidates ordered by other scores, one for each row."""

@@ -87,7 +87,7 @@ def fit(
 
     Raises:
         ParameterError: The budget, the measure or a text is invalid, or no candidate is within the budget.
-        InputError: Judged topics are not among the topics, or no document of the collection is judged.
+        InputError: None of the topics is judged, or no document of the collection is judged.
     """
     from ..lexical.impacts import in_memory
 
@@ -206,7 +206,7 @@ class CandidatePool:
         ends = sorted({min(len(ids), max(MIN_TOPICS, round(share * len(ids)))) for share in TOPIC_SHARES})
         self._parts = np.split(order, ends[:-1])
         self._memories = [RunMemory(Topics(self.topics[ids[i]] for i in rows.tolist())) for rows in self._parts]
-        self._qrels = [Qrels(row for row in self.qrels.rows() if row[0] in memory.topics) for memory in self._memories]
+        self._qrels = [self.qrels.only(memory.topics) for memory in self._memories]
         self._ids = ids
         self._values: dict[str, Floats] = {}
         self._started = time.perf_counter()

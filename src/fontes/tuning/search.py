@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import InputError, MissingExtraError, ParameterError, Qrels, Run, Stage, Topics
+from ..core import MissingExtraError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.part import Part, walk
 from ..core.precision import fix_precision, precisions_of
 from ..core.progress import ProgressCallback
@@ -222,7 +222,7 @@ def tune(
 
     Raises:
         ParameterError: The space, the measure or a number is invalid.
-        InputError: Judged topics are not among the topics, or no document of the collection is judged.
+        InputError: None of the topics is judged, or no document of the collection is judged.
         MissingExtraError: "tpe" without Optuna.
     """
     from ..lexical.impacts import in_memory
@@ -337,16 +337,11 @@ def mean_measure(name: str | Measure) -> Measure:
 
 
 def judged_topics(topics: object, qrels: object) -> tuple[Topics, Qrels]:
-    """Return the judged topics and their judgments, both in id order; raise InputError if a topic is missing."""
-    all_topics, judgments = Topics.read(topics), judgments_of(qrels)
-    missing = [topic_id for topic_id in judgments if topic_id not in all_topics]
-    if missing:
-        raise InputError(
-            f"{len(missing)} of the {len(judgments)} judged topics are not among the topics, the first is '{missing[0]}'; "
-            f"give the topics of the qrels"
-        )
-    ordered = Qrels(sorted(judgments.rows()))
-    return Topics(all_topics[topic_id] for topic_id in ordered), ordered
+    """Return the given topics that are judged, and their judgments, both in id order; raise InputError if there are none."""
+    judgments = judgments_of(qrels)
+    judged = Topics.read(topics).judged(judgments)
+    ordered = Qrels(sorted(judgments.only(judged).rows()))
+    return Topics(judged[topic_id] for topic_id in ordered), ordered
 
 
 def _trial_count(method: str, trials: int | None) -> int:

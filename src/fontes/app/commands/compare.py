@@ -16,7 +16,7 @@ commands = typer.Typer()
 
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
-@options_of(compare_runs, "test", "correction", "alpha", "seed")
+@options_of(compare_runs, "test", "correction", "alpha", "seed", "allow_empty")
 def compare(
     settings: dict[str, Any],
     qrels: Annotated[str, typer.Argument(help="Judgments: a file, a BEIR folder, irds:NAME, or -.", show_default=False)],
@@ -26,7 +26,8 @@ def compare(
         str | None, typer.Option(help="A run, to test the others against.", show_default="all pairs are tested")
     ] = None,
     topics: Annotated[
-        str | None, typer.Option(help="Topics, for their texts in a page: as the judgments.", show_default=False)
+        str | None,
+        typer.Option(help="Topics to measure, with their texts: as the judgments.", show_default="all judged topics"),
     ] = None,
     index: Annotated[Path | None, typer.Option(help="Index, for its documents' texts in a page.", show_default=False)] = None,
     split: Split = None,

@@ -23,7 +23,10 @@ def failures(
     ] = None,
     measure: Annotated[str, typer.Option("-m", "--measure", help="The measure.")] = "nDCG@10",
     n: Annotated[int, typer.Option("-n", help="Topics.")] = 10,
-    topics: Annotated[str | None, typer.Option(help="Topics, for their texts: as the judgments.", show_default=False)] = None,
+    topics: Annotated[
+        str | None,
+        typer.Option(help="Topics to examine, with their texts: as the judgments.", show_default="all judged topics"),
+    ] = None,
     index: Annotated[
         Path | None, typer.Option(help="Index searched, to examine words, lengths and repeats.", show_default=False)
     ] = None,

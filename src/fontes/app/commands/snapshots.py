@@ -18,7 +18,7 @@ RUNS = ("runs/*.run", "*.run", "*.trec")
 
 
 @commands.command(rich_help_panel="Measure")
-@options_of(Testing, "test", "correction", "alpha", "seed")
+@options_of(Testing, "test", "correction", "alpha", "seed", "allow_empty")
 def snapshots(
     settings: dict[str, Any],
     folders: Annotated[

@@ -163,7 +163,7 @@ def judged_by_people(path: Path, machine: str) -> tuple[Qrels, Qrels]:
         finished_topics = {
             topic for topic in store.topics() if all((topic, document) in judged for document in store.pool(topic))
         }
-        people = Qrels(row for row in judgments_of(store, SETTLED, machine_judge).rows() if row[0] in finished_topics)
+        people = judgments_of(store, SETTLED, machine_judge).only(finished_topics)
         return people, qrels_of(machine) if machine_judge is None else judgments_of(store, machine_judge)
 
 

@@ -131,6 +131,7 @@ def run(
         str | None,
         typer.Option(help="Topics with the same text on two sides: error or drop.", show_default="error"),
     ] = None,
+    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Compare systems that found nothing, too.")] = False,
     json: Json = False,
 ) -> None:
     """Run a recipe on a collection, or on its sample, and write runs and a report."""
@@ -158,6 +159,7 @@ def run(
             runs=runs or (),
             measures=measures or None,
             leaks=leaks or "error",
+            allow_empty=allow_empty,
             progress=report,
         )
     if json:
