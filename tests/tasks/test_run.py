@@ -13,6 +13,8 @@ from support.tiny_cross_encoder import save_cross_encoder
 import fontes as ft
 from fontes.core import FontesError
 from fontes.tasks import TaskOptions, TaskProject, new_project, run_task
+from fontes.tasks.choosing import Choices
+from fontes.train import Side
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +29,13 @@ def friday(tmp_path_factory):
 
 def lock(result, side):
     return json.loads((result.project.folder / "results" / side / "experiment.lock").read_text())
+
+
+def test_a_tie_goes_to_the_simplest_system():
+    side = Side(ft.Topics(), ft.Qrels())
+    for names, best in ((("dense", "bm25", "tuned", "fused"), "bm25"), (("dense", "tuned", "fused"), "tuned")):
+        assert Choices({}, {}, dict.fromkeys(names, 0.5), side).best == best
+    assert Choices({}, {}, {"bm25": 0.5, "fused": 0.6}, side).best == "fused"
 
 
 @pytest.mark.slow

@@ -298,6 +298,13 @@ def test_functions_and_stages_that_do_not_fit_are_refused(collection):
         ft.tune(index.bm25(), {"b": [0.1]}, topics, {"y": {"d01": 1}})
 
 
+def test_settings_that_are_equally_good_leave_the_present_values(collection):
+    index, topics, qrels = collection
+    measure = "P@1000"  # which no order changes
+    assert ft.tune(index.bm25(), {"b": [0.1, 0.4, 0.7]}, topics, qrels, measure).params == {"b": 0.4}
+    assert ft.tune(index.bm25(), {"b": [0.2, 0.7]}, topics, qrels, measure).params == {"b": 0.2}
+
+
 def test_judged_topics_that_are_not_given_are_not_measured(collection):
     index, topics, qrels = collection
     more = qrels.to_dict() | {"x": {"d01": 1}}

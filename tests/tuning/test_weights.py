@@ -42,8 +42,11 @@ def test_the_learned_weights_are_the_best_of_a_plain_search(method: str, measure
     assert learned.trained == pytest.approx(max(reached.values()))
     equal = [weights for weights, value in reached.items() if value == pytest.approx(learned.trained, abs=1e-12)]
     assert learned.weights in equal
-    # The most even of those that are equally good: the smallest sum of squares.
-    assert sum(w * w for w in learned.weights) == min(sum(w * w for w in weights) for weights in equal)
+    # Of those that are equally good the ones of the fewest runs, and of these the most even: the smallest sum of squares.
+    fewest = max(weights.count(0) for weights in equal)
+    simplest = [weights for weights in equal if weights.count(0) == fewest]
+    assert learned.weights in simplest
+    assert sum(w * w for w in learned.weights) == min(sum(w * w for w in weights) for weights in simplest)
 
 
 @pytest.mark.parametrize("measure", ["AP", "Judged@5"])
@@ -106,9 +109,18 @@ def test_judged_topics_without_results_count_0_and_unjudged_ones_are_fused_as_we
     assert learned.run["unjudged"].ids == ["d1", "d2"]
 
 
-def test_of_weights_that_are_equally_good_the_most_even_are_taken() -> None:
+def test_a_run_that_is_as_good_alone_as_with_others_is_taken_alone_and_the_first_of_them() -> None:
     same = {f"q{i}": {"a": 2.0, "b": 1.0} for i in range(4)}
     learned = fit_weights([same, same], {t: {"a": 1} for t in same}, folds=2)
+    assert learned.weights == (1.0, 0.0)
+    wrong = {f"q{i}": {"b": 2.0, "a": 1.0} for i in range(4)}
+    assert fit_weights([wrong, same], {t: {"a": 1} for t in same}, folds=2).weights == (0.0, 1.0)
+
+
+def test_of_mixtures_that_are_equally_good_the_most_even_is_taken() -> None:
+    first = {f"q{i}": {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.0} for i in range(4)}
+    second = {f"q{i}": {"d": 3.0, "b": 2.0, "c": 1.0, "a": 0.0} for i in range(4)}
+    learned = fit_weights([first, second], {t: {"b": 1} for t in first}, "RR", folds=2)
     assert learned.weights == (0.5, 0.5)
 
 
@@ -147,10 +159,10 @@ def test_topics_are_dealt_evenly_in_the_order_of_the_shuffle_of_their_ids() -> N
     assert [len(fold.topics) for fold in single.folds] == [1] * 11
 
 
-def test_of_many_runs_that_are_equally_good_the_most_even_weights_are_taken() -> None:
+def test_of_many_runs_that_are_equally_good_the_first_is_taken_alone() -> None:
     same = {f"q{i}": {"a": 2.0, "b": 1.0} for i in range(4)}
     learned = fit_weights([same] * 7, {t: {"a": 1} for t in same}, folds=2)
-    assert sorted(learned.weights) == [0.1, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2]
+    assert learned.weights == (1.0, *[0.0] * 6)
 
 
 @pytest.mark.parametrize("method", ["wsum", "rrf", "isr", "borda"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ..core import ParameterError, Qrels, Run, Stage, Topics
@@ -104,11 +105,9 @@ class Claims(LearningRecipe, name="claims"):
         super().check()
 
     def _tune(self, bm25: Stage[Topics, Run], learning: RecipeTraining) -> Stage[Topics, Run]:
-        grid = {
-            f"k1 {k1:g}, b {b:g}": self._plain(bm25.with_(k1=k1, b=b))
-            for k1 in _numbers("k1", self.k1)
-            for b in _numbers("b", self.b)
-        }
+        default = bm25.params()["k1"], bm25.params()["b"]
+        pairs = sorted(product(_numbers("k1", self.k1), _numbers("b", self.b)), key=lambda pair: pair != default)
+        grid = {f"k1 {k1:g}, b {b:g}": self._plain(bm25.with_(k1=k1, b=b)) for k1, b in pairs}  # ties go to the default
         return grid[learning.best("tuned", grid, MEASURE, (learning.train, learning.dev))]
 
     def _dense_systems(self, index: Index, learning: RecipeTraining) -> Systems:

@@ -68,8 +68,9 @@ class Scoring:
         return measure_run(run, self._qrels, [self._measure]).array(self._measure)
 
     def best(self, pool: Iterable[int], topics: NDArray[np.bool_]) -> Trial:
-        """Return the first trial of the pool with the greatest mean over these topics."""
-        return max((self.trials[i] for i in sorted(set(pool))), key=lambda trial: float(trial.values[topics].mean()))
+        """Return the trial of the pool with the greatest mean over these topics: of equals the default, then the first."""
+        trials, default = (self.trials[i] for i in sorted(set(pool))), self._maker.default
+        return max(trials, key=lambda trial: (float(trial.values[topics].mean()), trial.params == default))
 
     def stage(self, setting: Setting) -> Any:
         """Return the stage of a setting."""
@@ -195,7 +196,7 @@ def tune(
     For each fold, the setting with the best mean over the other folds is chosen and scored on the held-out fold. Each setting
     is run once on all topics, and its values are used for every fold. "random" draws its settings before any is scored; "tpe"
     runs one study per fold, on the other folds, and one on all topics. The final parameters are the best over all topics; ties
-    go to the first setting. Retrieval is no deeper than the measure reads.
+    go to the present values, then to the first setting. Retrieval is no deeper than the measure reads.
 
     Args:
         stage: A stage from topics to a run; a function that returns one for the parameters, such as

@@ -109,8 +109,8 @@ def fit_weights(
 
     Weights are multiples of `step` that sum to 1. Up to 1,001 combinations (five runs in steps of 0.1) are all tried; of more,
     hill climbing tries some, moving one step of weight at a time, from equal weights and from each run alone. Ties go to the
-    weights nearest to equal ones. The order of topics and judgments does not matter. Judged topics missing from the runs count
-    0, as in `evaluate`.
+    weights of the fewest runs (a run alone, the first before the others), then to those nearest to equal ones. The order of
+    topics and judgments does not matter. Judged topics missing from the runs count 0, as in `evaluate`.
 
     Args:
         runs: Two or more runs, each a Run or anything that `Run.of` accepts.
@@ -201,8 +201,9 @@ class _WeightGrid:
             point = better
 
     def _best(self, points: Sequence[Steps], topics: NDArray[np.bool_]) -> Steps:
+        # Of equally good weights those of the fewest runs, then the most even ones, then the greatest of the first runs.
         # Rounded, since means of the same values in another order differ in their last bits.
-        return max(points, key=lambda p: (round(self.mean(p, topics), 12), -sum(x * x for x in p), p))
+        return max(points, key=lambda p: (round(self.mean(p, topics), 12), p.count(0), -sum(x * x for x in p), p))
 
     def run(self, best: Steps, folds: Sequence[tuple[Steps, Iterable[str]]]) -> Run:
         """Return the run fused with each fold's weights on its topics, and with `best` on all others."""

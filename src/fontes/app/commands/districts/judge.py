@@ -194,4 +194,5 @@ def _print_plan(judgments: Path, machine: str | None, runs: list[Path], measures
     if machine is None or len(runs) < 2:
         raise ParameterError("a plan needs --machine LABELS and two runs or more: --run A --run B")
     people, labels = judged_by_people(judgments, machine)
-    say(str(plan_judging(compare(runs, None, people, measures or DEFAULT, cache=False, machine=labels))))
+    report = compare(runs, None, people, measures or DEFAULT, allow_empty=True, cache=False, machine=labels)
+    say(str(plan_judging(report)))
