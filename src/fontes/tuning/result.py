@@ -125,8 +125,8 @@ class Tuning(HeldOut):
 
     @cached_property
     def best(self) -> Trial:
-        """Trial with the best mean over all topics; its score is not held out."""
-        return max(self.trials, key=lambda trial: trial.score)
+        """Trial with the best mean over all topics, of equals the present values; its score is not held out."""
+        return max(self.trials, key=lambda trial: (trial.score, trial.params == self.default))
 
     @property
     def params(self) -> Setting:
