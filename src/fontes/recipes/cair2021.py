@@ -37,7 +37,7 @@ class Cair2021(Recipe, name="cair2021"):
     Further rows are Q3 by itself and, with a filter or a later stage, the merged result before it.
 
     The authors leave topics with only titles to future work. If no topic has a narrative, Q3 is the title expanded by causal
-    feedback, as with `third="feedback"`, and systems that read narratives are left out.
+    feedback, as with `third="feedback"`, results are merged by reciprocal ranks, and systems that read narratives are left out.
 
     Args:
         encoder: Sentence encoder: a name on the hub, a folder, or an encoder of unit vectors; None: no semantic search.
@@ -48,11 +48,12 @@ class Cair2021(Recipe, name="cair2021"):
         k1: BM25 parameter.
         b: BM25 parameter.
         depth: Number of documents retrieved per query, and kept after merging.
-        topicrank: Keyphrase extraction for Q3; None: TopicRank with the spaCy model.
-        keyphrases: Number of keyphrases in Q3, best first; None: all, as published.
+        topicrank: Keyphrase extraction for Q3; None: TopicRank with the spaCy model and the distances of its paper.
+        keyphrases: Number of keyphrases in Q3, best first; None: all; the paper states no number.
         third: Q3: "keyphrases" of the narrative; or "feedback", only from the title: RM3, another search, and
             `causal_feedback` over the lexical index.
-        aggregate: Fusion: "sum" of raw scores; "min-max", scores scaled to 0 to 1; "rrf", reciprocal ranks.
+        aggregate: Fusion: "sum" of raw scores; "min-max", scores scaled to 0 to 1; "rrf", reciprocal ranks. None: "sum", as
+            published, but "rrf" with `third="feedback"`, whose weights sum to 1 and whose scores are thus small.
         filter: Drop documents without a cause and an effect from the topic: "published", "swapped" or "either", the roles of
             `CausalFilter`; None: no filter, as the authors decided after trying it.
         after: Stage applied to the remaining documents, or an expression for one, such as a reranker; None: none.
@@ -82,7 +83,7 @@ class Cair2021(Recipe, name="cair2021"):
         ("third=feedback",): "searches all topics by their titles alone",
         ("trees=None",): "searches all vectors, which needs no Annoy",
         ("encoder=None",): "leaves Q1 out, and with it the vectors",
-        ('topicrank=topicrank("stopwords")', "analyzer=english"): "finds keyphrases and terms without spaCy",
+        ('topicrank=topicrank("stopwords", gap="paper")', "analyzer=english"): "finds keyphrases and terms without spaCy",
     }
 
     encoder: str | Encoder | None = field(default="sentence-transformers/msmarco-distilbert-base-v4", metadata=PUBLISHED)
@@ -90,13 +91,13 @@ class Cair2021(Recipe, name="cair2021"):
     spacy: str = "en_core_web_sm"
     analyzer: str | Analyzer | None = field(default=None, metadata=PUBLISHED)
     variant: str = field(default="okapi", metadata=PUBLISHED)
-    k1: float = field(default=1.5, metadata=AUTHORS_CODE)
-    b: float = field(default=0.75, metadata=AUTHORS_CODE)
+    k1: float = field(default=1.5, metadata=PUBLISHED)
+    b: float = field(default=0.75, metadata=PUBLISHED)
     depth: int = field(default=500, metadata=PUBLISHED)
     topicrank: TopicRank | None = field(default=None, metadata=PUBLISHED)
-    keyphrases: int | None = field(default=None, metadata=PUBLISHED)
+    keyphrases: int | None = None
     third: str = field(default="keyphrases", metadata=PUBLISHED)
-    aggregate: str = field(default="sum", metadata=PUBLISHED)
+    aggregate: str | None = field(default=None, metadata=PUBLISHED)
     filter: str | None = field(default=None, metadata=PUBLISHED)
     after: str | Stage[Run, Run] | None = field(default=None, metadata=PUBLISHED)
 
@@ -136,11 +137,14 @@ class Cair2021(Recipe, name="cair2021"):
         }
 
     def for_topics(self, topics: Topics) -> Self:
-        return self if any(map(_has_narrative, topics.values())) else self.with_(third="feedback")
+        if any(map(_has_narrative, topics.values())):
+            return self
+        titles = self.with_(third="feedback")
+        return titles.with_(aggregate=titles._aggregate)
 
     def check(self) -> None:
         for name, value, choices in (
-            ("aggregate", self.aggregate, AGGREGATES),
+            ("aggregate", self._aggregate, AGGREGATES),
             ("filter", self.filter or ROLES[0], ROLES),
             ("third", self.third, THIRD_QUERIES),
         ):
@@ -165,12 +169,16 @@ class Cair2021(Recipe, name="cair2021"):
 
     @property
     def _topicrank(self) -> TopicRank:
-        return self.topicrank or TopicRank(tagger=self.spacy)
+        return self.topicrank or TopicRank(tagger=self.spacy, gap="paper")
+
+    @property
+    def _aggregate(self) -> str:
+        return self.aggregate or ("rrf" if self.third == "feedback" else "sum")
 
     def _merge(self, queries: list[Stage[Topics, Run]]) -> Stage[Topics, Run]:
-        if self.aggregate == "sum":
+        if self._aggregate == "sum":
             return reduce(add, queries)
-        if self.aggregate == "min-max":
+        if self._aggregate == "min-max":
             return fuse(*queries, method="combsum", normalize="min-max")
         return fuse(*queries, method="rrf")
 
