@@ -230,10 +230,8 @@ def test_topics_of_titles_alone_have_causal_feedback_in_the_place_of_the_keyphra
     expected = (bm25 >> index.rm3() >> bm25 >> index.causal_feedback() >> bm25)(TITLES)
     assert result.runs["feedback-bm25"] == expected
     assert expected != result.runs["title-bm25"]
-    for topic in TITLES:
-        lists = [scores(result.runs[name], topic) for name in ("title-semantic", "title-bm25", "feedback-bm25")]
-        sums = {doc: sum(one.get(doc, 0.0) for one in lists) for one in lists for doc in one}
-        assert scores(result.runs["pipeline"], topic) == pytest.approx(sums, rel=1e-6)
+    lists = [result.runs[name] for name in ("title-semantic", "title-bm25", "feedback-bm25")]
+    assert result.runs["pipeline"] == ft.fuse(*lists, method="rrf").top(500)
     page = (tmp_path / "recipe.md").read_text()
     assert "| third | **feedback** | keyphrases |" in page
 
@@ -244,10 +242,17 @@ def test_feedback_may_be_chosen_where_there_are_narratives(result: ft.recipes.Re
     assert list(recipe().build(STORIES, folder / "indexes")) == list(result.runs)
 
 
+def test_titles_alone_are_merged_by_reciprocal_ranks_unless_another_way_is_set() -> None:
+    one = recipe().for_topics(TITLES)
+    assert (one.third, one.aggregate) == ("feedback", "rrf")
+    assert recipe(aggregate="sum").for_topics(TITLES).aggregate == "sum"
+    assert recipe().for_topics(TOPICS) == recipe()
+
+
 def test_a_number_of_keyphrases_bounds_the_third_query(folder: Path) -> None:
     systems = recipe(keyphrases=2).build(STORIES, folder / "indexes")
     lexical = systems["title-bm25"]
-    expected = (ft.causal.CausalKeywords(n=2) >> lexical)(TOPICS)
+    expected = (ft.causal.CausalKeywords(ft.causal.TopicRank(gap="paper"), n=2) >> lexical)(TOPICS)
     assert systems["keywords-bm25"](TOPICS) == expected
     assert expected != recipe().build(STORIES, folder / "indexes")["keywords-bm25"](TOPICS)
 

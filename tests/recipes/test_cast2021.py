@@ -39,6 +39,20 @@ def test_an_id_is_cut_at_its_last_separator_or_at_its_first() -> None:
         ft.to_documents(split_at="both")(run)
 
 
+def test_another_depth_keeps_the_baseline_and_its_published_row(tmp_path: Path) -> None:
+    topics = [ft.Topic("1_1", "geyser", turns=(ft.Turn("geyser", "old geyser", "geyser water"),))]
+    recipe = ft.recipe("cast2021", documents=5, reranker=None, passages='cast_passages(sentences="nupunkt")')
+    result = recipe.run(DOCS, topics, {"1_1": {"MARCO_D1": 2}}, tmp_path)
+    assert result.report is not None
+    assert result.report.baseline == "document_runs/org_automatic_results_5.v1.0"
+    rows = {row["measure"]: row for row in result.published()}
+    assert rows["nDCG@3"]["system"] == result.report.baseline
+    assert (rows["nDCG@3"]["here"], rows["nDCG@3"]["published"]) == (
+        result.report.mean(result.report.baseline, "nDCG@3"),
+        0.436,
+    )
+
+
 def test_a_run_of_cut_ids_leads_to_no_documents(tmp_path: Path) -> None:
     index = ft.Index.build(DOCS, tmp_path / "index")
     run = (index.bm25() >> ft.recipes.CastPassages(sentences="nupunkt"))("geyser")

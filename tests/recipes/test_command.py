@@ -80,6 +80,14 @@ def test_json_is_the_summary_and_nothing_else(fontes: Any) -> None:
     }
 
 
+def test_all_that_is_missing_is_said_at_once_with_the_models_that_the_recipe_lacks(fontes: Any) -> None:
+    with pytest.raises(ft.FontesError) as error:
+        fontes("run", "tiny", "-s", "analyzer=spacy:xx_none")
+    first, second = str(error.value).splitlines()
+    assert first == "recipe tiny needs --collection DOCUMENTS, --topics FILE and -o FOLDER"
+    assert "spaCy has no model 'xx_none' here" in second
+
+
 def test_topics_come_from_standard_input(fontes: Any) -> None:
     arguments = [*RUN[:4], "--topics", "-", "-o", "out"]
     assert fontes(*arguments, stdin=Path("topics.tsv").read_text())[0] == f"3 runs in {Path('out/runs')}\n"
@@ -89,13 +97,15 @@ def test_topics_come_from_standard_input(fontes: Any) -> None:
 def test_a_recipe_runs_on_its_sample(fontes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ft.core.ParameterError, match=r"recipe tiny has no sample; give --collection and --topics$"):
         fontes("run", "tiny", "--sample", "-o", "out")
-    with pytest.raises(ft.core.ParameterError, match=r"recipe tiny needs --topics; give --collection and --topics$"):
+    with pytest.raises(ft.core.ParameterError, match=r"recipe tiny needs --topics FILE$"):
         fontes("run", "tiny", "--collection", "corpus.jsonl", "-o", "out")
     monkeypatch.setattr(Tiny, "sample", "harbour/posts")
     with pytest.raises(ft.core.ParameterError, match=r"leave out --collection and --topics$"):
         fontes(*RUN, "--sample")
-    with pytest.raises(ft.core.ParameterError, match=r"needs --collection; .*, or --sample to try it"):
+    with pytest.raises(ft.core.ParameterError, match=r"needs --collection DOCUMENTS and --topics FILE; --sample"):
         fontes("run", "tiny", "-o", "out")
+    with pytest.raises(ft.core.ParameterError, match=r"needs -o FOLDER$"):
+        fontes("run", "tiny", "--sample")
     out, _ = fontes("run", "tiny", "--sample", "-o", "out", "--json")
     posts = ft.dataset("harbour/posts")
     expected = ft.evaluate(ft.Index.build(posts.corpus, "posts.index").bm25(k=10)(posts.topics()), posts.qrels(), ["RR"])

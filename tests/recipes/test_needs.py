@@ -124,7 +124,7 @@ def test_what_cair2021_lacks_is_said_at_once(monkeypatch: pytest.MonkeyPatch) ->
         "topic '2' has none": "some topics have narratives",
         "needs annoy": "; -s trees=None searches all vectors",
         "there is no sentence encoder at '/nowhere'": "(owner/name)",
-        "spaCy has no model 'xx_none' here": """; -s 'topicrank=topicrank("stopwords", gap="paper")' -s analyzer=english finds""",
+        "spaCy has no model 'xx_none' here": """; -s 'topicrank=topicrank("stopwords", gap="paper")' -s analyzer=english""",
     }.items():
         assert [way in line for line in numbered if reason in line] == [True], reason
 

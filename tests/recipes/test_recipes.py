@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,18 @@ def test_the_lock_says_parameters_data_and_versions_and_is_part_of_what_the_obje
     again = Tiny().run(DOCS[:2], TOPICS, None, tmp_path / "other")
     assert again.lock["data"]["documents"] != result.lock["data"]["documents"]
     assert again.lock["data"]["topics"] == result.lock["data"]["topics"]
+
+
+def test_defaults_that_a_paper_prints_are_marked_as_published_and_no_others() -> None:
+    printed = {
+        "cair2021": {"k1", "b", "depth"},
+        "air2025": {"best", "epochs", "batch"},
+        "evidence": {"k1", "b", "k3", "passages"},
+    }
+    for name, parameters in printed.items():
+        origins = {f.name: f.metadata.get("origin") for f in fields(ft.recipes.registry[name])}
+        assert {origins[parameter] for parameter in parameters} == {"published"}, name
+    assert {f.name: f.metadata for f in fields(ft.recipes.Cair2021)}["keyphrases"] == {}
 
 
 def test_topics_that_were_not_given_are_not_measured(tmp_path: Path) -> None:

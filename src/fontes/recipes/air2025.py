@@ -146,7 +146,7 @@ class Air2025(LearningRecipe, name="air2025"):
     warm_up: float = 0.1
     weight_decay: float = 0.0
     order: str = "length"
-    best: str = "loss"
+    best: str = field(default="loss", metadata=PUBLISHED)
     start_1to1: str | None = None
     reranker_1to1: str | None = None
     candidates_1to1: int = field(default=50, metadata=PUBLISHED)

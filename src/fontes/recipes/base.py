@@ -127,6 +127,10 @@ class Recipe(Part, ABC):
         """Yield an error for each requirement of the recipe that the topics do not meet."""
         return ()
 
+    def name_here(self, published: str) -> str:
+        """Return the name that a system of `baseline` or `published` has with these parameters."""
+        return published
+
     def measured(self, system: str) -> bool:
         """Whether a system returns the judged documents, so that its run is measured and compared."""
         return True
@@ -171,6 +175,17 @@ class Recipe(Part, ABC):
         except FontesError as error:
             raise type(error)(f"recipe {self.name}: {parameter}: {error}") from None
 
+    def check_models(self) -> None:
+        """Check parameters, models and libraries as `run` does, without documents and topics.
+
+        Raises:
+            FontesError: One is missing or unusable; all are reported together with settings that avoid them.
+        """
+        self.check()
+        problems = Problems()
+        self._collect_problems(problems)
+        self._raise_problems(problems)
+
     def build(
         self,
         collection: object,
@@ -186,10 +201,7 @@ class Recipe(Part, ABC):
             progress: Called with the progress of long steps.
             learning: Training data, for a recipe that learns.
         """
-        self.check()
-        problems = Problems()
-        self._collect_problems(problems)
-        self._raise_problems(problems)
+        self.check_models()
         learning = RecipeTraining() if learning is None else replace(learning, folder=Path(folder), progress=progress)
         systems: Any = reproducible(self.learned_systems(Collection(_source(collection), folder, progress), learning))
         for stage in systems.values():
@@ -275,6 +287,7 @@ class Recipe(Part, ABC):
     ) -> Plan:
         """Return the plan of a run: systems, data, measures, and further pages of the output folder."""
         topics, qrels, learning = division
+        baseline = self.baseline and self.name_here(self.baseline)
         built: Systems = {}
 
         def systems(collection: Collection) -> Mapping[str, System]:
@@ -282,7 +295,7 @@ class Recipe(Part, ABC):
             return others.beside(built)
 
         def pages(results: Results) -> dict[str, str]:
-            picture = drawn_as_svg(built.get(self.baseline or "") or next(iter(built.values())))
+            picture = drawn_as_svg(built.get(baseline or "") or next(iter(built.values())))
             reads = {name: token_limits(stage) for name, stage in reproducible(built).items() if isinstance(stage, Stage)}
             result = RecipeResult(**vars(results), recipe=self, learning=learning, others=others, reads=reads)
             page = result.to_markdown(picture=PICTURE if picture else "")
@@ -298,7 +311,7 @@ class Recipe(Part, ABC):
             measures=measures,
             title=f"recipe {self.name}",
             measured=self.measured,
-            baseline=self.baseline,
+            baseline=baseline,
             testing=testing,
             allow_equal=True,
             settings={"recipe": self.name, "parameters": {name: shown(value) for name, value in self.params().items()}},

@@ -15,7 +15,7 @@ from ..core.checks import check_whole
 from ..experiments import Collection
 from ..fusion import fuse
 from ..text import Analyzer
-from .base import AUTHORS_CODE, PUBLISHED, Recipe
+from .base import PUBLISHED, Recipe
 
 if TYPE_CHECKING:
     from ..neural import Encoder

@@ -34,7 +34,8 @@ class Cast2021(Recipe, name="cast2021"):
 
     Args:
         automatic: Rewriter of turns for the first two runs. The organisers' rewrites, by castorini/t5-base-canard, come with
-            the 2021 topics. None: no such runs. Training of T5 rewriters and rerankers is not included.
+            the 2021 topics. None: no such runs. `canard_t5("MODEL")` rewrites other conversations, by a T5
+            as published or trained by `fontes train rewriter`.
         manual: Rewriter of turns for the other two runs: manual rewrites, which come with the topics; None: no such runs.
         k1: BM25 parameter.
         b: BM25 parameter.
@@ -116,6 +117,9 @@ class Cast2021(Recipe, name="cast2021"):
                 systems[name] = rewriter >> ranked
                 systems[f"document_runs/{name}"] = systems[name] >> to_documents("max")
         return systems
+
+    def name_here(self, published: str) -> str:
+        return published.replace("_results_1000.", f"_results_{self.documents}.")
 
     def measured(self, system: str) -> bool:
         return system.startswith("document_runs/")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -22,7 +22,7 @@ from ..text import Analyzer
 from ..train import BiEncoderSettings
 from ..train.runner.running import check_training
 from ..tuning import tune
-from .base import Division, Recipe, Systems
+from .base import PUBLISHED, Division, Recipe, Systems
 from .learning import RecipeTraining
 from .sides import divided_apart
 
@@ -230,8 +230,8 @@ class Evidence(Recipe, name="evidence"):
     Args:
         language: "english" or "czech", which determines stems and lemmas.
         spacy: spaCy pipeline for lemmas; "auto": the small one of the language; None: no such row.
-        k1: BM25 parameter of the row bm25-formula (textbook BM25), and of Lucene's BM25 without `train`. With `train`, Lucene's
-            k1, b and k3 are chosen on it.
+        k1: BM25 parameter of the row bm25-formula (textbook BM25), and of Lucene's BM25 without `train`; the paper has k1 and
+            k3 from 1.2 to 2. With `train`, Lucene's k1, b and k3 are chosen on it.
         b: BM25 parameter, likewise.
         k3: Parameter of the row bm25-formula: the query part is (k3 + 1) qtf / (k3 + qtf).
         nystromformer: Encoder of whole documents, like the next four: a name, a folder or an encoder; None: no row.
@@ -239,7 +239,7 @@ class Evidence(Recipe, name="evidence"):
         performer: A BERT, run with the Performer's attention.
         reformer: Another.
         windows: Sentence encoder over windows of 150 words.
-        passages: Passage splitter for the next two: paragraphs of 230 words.
+        passages: Passage splitter for the next two: paragraphs of 230 words; of 230 tokens in the paper.
         mbert: Encoder of paragraphs, such as one trained from mBERT.
         colbert: Late-interaction model for paragraphs, or any encoder, whose token vectors are used.
         e5: Sentence encoder with E5's prompts.
@@ -270,15 +270,15 @@ class Evidence(Recipe, name="evidence"):
 
     language: str = "english"
     spacy: str | None = "auto"
-    k1: float = 1.2
-    b: float = 0.75
-    k3: float | None = 1.2
+    k1: float = field(default=1.2, metadata=PUBLISHED)
+    b: float = field(default=0.75, metadata=PUBLISHED)
+    k3: float | None = field(default=1.2, metadata=PUBLISHED)
     nystromformer: str | Encoder | None = "uw-madison/nystromformer-2048"
     longformer: str | Encoder | None = None
     performer: str | Encoder | None = None
     reformer: str | Encoder | None = None
     windows: str | Encoder | None = None
-    passages: str | Stage[Run, Run] = "passages(words=230, stride=230)"
+    passages: str | Stage[Run, Run] = field(default="passages(words=230, stride=230)", metadata=PUBLISHED)
     mbert: str | Encoder | None = "google-bert/bert-base-multilingual-cased"
     colbert: str | ColBERT | None = "colbert-ir/colbertv2.0"
     e5: str | Encoder | None = "intfloat/multilingual-e5-small"

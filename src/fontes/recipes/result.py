@@ -134,9 +134,14 @@ class RecipeResult(Results):
         """Return each published value by system and measure, with the value of this run if it was measured."""
         return [
             {"system": system, "measure": measure, "here": self._measures(system).get(measure), "published": value}
-            for system, values in self.recipe.published.items()
+            for system, values in self._published.items()
             for measure, value in values.items()
         ]
+
+    @property
+    def _published(self) -> dict[str, Mapping[str, float]]:
+        """Published values by the name that the system has here."""
+        return {self.recipe.name_here(system): values for system, values in self.recipe.published.items()}
 
     def intervals(self) -> dict[str, dict[str, MeanInterval]]:
         """Return the mean over the measured topics with its interval, by system and measure; empty without judgments."""
@@ -170,6 +175,10 @@ class RecipeResult(Results):
             "systems": systems,
         }
 
+    @property
+    def _baseline(self) -> str | None:
+        return self.recipe.baseline and self.recipe.name_here(self.recipe.baseline)
+
     def to_markdown(self, picture: str = "") -> str:
         """Return a page with parameters, systems with seconds, and the published values beside those of this run.
 
@@ -188,7 +197,7 @@ class RecipeResult(Results):
             "## Systems",
             "Seconds cover all steps of a system, including shared ones, but not indexing and encoding."
             + (" Tests and intervals are in report.md and report.html." if self.report else ""),
-            *([f"![The system {recipe.baseline or next(iter(self.runs))}]({picture})"] if picture else []),
+            *([f"![The system {self._baseline or next(iter(self.runs))}]({picture})"] if picture else []),
             _table(["system", "run", "documents", "seconds"], self._systems()),
             *_token_limits(self.reads),
             *_interval_table("Means with their intervals of 95%", self.intervals()),
@@ -227,7 +236,7 @@ class RecipeResult(Results):
         return replace(report, measures=printed, comparisons=tuple(c for c in report.comparisons if c.measure in printed))
 
     def _published_table(self) -> tuple[list[str], list[list[str]]]:
-        published = self.recipe.published
+        published = self._published
         measures = list(dict.fromkeys(measure for values in published.values() for measure in values))
         names = list(dict.fromkeys([*published, *(name for name in self.runs if self._measures(name))]))
         header = ["system", *(text for m in measures for text in (f"{m} here", "published"))]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -86,7 +86,7 @@ def show(name: Name, json: Json = False) -> None:
 def run(
     context: typer.Context,
     name: Name,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write.", show_default=False)],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write.", show_default=False)] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Documents, topics and judgments of this recipe's sample.")] = False,
     collection: Annotated[
         list[str] | None,
@@ -143,10 +143,12 @@ def run(
     if sample:
         sample_name = _sample_name(type(chosen), {"collection": collection, "topics": topics, "qrels": qrels})
         collection = topics = qrels = [sample_name]
-    if not collection or not topics:
-        missing = "--topics" if collection else "--collection"
-        instead = ", or --sample to try it on its sample" if chosen.sample else ""
-        raise ParameterError(f"recipe {name} needs {missing}; give --collection and --topics{instead}")
+    if not collection or not topics or output is None:
+        given = {"--collection": collection, "--topics": topics, "-o": output}
+        _refuse_incomplete(chosen, [option for option, value in given.items() if not value])
+    assert collection is not None  # checked above
+    assert topics is not None
+    assert output is not None
     with _suggested_commands(context), reporting(json, steps=True, compiling=True) as report:
         result = chosen.run(
             _documents(collection, id_prefix or []),
@@ -167,6 +169,19 @@ def run(
     else:
         note(result.summary)
         sys.stdout.write(f"{result}\n")
+
+
+def _refuse_incomplete(recipe: Recipe, missing: list[str]) -> NoReturn:
+    """Raise ParameterError for missing options, and for the models and libraries that the recipe lacks as well."""
+    options = {"--collection": "--collection DOCUMENTS", "--topics": "--topics FILE", "-o": "-o FOLDER"}
+    needed = " and ".join(filter(None, [", ".join(options[name] for name in missing[:-1]), options[missing[-1]]]))
+    sample = "; --sample stands for documents, topics and judgments" if recipe.sample and missing != ["-o"] else ""
+    lines = [f"recipe {recipe.name} needs {needed}{sample}"]
+    try:
+        recipe.check_models()
+    except FontesError as error:
+        lines += str(error).splitlines()
+    raise ParameterError.of_lines(lines)
 
 
 def _documents(collection: list[str], prefixes: list[str]) -> object:
