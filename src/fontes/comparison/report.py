@@ -432,8 +432,8 @@ def compare_runs(
 
 def labels_of(topics: Topics, qrels: Qrels, machine: Qrels | None) -> tuple[Qrels, Qrels | None]:
     """Return the judgments and machine labels of the given topics; raise InputError if none of them has any."""
-    given = topics.judged(qrels if machine is None else {**qrels, **machine})
-    return qrels.only(given), None if machine is None else machine.only(given)
+    judged = topics.judged(qrels if machine is None else {**qrels, **machine})
+    return qrels.only(judged), None if machine is None else machine.only(judged)
 
 
 def both_labels(qrels: Qrels, machine: object, measures: Iterable[Measure], testing: Testing) -> BothLabels:

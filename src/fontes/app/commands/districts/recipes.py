@@ -144,8 +144,8 @@ def run(
         sample_name = _sample_name(type(chosen), {"collection": collection, "topics": topics, "qrels": qrels})
         collection = topics = qrels = [sample_name]
     if not collection or not topics or output is None:
-        given = {"--collection": collection, "--topics": topics, "-o": output}
-        _refuse_incomplete(chosen, [option for option, value in given.items() if not value])
+        options = {"--collection": collection, "--topics": topics, "-o": output}
+        _refuse_incomplete(chosen, [option for option, value in options.items() if not value])
     assert collection is not None  # checked above
     assert topics is not None
     assert output is not None
