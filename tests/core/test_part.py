@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, field
 from typing import Any
 
 import pytest
@@ -102,6 +102,25 @@ def test_parameters_are_described_by_the_class_alone() -> None:
     assert parameters(Read)["model"].default is MISSING
     assert parameters(Read)["model"].string == "toy_model"
     assert summary(Find) == "Finds the same documents for each topic."
+
+
+@dataclass(frozen=True)
+class Remembering(Part):
+    weights: dict[str, float] = field(default_factory=dict)
+    printed: dict[str, float] = field(default_factory=dict, compare=False)
+    cache: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
+
+
+def test_a_dict_that_is_neither_compared_nor_shown_can_be_changed() -> None:
+    stage = Remembering({"title": 2.0})
+    stage.cache["a"] = 1.0
+    for parameter in (stage.weights, stage.printed):
+        with pytest.raises(TypeError):
+            parameter["a"] = 1.0
+    assert stage == Remembering({"title": 2.0})
+    assert hash(stage) == hash(Remembering({"title": 2.0}))
+    assert repr(stage) == 'Remembering(weights={"title": 2.0})'
+    assert stage.with_(weights={"title": 3.0}).cache is stage.cache
 
 
 def test_two_classes_of_one_name_are_an_error() -> None:

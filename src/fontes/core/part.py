@@ -44,11 +44,16 @@ class Part:
             stages.add(name, cls)
 
     def __post_init__(self) -> None:
-        """Replace an `Index` by its newest state, so that the part reads one state throughout, and freeze dicts."""
-        if "index" in getattr(type(self), "__dataclass_fields__", ()):
+        """Replace an `Index` by its newest state, so that the part reads one state throughout, and freeze dicts.
+
+        A dict in a field that is neither compared nor shown stays as it is: it is a cache, not a parameter.
+        """
+        known = getattr(type(self), "__dataclass_fields__", {})
+        if "index" in known:
             object.__setattr__(self, "index", state_of(getattr(self, "index")))  # noqa: B009  # a field of some parts alone
-        for name, value in vars(self).items():
-            if type(value) is dict:
+        for name, field in known.items():
+            value = getattr(self, name, None)
+            if type(value) is dict and (field.compare or field.repr):
                 object.__setattr__(self, name, FrozenDict(value))
 
     def params(self) -> dict[str, Any]:
