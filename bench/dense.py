@@ -18,7 +18,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -238,7 +237,8 @@ def search(collection: Collection, runs: int) -> None:
     vectors = collection.index.embeddings(collection.encoder, "float32")
     exact = collection.dense
     topics = dict(list(topics.items())[:TIMED])
-    queries = exact._queries(list(topics.values()), vectors)
+    queries = collection.encoder.encode_queries([topic.text for topic in topics.values()])
+    flat = flat_index(vectors.decoded(slice(None)))
     systems: dict[str, Any] = {f"flat, {dtype}": exact.with_(dtype=dtype) for dtype in DTYPES}
     built = {}
     for spec in SPECS:
@@ -252,7 +252,7 @@ def search(collection: Collection, runs: int) -> None:
         built[spec] = run.provenance["approximate"].get("seconds", time.perf_counter() - start)
         systems[spec] = stage
     for k in DEPTHS:
-        calls: dict[str, Callable[[Any], Any]] = {"FAISS IndexFlatIP": faiss_flat(vectors.vectors, k)}
+        calls: dict[str, Callable[[Any], Any]] = {"FAISS IndexFlatIP": lambda rows, k=k: flat.search(rows, k)}
         calls |= {name: searching(collection, stage.with_(k=k)) for name, stage in systems.items()}
         times = {name: ([], []) for name in calls}
         for _ in range(runs):
@@ -274,18 +274,12 @@ def search(collection: Collection, runs: int) -> None:
         )
 
 
-def faiss_flat(vectors: Any, k: int) -> Callable[[Any], Any]:
-    index = flat_index(vectors.ctypes.data, vectors.shape)
-    if not index.ntotal:
-        index.add(np.array(vectors))
-    return lambda queries: index.search(queries, k)
-
-
-@cache
-def flat_index(_address: int, shape: tuple[int, int]) -> Any:
+def flat_index(vectors: Any) -> Any:
     import faiss
 
-    return faiss.IndexFlatIP(shape[1])
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors)
+    return index
 
 
 def searching(collection: Collection, stage: Any) -> Callable[[Any], Any]:

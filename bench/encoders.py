@@ -101,7 +101,7 @@ def model(kind: str) -> Callable[[Any], Any]:
     import torch
     import transformers
 
-    from fontes.neural.encoders import architectures as architectures
+    from fontes.neural.encoders.architectures import install_attention
 
     positions = max(LENGTHS) + 8
     attention = "favor+" if kind.startswith("Performer") else "model"
@@ -128,12 +128,10 @@ def model(kind: str) -> Callable[[Any], Any]:
         configuration = transformers.BertConfig(**SIZES, max_position_embeddings=positions)
         configuration._attn_implementation = "eager" if "written out" in kind else "sdpa"
     module = transformers.AutoModel.from_config(configuration).eval()
-    architecture = architectures.of(module, attention, FEATURES)
+    install_attention(module, attention, FEATURES)
 
     def whole(ids: Any) -> Any:
-        missing = architecture.padded(ids.shape[1]) - ids.shape[1]
-        mask = torch.nn.functional.pad(torch.ones_like(ids), (0, missing))
-        return architecture.hidden(module, torch.nn.functional.pad(ids, (0, missing), value=1), mask)
+        return module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
 
     def windows(ids: Any) -> Any:
         count = 1 + math.ceil(max(0, ids.shape[1] - WINDOW) / STRIDE)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import machine, middle, options, process, spread, table
+from harness import amount, machine, middle, options, process, spread, table
 
 import fontes as ft
 from fontes.core.values import text_of
@@ -75,7 +75,7 @@ def cold(model: str, docs: list[ft.Doc]) -> None:
         rows = []
         for name, command in commands.items():
             process(command, variables, 1)
-            runs = [process(command, variables, 1) for _ in range(5)]
+            runs = [process(command, variables, 1) for _ in range(amount(5, 1))]
             rows.append([name, spread([run.wall for run in runs]), spread([run.cpu for run in runs])])
     table("One query, a process of its own", ["", "seconds", "of the processor"], rows)
 

@@ -19,11 +19,13 @@ from typing import Any
 import peers
 
 HERE = Path(__file__).parent
+SMALL = bool(os.environ.get("FONTES_BENCH_SMALL"))  # whether a bench is only tried out: no figure is worth anything then
 NOISE = 0.15  # cores that others may keep busy during a measurement
 
 
 def options(description: str | None, runs: int = 5) -> argparse.ArgumentParser:
     """The options of benchmarks that measure speed beside that of peers."""
+    runs = amount(runs, 1)
     parser = data_option(description)
     parser.add_argument("--peers", type=Path, default=peers.DEFAULT, help="the peers' environment (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=runs, help="how often everything is measured (default: %(default)s)")
@@ -42,6 +44,11 @@ def data_option(description: str | None) -> argparse.ArgumentParser:
         help="a folder of collections in BEIR's form (default: FONTES_DATA)",
     )
     return parser
+
+
+def amount(full: int, small: int) -> int:
+    """How often, or with how much, something is measured: `small` if the bench is only tried out."""
+    return small if SMALL else full
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ def process(command: Sequence[Any], variables: dict[str, str] | None = None, mos
     it, and keeps the quietest.
     """
     tries: list[Process] = []
-    while len(tries) < most:
+    while len(tries) < amount(most, 1):
         wait_until_quiet(patience)
         tries.append(_process(command, variables))
         if tries[-1].others < NOISE:
@@ -128,9 +135,9 @@ class Worker:
         self._process.communicate()
 
 
-def wait_until_quiet(seconds: float = 60) -> None:
+def wait_until_quiet(seconds: int = 60) -> None:
     """Returns when less than NOISE cores have been busy for a second, or after `seconds`."""
-    give_up = time.perf_counter() + seconds
+    give_up = time.perf_counter() + amount(seconds, 0)
     while time.perf_counter() < give_up:
         start, busy = time.perf_counter(), _busy()
         time.sleep(1)

@@ -142,7 +142,7 @@ class Bench:
 def fresh(corpus: Path, name: str) -> list[Doc]:
     """Passages from all over the collection, with other ids."""
     docs = list(read_corpus(corpus))
-    return [Doc(f"{name}-{doc.id}", doc.text, doc.title, doc.metadata) for doc in docs[:: len(docs) // NEW][:NEW]]
+    return [Doc(f"{name}-{doc.id}", doc.text, doc.title, doc.metadata) for doc in docs[:: max(1, len(docs) // NEW)][:NEW]]
 
 
 def part_build(corpus: Path, path: Path, threads: Path | None = None) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from build import COLLECTION, unpacked
-from harness import machine, options, process, spread, table
+from harness import amount, machine, options, process, spread, table
 
 from fontes import Index
 
@@ -66,8 +66,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work)
         searching(given.data / COLLECTION, folder, given.runs)
-        for topics in (7000, 6980):
-            reading(folder, topics, max(3, given.runs // 2))
+        for topics in (amount(7000, 20), amount(6980, 10)):
+            reading(folder, topics, amount(max(3, given.runs // 2), 1))
 
 
 def starting(runs: int) -> None:
@@ -92,7 +92,7 @@ def starting(runs: int) -> None:
 def searching(source: Path, folder: Path, runs: int) -> None:
     Index.build(unpacked(source, folder), folder / "index")
     rows = []
-    for kernels in ("compiled and cached", "compiled anew"):
+    for kernels in ("compiled and cached", "compiled anew")[: amount(2, 1)]:
         reports = []
         for turn in range(runs):
             cache = {} if kernels == "compiled and cached" else {"NUMBA_CACHE_DIR": str(folder / f"cache{turn}")}
