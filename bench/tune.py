@@ -81,7 +81,8 @@ def large(folder: Path, work: Path) -> None:
 def main() -> None:
     parser = harness.options(__doc__)
     parser.add_argument("--plots", type=Path, help="a folder for the surfaces, as SVG")
-    parser.add_argument("--only", help="one part: a collection, methods or large (default: all)")
+    parts = [*(name for name, *_ in COLLECTIONS), "methods", "large"]
+    parser.add_argument("--only", choices=parts, help="one part: a collection, methods or large (default: all)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         work = Path(place)

@@ -53,7 +53,7 @@ COMMANDS = {
     "split": ["split"],
     "start": ["start"],
     "training": ["training --work training --collection scifact", "training_recipes --work training --list"],
-    "tune": ["tune --only cisi"],
+    "tune": ["tune --only scifact"],
     "why": ["why"],
 }
 NEEDS = {"cast2021": "pytrec_eval", "cluster": "ray", "encoding": "sentence_transformers", "keyphrases": "en_core_web_sm"}

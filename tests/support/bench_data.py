@@ -86,7 +86,7 @@ def write_scifact(folder: Path, evidence: ft.Qrels, splits: Mapping[str, list[st
 
 
 def write_wikipedia(folder: Path, stories: list[ft.Doc]) -> None:
-    """Articles of the same ten passages in another order, and of more than 512 tokens."""
+    """Articles of fifteen passages, more than 512 tokens."""
     docs = [
         {"_id": f"{first}-{number}", "title": stories[first].title, "text": stories[first + number].text}
         for first in range(0, 150, 15)
@@ -95,7 +95,7 @@ def write_wikipedia(folder: Path, stories: list[ft.Doc]) -> None:
     folder.mkdir()
     with gzip.open(folder / "corpus.jsonl.gz", "wt", encoding="utf-8") as file:
         file.writelines(json.dumps(doc) + "\n" for doc in docs)
-    lines(folder / "queries.jsonl", ({"_id": str(n), "text": stories[n].title} for n in range(60)))
+    lines(folder / "queries.jsonl", ({"_id": str(n), "text": stories[n].title} for n in range(150)))
 
 
 def write_causality(folder: Path) -> None:
