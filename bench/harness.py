@@ -20,7 +20,7 @@ import peers
 
 HERE = Path(__file__).parent
 SMALL = bool(os.environ.get("FONTES_BENCH_SMALL"))  # whether a bench is only tried out: no figure is worth anything then
-NOISE = 0.15  # cores that others may keep busy during a measurement
+NOISE = float("inf") if SMALL else 0.15  # cores that others may keep busy during a measurement
 
 
 def options(description: str | None, runs: int = 5) -> argparse.ArgumentParser:
@@ -73,7 +73,7 @@ def process(command: Sequence[Any], variables: dict[str, str] | None = None, mos
     it, and keeps the quietest.
     """
     tries: list[Process] = []
-    while len(tries) < amount(most, 1):
+    while len(tries) < most:
         wait_until_quiet(patience)
         tries.append(_process(command, variables))
         if tries[-1].others < NOISE:
@@ -135,10 +135,10 @@ class Worker:
         self._process.communicate()
 
 
-def wait_until_quiet(seconds: int = 60) -> None:
+def wait_until_quiet(seconds: float = 60) -> None:
     """Returns when less than NOISE cores have been busy for a second, or after `seconds`."""
-    give_up = time.perf_counter() + amount(seconds, 0)
-    while time.perf_counter() < give_up:
+    give_up = time.perf_counter() + seconds
+    while not SMALL and time.perf_counter() < give_up:
         start, busy = time.perf_counter(), _busy()
         time.sleep(1)
         if (_busy() - busy) / (time.perf_counter() - start) < NOISE:

@@ -22,7 +22,7 @@ EFFECTS = ("flood", "delay", "crack", "loss", "closure", "quarrel")
 
 
 def bench_data(folder: Path) -> Path:
-    """Write all collections into a folder."""
+    """Write all collections into a folder, and an index of one."""
     stories = list(harbour.corpus)
     claims, evidence = harbour.claims.topics(), harbour.claims.qrels()
     relevant = {doc for grades in evidence.values() for doc, grade in grades.items() if grade}
@@ -56,7 +56,6 @@ def bench_data(folder: Path) -> Path:
     write_wikipedia(folder / "wikipedia_passages", stories)
     write_causality(folder / "causality")
     write_conversations(folder, stories)
-    shutil.rmtree(folder / "index")
     return folder
 
 
@@ -86,11 +85,11 @@ def write_scifact(folder: Path, evidence: ft.Qrels, splits: Mapping[str, list[st
 
 
 def write_wikipedia(folder: Path, stories: list[ft.Doc]) -> None:
-    """Articles of fifteen passages, more than 512 tokens."""
+    """Articles of 25 passages, more than 2,048 tokens."""
     docs = [
         {"_id": f"{first}-{number}", "title": stories[first].title, "text": stories[first + number].text}
-        for first in range(0, 150, 15)
-        for number in range(15)
+        for first in range(0, 150, 25)
+        for number in range(25)
     ]
     folder.mkdir()
     with gzip.open(folder / "corpus.jsonl.gz", "wt", encoding="utf-8") as file:
