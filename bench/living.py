@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from build import COLLECTION, unpacked
-from harness import Process, data_option, machine, process, spread, table
+from harness import Process, amount, data_option, machine, process, spread, table
 
 from fontes import Index, read_corpus, read_topics
 from fontes.core import Doc
 from fontes.index import draft
 
-NEW, SEGMENTS, QUERY = 1000, 10, "the history of the railway"
+NEW, SEGMENTS, QUERY = amount(1000, 20), 10, "the history of the railway"
 CHANGES = {
     "add": f"{NEW:,} documents added, warm",
     "add then search": "the first search after it",
@@ -142,7 +142,7 @@ class Bench:
 def fresh(corpus: Path, name: str) -> list[Doc]:
     """Passages from all over the collection, with other ids."""
     docs = list(read_corpus(corpus))
-    return [Doc(f"{name}-{doc.id}", doc.text, doc.title, doc.metadata) for doc in docs[:: max(1, len(docs) // NEW)][:NEW]]
+    return [Doc(f"{name}-{doc.id}", doc.text, doc.title, doc.metadata) for doc in docs[:: len(docs) // NEW][:NEW]]
 
 
 def part_build(corpus: Path, path: Path, threads: Path | None = None) -> None:

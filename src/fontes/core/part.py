@@ -48,10 +48,10 @@ class Part:
 
         A dict in a field that is neither compared nor shown stays as it is: it is a cache, not a parameter.
         """
-        known = getattr(type(self), "__dataclass_fields__", {})
-        if "index" in known:
+        declared = getattr(type(self), "__dataclass_fields__", {})
+        if "index" in declared:
             object.__setattr__(self, "index", state_of(getattr(self, "index")))  # noqa: B009  # a field of some parts alone
-        for name, field in known.items():
+        for name, field in declared.items():
             value = getattr(self, name, None)
             if type(value) is dict and (field.compare or field.repr):
                 object.__setattr__(self, name, FrozenDict(value))
