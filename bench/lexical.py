@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import peers
-from harness import Worker, machine
+from harness import Worker, amount, machine
 from search_report import DEPTHS, ENGINES
 from searchers import K1, B, read
 
@@ -39,7 +39,7 @@ FORMULAS: dict[str, dict[str, Any]] = {  # of Fontes, for the check
     "tantivy": {"k1": 1.2, "b": 0.75, "lengths": "lucene"},
     "pyserini": {"lengths": "lucene"},
 }
-CHECKED = 100  # topics of each kind
+CHECKED = amount(100, 5)  # topics of each kind
 LENGTH = range(27, 34)  # of sentences, in words
 RUNS = 5
 
