@@ -85,7 +85,7 @@ def _matching(required: Any, excluded: Any, lists: Any, bounds_of: Any, allowed:
     size = len(docs)
     met, postings = np.empty(size + 1, dtype=np.int64), np.empty(size + 1, dtype=np.int64)
     if len(allowed):
-        kept = 0
+        kept: Any = 0
         for doc in docs:
             docs[kept] = doc
             kept += np.int64(allowed[doc // BLOCK] >> np.uint64(doc % BLOCK) & ONE)
@@ -97,7 +97,8 @@ def _matching(required: Any, excluded: Any, lists: Any, bounds_of: Any, allowed:
                 docs[i] = docs[met[i]]
     for term in excluded:
         count, _ = meet(lists, row_of, starts, term, docs[:size], 0, met, postings)
-        kept, next_met = 0, 0
+        next_met = 0
+        kept = 0
         for i in range(size):
             if next_met < count and met[next_met] == i:
                 next_met += 1
