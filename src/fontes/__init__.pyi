@@ -50,7 +50,7 @@ from .formats import (
     write_topics as write_topics,
 )
 from .fusion import fuse as fuse
-from .index import Index as Index
+from .index_methods import Index as Index
 from .measures import AP as AP, RR as RR, P as P, R as R, evaluate as evaluate, nDCG as nDCG
 from .neural import (
     ChunkedEncoder as ChunkedEncoder,

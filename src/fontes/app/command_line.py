@@ -1,7 +1,7 @@
 """The commands of the command line.
 
-Each module of `commands` is a command. Other packages, and the optional parts of Fontes, add commands by entry points of the
-group `fontes.commands`: the name of a command, and its `typer.Typer`.
+Each module of `commands` is a command; those of the optional parts are in `DISTRICTS`. Other packages add commands by entry
+points of the group `fontes.commands`: the name of a command, and its `typer.Typer`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import pkgutil
 import warnings
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +21,27 @@ from .commands import SUMMARIES
 from .flags import BUDGET, VERSION, flags, print_version
 
 GROUP = "fontes.commands"
+DISTRICTS = {
+    "agent": "agents",
+    "ask": "llm",
+    "chat": "rewrite",
+    "demo": "demo",
+    "encode": "neural",
+    "judge": "judge",
+    "keyphrases": "causal",
+    "llm": "llm",
+    "mcp": "agents",
+    "mine": "train",
+    "models": "neural",
+    "recipe": "recipes",
+    "serve": "serve",
+    "skill": "agents",
+    "split": "train",
+    "task": "tasks",
+    "train": "train",
+    "why": "causal",
+}
+"""Modules of commands that need optional parts, by command, and the `typer.Typer` in each."""
 PANELS = ("Index", "Search", "Runs", "Measure", "Models", "Reproduce")
 
 
@@ -105,20 +125,24 @@ def _groups(word: str, overview: bool) -> list[typer.Typer]:
     modules = [module.name for module in pkgutil.iter_modules(commands.__path__) if not module.ispkg]
     if word in modules:
         return [import_module(f"{commands.__name__}.{word}").commands]
-    points = list(entry_points(group=GROUP))
-    named = [point for point in points if point.name == word]
-    if named:
-        groups = []
+    from ..core.builtin import at
+    from ..core.registry import installed
+
+    references = {name: f"{commands.__name__}.districts.{module}:commands" for name, module in DISTRICTS.items()}
+    is_own = word in references
+    others = {} if is_own else {point.name: point.value for point in installed(GROUP) if point.name not in references}
+    if is_own or word in others:
+        groups, chosen = [], {(references | others)[word]}
     elif overview:
-        groups = [_overview()]
-        points = [point for point in points if not point.value.startswith(f"{__name__.partition('.')[0]}.")]
+        groups, chosen = [_overview()], set(others.values())
     else:
         groups = [import_module(f"{commands.__name__}.{name}").commands for name in modules]
-    for value, point in sorted({point.value: point for point in named or points}.items()):
+        chosen = {*references.values(), *others.values()}
+    for reference in sorted(chosen):
         try:
-            groups.append(point.load())
+            groups.append(at(reference))
         except Exception as error:
-            warnings.warn(f"the commands of {value} are left out: {error}", stacklevel=2)
+            warnings.warn(f"the commands of {reference} are left out: {error}", stacklevel=2)
     return groups
 
 

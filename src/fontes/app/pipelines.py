@@ -8,13 +8,15 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.builtin import provided
 from ..core.errors import ParameterError
 from ..core.parameters import parameters
-from ..core.part import Part, stages, walk
+from ..core.part import stages, walk
 from ..core.precision import fix_precision
 from ..core.progress import ProgressCallback
 from ..core.stage import filtered
 from ..core.work import cluster, work
+from ..index.factory import stage_method
 from ..lexical.retriever import Lexical
 from .options import ray_of
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from ..core import Run, Stage, Topics
     from ..index import Index
 
-LEXICAL: dict[str, type[Part]] = {name: stages[name] for name in ("bm25", "tfidf", "ql")}
+LEXICAL: dict[str, type[Any]] = {name: stages[name] for name in ("bm25", "tfidf", "ql")}
 MODEL_PARAMETERS = tuple(
     dict.fromkeys(name for cls in LEXICAL.values() for name in parameters(cls) if name not in Lexical.__annotations__)
 )
@@ -73,7 +75,7 @@ def retriever(
     if encoder is not None and model not in DENSE:
         raise ParameterError(f"--encoder is of dense and hybrid, not of {model}")
     if model in LEXICAL:
-        return filtered(getattr(index, model)(**options), where)
+        return filtered(stage_method(LEXICAL[model])(index, **options), where)
     if options:
         raise ParameterError(f"--{next(iter(options))} is no option of {model}")
     return filtered(_dense(index, model, encoder), where)
@@ -87,7 +89,9 @@ def in_query_language(stage: Stage[Topics, Run], index: Index, texts: Sequence[s
         index: The index that is searched.
         texts: The texts of the topics. For several topics, only the first remarks are shown.
     """
-    language = index.query()
+    from ..lexical.language import QueryLanguage
+
+    language = QueryLanguage(index)
     if len(texts) == 1:
         parsed = language.parse(texts[0])
         lines = [f"understood as {parsed.canonical or 'nothing'}", *parsed.remarks]
@@ -211,5 +215,6 @@ def _dense(index: Index, model: str, encoder: str | None) -> Stage[Topics, Run]:
     """Dense retrieval, or for "hybrid" its sum with BM25 in equal parts."""
     from ..fusion import fuse
 
-    dense = index.dense(index.encoder(encoder))
-    return dense if model == "dense" else fuse(index.bm25(), dense, method="wsum", weights=(0.5, 0.5))
+    retrievers: Any = stages
+    dense: Stage[Topics, Run] = retrievers["dense"](index, provided("encoder_of")(index, encoder))
+    return dense if model == "dense" else fuse(retrievers["bm25"](index), dense, method="wsum", weights=(0.5, 0.5))

@@ -17,6 +17,7 @@ from ..core.progress import ProgressCallback, silent
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Topic, Topics
+from ..lexical import BM25
 from ..text.sentences import sentence_spans
 from .cues import CUES, HAPPENINGS, literal
 from .pairs import CausalPair, causal_pairs
@@ -195,7 +196,7 @@ def causes(
         check_whole(name, number, 0 if name == "leads" else 1, MAX_DEPTH if name == "depth" else MAX_EVENTS)
     if not 0 < overlap <= 1:
         raise ParameterError(f"overlap must be above 0, at most 1, not {overlap}")
-    retriever = stage if isinstance(stage, Stage) else stage.bm25()
+    retriever = stage if isinstance(stage, Stage) else BM25(stage)
     retriever.require(Topics, Run, "a chain of causes")
     search = _ChainSearch(retriever % k, depth, breadth, overlap, weak, leads, progress)
     return Chain(event, search.causes(_Question(event, event, before)))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from .errors import ParameterError
 
-GROUP = "fontes.formats"
+PACKAGE = "fontes.formats"  # fills these when it is imported
 readers: dict[str, Callable[..., Any]] = {}
 """Functions from a path to a value, by kind: "corpus", "topics", "qrels", "run"."""
 writers: dict[str, Callable[..., None]] = {}
@@ -41,9 +40,7 @@ def write(kind: str, value: Any, path: str | os.PathLike[str], **options: Any) -
 
 def _function(functions: dict[str, Callable[..., Any]], kind: str, path: object) -> Callable[..., Any]:
     if kind not in functions:
-        for point in entry_points(group=GROUP):
-            if point.dist is not None and point.dist.name == "fontes":
-                import_module(point.module)
+        import_module(PACKAGE)
     if kind not in functions:
         raise ParameterError(f"{path}: nothing that reads or writes a {kind} is installed")
     return functions[kind]

@@ -7,13 +7,13 @@ and keyphrase extractors. Only this module walks trees of parts.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING
 from functools import cached_property, lru_cache
 from numbers import Number
 from typing import Any, ClassVar, Self
 
+from .builtin import STAGES
 from .errors import ParameterError, PipelineError
 from .frozen import FrozenDict
 from .progress import ProgressCallback
@@ -224,8 +224,7 @@ class Part:
         return self._shown_text
 
 
-DECLARATION = re.compile(r'^class \w+\((?!Recipe\b)[^)]*\bname="(\w+)"', re.MULTILINE)
-stages: Registry[type[Part]] = Registry("fontes.stages", "stage", DECLARATION)
+stages: Registry[type[Part]] = Registry("fontes.stages", "stage", STAGES)
 """All named parts: stages, and the encoders and models that stages take."""
 
 

@@ -1,50 +1,56 @@
-"""Registries of named parts, filled by Fontes and by other packages."""
+"""Registries of named parts: those of Fontes, of other packages, and of this process."""
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import pkgutil
-import re
 import warnings
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from importlib import import_module
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from .errors import FontesError, ParameterError
+from .builtin import at
+from .errors import ParameterError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
+GROUPS = "fontes."  # beginning of the names of all groups of entry points
 
 
 class Registry(Generic[T]):
-    """Named things that register at import; unknown names trigger a search of entry points.
+    """Classes by name, each with a name in its class statement: `class Reverse(Stage[Run, Run], name="reverse")`.
 
-    An entry point of the group names a module or package, whose import registers its contents, or an object, registered under
-    the entry point's name. Fontes' own packages are entry points too. One that cannot be imported is skipped with a warning.
-
-    As importing every module may take seconds, `declaration` can find registered names in the source, so that only the needed
-    modules are imported.
+    A class registers when it is created. A table says where those of Fontes are, and entry points those of other packages,
+    one for each, so that a name imports the one module that has it: `reverse = "acme.stages:Reverse"`. A class that neither
+    declares, such as one of a notebook, is known in the process that creates it. Entry points are read at most once, and only
+    for names that Fontes does not have.
     """
 
-    def __init__(self, group: str, noun: str, declaration: re.Pattern[str] | None = None) -> None:
-        """Create an empty registry.
+    def __init__(
+        self,
+        group: str,
+        noun: str,
+        table: Mapping[str, str] = MappingProxyType({}),
+        key: Callable[[str], str] | None = None,
+    ) -> None:
+        """Create a registry.
 
         Args:
             group: The group of entry points, such as "fontes.stages".
             noun: Name of its things in messages, such as "stage".
-            declaration: Pattern whose first group is a registered name in a module's source; modules without a match are not
-                imported. None: the first unknown name imports all modules.
+            table: "module:Class" of Fontes' own things by name. A thing that it lacks is known when its package is imported.
+            key: Makes the key of a name, if classes register under further names too; then all entry points are loaded for the
+                first name that Fontes does not have.
         """
         self.group = group
         self.noun = noun
-        self._declaration = declaration
+        self._table = table
+        self._key = key
         self._things: dict[str, T] = {}
-        self._modules: dict[str, list[str]] | None = None  # modules by the names that they declare
-        self._failures: dict[str, Exception] = {}
+        self._ready: set[str] = set()  # names that no declaration contradicts
+        self._problems: dict[str, str] = {}
 
     def add(self, name: str, thing: T) -> None:
         """Register a thing.
@@ -53,96 +59,100 @@ class Registry(Generic[T]):
             ParameterError: Another thing has this name.
         """
         present = self._things.get(name)
-        if present is not None and _qualified_name(present) != _qualified_name(thing):
-            raise ParameterError(
-                f"two {self.noun}s are called '{name}': {_qualified_name(present)} and {_qualified_name(thing)}; rename one"
-            )
+        declared = self._table.get(name, "").replace(":", ".") if present is None else _qualified_name(present)
+        if declared and declared != _qualified_name(thing):
+            raise ParameterError(f"two {self.noun}s are called '{name}': {declared} and {_qualified_name(thing)}; rename one")
         self._things[name] = thing
 
     def __getitem__(self, name: str) -> T:
         """Return the thing of this name.
 
         Raises:
-            ParameterError: The name is unknown; the message has the nearest name.
+            ParameterError: The name is unknown, and the message has the nearest name; or its module cannot be imported.
         """
-        if name not in self._things:
-            for module in self._declared().get(name, ()):
-                self._import(module)
-        if name not in self._things:
-            raise ParameterError(f"there is no {self.noun} '{name}'; {self.problem(name) or nearest(name, self)}")
+        if name not in self._ready or name not in self._things:
+            self._load(name)
         return self._things[name]
 
-    def problem(self, name: str) -> str:
-        """Return why a thing that a package declares is unavailable, else an empty string."""
-        failed = [module for module in self._declared().get(name, ()) if module in self._failures]
-        return f"{failed[0]} has it and cannot be imported: {self._failures[failed[0]]}" if failed else ""
-
     def __contains__(self, name: object) -> bool:
-        declared = {} if name in self._things else self._declared()  # may import the module that registers the name
-        return name in self._things or name in declared
+        if name in self._table or name in self._things:
+            return True
+        return name in self._others or name in self._things  # reading the others may have loaded them
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names in alphabetical order."""
-        declared = self._declared()
-        return iter(sorted({*self._things, *declared}))
+        return iter(sorted({*self._table, *self._others, *self._things}))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def items(self) -> list[tuple[str, T]]:
-        """Return names and things in alphabetical order, without those that cannot be imported."""
-        for module in dict.fromkeys(module for modules in self._declared().values() for module in modules):
-            self._import(module)
-        return sorted(self._things.items(), key=lambda item: item[0])
+        """Return names and things in alphabetical order, without those that cannot be imported, with a warning for each."""
+        for name in self:
+            try:
+                self[name]
+            except ParameterError:
+                warnings.warn(f"the {self.noun} '{name}' is left out: {self._problems[name]}", stacklevel=2)
+        return sorted((name, thing) for name, thing in self._things.items() if name not in self._problems)
 
-    def _declared(self) -> dict[str, list[str]]:
-        if self._modules is None:
-            self._modules = {}
-            for point in sorted(entry_points(group=self.group), key=lambda point: (point.value, point.name)):
-                if point.attr:
-                    self._load(point)
-                    continue
-                for name, source in _sources(point.module):
-                    if self._declaration is None:
-                        self._import(name)
-                    else:
-                        for declared in self._declaration.findall(source):
-                            self._modules.setdefault(declared, []).append(name)
-        return self._modules
+    def _load(self, name: str) -> None:
+        """Import the module that has the thing of a name."""
+        created = self._things.get(name)
+        own = name in self._table or (created is not None and _is_own(created))
+        place = self._table.get(name, "") if own else self._others[name].value if name in self._others else ""
+        if place and name not in self._problems and (created is None or _qualified_name(created) != place.replace(":", ".")):
+            self._import(name, place)
+        if name in self._problems or name not in self._things:
+            raise ParameterError(f"there is no {self.noun} '{name}'; {self._problems.get(name) or nearest(name, self)}")
+        self._ready.add(name)
 
-    def _load(self, point: EntryPoint) -> None:
+    def _import(self, name: str, place: str) -> None:
+        """Import a module; keep the problem if it cannot be imported, or has no class of this name."""
+        module, _, cls = place.partition(":")
+        origin = module if name in self._table else _origin(self._others[name])
         try:
-            loaded = point.load()
-            if not any(thing is loaded for thing in self._things.values()):
-                self.add(point.name, loaded)
+            thing = at(place)
         except Exception as error:
-            self._skip(point.value, error)
+            self._problems[name] = f"{origin} has it and cannot be imported: {error}"
+            return
+        created = self._things.get(name)
+        if created is None or _qualified_name(created) != _qualified_name(thing):
+            stated = getattr(thing, "name", "") or ""
+            self._problems[name] = (
+                f"the entry point of {origin} and the class statement of {cls} have different names, "
+                f"'{name}' and '{stated}'; write one name in both"
+            )
 
-    def _import(self, module: str) -> None:
-        try:
-            import_module(module)
-        except Exception as error:
-            self._skip(module, error)
+    @cached_property
+    def _others(self) -> dict[str, EntryPoint]:
+        """The entry points of other packages, by name."""
+        others: dict[str, EntryPoint] = {}
+        for point in installed(self.group):
+            name = self._key(point.name) if self._key else point.name
+            problem = ""
+            if not point.attr:
+                problem = f'it names no class; write one entry point for each {self.noun}: NAME = "{point.module}:CLASS"'
+            elif name in self._table or (name in self._things and _is_own(self._things[name])):
+                problem = f"Fontes has a {self.noun} of this name"
+            elif name in others and others[name].value != point.value:
+                problem = f"{_origin(others[name])} has a {self.noun} of this name"
+            if problem:
+                line = f'{point.name} = "{point.value}"'
+                warnings.warn(f"the entry point {line} in {self.group} is left out: {problem}", stacklevel=2)
+            else:
+                others.setdefault(name, point)
+        self.__dict__["_others"] = others  # loading reads it
+        for name in others if self._key else ():
+            self._import(name, others[name].value)
+        return others
 
-    def _skip(self, source: str, error: Exception) -> None:
-        self._failures[source] = error
-        warnings.warn(f"the {self.noun}s of {source} are left out: {error}", stacklevel=2)
 
+@lru_cache(None)
+def installed(group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group, in a fixed order; they are read once in a process, from a file of each package."""
+    from importlib.metadata import entry_points  # takes milliseconds
 
-@lru_cache(None)  # the lookup takes milliseconds
-def provided(group: str, name: str) -> Any:
-    """Return an object that an installed package provides by an entry point of the group, such as the tokenizers of models.
-
-    Raises:
-        FontesError: The entry point is missing, or its object cannot be imported.
-    """
-    point = next(iter(entry_points(group=group, name=name)), None)
-    if point is None:
-        raise FontesError(f"no installed package provides '{name}'")
-    try:
-        return point.load()
-    except ImportError as error:
-        raise FontesError(f"'{name}' is in {point.module}, which cannot be imported: {error}") from error
+    return tuple(sorted(entry_points(group=group), key=lambda point: (point.value, point.name)))
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
@@ -152,24 +162,13 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
     return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names)}" if names else "there is none"
 
 
-def _sources(name: str) -> Iterator[tuple[str, str]]:
-    """Modules of a package, or a single module, with their sources; imports only the top package."""
-    top, *path = name.split(".")
-    with contextlib.suppress(ImportError, AttributeError, ValueError):
-        spec = find_spec(top)
-        for part in path:  # `find_spec` of a whole path would import the packages on it
-            spec = spec and PathFinder.find_spec(f"{spec.name}.{part}", spec.submodule_search_locations)
-        yield from _sources_of(spec)
+def _origin(point: EntryPoint) -> str:
+    """Module and package of an entry point."""
+    return point.module if point.dist is None else f"{point.module} of the package {point.dist.name}"
 
 
-def _sources_of(spec: ModuleSpec | None) -> Iterator[tuple[str, str]]:
-    if spec is None:
-        return
-    source = getattr(spec.loader, "get_source", lambda name: None)(spec.name)
-    yield spec.name, source or ""
-    for info in pkgutil.iter_modules(spec.submodule_search_locations or (), f"{spec.name}."):
-        finder: Any = info.module_finder
-        yield from _sources_of(finder.find_spec(info.name))
+def _is_own(thing: object) -> bool:
+    return _qualified_name(thing).startswith(GROUPS)
 
 
 def _qualified_name(thing: object) -> str:

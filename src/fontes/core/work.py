@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any, cast
 
 from .answers import TokenBudget
+from .builtin import provided
 from .checks import check_whole
-from .errors import FontesError, ParameterError
+from .errors import ParameterError
 
 MEMORY = 2 << 30  # default, in bytes
 MAX_MEMORY = 1 << 50
@@ -124,12 +124,10 @@ def keep(settings: Resources) -> None:
 
 
 def cluster() -> ModuleType | None:
-    """Return the cluster package (`fontes.cluster`), loaded by its entry point, if `work` names a cluster, else None."""
+    """Return the cluster package (`fontes.cluster`), if `work` names a cluster, else None."""
     if not resources().ray:
         return None
-    for point in entry_points(group="fontes.clusters"):
-        return cast("ModuleType", point.load())
-    raise FontesError("no package is installed that works on a cluster; install Fontes again")
+    return cast("ModuleType", provided("cluster"))
 
 
 def check_threads(threads: int) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core import Doc, IndexFormatError, InputError
+from ..core.builtin import provided
 from ..core.progress import Progress, ProgressCallback, silent
 from ..datasets import Dataset
 from ..formats import Corpus, read_corpus
@@ -22,7 +23,7 @@ from ..storage.hashes import hash_json
 from .provenance import hash_of, hash_of_dataset, hash_of_docs
 
 if TYPE_CHECKING:
-    from ..index import Index
+    from ..index_methods import Index
     from ..passages import Passages
     from ..text import Analyzer
 
@@ -112,9 +113,9 @@ class Collection:
         positions: bool = False,
     ) -> Index:
         """Return the index of the documents, building it if missing or damaged; see `Index.build`."""
-        from ..index import Index
         from ..text import Analyzer
 
+        opener: type[Index] = provided("index")
         start = time.perf_counter()
         analyzer = Analyzer.of(analyzer)
         options = [name for name, is_on in (("separate", separate), ("positions", positions)) if is_on]
@@ -124,7 +125,7 @@ class Collection:
             raise InputError(f"{path} is a link, which may lead anywhere; remove it, and the index is built in its place")
         if damaged := path.exists():
             try:
-                index = Index.open(path, analyzer=analyzer)
+                index = opener.open(path, analyzer=analyzer)
             except IndexFormatError:
                 self._progress(Progress(INDEXING, 0, None, 0.0, note="the index is damaged, so it is built again"))
             else:
@@ -133,7 +134,7 @@ class Collection:
         self.folder.mkdir(parents=True, exist_ok=True)
         settings: dict[str, Any] = {"analyzer": analyzer, "fields": tuple(fields), "vectors": vectors}
         settings |= {"separate": separate, "positions": positions, "overwrite": damaged, "drop_vectors": damaged}
-        index = Index.build(self.documents, path, **settings, progress=self._report_unfinished)
+        index = opener.build(self.documents, path, **settings, progress=self._report_unfinished)
         self._progress(Progress(INDEXING, len(index), len(index), time.perf_counter() - start))
         return index
 

@@ -48,7 +48,7 @@ class Format:
 
     Subclassing with a name registers the format: `class Jsonl(Format, name="jsonl")`. A format reads and writes the kinds of
     files (corpus, topics, qrels, run) for which it defines methods; the methods of this class only document the interface.
-    Another package adds a format by the entry point group `fontes.formats`, naming the module of the subclass.
+    Another package adds a format by an entry point of the group `fontes.formats`: `memo = "acme.formats:Memo"`.
 
     Attributes:
         name: Format name.
@@ -224,8 +224,27 @@ class File(InputFile):
         return _json_or_none(self.full_text) if self.start.startswith(("{", "[")) else None
 
 
-# Filled when subclasses of Format are defined, in this package or another.
-formats: Registry[type[Format]] = Registry("fontes.formats", "format")
+FORMATS = {
+    "beir": "fontes.formats.columns:Beir",
+    "canard": "fontes.formats.canard:Canard",
+    "cast": "fontes.formats.cast:Cast",
+    "checkthat": "fontes.formats.checkthat:CheckThat",
+    "ciff": "fontes.formats.ciff:Ciff",
+    "claims": "fontes.formats.claims:ClaimsFormat",
+    "csv": "fontes.formats.csv:Csv",
+    "json": "fontes.formats.json:Json",
+    "jsonl": "fontes.formats.jsonl:Jsonl",
+    "kilt": "fontes.formats.kilt:Kilt",
+    "msmarco": "fontes.formats.columns:MsMarco",
+    "parquet": "fontes.formats.sheets:Parquet",
+    "text": "fontes.formats.text:Text",
+    "trec": "fontes.formats.trec:Trec",
+    "tsv": "fontes.formats.csv:Tsv",
+    "wapo": "fontes.formats.wapo:WashingtonPost",
+    "xlsx": "fontes.formats.sheets:Xlsx",
+    "xml": "fontes.formats.xml:Xml",
+}
+formats: Registry[type[Format]] = Registry("fontes.formats", "format", FORMATS)
 
 
 def formats_for(verb: str, kind: str) -> dict[str, Format]:

@@ -1,8 +1,8 @@
 """Components: the kinds of data in segments, each a class that opens, joins, writes, merges and checks it.
 
-A component is registered when its module is imported, by the name that its files and folders start with:
-`class Positions(Component[PositionLists], name="positions")`. Another package declares that module as an entry point of the
-group `fontes.components`; it is imported when a segment has such files.
+A component has the name that its files and folders start with: `class Positions(Component[PositionLists], name="positions")`.
+Another package declares its class by an entry point of the group `fontes.components`, which is imported when a segment has
+such files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,16 @@ if TYPE_CHECKING:
     from .state import State
 
 T = TypeVar("T")
-DECLARATION = re.compile(r'^class \w+\([^)]*\bname="(\w+)"', re.MULTILINE)
+COMPONENTS = {
+    "columns": "fontes.index.columns.writer:ColumnsComponent",
+    "fields": "fontes.index.field_statistics:Fields",
+    "late": "fontes.neural.late.store:TokenVectorsComponent",
+    "positions": "fontes.index.positions:TermPositions",
+    "postings": "fontes.index.postings:Postings",
+    "sparse": "fontes.index.embeddings.weights:TermWeightsComponent",
+    "text": "fontes.index.texts:Texts",
+    "vectors": "fontes.index.embeddings.encoding:Vectors",
+}
 FOLDER = re.compile(r"([a-z]\w*)-[0-9a-f]{16}(-\w+)*")  # of a component encoded after the build
 FILE = re.compile(r"([a-z]\w*)\..*npy")  # of a component built with the documents
 POSTINGS_FILES = {"doc_ids", "doc_lengths", "terms", "df", "cf"}  # prefixes of files without the name of a component
@@ -126,7 +135,7 @@ class Component(ABC, Generic[T]):
         return f"some of its documents have no data of its component '{self.name}'; {DROP_REMEDY}"
 
 
-components: Registry[Component[Any]] = Registry("fontes.components", "component", DECLARATION)
+components: Registry[Component[Any]] = Registry("fontes.components", "component", COMPONENTS)
 
 
 def folder_names(segments: Iterable[Path]) -> list[str]:

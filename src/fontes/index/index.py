@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from ..core.builtin import provided
 from ..core.checks import check_whole
 from ..core.progress import ProgressCallback, silent
 from ..core.work import cluster, work
@@ -28,14 +29,9 @@ else:
 
 
 class Index(_State):
-    """Searchable collection. `Index.build` makes one on disk, `Index.open` opens it.
+    """The handle of an index: builds, opens and changes it, and holds its newest state. `fontes.Index` adds stages' methods.
 
-    It holds the documents, their statistics (ids, term frequencies, document lengths) and the analyzer, but no scores:
-    models and parameters are chosen at search time.
-
-    All attributes and methods of the open state are available on the index: `index.ids`, `index.doc(id)`, `index.bm25()`.
-    It keeps reading this state until `refresh()`, or until it changes the index itself.
-    A stage keeps the state that it was made with.
+    All public attributes and methods of the state are also those of the index.
     """
 
     def __init__(self, state: State) -> None:
@@ -63,7 +59,7 @@ class Index(_State):
         overwrite: bool = False,
         drop_vectors: bool = False,
         progress: ProgressCallback = silent,
-    ) -> Index:
+    ) -> Self:
         """Build an index of documents in a directory and open it. The same documents give the same bytes.
 
         Args:
@@ -110,7 +106,7 @@ class Index(_State):
         verify: bool = False,
         partial: bool = False,
         ray: bool | str | None = None,
-    ) -> Index:
+    ) -> Self:
         """Open the index in a directory.
 
         Damaged files never crash a search. Sizes, shapes and bounds of all parts are checked when the index is opened. Other
@@ -139,7 +135,8 @@ class Index(_State):
         with work(ray=ray or False):
             if (actors := cluster()) is not None:
                 state.actors = actors.ShardActors(state, partial)
-        return cls(state)
+        index: Self = (provided("index") if cls is Index else cls)(state)
+        return index
 
     @property
     def state(self) -> State:
@@ -242,21 +239,8 @@ class Index(_State):
             self._state = state.refreshed()
             return self._state is not previous
 
-    if not TYPE_CHECKING:  # type checkers use the base class
-
-        def __getattr__(self, name: str) -> Any:
-            if name == "reader":
-                warnings.warn("index.reader is now index.state", DeprecationWarning, stacklevel=2)
-                return self._state
-            if name.startswith("_"):
-                raise AttributeError(f"'Index' object has no attribute '{name}'")
-            return getattr(self._state, name)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self._state)})
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return functools.partial(Index.open, analyzer=self.analyzer), (self.path.absolute(),)
+        return functools.partial(type(self).open, analyzer=self.analyzer), (self.path.absolute(),)
 
     def __len__(self) -> int:
         return len(self._state)
@@ -269,3 +253,13 @@ class Index(_State):
 
     def _repr_html_(self) -> str:
         return shown(self.name, self.info())
+
+
+def _delegate_to_state() -> None:
+    """Give `Index` the public attributes and methods of the state, which a type checker sees in the base class."""
+    for name, value in (dict.fromkeys(State.__annotations__) | vars(State)).items():
+        if not (name.startswith("_") or name in vars(Index) or isinstance(value, classmethod)):
+            setattr(Index, name, property(attrgetter(f"_state.{name}"), doc=value.__doc__))
+
+
+_delegate_to_state()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from types import MethodType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
 from ..core.progress import ProgressCallback
 from ..core.query import Leaf as Clause
-from ..core.run import Ranking
 from ..core.strings import Strings
 from ..core.values import Doc, Topic
 from ..storage.arrays import REMEDY
@@ -31,7 +29,6 @@ from .columns import Schema, facets_of
 from .embeddings.encoding import VECTORS
 from .embeddings.store import VectorStore
 from .embeddings.weights import WEIGHTS
-from .factory import StageMethod, stage_method, stage_methods
 from .facts import facts_of
 from .field_statistics import FIELDS, FieldStatistics
 from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifest_file, read_manifest, shard_of
@@ -46,16 +43,6 @@ ANALYZER = "leave analyzer out, or give the one it was made with"
 
 if TYPE_CHECKING:
     from ..core.run import Run
-    from ..lexical import BM25, RM3, TFIDF, CausalFeedback, LearnedSparse, QueryLikelihood, SequentialDependence
-    from ..lexical.language import QueryLanguage
-    from ..lexical.synonyms import Synonyms
-    from ..ltr import Column, Coverage, LearningToRank, Length, QueryLength
-    from ..neural.dense.dense import Dense, encoder_of
-    from ..neural.encode import encode as encode_documents
-    from ..neural.encoders.base import Encoder
-    from ..neural.late.late import Late
-    from ..neural.sparse.splade import SparseEncoder, SpladeRetriever
-    from ..reorder import Boost, Collapse, MaximalMarginalRelevance, Sort
     from .embeddings.vectors import JoinedEmbeddings
     from .embeddings.weights import JoinedWeights, WeightLists
 
@@ -65,6 +52,15 @@ class Searchers(Protocol):
 
     def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: ProgressCallback) -> Run:
         """Call a stage's method with these arguments on each shard, and merge the best documents of all shards."""
+        ...
+
+
+class ModelOfVectors(Protocol):
+    """An encoder, dense or sparse."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies everything that changes its vectors of documents."""
         ...
 
 
@@ -91,22 +87,35 @@ class State:
         IndexFormatError: A file is missing or damaged.
     """
 
+    path: Path
+    manifest: dict[str, Any]
+    analyzer: Analyzer
+    fields: tuple[str, ...]
+    scale: float | None
+    schema: Schema
+    ciff: dict[str, Any] | None
+    fingerprint: str
+    leaves: tuple[Leaf, ...]
+    actors: Searchers | None
+    missing: list[dict[str, Any]]
+    vectors: VectorStore
+
     def __init__(self, path: Path, manifest: dict[str, Any], analyzer: Analyzer, older: State | None = None) -> None:
         """Use `Index.open`; `older` is an older state whose open segments are shared."""
         self.path = path
         self.manifest = manifest
         self.analyzer = analyzer
-        self.fields: tuple[str, ...] = tuple(manifest["fields"])
-        self.scale: float | None = manifest["scale"]
+        self.fields = tuple(manifest["fields"])
+        self.scale = manifest["scale"]
         self.schema = Schema.read(manifest["columns"])
-        self.fingerprint: str = manifest["fingerprint"]
+        self.fingerprint = manifest["fingerprint"]
         opened = {} if older is None else {leaf.segment.folder: leaf.segment for leaf in older.leaves}
-        self.ciff: dict[str, Any] | None = manifest.get("ciff")
+        self.ciff = manifest.get("ciff")
         segments = [_open_segment(path, opened, manifest, entry) for entry in manifest["segments"]]
-        self.leaves: tuple[Leaf, ...] = leaves_of(segments)
+        self.leaves = leaves_of(segments)
         self.vectors = VectorStore(path, self.leaves)
-        self.actors: Searchers | None = None if older is None else older.actors
-        self.missing: list[dict[str, Any]] = manifest.get("missing", [])
+        self.actors = None if older is None else older.actors
+        self.missing = manifest.get("missing", [])
         self._partial = False
 
     @classmethod
@@ -171,38 +180,6 @@ class State:
         """Settings of the index: analyzer and fields."""
         weights = None if self.scale is None else TermWeights(self.fields[0])
         return IndexSettings(self.analyzer, self.fields, weights, tuple(self.manifest.get("components", ())))
-
-    if TYPE_CHECKING:  # `__getattr__` returns these
-        bm25 = StageMethod(BM25)
-        tfidf = StageMethod(TFIDF)
-        ql = StageMethod(QueryLikelihood)
-        learned_sparse = StageMethod(LearnedSparse)
-        query = StageMethod(QueryLanguage)
-        synonyms = StageMethod(Synonyms)
-        rm3 = StageMethod(RM3)
-        sdm = StageMethod(SequentialDependence)
-        causal_feedback = StageMethod(CausalFeedback)
-        dense = StageMethod(Dense)
-        late = StageMethod(Late)
-        splade = StageMethod(SpladeRetriever)
-        boost = StageMethod(Boost)
-        sort = StageMethod(Sort)
-        collapse = StageMethod(Collapse)
-        mmr = StageMethod(MaximalMarginalRelevance)
-        ltr = StageMethod(LearningToRank)
-        column = StageMethod(Column)
-        length = StageMethod(Length)
-        query_length = StageMethod(QueryLength)
-        coverage = StageMethod(Coverage)
-        encode = StageMethod(encode_documents)
-        encoder = StageMethod(encoder_of)
-    else:
-
-        def __getattr__(self, name: str) -> Any:
-            return MethodType(stage_method(name), self)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *stage_methods()})
 
     @property
     def state(self) -> State:
@@ -463,7 +440,7 @@ class State:
                 raise InputError(f"document '{ids[int(absent[0])]}' is not in the index {self.path}")
         return facets_of(self, np.arange(len(self)) if docs is None else docs, columns, bins)
 
-    def embeddings(self, encoder: Encoder, dtype: str | None = None) -> JoinedEmbeddings:
+    def embeddings(self, encoder: ModelOfVectors, dtype: str | None = None) -> JoinedEmbeddings:
         """Return the vectors of the documents by `encoder`, the most exact ones if `dtype` is None.
 
         Raises:
@@ -472,7 +449,7 @@ class State:
         """
         return self.vectors.of(VECTORS, encoder, dtype)
 
-    def weights(self, encoder: SparseEncoder) -> WeightLists | JoinedWeights:
+    def weights(self, encoder: ModelOfVectors) -> WeightLists | JoinedWeights:
         """Return the term weights of the documents by a learned sparse encoder.
 
         Raises:
@@ -533,10 +510,6 @@ class State:
             k: Maximum number of completions.
         """
         return SUGGESTER.of(self).suggest(query, k)
-
-    def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
-        """Return the best `k` documents by BM25 with default parameters: `index.bm25().search(query, k, offset)`."""
-        return self.bm25().search(query, k, offset)
 
     def count(self, name: str) -> int:
         """Sum of a count over the segments, without deleted documents."""

@@ -7,6 +7,8 @@ from typing import Any
 
 from ..core import Doc, MissingExtraError, PipelineError, Run, Stage, Topic, Topics
 from ..core.checks import string_of
+from ..index import Index, State
+from ..lexical import BM25
 
 try:
     import pyterrier as pt  # isort: skip
@@ -32,7 +34,7 @@ class FontesTransformer(pt.Transformer):
     """
 
     def __init__(self, stage: Any, columns: Iterable[str] = (), documents: Any = None) -> None:
-        self.stage: Stage[Any, Run] = stage.bm25() if hasattr(stage, "bm25") else stage
+        self.stage: Stage[Any, Run] = BM25(stage) if isinstance(stage, Index | State) else stage
         if not isinstance(self.stage, Stage) or self.stage.gives is not Run:
             raise PipelineError(f"a transformer is made from a stage that gives a Run, or an index, not from {stage!r}")
         self.columns, self.documents = tuple(columns), documents

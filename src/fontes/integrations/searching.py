@@ -10,6 +10,8 @@ from typing import Any
 from ..core import Doc, Hit, ParameterError, PipelineError, Run, Stage, Topics
 from ..core.checks import check_whole
 from ..core.stage import filtered
+from ..index import Index, State
+from ..lexical import BM25
 
 COMPARISONS = ("==", "!=", ">", ">=", "<", "<=")
 
@@ -31,7 +33,7 @@ class Search:
         Raises:
             PipelineError: The value is not a stage from topics to a run, or an index.
         """
-        stage = value.bm25() if hasattr(value, "bm25") else value
+        stage = BM25(value) if isinstance(value, Index | State) else value
         if not isinstance(stage, Stage):
             raise PipelineError(f"a retriever is made from a stage or an index, not from {type(value).__name__}")
         stage.require(Topics, Run, "a retriever")

@@ -31,7 +31,7 @@ from .weighting import (
 )
 
 if TYPE_CHECKING:
-    from ..index import Index
+    from ..index.state import State
 
 MAX_PARAMETER = 1e6  # keeps scores within float32
 COMBINE = ("frequencies", "sum")  # ways to combine fields
@@ -361,7 +361,7 @@ class BM25(OverFields, name="bm25"):
         phrase_idf: Idf of phrases and windows: "own", or "sum" of that of their terms, as in Lucene.
     """
 
-    index: Index = field(repr=False)
+    index: State = field(repr=False)
     variant: str = "lucene"
     k1: float | None = tuned(None, (0.1, 4.5, 0.2), (0.0, np.inf), usual=True)
     b: float | Mapping[str, float] | None = tuned(None, (0.0, 1.0, 0.1), (0.0, 1.0), usual=True)

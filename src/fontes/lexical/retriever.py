@@ -35,7 +35,6 @@ from .weighting import Postings, Statistics, Weighting, posting_of
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from ..index import Index
     from ..index.postings import Searchable
     from ..index.state import State
 
@@ -57,7 +56,7 @@ class Lexical(Stage[Topics, Run]):
 
     depth_field = "k"
     reads_queries: ClassVar[bool] = True  # whether structured queries have terms of the searched vocabulary
-    index: Index
+    index: State
     k: int
     threads: int | None
     where: str | None

@@ -15,7 +15,7 @@ from ..core import ParameterError
 from ..core.registry import Registry
 from .ranks import NOT_RETRIEVED, Ranks
 
-MEASURES: Registry[type[Measure]] = Registry("fontes.measures", "measure")
+MEASURES: Registry[type[Measure]] = Registry("fontes.measures", "measure", key=str.lower)
 """All classes of measures, by name and by alias, both in lower case."""
 
 

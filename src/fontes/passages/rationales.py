@@ -173,7 +173,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
                 raise ParameterError(
                     "rationales without a reranker needs a run over an index; or name one: rationales(cross_encoder(…))"
                 )
-            reranker = TextScorer(run.documents.bm25())
+            reranker = TextScorer(BM25(run.documents))
         scored: Run = (self._splitter >> reranker)(run, progress=progress)
         return scored
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import Doc, ParameterError, Run, Stage, Strings
+from ..core.builtin import provided
 from ..core.checks import check_whole
 from ..core.progress import ProgressCallback
-from ..core.registry import provided
 from ..core.values import Documents
 from ..formats import read_corpus
 from ..text.external import version_of
@@ -209,7 +209,7 @@ class Passages(Splitter, name="passages"):
     def _tokenizer(self) -> Tokenizer | None:
         if self.tokenizer is None:
             return None
-        tokenizer: Tokenizer = provided("fontes.tokenizers", "model")(self.tokenizer)
+        tokenizer: Tokenizer = provided("tokenizer_of")(self.tokenizer)
         return tokenizer
 
     @property

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.builtin import provided
 from ..core.errors import ParameterError
-from ..core.registry import provided
 from ..core.values import text_of
 from ..index.facts import sampled
 from .plot import COLOURS, INK, Plot, draw_plot, plain_ticks, require_terms
@@ -197,7 +197,7 @@ def heaps(index: Index, first: int | None = None) -> Plot:
 
 
 def _token_counts(index: Index, name: str | Path) -> NDArray[np.int64]:
-    tokenizer = provided("fontes.tokenizers", "model")(name)
+    tokenizer = provided("tokenizer_of")(name)
     counts = [count for docs in sampled(index) for count in tokenizer.counts([text_of(doc) for doc in docs])]
     return np.asarray(counts, dtype=np.int64) + int(tokenizer.special)
 

@@ -19,7 +19,7 @@ from .base import LearningRecipe, Systems
 from .learning import RecipeTraining
 
 if TYPE_CHECKING:
-    from ..index import Index
+    from ..index_methods import Index
 
 MEASURE = "RR@5"
 NO_DROPOUT: dict[str, Any] = {"dropout": 0.0}

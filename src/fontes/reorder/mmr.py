@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.builtin import provided
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
 from ..core.parameters import tuned
@@ -75,7 +76,7 @@ class MaximalMarginalRelevance(Reordering, name="mmr"):
             try:
                 self.index.embeddings(encoder)
             except ParameterError:  # the index has no vectors of the encoder
-                self.index.encode(encoder, progress=progress)
+                provided("encode")(self.index, encoder, progress=progress)
 
     def key(self) -> str | None:
         """Return the cache key of the class, parameters and compared vectors: see `Stage.key`."""

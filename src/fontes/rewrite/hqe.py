@@ -15,6 +15,7 @@ from ..core.progress import ProgressCallback
 from ..core.stage import Stage
 from ..core.strings import encodable
 from ..core.values import Topic, Topics
+from ..lexical import BM25
 from ..text.external import spacy_pipeline, version_of
 from .turns import earlier, join_texts, utterance, with_texts
 
@@ -115,7 +116,7 @@ class HQE(Stage[Topics, Topics], name="hqe"):
     def _best_scores(self, queries: Iterable[str], progress: ProgressCallback) -> dict[str, float]:
         """Return the score of the best document for each query; -1 without documents."""
         numbered = {str(number): query for number, query in enumerate(sorted(queries))}
-        run = self.index.bm25(k1=self.k1, b=self.b, k=1)(numbered, progress=progress)
+        run = BM25(self.index, k1=self.k1, b=self.b, k=1)(numbered, progress=progress)
         return {query: next((hit.score for hit in run[number]), -1.0) for number, query in numbered.items()}
 
 

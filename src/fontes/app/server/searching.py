@@ -20,6 +20,7 @@ from ...core.values import Topic, Topics
 from ...index import Index
 from ...lexical import Lexical
 from ...lexical.hints import has_operators
+from ...lexical.language import QueryLanguage
 from ..results import least_total_of, rankings_as_json, total_of, why_empty
 from .answers import busy, json_bytes
 from .health import Metrics
@@ -254,7 +255,7 @@ def topics_read(
     if syntax == "plain":
         have_operators = [not reads_language and has_operators(topic.text, index.state) for topic in topics]
         return list(topics), [{"operators": True} if has_any else {} for has_any in have_operators]
-    language = index.query()
+    language = QueryLanguage(index)
     pairs = [language.read(topic) for topic in topics]
     readings = [
         {} if parsed is None else {"understood": {"query": parsed.canonical, "remarks": list(parsed.remarks)}}

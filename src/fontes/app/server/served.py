@@ -22,6 +22,7 @@ from ...index import Index
 from ...index.columns import facet_columns
 from ...lexical.hints import reads_language
 from ...lexical.impacts import in_memory
+from ...reorder import Sort
 from ...rewrite.turns import turns_rewriter
 from ...storage.caches import Cached
 from ...storage.compiled import load
@@ -163,7 +164,7 @@ class ServedState:
             ranked = stage.uncut()
             if order is not None:
                 column, descending = order
-                ranked = ranked >> self.index.sort(column, descending=descending)
+                ranked = ranked >> Sort(self.index, column, descending=descending)
             return ReadyPipeline(filtered(ranked % k, where), uses_model(stage), reads_language(stage))
 
         return self._ready.get((name, where, k, order), make)

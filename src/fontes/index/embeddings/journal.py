@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
@@ -23,7 +23,7 @@ from ...storage.arrays import sync
 from ...storage.artifact import drafting
 
 if TYPE_CHECKING:
-    from ...cluster.encoding import RemoteEncoder
+    from ..segment import Segment
 
 BLOCK_DOCUMENTS = 512  # documents of a block
 JOURNAL = ("journal", "settings.json")  # files of a draft that are not columns
@@ -92,7 +92,15 @@ class Encoding(ABC, Generic[T]):
         """Remove what a process left that was killed after the commit."""
 
 
-def remote_encoder(encoder: Any) -> contextlib.AbstractContextManager[RemoteEncoder | None]:
+class BlockSource(Protocol):
+    """Actors of a cluster that encode."""
+
+    def blocks(self, make: Callable[[Segment], Encoding[Any]], segment: Segment) -> Blocks:
+        """Return the function that yields the blocks of a segment's encoding in order; `make` is pickled."""
+        ...
+
+
+def remote_encoder(encoder: Any) -> contextlib.AbstractContextManager[BlockSource | None]:
     """Provide the actors of a cluster that encode during the block; None if this process encodes."""
     actors = cluster()
     return contextlib.nullcontext() if actors is None else actors.remote_encoder(encoder)

@@ -15,11 +15,10 @@ from ..component import components, folder_names
 from ..segment import Leaf, Segment
 from .encoded import EncodedComponent, EncodedSegment, EncodingJob, check_encoded
 from .encoding import VECTORS
-from .journal import Encoding, encode
+from .journal import BlockSource, Encoding, encode
 from .weights import WEIGHTS
 
 if TYPE_CHECKING:
-    from ...cluster.encoding import RemoteEncoder
     from ..state import State
 
 P = TypeVar("P", bound=EncodedSegment)
@@ -77,7 +76,7 @@ class VectorStore:
         form: Any,
         overwrite: bool,
         progress: ProgressCallback,
-        actors: RemoteEncoder | None = None,
+        actors: BlockSource | None = None,
     ) -> None:
         """Encode the documents of the segments that lack an encoder's artifact.
 
@@ -214,7 +213,7 @@ def encode_segment(
     make: Callable[[Segment], Encoding[T]],
     overwrite: bool,
     progress: ProgressCallback,
-    actors: RemoteEncoder | None,
+    actors: BlockSource | None,
 ) -> T:
     """Encode the documents of a segment and store the result with it, unless it exists; see `journal.encode`.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.builtin import provided
 from ...core.depth import check_depth, check_offset
 from ...core.errors import FontesError, ParameterError, PipelineError
 from ...core.expression import part
@@ -202,7 +203,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         try:
             embeddings = self._embeddings()
         except ParameterError:  # no vectors yet
-            self.index.encode(self._encoder, dtype=self.dtype, progress=progress)
+            provided("encode")(self.index, self._encoder, dtype=self.dtype, progress=progress)
             embeddings = self._embeddings()
         if self.algorithm != "flat":
             self._searcher(embeddings)

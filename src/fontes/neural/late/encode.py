@@ -44,8 +44,8 @@ from .store import (
 )
 
 if TYPE_CHECKING:
-    from ...cluster.encoding import RemoteEncoder
     from ...index import Index
+    from ...index.embeddings.journal import BlockSource
     from ...index.segment import Segment
     from ...index.state import State
 
@@ -120,7 +120,7 @@ class _LateEncoding:
         name = TOKENS.name_of(colbert.fingerprint, nbits)
         self._folders = [leaf.segment.folder / name for leaf in index.leaves]
 
-    def run(self, stack: contextlib.ExitStack, progress: ProgressCallback, actors: RemoteEncoder | None) -> None:
+    def run(self, stack: contextlib.ExitStack, progress: ProgressCallback, actors: BlockSource | None) -> None:
         """Encode segments without vectors, fit missing centroids, compress, and commit."""
         path = self._index.path
         busy = FontesError(f"{path} is being encoded by another process with the same model; wait for it")
@@ -142,9 +142,7 @@ class _LateEncoding:
         """Numbers of the segments to encode: without token vectors, or with `overwrite` all."""
         return [number for number, folder in enumerate(self._folders) if self._overwrite or not folder.is_dir()]
 
-    def _encode(
-        self, numbers: Sequence[int], progress: ProgressCallback, actors: RemoteEncoder | None
-    ) -> dict[int, Embeddings]:
+    def _encode(self, numbers: Sequence[int], progress: ProgressCallback, actors: BlockSource | None) -> dict[int, Embeddings]:
         """Compute the whole token vectors of segments; stored float16 vectors are reused."""
         leaves, colbert = self._index.leaves, self._colbert
         vectors: dict[int, Embeddings] = {}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.builtin import provided
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
 from ...core.progress import Progress, ProgressCallback, silent
@@ -226,7 +227,7 @@ class SpladeRetriever(Lexical, name="splade"):
         try:
             self.searched  # noqa: B018
         except ParameterError:  # no weights yet
-            self.index.encode(self._encoder, progress=progress)
+            provided("encode")(self.index, self._encoder, progress=progress)
 
     def key(self) -> str | None:
         """Text of this stage with all parameters of its encoder; None for an encoder from outside Fontes."""

@@ -118,11 +118,13 @@ def _in_precision(encoder: Any, precision: str | None) -> Any:
 
 
 def _encode_dense(index: Index, encoder: Any, dtype: str | None, algorithm: str, quiet: bool, **options: Any) -> dict[str, Any]:
+    from ....neural.dense.dense import Dense
+    from ....neural.encode import encode
     from ...progress import reporting
 
     with reporting(quiet) as report:
-        index.encode(encoder, dtype=dtype, progress=report, **options)
-    recall = index.dense(encoder, algorithm=algorithm, dtype=dtype).recall() if algorithm != "flat" else {}
+        encode(index, encoder, dtype=dtype, progress=report, **options)
+    recall = Dense(index, encoder, algorithm=algorithm, dtype=dtype).recall() if algorithm != "flat" else {}
     return {**index.embeddings(encoder, dtype).info(), "algorithm": algorithm, "recall": recall}
 
 
@@ -160,10 +162,11 @@ def _print_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
 
 
 def _encode_sparse(index: Index, encoder: Any, quiet: bool, **options: Any) -> dict[str, Any]:
+    from ....neural.encode import encode
     from ...progress import reporting
 
     with reporting(quiet) as report:
-        index.encode(encoder, progress=report, **options)
+        encode(index, encoder, progress=report, **options)
     return index.weights(encoder).info()
 
 

@@ -1,0 +1,112 @@
+"""Where parts of Fontes are, for rooms that do not import them. The tables are texts: a module is imported when it is used."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from .errors import FontesError
+
+PROVIDED = {
+    "cluster": "fontes.cluster:",
+    "encode": "fontes.neural.encode:encode",
+    "encoder_of": "fontes.neural.dense.dense:encoder_of",
+    "index": "fontes.index_methods:Index",
+    "tokenizer_of": "fontes.neural.models.tokens:tokenizer_of",
+}
+"""What the kernel uses and does not import: functions and modules of districts, and the class of an index."""
+
+
+STAGES = {
+    "answer": "fontes.llm.answering:LlmAnswer",
+    "as_typed": "fontes.rewrite.turns:AsTyped",
+    "automatic": "fontes.rewrite.turns:Automatic",
+    "best_passages": "fontes.passages.aggregate:BestPassages",
+    "bm25": "fontes.lexical.bm25:BM25",
+    "boost": "fontes.reorder.boost:Boost",
+    "canard_t5": "fontes.rewrite.canardt5:CanardT5",
+    "cast_passages": "fontes.recipes.cast2021:CastPassages",
+    "causal_evidence": "fontes.causal.evidence:CausalEvidence",
+    "causal_feedback": "fontes.lexical.feedback:CausalFeedback",
+    "causal_filter": "fontes.causal.pairs:CausalFilter",
+    "causal_keywords": "fontes.causal.narratives:CausalKeywords",
+    "chunked_encoder": "fontes.neural.encoders.chunked:ChunkedEncoder",
+    "colbert": "fontes.neural.late.colbert:ColBERT",
+    "collapse": "fontes.reorder.collapse:Collapse",
+    "column": "fontes.ltr.features:Column",
+    "coverage": "fontes.ltr.features:Coverage",
+    "cross_encoder": "fontes.neural.rerank.crossencoder:CrossEncoder",
+    "cut": "fontes.core.stage:Cut",
+    "deduplicate": "fontes.passages.duplicates:Deduplicate",
+    "dense": "fontes.neural.dense.dense:Dense",
+    "encoder_reranker": "fontes.neural.rerank.encoders:EncoderReranker",
+    "first_passages": "fontes.recipes.cast2021:FirstPassages",
+    "fuse": "fontes.fusion.fusing:Fusion",
+    "hqe": "fontes.rewrite.hqe:HQE",
+    "hyde": "fontes.llm.queries:Hyde",
+    "interpolate": "fontes.passages.reranker:Interpolated",
+    "last_turns": "fontes.rewrite.turns:LastTurns",
+    "late": "fontes.neural.late.late:Late",
+    "late_reranker": "fontes.neural.rerank.encoders:LateReranker",
+    "learned_sparse": "fontes.lexical.learned_sparse:LearnedSparse",
+    "length": "fontes.ltr.features:Length",
+    "llm": "fontes.llm.model:Model",
+    "llm_keywords": "fontes.llm.queries:LlmKeywords",
+    "llm_listwise": "fontes.llm.rerank:LlmListwise",
+    "llm_pointwise": "fontes.llm.rerank:LlmPointwise",
+    "llm_questions": "fontes.llm.questions:LlmQuestions",
+    "llm_rewrite": "fontes.llm.queries:LlmRewrite",
+    "llm_setwise": "fontes.llm.rerank:LlmSetwise",
+    "ltr": "fontes.ltr.stage:LearningToRank",
+    "manual": "fontes.rewrite.turns:Manual",
+    "mmr": "fontes.reorder.mmr:MaximalMarginalRelevance",
+    "mono_t5": "fontes.neural.rerank.monot5:MonoT5",
+    "narrative": "fontes.causal.narratives:Narrative",
+    "passages": "fontes.passages.split:Passages",
+    "plain_posts": "fontes.rewrite.turns:PlainPosts",
+    "ql": "fontes.lexical.likelihood:QueryLikelihood",
+    "query": "fontes.lexical.language:QueryLanguage",
+    "query2doc": "fontes.llm.queries:Query2Doc",
+    "query_length": "fontes.ltr.features:QueryLength",
+    "quretec": "fontes.rewrite.quretec:QuReTeC",
+    "rationales": "fontes.passages.rationales:Rationales",
+    "raw": "fontes.rewrite.turns:Raw",
+    "rm3": "fontes.lexical.feedback:RM3",
+    "score": "fontes.ltr.features:Score",
+    "sdm": "fontes.lexical.dependence:SequentialDependence",
+    "sentence_encoder": "fontes.neural.encoders.sentence:SentenceEncoder",
+    "sentences": "fontes.passages.split:Sentences",
+    "sort": "fontes.reorder.sort:Sort",
+    "splade": "fontes.neural.sparse.splade:SpladeRetriever",
+    "splade_encoder": "fontes.neural.sparse.splade:Splade",
+    "subquestions": "fontes.llm.queries:Subquestions",
+    "synonyms": "fontes.lexical.synonyms:Synonyms",
+    "text_scorer": "fontes.passages.rationales:TextScorer",
+    "tfidf": "fontes.lexical.tfidf:TFIDF",
+    "title_and_narrative": "fontes.causal.narratives:TitleAndNarrative",
+    "to_documents": "fontes.passages.aggregate:ToDocuments",
+    "topicrank": "fontes.causal.topicrank:TopicRank",
+    "transformer_encoder": "fontes.neural.encoders.transformer:TransformerEncoder",
+    "weighted_turns": "fontes.rewrite.turns:WeightedTurns",
+}
+"""Stages, and the encoders and models that stages take, by the names in their class statements."""
+
+
+def at(place: str) -> Any:
+    """Return the object at a place, "module:name", or the module itself for "module:"."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name) if name else import_module(module)
+
+
+@lru_cache(None)
+def provided(name: str) -> Any:
+    """Return what is below the kernel, by its name in `PROVIDED`.
+
+    Raises:
+        FontesError: It cannot be imported.
+    """
+    try:
+        return at(PROVIDED[name])
+    except ImportError as error:
+        raise FontesError(f"'{name}' is in {PROVIDED[name].strip(':')}, which cannot be imported: {error}") from error
