@@ -79,13 +79,13 @@ def wave(word: str) -> None:
 BROKEN = "import a_module_that_nobody_has\n"
 POINTS = """
 [fontes.stages]
-stranger = stranger.stages
+backwards = stranger.stages.backwards:Backwards
 
 [fontes.measures]
-stranger = stranger.measures
+Seven = stranger.measures:Seven
 
 [fontes.formats]
-stranger = stranger.formats
+equals = stranger.formats:Equals
 
 [fontes.commands]
 wave = stranger.commands:commands
@@ -194,15 +194,16 @@ def test_its_command_is_one_of_fontes(site: Path) -> None:
 
 @pytest.mark.slow
 def test_a_package_that_cannot_be_imported_is_left_out_with_a_warning(tmp_path: Path) -> None:
-    (tmp_path / "broken_stranger.py").write_text(BROKEN + '\nclass X(Y, name="broken_stage"): pass\n')
+    (tmp_path / "broken_stranger.py").write_text(BROKEN)
     facts = tmp_path / "broken_stranger-1.0.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-stranger\nVersion: 1.0\n")
-    (facts / "entry_points.txt").write_text("[fontes.stages]\nbroken = broken_stranger\n")
+    (facts / "entry_points.txt").write_text("[fontes.stages]\nbroken_stage = broken_stranger:X\n")
     code = "from fontes.core import stages; print(len(stages.items()) > 30, 'broken_stage' in stages)"
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["True", "True"]
-    assert "the stages of broken_stranger are left out: No module named 'a_module_that_nobody_has'" in done.stderr
+    problem = "broken_stranger of the package broken-stranger has it and cannot be imported: No module named"
+    assert f"the stage 'broken_stage' is left out: {problem} 'a_module_that_nobody_has'" in done.stderr

@@ -23,7 +23,6 @@ from fontes.app.server.settings import ServerSettings
 from fontes.core.expression import tunable
 from fontes.core.parameters import tuned
 from fontes.core.part import stages
-from fontes.index.factory import stage_method
 from fontes.lexical import BM25
 from fontes.lexical.bm25 import BM25Weighting
 from fontes.tuning.space import default_space
@@ -130,14 +129,12 @@ def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ft.Index]
     monkeypatch.setattr(Boosted, "name", "bm25")
     monkeypatch.setattr("fontes.lexical.BM25", Boosted)
     commands = (pipelines, search, explain, tune)
-    stage_method.cache_clear()
     try:
         for module in commands:
             importlib.reload(module)
         yield index
     finally:
         monkeypatch.undo()
-        stage_method.cache_clear()
         for module in commands:
             importlib.reload(module)
 
@@ -147,8 +144,8 @@ def test_a_parameter_is_declared_once_and_is_known_everywhere(index: ft.Index, f
         return float(stage.search("springs")[0].score)
 
     plain = score(BM25(index.state))
-    assert score(index.bm25(boost=2)) == pytest.approx(2 * plain)
-    assert repr(index.bm25(boost=2)) == "bm25(k1=0.9, b=0.4, boost=2)"
+    assert score(Boosted(index, boost=2)) == pytest.approx(2 * plain)
+    assert repr(Boosted(index, boost=2)) == "bm25(k1=0.9, b=0.4, boost=2)"
     assert score(ft.pipeline("bm25(boost=3)", index)) == pytest.approx(3 * plain)
 
     assert f"{2 * plain:.4f}" in fontes("search", index.path, "springs", "--boost", "2")[1]
@@ -157,7 +154,7 @@ def test_a_parameter_is_declared_once_and_is_known_everywhere(index: ft.Index, f
     assert "Factor of all weights" in fontes("stages", "bm25")[1]
     assert "boost=tune()" in fontes("tune", "--help")[1]
 
-    assert default_space(index.bm25(boost=2))["boost"] == (1, 3, 1)
+    assert default_space(Boosted(index, boost=2))["boost"] == (1, 3, 1)
     assert tunable("bm25(boost=tune())", index)[1] == {"bm25__boost": (1, 3, 1)}
 
     service = Service([index.path], ServerSettings(any_pipeline=True), {})

@@ -6,7 +6,6 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Thread, get_ident
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -115,11 +114,7 @@ def test_memory_is_two_gigabytes_unless_said_and_at_most_1024_terabytes() -> Non
         memory_size((1 << 50) + 1)
 
 
-def test_a_cluster_needs_a_package_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work_module, "entry_points", lambda group: [])
+def test_the_package_of_clusters_is_imported_where_work_names_a_cluster() -> None:
     assert work_module.cluster() is None
-    with work(ray=True), pytest.raises(ft.FontesError, match="no package is installed that works on a cluster"):
-        work_module.cluster()
-    monkeypatch.setattr(work_module, "entry_points", lambda group: [SimpleNamespace(load=lambda: ft)])
     with work(ray=True):
-        assert work_module.cluster() is ft
+        assert work_module.cluster() is ft.cluster

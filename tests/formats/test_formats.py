@@ -96,7 +96,7 @@ def test_a_format_of_another_package_works_on_the_command_line(tmp_path: Path) -
     site = tmp_path / "site"
     (site / "memo-1.0.dist-info").mkdir(parents=True)
     (site / "memo-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: memo\nVersion: 1.0\n")
-    (site / "memo-1.0.dist-info" / "entry_points.txt").write_text("[fontes.formats]\nmemo = memo_format\n")
+    (site / "memo-1.0.dist-info" / "entry_points.txt").write_text("[fontes.formats]\nmemo = memo_format:Memo\n")
     (site / "memo_format.py").write_text(PACKAGE)
     (tmp_path / "notes").write_text("memo: first\n")
     program = f"import sys; sys.path[:0] = {[str(site), *sys.path]!r}; from fontes.app.cli import main; main()"

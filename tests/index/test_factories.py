@@ -1,14 +1,19 @@
-"""The methods by which an index makes stages: each has the parameters of its stage, and passes them by name."""
+"""The methods by which an index makes stages, and the file in which they are written."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import pickle
+import runpy
+from pathlib import Path
 
 import pytest
 from support.small_collections import DOCS
 
+import fontes as ft
 from fontes.core import ParameterError
+from fontes.core.parameters import summary
 from fontes.core.part import stages
 from fontes.index import Index
 
@@ -28,7 +33,7 @@ def test_a_method_has_the_parameters_of_the_stage_of_its_name_in_their_order_wit
     fields = [field for field in dataclasses.fields(stages[name]) if field.name != "index"]
     method = getattr(index, name)
     parameters = list(inspect.signature(method).parameters.values())
-    assert method.__doc__ == stages[name].__doc__
+    assert inspect.getdoc(method).startswith(summary(stages[name])[:60])
     assert [parameter.name for parameter in parameters] == [field.name for field in fields]
     for parameter, field in zip(parameters, fields, strict=True):
         nothing = field.default is dataclasses.MISSING
@@ -49,6 +54,8 @@ def test_a_method_passes_each_parameter_to_the_field_of_its_name(
 
 
 def test_a_parameter_that_makes_no_sense_is_refused_when_the_stage_is_made(index: Index) -> None:
+    with pytest.raises(ParameterError, match=r"^bm25 has no parameter 'variants'; did you mean 'variant'\?$"):
+        index.bm25(variants="okapi")  # type: ignore[call-arg]
     with pytest.raises(ParameterError, match="k1 must be 0 or more"):
         index.bm25(k1=-1.0)
     with pytest.raises(ParameterError, match="there is no BM25 variant 'lucenne'; did you mean 'lucene'"):
@@ -58,9 +65,27 @@ def test_a_parameter_that_makes_no_sense_is_refused_when_the_stage_is_made(index
 def test_an_index_has_no_method_of_a_stage_that_works_on_no_index(index: Index) -> None:
     with pytest.raises(AttributeError, match="no attribute 'cut'"):
         index.cut(10)  # type: ignore[attr-defined]
-    assert not hasattr(index, "_bm25")
     assert "bm25" in dir(index)
     assert "cut" not in dir(index)
+    assert not hasattr(index.state, "bm25")
+
+
+def test_an_index_is_one_with_methods_wherever_it_is_opened(index: Index) -> None:
+    assert type(Index.open(index.path)) is type(index) is ft.Index
+    assert type(pickle.loads(pickle.dumps(index))) is ft.Index
+
+
+def test_an_index_has_the_public_attributes_of_its_state(index: Index) -> None:
+    public = {name for name in dir(index.state) if not name.startswith("_")}
+    assert public - set(dir(index)) == {"newest"}  # makes a state
+    assert index.doc("d1") == index.state.doc("d1")
+    assert index.path is index.state.path
+    assert "Return the document" in inspect.getdoc(ft.Index.doc)
+
+
+def test_the_methods_are_written_down_as_their_stages_are() -> None:
+    tool = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "index_methods.py"))
+    assert tool["FILE"].read_text(encoding="utf-8") == tool["written"](), "run: python tools/index_methods.py"
 
 
 def test_a_stage_reads_the_state_that_it_was_made_over_for_good(tmp_path) -> None:

@@ -19,7 +19,6 @@ from fontes.recipes import base
 def fontes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Runs `fontes recipe` in a folder with a corpus, topics and qrels; gives output and errors."""
     monkeypatch.setattr(base.registry, "_things", {"tiny": Tiny})
-    monkeypatch.setattr(base.registry, "_modules", {})
     monkeypatch.chdir(tmp_path)
     ft.write_corpus(DOCS, "corpus.jsonl")
     ft.write_topics(TOPICS, "topics.tsv")

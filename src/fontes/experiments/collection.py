@@ -23,6 +23,7 @@ from ..storage.hashes import hash_json
 from .provenance import hash_of, hash_of_dataset, hash_of_docs
 
 if TYPE_CHECKING:
+    from ..index import State
     from ..index_methods import Index
     from ..passages import Passages
     from ..text import Analyzer
@@ -152,7 +153,7 @@ class _SplitDocuments:
 
 
 class _IndexDocuments:
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: State) -> None:
         self._index = index
 
     def __iter__(self) -> Iterator[Doc]:

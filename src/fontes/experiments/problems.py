@@ -16,7 +16,7 @@ from ..core.part import Part, walk
 from .collection import Collection
 
 if TYPE_CHECKING:
-    from ..index import Index
+    from ..index_methods import Index
     from ..text import Analyzer
 
 System = Stage[Topics, Run] | Run | Path

@@ -23,8 +23,8 @@ from .kernel import DEPTHS, SORTED, best_first, search
 from .weighting import Weighting
 
 if TYPE_CHECKING:
-    from ..index import Index
     from ..index.postings import Searchable
+    from ..index.state import State
 
 Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
@@ -40,7 +40,7 @@ NO_WORDS = np.zeros(0, np.uint64)  # all documents are allowed
 
 
 def search_topics(
-    index: Index,
+    index: State,
     searched: Searchable,
     weighting: Weighting,
     topics: Topics,
