@@ -41,7 +41,7 @@ KERNEL = (  # from top to bottom: a room imports from those above it
     "tuning",
     "experiments",
 )
-DISTRICTS = (  # which the kernel finds by entry points
+DISTRICTS = (  # which the kernel finds by tables of texts
     "neural",
     "rewrite",
     "causal",
@@ -58,6 +58,7 @@ FRAME_FILES = ("cli", "command_line", "flags", "options", "output", "pipelines",
 FRAME = tuple(f"fontes.app.{name}" for name in FRAME_FILES)
 """The command line without the commands of districts: a part of the kernel."""
 LINES = 600
+CIRCLE = 28  # files of the index: a state has segments of components, which tell facts of a state
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Import:
     source: str
     target: str
     in_function: bool
+    for_types: bool
 
 
 def module_of(path: Path) -> str:
@@ -74,13 +76,18 @@ def module_of(path: Path) -> str:
 
 
 @cache
-def imports() -> tuple[Import, ...]:
+def every_import() -> tuple[Import, ...]:
     modules = {module_of(path) for path in SOURCE.rglob("*.py")}
     return tuple(imported for path in sorted(SOURCE.rglob("*.py")) for imported in imports_of(path, modules))
 
 
+def imports() -> list[Import]:
+    """All imports but those that only type checkers see."""
+    return [imported for imported in every_import() if not imported.for_types]
+
+
 def imports_of(path: Path, modules: set[str]) -> Iterator[Import]:
-    """The imports of Fontes' own modules in a file, but for those that only type checkers see."""
+    """The imports of Fontes' own modules in a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     package = list(path.relative_to(SOURCE.parent).parent.parts)
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
@@ -88,8 +95,6 @@ def imports_of(path: Path, modules: set[str]) -> Iterator[Import]:
     guarded = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     unused = {id(node) for block in guarded for statement in block.body for node in ast.walk(statement)}
     for node in ast.walk(tree):
-        if id(node) in unused:
-            continue
         targets: list[str] = []
         if isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]
@@ -100,7 +105,7 @@ def imports_of(path: Path, modules: set[str]) -> Iterator[Import]:
             targets = [name if name in modules else base for name in named]
         for target in dict.fromkeys(targets):
             if target == "fontes" or target.startswith("fontes."):
-                yield Import(module_of(path), target, id(node) in inside)
+                yield Import(module_of(path), target, id(node) in inside, id(node) in unused)
 
 
 def room_of(module: str) -> str:
@@ -130,7 +135,7 @@ def test_the_command_line_works_without_the_districts() -> None:
 
 
 WITHOUT_DISTRICTS = """
-import importlib.metadata, json, sys
+import json, sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -139,18 +144,8 @@ class Refused:
         if name.split(".")[:2] in [["fontes", district] for district in DISTRICTS] or name.startswith("fontes.app.server"):
             raise ModuleNotFoundError(f"No module named '{name}'")
 
-DISTRICTS, without_points, folder = json.loads(sys.argv[1]), sys.argv[2] == "True", Path(sys.argv[3])
+DISTRICTS, folder = json.loads(sys.argv[1]), Path(sys.argv[2])
 sys.meta_path.insert(0, Refused())
-if without_points:
-    entry_points = importlib.metadata.entry_points
-    def kernel_points(**chosen):
-        points = entry_points(**chosen)
-        if not chosen.get("group", "").startswith("fontes."):
-            return points
-        places = [(point, point.module.split(".")) for point in points]
-        kept = [point for point, names in places if names[1] not in DISTRICTS and "districts" not in names]
-        return importlib.metadata.EntryPoints(kept)
-    importlib.metadata.entry_points = kernel_points
 
 import fontes as ft
 from fontes.app.command_line import command_line
@@ -166,17 +161,16 @@ with suppress(SystemExit):
     command_line("search")(["search", str(index.path), "rain", "--json"])
 command_line()
 try:
-    index.dense
-except AttributeError as error:
+    ft.pipeline("dense('MODEL')", index)
+except ft.FontesError as error:
     print(error)
 """
 
 
-@pytest.mark.parametrize("without_points", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_the_kernel_works_without_the_districts(without_points: bool, tmp_path: Path) -> None:
+def test_the_kernel_works_without_the_districts(tmp_path: Path) -> None:
     districts = [room for room in DISTRICTS if room != "app"]
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", WITHOUT_DISTRICTS, json.dumps(districts), str(without_points), str(tmp_path)],
+        [sys.executable, "-W", "ignore", "-c", WITHOUT_DISTRICTS, json.dumps(districts), str(tmp_path)],
         capture_output=True,
         text=True,
         check=False,
@@ -184,10 +178,7 @@ def test_the_kernel_works_without_the_districts(without_points: bool, tmp_path: 
     assert done.returncode == 0, done.stderr
     hits, problem = done.stdout.splitlines()
     assert [hit["id"] for hit in json.loads(hits)["hits"]] == ["b", "a"]
-    reason = (
-        "no installed package provides 'dense'" if without_points else "fontes.neural.dense.dense has it and cannot be imported"
-    )
-    assert reason in problem
+    assert "fontes.neural.dense.dense has it and cannot be imported" in problem
 
 
 def test_measures_need_core_alone() -> None:
@@ -220,6 +211,29 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
     for module in sorted(of):
         visit(module, ())
+
+
+def test_few_files_refer_to_each_other_in_a_circle_even_for_types() -> None:
+    of: dict[str, set[str]] = {}
+    for imported in every_import():
+        of.setdefault(imported.source, set()).add(imported.target)
+
+    def reached(module: str) -> set[str]:
+        modules, new = set[str](), {module}
+        while new:
+            modules |= new
+            new = {target for source in new for target in of.get(source, ())} - modules
+        return modules
+
+    reach = {module: reached(module) for module in of}
+    circle = max(({other for other in reach[module] if module in reach.get(other, ())} for module in of), key=len)
+    assert len(circle) <= CIRCLE, sorted(circle)
+    assert {room_of(module) for module in circle} == {"index"}
+
+
+def test_only_the_package_imports_the_index_with_its_methods() -> None:
+    """It refers to stages of all rooms; who opens an index gets it through `core.builtin`."""
+    assert not [imported for imported in imports() if imported.target == "fontes.index_methods"]
 
 
 def test_no_file_has_many_lines() -> None:

@@ -93,9 +93,9 @@ STAGES = {
 """Stages, and the encoders and models that stages take, by the names in their class statements."""
 
 
-def at(place: str) -> Any:
-    """Return the object at a place, "module:name", or the module itself for "module:"."""
-    module, _, name = place.partition(":")
+def at(reference: str) -> Any:
+    """Return the object of a reference, "module:name", or the module itself for "module:"."""
+    module, _, name = reference.partition(":")
     return getattr(import_module(module), name) if name else import_module(module)
 
 

@@ -96,22 +96,27 @@ class Registry(Generic[T]):
         return sorted((name, thing) for name, thing in self._things.items() if name not in self._problems)
 
     def _load(self, name: str) -> None:
-        """Import the module that has the thing of a name."""
-        created = self._things.get(name)
-        own = name in self._table or (created is not None and _is_own(created))
-        place = self._table.get(name, "") if own else self._others[name].value if name in self._others else ""
-        if place and name not in self._problems and (created is None or _qualified_name(created) != place.replace(":", ".")):
-            self._import(name, place)
+        """Import the module that has the thing of a name, unless it is there."""
+        reference = self._reference(name)
+        is_loaded = name in self._things and _qualified_name(self._things[name]) == reference.replace(":", ".")
+        if reference and not is_loaded and name not in self._problems:
+            self._import(name, reference)
         if name in self._problems or name not in self._things:
             raise ParameterError(f"there is no {self.noun} '{name}'; {self._problems.get(name) or nearest(name, self)}")
         self._ready.add(name)
 
-    def _import(self, name: str, place: str) -> None:
+    def _reference(self, name: str) -> str:
+        """The "module:Class" that is declared for a name, or an empty string."""
+        if name in self._table or (name in self._things and _is_own(self._things[name])):
+            return self._table.get(name, "")
+        return _reference_of(self._others[name]) if name in self._others else ""
+
+    def _import(self, name: str, reference: str) -> None:
         """Import a module; keep the problem if it cannot be imported, or has no class of this name."""
-        module, _, cls = place.partition(":")
+        module, _, cls = reference.partition(":")
         origin = module if name in self._table else _origin(self._others[name])
         try:
-            thing = at(place)
+            thing = at(reference)
         except Exception as error:
             self._problems[name] = f"{origin} has it and cannot be imported: {error}"
             return
@@ -134,7 +139,7 @@ class Registry(Generic[T]):
                 problem = f'it names no class; write one entry point for each {self.noun}: NAME = "{point.module}:CLASS"'
             elif name in self._table or (name in self._things and _is_own(self._things[name])):
                 problem = f"Fontes has a {self.noun} of this name"
-            elif name in others and others[name].value != point.value:
+            elif name in others and _reference_of(others[name]) != _reference_of(point):
                 problem = f"{_origin(others[name])} has a {self.noun} of this name"
             if problem:
                 line = f'{point.name} = "{point.value}"'
@@ -143,7 +148,7 @@ class Registry(Generic[T]):
                 others.setdefault(name, point)
         self.__dict__["_others"] = others  # loading reads it
         for name in others if self._key else ():
-            self._import(name, others[name].value)
+            self._import(name, _reference_of(others[name]))
         return others
 
 
@@ -160,6 +165,10 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
     names = list(candidates)
     close = difflib.get_close_matches(name, names, 1)
     return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names)}" if names else "there is none"
+
+
+def _reference_of(point: EntryPoint) -> str:
+    return f"{point.module}:{point.attr}"
 
 
 def _origin(point: EntryPoint) -> str:
