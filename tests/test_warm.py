@@ -1,0 +1,126 @@
+"""What a warm search, request and command do, and the start of a command, in calls and files: counts, no times.
+
+A limit is a little above the count of the day on which it was set. Raise it for work that a user gets something from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support.counting import Counts, counted, counted_threads
+
+import fontes as ft
+
+QUERY = "harbour wall storm"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> ft.Index:
+    path = tmp_path_factory.mktemp("warm") / "harbour.index"
+    return ft.Index.build(ft.datasets.samples.harbour.corpus, path, threads=1)
+
+
+def check(counts: Counts, calls: int, files: int) -> None:
+    assert counts.entry_points == 0, "the entry points of all packages are read"
+    assert len(counts.files) <= files, counts.files
+    assert counts.total <= calls, f"{counts.total} calls:\n{counts.most()}"
+
+
+def warm(work: Callable[[], Any]) -> Counts:
+    for _ in range(3):
+        work()
+    with counted() as counts:
+        work()
+    return counts
+
+
+def test_a_search(index: ft.Index) -> None:
+    bm25 = index.bm25()
+    check(warm(lambda: bm25.search(QUERY, 10)), calls=15, files=0)
+
+
+def test_a_search_by_a_new_stage_with_its_snippets(index: ft.Index) -> None:
+    check(warm(lambda: index.bm25().search(QUERY, 10).snippets()), calls=500, files=0)
+
+
+@pytest.mark.parametrize(("k", "calls"), [(10, 28_000), (100, 40_000)])
+def test_a_command(index: ft.Index, fontes: Callable[..., Any], k: int, calls: int) -> None:
+    check(warm(lambda: fontes("search", index.path, QUERY, "-k", k)), calls=calls, files=25)
+
+
+def test_a_command_with_json(index: ft.Index, fontes: Callable[..., Any]) -> None:
+    check(warm(lambda: fontes("search", index.path, QUERY, "--json")), calls=20_000, files=25)
+
+
+@pytest.mark.parametrize(("pipeline", "calls"), [("bm25", 750), ("rm3", 8_500)])
+def test_a_request(index: ft.Index, pipeline: str, calls: int) -> None:
+    from fontes.app.server.application import application
+    from fontes.app.server.service import Service
+    from fontes.app.server.settings import ServerSettings
+
+    async def count() -> Counts:
+        service = Service([index.path], ServerSettings(), {"bm25": "bm25()", "rm3": "bm25() >> rm3() >> bm25()"})
+        app, running = application(service), asyncio.create_task(service.run())
+        while not service.ready:
+            await asyncio.sleep(0.01)
+        for _ in range(3):
+            await get(app, pipeline)
+        with counted() as counts:
+            await get(app, pipeline)
+        running.cancel()
+        service.close()
+        return counts
+
+    with counted_threads():
+        check(asyncio.run(count()), calls, files=0)
+
+
+async def get(app: Any, pipeline: str) -> None:
+    """Ask an application for ten hits with their texts."""
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    query = f"q={QUERY.replace(' ', '+')}&text=true&pipeline={pipeline}"
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http"}
+    scope |= {"path": "/search", "raw_path": b"/search", "query_string": query.encode(), "root_path": ""}
+    scope |= {"headers": [(b"host", b"127.0.0.1")], "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80)}
+    await app(scope, receive, send)
+    assert sent[0]["status"] == 200, sent
+    assert len(json.loads(b"".join(message.get("body", b"") for message in sent))["hits"]) == 10
+
+
+START = """
+import json, sys
+files = []
+sys.addaudithook(lambda event, arguments: files.append(str(arguments[0])) if event == "open" else None)
+from fontes.app import cli
+sys.argv = ["fontes", *sys.argv[1:]]
+try:
+    cli.main()
+except SystemExit:
+    own = [name for name in sys.modules if name.partition(".")[0] == "fontes"]
+    others = [file for file in files if not file.endswith((".py", ".pyc")) and ".pyc." not in file]
+    print(json.dumps([own, list(sys.modules), others]))
+"""
+
+
+@pytest.mark.parametrize(("arguments", "own", "every"), [(["--version"], 50, 400), (["search", "--help"], 155, 750)])
+def test_the_start_of_a_command(arguments: list[str], own: int, every: int) -> None:
+    command = [sys.executable, "-c", START, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    own_modules, modules, files = json.loads(done.stdout.splitlines()[-1])
+    assert len(own_modules) <= own, own_modules
+    assert len(modules) <= every, modules
+    assert not [file for file in files if file.endswith("entry_points.txt")]
+    assert len(files) <= 5, files
