@@ -103,13 +103,13 @@ class RM3(Stage[Run, Topics], name="rm3"):
         hits = list(islice(ranking, self.fb_docs))
         model: dict[str, float] = {}
         for hit, terms in zip(hits, self.index.analyzed([hit.id for hit in hits]), strict=True):
-            counts = {term: count for term, count in Counter(terms).items() if self._fits(term)}
-            for term, share in _scaled(self._best(counts)).items():
+            fitting = ((term, count) for term, count in sorted(Counter(terms).items(), key=_order) if self._fits(term))
+            for term, share in _scaled(dict(islice(fitting, self.fb_terms))).items():
                 model[term] = model.get(term, 0.0) + share * hit.score
         return self._best(model)
 
     def _best(self, weights: Mapping[str, float]) -> dict[str, float]:
-        return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[: self.fb_terms])
+        return dict(sorted(weights.items(), key=_order)[: self.fb_terms])
 
     def _fits(self, term: str) -> bool:
         if len(term) not in TERM_LENGTHS or not term.isalnum():
@@ -152,6 +152,11 @@ class CausalFeedback(RM3, name="causal_feedback"):
         topical = self._own_terms(ranking.topic)
         mean = 1 / max(len(model), 1)
         return {term: weight / (share if (share := topical.get(term, 0.0)) > 0 else mean) for term, weight in model.items()}
+
+
+def _order(item: tuple[str, float]) -> tuple[float, str]:
+    term, weight = item
+    return -weight, term
 
 
 def _scaled(weights: Mapping[str, float]) -> dict[str, float]:
