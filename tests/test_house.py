@@ -231,6 +231,16 @@ def test_few_files_refer_to_each_other_in_a_circle_even_for_types() -> None:
     assert {room_of(module) for module in circle} == {"index"}
 
 
+def test_no_class_answers_every_name() -> None:
+    """A question such as `hasattr(state, "rationales")` must cost nothing."""
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = (
+                [item.name for item in node.body if isinstance(item, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else []
+            )
+            assert not {"__getattr__", "__getattribute__"} & set(names), f"{path.relative_to(SOURCE)}: {node.name}"  # type: ignore[attr-defined]
+
+
 def test_only_the_package_imports_the_index_with_its_methods() -> None:
     """It refers to stages of all rooms; who opens an index gets it through `core.builtin`."""
     assert not [imported for imported in imports() if imported.target == "fontes.index_methods"]

@@ -37,7 +37,11 @@ class Doc:
 
 
 class Documents(Protocol):
-    """Source of documents by id: an index, or any object with this one method."""
+    """Source of documents by id: an index, or any object with this one method.
+
+    Results also use these if the object has them: `snippets` and `marked`, passages that fit a query; `facets`; `rationales`,
+    picked sentences; and `has_texts`, False for an index without texts.
+    """
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
         """Return the documents with these ids, in this order.

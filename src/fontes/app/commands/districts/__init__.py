@@ -1,1 +1,1 @@
-"""Commands of the optional parts, found by entry points of the group `fontes.commands`."""
+"""Commands of the optional parts, which `fontes.app.cli` names and does not import."""
