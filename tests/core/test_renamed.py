@@ -27,6 +27,12 @@ def test_an_old_name_is_the_new_one_and_says_so(module, old, new):
         assert getattr(module, old) is getattr(module, new)
 
 
+def test_the_state_of_an_index_was_its_reader(tmp_path):
+    index = fontes.Index.build([("1", "a text")], tmp_path / "x")
+    with pytest.warns(DeprecationWarning, match=r"index\.reader is now index\.state"):
+        assert index.reader is index.state
+
+
 def test_an_unknown_name_is_none():
     with pytest.raises(AttributeError, match="has no attribute 'Writer'"):
         fontes.index.Writer  # noqa: B018

@@ -16,7 +16,7 @@ from fontes.core import Doc, InputError, ParameterError, Topic, Topics
 from fontes.core.query import AnyOf, Condition, Group, Phrase, Term
 from fontes.core.ranking import order_keys
 from fontes.index import Index
-from fontes.lexical import impacts
+from fontes.lexical import BM25, impacts
 from fontes.lexical.bm25 import VARIANTS
 from fontes.lexical.structured import StructuredQuery
 from fontes.storage.compiled import load
@@ -266,6 +266,6 @@ def test_counts_that_are_kept_have_a_limit(index, monkeypatch):
     scores = []
     for _ in range(2):
         for pair in itertools.permutations(WORDS, 2):
-            scores.append(state.bm25().search(topic(Group(should=(Phrase(pair, (0, 1)), AnyOf(pair)))))[0].score)
+            scores.append(BM25(state).search(topic(Group(should=(Phrase(pair, (0, 1)), AnyOf(pair)))))[0].score)
     assert scores[: len(scores) // 2] == scores[len(scores) // 2 :]
     assert vars(state)["_attached_clause_counts"]._total < 2_000
