@@ -37,6 +37,9 @@ ft.evaluate(run, {"1": 1})
 ft.evaluate(run, ft.Run.of(run))
 ft.evaluate(ft.Qrels.of(qrels), 7)
 ft.Index.open("some.index").search(["flu", "cold"])
+ft.Index.open("some.index").bm25(k9=1.2)
+ft.Index.open("some.index").bm25(k1="1.2")
+ft.Index.open("some.index").reverse()
 """
 
 
