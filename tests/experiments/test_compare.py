@@ -11,6 +11,7 @@ import pytest
 
 import fontes as ft
 from fontes.core.progress import ProgressCallback
+from fontes.lexical import BM25
 
 QRELS = {"q1": {"d1": 1, "d2": 2}, "q2": {"d3": 1}, "q3": {"d1": 0}, "q4": {"d4": 1}}
 GOOD = {"q1": {"d2": 3.0, "d1": 2.0}, "q2": {"d3": 1.0}, "q4": {"d4": 1.0}}
@@ -47,7 +48,7 @@ class Counting(ft.Stage[ft.Topics, ft.Run]):
 
     def apply(self, given: ft.Topics, progress: ProgressCallback, /) -> ft.Run:
         calls.append((self.label, len(given)))
-        return self.index.bm25()(given)
+        return BM25(self.index)(given)
 
 
 @dataclass(frozen=True)
