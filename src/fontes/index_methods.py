@@ -125,7 +125,7 @@ class Index(index.Index):
     def causal_feedback(
         self, fb_docs: int = 10, fb_terms: int = 10, original_weight: float = 0.5, max_df: float = 0.1
     ) -> CausalFeedback:
-        """Terms of possible causes of an event: `bm25 >> index.rm3() >> bm25 >> index.causal_feedback() >> bm25`.
+        """Terms of possible causes of an event: `bm25() >> rm3() >> bm25() >> causal_feedback() >> bm25()`.
 
         Args:
             fb_docs: Feedback documents per topic.
@@ -186,7 +186,7 @@ class Index(index.Index):
         search_k: int | None = None,
         effort: int | None = None,
     ) -> Dense:
-        """Dense retrieval over the vectors that `index.encode(encoder)` stored: the inner product of query and document.
+        """Dense retrieval over the vectors that `index.encode` stored: the inner product of query and document.
 
         Args:
             encoder: Encodes topics and documents; a string is the model of a `SentenceEncoder`.
@@ -377,7 +377,7 @@ class Index(index.Index):
 
     @stage_method
     def rm3(self, fb_docs: int = 10, fb_terms: int = 10, original_weight: float = 0.5, max_df: float = 0.1) -> RM3:
-        """RM3 as Anserini runs it: `bm25 >> index.rm3() >> bm25`.
+        """RM3 as Anserini runs it: `bm25() >> rm3() >> bm25()`.
 
         Args:
             fb_docs: Feedback documents per topic.
@@ -391,7 +391,7 @@ class Index(index.Index):
 
     @stage_method
     def sdm(self, weights: tuple[float, float, float] = (0.85, 0.1, 0.05), window: int = 8) -> SequentialDependence:
-        """Sequential dependence model: `index.sdm() >> index.ql()`, or another lexical model.
+        """Sequential dependence model: `sdm() >> ql()`, or another lexical model.
 
         Args:
             weights: Weights of a term, a phrase and a window; one of weight 0 is left out.
@@ -417,8 +417,7 @@ class Index(index.Index):
     def splade(
         self, encoder: SparseEncoder | str, k: int = 1000, threads: int | None = None, where: str | None = None
     ) -> SpladeRetriever:
-        """Learned sparse retrieval over the weights that `index.encode(splade)` stored: the inner product of query and
-        document.
+        """Learned sparse retrieval over the weights that `index.encode` stored: the inner product of query and document.
 
         Args:
             encoder: Encodes topics and documents; a string is the model of a `Splade`.

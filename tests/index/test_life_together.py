@@ -116,7 +116,7 @@ def test_threads_that_search_while_one_changes_the_index_see_one_state_each(
         while not ended.is_set() and not wrong:
             least = state["done"]
             try:
-                found = looked_for(SEARCHERS[name](index.state))
+                found = looked_for(SEARCHERS[name](type(index)(index.state)))
             except Exception as error:
                 wrong.append(f"{name}: {type(error).__name__}: {error}")
                 raise

@@ -300,7 +300,7 @@ def test_a_part_of_an_index_scores_with_the_statistics_of_the_whole(random_docs,
     whole = dict(next(iter(rows(index, model, **parameters))))
     parts: dict[str, bytes] = {}
     for shard in range(3):
-        parts |= dict(next(iter(rows(PartOfIndex(index.state, [shard]), model, **parameters))))
+        parts |= dict(next(iter(rows(type(index)(PartOfIndex(index.state, [shard])), model, **parameters))))
     assert parts == whole
 
 
