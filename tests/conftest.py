@@ -28,7 +28,7 @@ Fontes = Callable[..., tuple[int, str, str]]
 # Before torch is loaded, here and in what tests start: the threads of two test processes would wait for each other, spinning.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-PASSES = 2  # tests of each file with a browser that `make test` runs
+PASSES = 2  # tests with the browser that `make test` runs of each file
 
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)  # the same examples each time
 settings.register_profile("fresh", derandomize=False, database=None, deadline=None, print_blob=True)
@@ -130,22 +130,19 @@ def importable() -> list[str]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of a file share a process of xdist, which makes their fixtures once; so do all files with a browser or Ray.
 
-    Of each file with a browser the first tests alone are quick, and none with Ray.
+    Of the tests of a file that use the browser the first alone are quick, and none that use Ray.
     """
     groups = {item.path: f"{item.path.parent.name}/{item.path.stem}" for item in items}
-    for item in items:
-        for fixture in ("browser", "ray"):
-            if fixture in getattr(item, "fixturenames", ()):
-                groups[item.path] = fixture
     passes = Counter[Path]()
     for item in items:
+        for fixture in {"browser", "ray"}.intersection(getattr(item, "fixturenames", ())):
+            groups[item.path] = fixture
+            if item.get_closest_marker("slow") is None:
+                passes[item.path] += fixture == "browser"
+                if fixture == "ray" or passes[item.path] > PASSES:
+                    item.add_marker(pytest.mark.slow)
+    for item in items:
         item.add_marker(pytest.mark.xdist_group(groups[item.path]))
-        if groups[item.path] == "browser" and item.get_closest_marker("slow") is None:
-            passes[item.path] += 1
-            if passes[item.path] > PASSES:
-                item.add_marker(pytest.mark.slow)
-        elif "ray" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -131,6 +131,7 @@ def test_the_page_opens_at_the_largest_loss_with_its_reasons(browser: Any, index
     page.close()
 
 
+@pytest.mark.slow
 def test_on_scifact_a_word_that_a_document_lacks_is_in_no_field_of_it(shared: Path, tmp_path: Path) -> None:
     folder = shared / "scifact"
     built = ft.Index.build(folder / "corpus.jsonl", tmp_path / "index")
