@@ -175,3 +175,34 @@ def test_the_page_shows_the_answer_and_its_sources(serve: Serve, index: ft.Index
         page.click(".answer sup a >> nth=1")
         page.wait_for_url("**doc=s2**")
         page.close()
+
+
+@pytest.mark.parametrize("number", [-1, 0, 3])
+def test_a_citation_of_a_document_that_is_not_in_the_prompt_is_dropped(number: int) -> None:
+    text = written(("Karst has caves.", [(number, "limestone is full of caves"), (number, "a hot spring that erupts")]))
+    answer, repaired = parse_cited_answer(text.replace("of caves", "of “caves”"), DOCS)
+    assert (answer.text, answer.dropped, answer.dropped_citations, repaired) == (NOT_FOUND, 1, 2, False)
+
+
+@pytest.mark.parametrize(("quote", "cited"), [("a hot spring", 1), ("hot spring a", 0), ("hot spring", 0), ("hot spring …", 0)])
+def test_a_quote_has_at_least_twelve_characters_of_the_document(quote: str, cited: int) -> None:
+    answer, _ = parse_cited_answer(written(("x", [(1, quote)])), DOCS)
+    assert len(answer.documents) == cited
+
+
+def test_no_more_documents_are_read_than_asked_for(serve: Serve, index: ft.Index) -> None:
+    server = serve(lambda request, before: written(("Karst has caves.", [(2, "limestone is full of “caves”")])))
+    (answer,) = (answer_of(topic) for topic in (index.bm25() >> LlmAnswer("m", k=1))({"1": "springs geyser"}).topics.values())
+    assert answer is not None
+    assert (answer.documents, answer.dropped_citations) == ((), 1)
+    assert "[2]" not in server.requests[0]["messages"][1]["content"].split("Question:")[0]
+
+
+def test_an_answer_without_sentences_recalls_nothing_where_something_is_relevant(serve: Serve, index: ft.Index) -> None:
+    serve(lambda request, before: '{"sentences": []}')
+    topics = (index.bm25() >> LlmAnswer("m"))({"1": "geyser springs", "2": "karst springs"}).topics
+    scores = answer_scores(topics, {"1": {"s1": 1}, "2": {"s2": 0}})
+    assert scores.per_topic("citation recall") == {"1": 0.0, "2": 1.0}
+    assert scores.per_topic("citation precision") == {"1": 1.0, "2": 1.0}
+    graded = answer_scores(topics, {"1": {"s1": 1}}, rel=2)
+    assert graded.per_topic("citation recall") == {"1": 1.0}

@@ -120,3 +120,16 @@ def test_the_command_judges_and_exports(serve: Serve, index: ft.Index, tmp_path:
     assert (code, "new.sqlite has no topics to judge; add them: --topics FILE" in err) == (1, True)
     code, _, err = fontes("judge", index.path, "--guidelines", own)
     assert (code, "--guidelines is of the model that judges: add --llm MODEL" in err) == (1, True)
+
+
+def test_the_last_score_counts_with_the_text_before_it() -> None:
+    text = "At first ##final score: 1, but it answers.\n##final score: 3"
+    answer = StoredAnswer(service="s", model="m", parameters={}, sample=0, messages=(("user", "x"),), text=text)
+    assert label_of(answer)[:2] == (3, "At first ##final score: 1, but it answers.")
+
+
+def test_the_best_documents_alone_are_judged(serve: Serve, index: ft.Index) -> None:
+    server = serve(graded)
+    run = index.bm25()({"1": "rain"})
+    assert set(LlmJudge("m").judge(run, k=2)["1"]) | {"d4"} == {*run["1"].ids[:2], "d4"}
+    assert len(server.requests) == 2

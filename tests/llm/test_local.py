@@ -169,3 +169,13 @@ def test_a_template_without_a_system_gets_its_text_with_the_question(tmp_path: P
     )
     model = CausalModel(save_decoder(tmp_path / "plain", template=template), "float32", "cpu")
     assert model.tokenizer.decode(model.inputs([("system", "be short"), ("user", "rain?")])) == "be short\n\nrain?<|im_end|>"
+
+
+def test_a_replay_asks_no_local_model(folder: Path) -> None:
+    model = Model(f"local:{folder}")
+    model.ask([asked("rain")])
+    with ft.work(replay=True):
+        assert len(model.ask([asked("rain")])) == 1
+        with pytest.raises(ft.core.InputError, match=r"1 of 2 answers of .* are not kept, and a replay asks no model"):
+            model.ask([asked("rain"), asked("snow")])
+    assert len(list(AnswerFile().all())) == 1

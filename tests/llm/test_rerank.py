@@ -255,3 +255,32 @@ def test_a_reranker_is_tuned(serve: Serve, index: ft.Index) -> None:
     qrels = {topic: {top: 1} for topic in topics}
     result = ft.tune('bm25() >> llm_listwise("m", window=tune([2, 30]), step=2)', None, topics, qrels, "RR", 2, index=index)
     assert next(iter(result.params.values())) in (2, 30)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 8])
+def test_a_heap_of_any_size_is_sorted(serve: Serve, index: ft.Index, count: int) -> None:
+    serve(best)
+    run = ft.pipeline(f'bm25() % {count} >> llm_setwise("m", k={count})', index)({"1": "rain"})
+    assert worth(index, run) == sorted(worth(index, run), reverse=True)
+    ordered = sorted(index.docs(list(index.ids)), key=lambda doc: int(WORTH.findall(doc.text)[0]))[:count]
+    backwards = ft.Run.of({"1": {doc.id: float(count - n) for n, doc in enumerate(ordered)}}, ft.Topics.of({"1": "rain"}))
+    run = ft.pipeline('llm_setwise("m", k=1)', index)(backwards.with_(documents=index))
+    assert run["1"].ids[0] == ordered[-1].id
+
+
+@pytest.mark.parametrize(
+    ("answer", "counts"),
+    [
+        ("[2] > [1]", (None, None, None)),
+        ("[2] > [1] > [9]", (1, 1, None)),
+        ("[2]", (1, None, 1)),
+        ("[0] > [2]", (1, 1, 1)),
+    ],
+)
+def test_an_order_with_unknown_or_missing_documents_is_counted_once(
+    serve: Serve, index: ft.Index, answer: str, counts: tuple[int | None, ...]
+) -> None:
+    serve(lambda request, before: answer)
+    run = ft.pipeline('bm25() % 2 >> llm_listwise("m")', index)({"1": "rain"})
+    (fact,) = run.topics["1"].metadata["llm"]
+    assert tuple(fact.get(name) for name in ("repaired", "unknown", "missing")) == counts

@@ -1,0 +1,176 @@
+"""Replays that ask no model, packs that change no own answer, budgets, pauses and retries: limits that cost money or trust."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.model_server import Answer
+
+import fontes as ft
+from fontes.llm import AnswerFile, Model, Request, StoredAnswer, read_pack, write_pack
+
+from .conftest import Serve
+
+Fontes = Callable[..., tuple[int, str, str]]
+COST = 1 + 16 + 16 + 8  # most tokens of a call with a prompt of one byte: prompt, message, chat template, answer
+
+
+def asked(text: str, **more: Any) -> Request:
+    return Request((("user", text),), **{"max_tokens": 8, **more})
+
+
+def stored(prompt: str, text: str) -> StoredAnswer:
+    request = asked(prompt)
+    return StoredAnswer(
+        service="openai",
+        model="m",
+        parameters=Model("m").parameters_of(request),
+        sample=0,
+        messages=request.messages,
+        text=text,
+    )
+
+
+def test_a_command_with_replay_asks_no_model(serve: Serve, tmp_path: Path, fontes: Fontes) -> None:
+    server = serve(lambda request, before: "[2] > [1]")
+    ft.Index.build([("a", "rain"), ("b", "rain"), ("c", "snow"), ("d", "snow")], tmp_path / "i")
+    command = ["search", tmp_path / "i", "--pipeline", 'bm25() >> llm_listwise("m")', "-k", "2"]
+    assert fontes(*command, "rain")[0] == 0
+    assert fontes(*command, "rain", "--replay")[0] == 0
+    for arguments in ([*command, "snow", "--replay"], ["--replay", *command, "snow"]):
+        code, _, err = fontes(*arguments)
+        assert (code, "are not kept, and a replay asks no model" in err) == (1, True)
+    assert len(server.requests) == 1
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> AnswerFile:
+    return AnswerFile(tmp_path / "answers.sqlite")
+
+
+def test_a_pack_replaces_no_own_answer(answers: AnswerFile, tmp_path: Path) -> None:
+    pack = tmp_path / "pack.jsonl"
+    write_pack([stored("a", "theirs"), stored("b", "theirs")], pack)
+    answers.write([stored("a", "mine")])
+    assert read_pack(pack, answers) == (2, 1)
+    assert {one.messages[0][1]: one.text for one in answers.all()} == {"a": "mine", "b": "theirs"}
+
+
+def test_the_new_answers_of_a_pack_are_counted_in_all_its_batches(
+    answers: AnswerFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fontes.llm.answers.PACK_BATCH", 2)
+    pack = tmp_path / "pack.jsonl"
+    write_pack([stored(str(n), "x") for n in range(5)], pack)
+    answers.write([stored("3", "x")])
+    assert read_pack(pack, answers) == (5, 4)
+    assert len(list(answers.all())) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "final"),
+    [
+        ("<think>first [4]</think>\n[2]", "[2]"),
+        ("<think>no end [4] > [3]", ""),
+        ("<think>a</think><think>b</think>", "<think>b</think>"),
+    ],
+)
+def test_thoughts_before_an_answer_are_no_part_of_it(text: str, final: str) -> None:
+    assert stored("a", text).final_text == final
+
+
+def test_a_call_without_an_answer_costs_its_most_and_a_refused_one_nothing(serve: Serve) -> None:
+    def script(request: dict[str, Any], before: int) -> Answer:
+        return Answer("no", 401) if request["messages"][0]["content"] == "r" else Answer("late", seconds=0.3)
+
+    serve(script)
+    model = Model("m", timeout=0.05, retries=0)
+    with ft.work(tokens=2 * COST - 1):
+        for _ in range(3):
+            with pytest.raises(ft.FontesError, match="refuses: 401"):
+                model.ask([asked("r")])
+        with pytest.raises(ft.FontesError, match="no answer in time"):
+            model.ask([asked("a")])
+        with pytest.raises(ft.FontesError, match=f"leaves {COST - 1}, and a call may take {COST}"):
+            model.ask([asked("b")])
+
+
+def test_the_last_token_of_a_budget_is_spent(serve: Serve) -> None:
+    server = serve(lambda request, before: Answer("x", usage=(COST - 8, 8)))
+    with ft.work(tokens=2 * COST):
+        Model("m", at_once=1).ask([asked("a"), asked("b")])
+        with pytest.raises(ft.FontesError, match="leaves 0, and a call may take"):
+            Model("m").ask([asked("c")])
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("form", [str, lambda seconds: format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), True)])
+def test_a_long_pause_is_an_error_whether_a_number_or_a_date(serve: Serve, form: Callable[[int], str]) -> None:
+    server = serve(lambda request, before: Answer("", 429, {"retry-after": form(700)}))
+    with pytest.raises(ft.FontesError, match=r"wants a pause of (700|69\d) seconds; run it again then"):
+        Model("m").ask([asked("a")])
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("value", ["Wed, 21 Oct 2015 07:28:00 GMT", "-5", "nan", "soon", "inf"])
+def test_a_pause_that_is_over_or_none_is_no_pause(serve: Serve, value: str) -> None:
+    serve(lambda request, before: "fine" if before else Answer("", 429, {"retry-after": value}))
+    assert Model("m").ask([asked("a")])[0].text == "fine"
+
+
+def test_calls_that_wait_for_another_try_end_with_the_first_error(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fontes.llm.service.FIRST_WAIT", 0.4)
+    waiting = threading.Event()
+
+    def script(request: dict[str, Any], before: int) -> Answer:
+        if request["messages"][0]["content"] == "a":
+            waiting.set()
+            return Answer("overloaded", 503)
+        waiting.wait(10)
+        return Answer("no", 401)
+
+    server = serve(script)
+    with pytest.raises(ft.FontesError, match="refuses: 401"):
+        Model("m", retries=2, at_once=2).ask([asked("a"), asked("b")])
+    assert len(server.requests) == 2
+
+
+def test_a_time_limit_is_a_number_of_seconds_above_0() -> None:
+    for timeout in (0, -1.0, float("inf"), float("nan"), "1"):
+        with pytest.raises(ft.core.ParameterError, match="timeout is a number of seconds above 0"):
+            Model("m", timeout=timeout).check()  # type: ignore[arg-type]
+
+
+TURNS = (
+    ft.Turn("What is a geyser?", answer="A spring."),
+    ft.Turn("And karst?", answer="Limestone."),
+    ft.Turn("Where are they?"),
+)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_rewrite_reads_so_many_earlier_answers(serve: Serve, count: int) -> None:
+    server = serve(lambda request, before: "Where?")
+    ft.llm.LlmRewrite("m", answers=count)([ft.Topic("1_3", "Where are they?", turns=TURNS)])
+    prompt = server.requests[0]["messages"][-1]["content"].partition("Question: Where")[0]
+    every = ["A: A spring.", "A: Limestone."]
+    assert [text for text in every if text in prompt] == every[2 - count :]
+
+
+def test_samples_without_a_text_are_counted(serve: Serve) -> None:
+    texts = iter(["", "hot springs erupt", ""])
+    serve(lambda request, before: Answer(next(texts, "")))
+    stage = ft.llm.Hyde(Model("m", at_once=1), k=3)
+    topic = stage({"1": "geysers"})["1"]
+    assert topic.text == "geysers hot springs erupt"
+    assert topic.metadata["llm"][0]["repaired"] == 2
+    empty = stage({"1": "caves"})["1"]
+    assert (empty.text, empty.metadata["llm"][0]["repaired"]) == ("caves", 3)
+    assert "hypothetical" not in json.dumps(empty.metadata)
