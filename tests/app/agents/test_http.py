@@ -108,6 +108,22 @@ def test_there_is_nothing_but_the_tools_and_the_health(served: tuple[str, Path])
             assert http.post(path, json={}).status_code == 404, path
 
 
+@pytest.mark.parametrize(("mode", "sessions"), [("auto", 1), ("legacy", 2)])
+def test_a_connection_with_an_id_is_a_session_of_the_log(served: tuple[str, Path], mode: str, sessions: int) -> None:
+    address, log = served
+
+    async def use(query: str) -> None:
+        async with client(address, KEY, mode) as connected:
+            await searched(connected, query, k=1)
+
+    queries = {f"cannery {mode} {number}" for number in range(2)}
+    for query in queries:
+        asyncio.run(use(query))
+    asked = {session.id: {call.arguments.get("query") for call in session.calls} & queries for session in read_log(log)}
+    assert len([session for session, own in asked.items() if own]) == sessions
+    assert set.union(*asked.values()) == queries
+
+
 # With real processes.
 
 
