@@ -115,7 +115,7 @@ def test_the_last_token_of_a_budget_is_spent(serve: Serve) -> None:
 def test_a_long_pause_is_an_error_whether_a_number_or_a_date(serve: Serve, form: Callable[[int], str]) -> None:
     server = serve(lambda request, before: Answer("", 429, {"retry-after": form(700)}))
     with pytest.raises(ft.FontesError, match=r"wants a pause of (700|69\d) seconds; run it again then"):
-        Model("m").ask([asked("a")])
+        Model("m", retries=0).ask([asked("a")])
     assert len(server.requests) == 1
 
 
