@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fontes.index import Index
 from fontes.lexical.conjunctions import search_all, search_weighed
+from fontes.lexical.impacts import impacts_of
 from fontes.lexical.kernel import SORTED
 from fontes.lexical.packed import Codes
 from fontes.storage.arrays import fixed
@@ -111,3 +115,14 @@ def test_codes_are_of_the_most_frequent_pairs_that_a_table_has(monkeypatch: pyte
         (3, 9),
     ]
     assert codes.covered == 7 / 8
+
+
+def test_postings_have_weights_of_their_own_where_few_have_a_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Index.build([("a", "tea tea milk"), ("b", "tea"), ("c", "milk")], tmp_path / "i")
+    expected = index.bm25()({"1": "tea milk"})
+    monkeypatch.setattr("fontes.lexical.packed.PAIRS", 1)  # no tf has a cell
+    again = Index.open(index.path)
+    found = impacts_of(again, again.bm25().weighting)
+    assert found.curve is None
+    assert len(found.weights) == found.lists.bounds[-1] == 4
+    assert again.bm25()({"1": "tea milk"}) == expected
