@@ -174,3 +174,56 @@ def test_samples_without_a_text_are_counted(serve: Serve) -> None:
     empty = stage({"1": "caves"})["1"]
     assert (empty.text, empty.metadata["llm"][0]["repaired"]) == ("caves", 3)
     assert "hypothetical" not in json.dumps(empty.metadata)
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 529])
+def test_a_failure_in_passing_is_tried_again(serve: Serve, status: int) -> None:
+    server = serve(lambda request, before: "fine" if before else Answer("not now", status))
+    assert Model("m").ask([asked("a")])[0].text == "fine"
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("status", [400, 403, 413, 422])
+def test_a_refusal_is_final(serve: Serve, status: int) -> None:
+    server = serve(lambda request, before: Answer("never", status))
+    with pytest.raises(ft.FontesError, match=f"refuses: {status} never"):
+        Model("m").ask([asked("a")])
+    assert len(server.requests) == 1
+
+
+def test_the_key_of_a_model_is_of_what_changes_its_answers() -> None:
+    model = Model("m")
+    same = (model.with_(at_once=1), model.with_(timeout=1.0), model.with_(retries=0), model.with_(batch_size=2))
+    others = (model.with_(seed=1), model.with_(parameters={"top_p": 0.5}), Model("n"), Model("m", service="vllm"))
+    assert {one.key() for one in same} == {model.key()}
+    assert len({model.key(), *(one.key() for one in others)}) == 5
+
+
+def test_keywords_stand_alone_without_the_title(serve: Serve) -> None:
+    serve(lambda request, before: "flooded mines\nstrikes")
+    topic = ft.Topic("1", "closing of the mine", narrative="Relevant are reasons.")
+    assert ft.llm.LlmKeywords("m", title=False)([topic])["1"].text == "flooded mines strikes"
+
+
+def test_the_runs_of_questions_are_fused_by_the_constant(serve: Serve, tmp_path: Path) -> None:
+    serve(lambda request, before: "Where is snow?")
+    index = ft.Index.build([("a", "snow"), ("b", "rain"), ("c", "weather")], tmp_path / "i")
+    run = ft.pipeline('subquestions("m", bm25(), n=1, k=3)', index)({"1": "weather"})
+    assert run["1"].scores.tolist() == [0.25, 0.25]
+
+
+def test_prompts_have_so_many_words_of_a_document(serve: Serve, tmp_path: Path) -> None:
+    server = serve(lambda request, before: "?")
+    index = ft.Index.build([("a", "rain one two three"), ("b", "rain one two four")], tmp_path / "i")
+    run = index.bm25()({"1": "rain"})
+    ft.llm.LlmJudge("m", words=2).judge(run)
+    for stage in (
+        'answer("m", words=2)',
+        'llm_listwise("m", words=2)',
+        'llm_setwise("m", words=2)',
+        'llm_pointwise("m", words=2)',
+    ):
+        ft.pipeline(stage, index)(run)
+    prompts = [json.dumps(request["messages"]) for request in server.requests]
+    assert len(prompts) == 5  # a prompt of both documents, or equal ones
+    assert all("rain one" in prompt and "rain one two" not in prompt for prompt in prompts)

@@ -176,6 +176,7 @@ def test_a_replay_asks_again_with_the_logged_filter_depth_syntax_and_budget(log:
     kept = {name: arguments[name] for name in ("k", "tokens", "where", "syntax")}
     assert calls == [("search", {"query": "+fire", "pipeline": name, **kept}) for name in ("a", "b")]
     assert (outcome.topics, outcome.judged) == (2, 1)  # a document of grade 0 makes no judged query
+    assert outcome.tokens == {"a": 3.0, "b": 3.0}
     calls.clear()
     replayed(sessions, {"s.1": {"h150": 1}}, tokens=300, tools=("search", "evidence"))
     assert {name: made["tokens"] for name, made in calls} == {"search": 300, "evidence": 300}
@@ -207,3 +208,32 @@ def test_a_cause_lists_its_first_source_once(call: Any) -> None:
     causes = call("why", event="Flood at Marram Flats", weak=True, tokens=5_000)["causes"]
     assert causes
     assert all(cause["id"] not in cause.get("also", ()) for cause in causes)
+
+
+def test_causes_of_causes_are_told_to_the_depth_that_is_asked_for(call: Any) -> None:
+    event = "Flood at Marram Flats"
+    whole = [call("why", event=event, weak=True, depth=depth, tokens=50_000)["causes"] for depth in (1, 2)]
+    assert {cause["of"] for cause in whole[0]} == {event}
+    assert {cause["of"] for cause in whole[1]} > {event}
+    assert len(call("why", event=event, tokens=50_000).get("causes", [])) < len(whole[1])
+
+
+def test_a_value_that_is_long_is_not_shown_with_a_hit(tmp_path: Path) -> None:
+    metadata = {"kind": "k" * 80, "link": "l" * 81, "none": ""}
+    index = ft.Index.build([ft.Doc("d", "storm", "t", metadata)], tmp_path / "s.index", threads=1)
+    service = Service([index.path], ServerSettings())
+    (hit,) = json.loads(asyncio.run(Tools(service).call("search", {"query": "storm"})).text)["hits"]
+    assert hit["metadata"] == {"kind": "k" * 80}
+    service.close()
+
+
+def test_intervals_have_the_confidence_that_is_asked_for(log: Any) -> None:
+    for n in range(12):
+        place = log(*[search(f"s{n:02}", f"flood {i}", "d1") for i in range(1 + n % 5)])
+    sessions, widths = read_log(place), []
+    for confidence in (0.5, 0.95):
+        report = report_of(sessions, {}, "read", confidence)
+        assert f"{confidence:.0%} interval" in str(report)
+        calls = next(mean for mean in report.means if mean.name == "calls")
+        widths.append(calls.high - calls.low)
+    assert 0 < widths[0] < widths[1]
