@@ -166,11 +166,12 @@ def test_a_rewrite_reads_so_many_earlier_answers(serve: Serve, count: int) -> No
 
 def test_samples_without_a_text_are_counted(serve: Serve) -> None:
     texts = iter(["", "hot springs erupt", ""])
-    serve(lambda request, before: Answer(next(texts, "")))
+    server = serve(lambda request, before: Answer(next(texts, "")))
     stage = ft.llm.Hyde(Model("m", at_once=1), k=3)
     topic = stage({"1": "geysers"})["1"]
     assert topic.text == "geysers hot springs erupt"
     assert topic.metadata["llm"][0]["repaired"] == 2
+    assert [request["temperature"] for request in server.requests] == [0.7] * 3
     empty = stage({"1": "caves"})["1"]
     assert (empty.text, empty.metadata["llm"][0]["repaired"]) == ("caves", 3)
     assert "hypothetical" not in json.dumps(empty.metadata)
@@ -227,3 +228,12 @@ def test_prompts_have_so_many_words_of_a_document(serve: Serve, tmp_path: Path) 
     prompts = [json.dumps(request["messages"]) for request in server.requests]
     assert len(prompts) == 5  # a prompt of both documents, or equal ones
     assert all("rain one" in prompt and "rain one two" not in prompt for prompt in prompts)
+
+
+def test_a_run_after_two_models_names_the_answers_of_both(serve: Serve, tmp_path: Path) -> None:
+    serve(lambda request, before: "[2] > [1]" if len(request["messages"]) > 1 else "rain in may")
+    index = ft.Index.build([("a", "rain"), ("b", "rain")], tmp_path / "i")
+    run = ft.pipeline('query2doc("m") >> bm25() >> llm_listwise("n")', index)({"1": "rain"})
+    assert [fact["models"] for fact in run.topics["1"].metadata["llm"]] == [["openai m"], ["openai n"]]
+    facts = run.provenance["llm"]
+    assert (facts["answers"], len(facts["sums"]), sorted(facts["models"])) == (2, 2, ["openai m", "openai n"])

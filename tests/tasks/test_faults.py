@@ -141,6 +141,25 @@ def test_hidden_files_are_not_the_organisers(tmp_path):
     assert list(ReleasedFiles([tmp_path / "given"], tmp_path / "u").files) == ["a/corpus.jsonl"]
 
 
+def test_files_of_one_name_in_two_folders_are_all_kept(tmp_path):
+    for folder in ("first", "second"):
+        put(tmp_path / folder / "a" / "corpus.jsonl", "{}\n")
+    files = ReleasedFiles([tmp_path / "first", tmp_path / "second", tmp_path / "first"], tmp_path / "u").files
+    assert {name: path.parts[-3] for name, path in files.items()} == {
+        "a/corpus.jsonl": "first",
+        "second/a/corpus.jsonl": "second",
+    }
+
+
+def test_a_post_without_a_paper_is_not_judged(tmp_path):
+    given = tmp_path / "hub"
+    put(given / "collection.jsonl", lines([{"pubkey": "p", "title": "t", "abstract": "x"}]))
+    posts = [{"index": 0, "text": "a", "pubkey": "p"}, {"index": 1, "text": "b", "pubkey": ""}, {"index": 2, "text": "c"}]
+    put(given / "en" / "dev.jsonl", lines(posts))
+    (side,) = new_project("checkthat2026-1", tmp_path / "p", [given]).sides.values()
+    assert (list(side.topics), side.qrels) == (["en-0", "en-1", "en-2"], {"en-0": {"p": 1}})
+
+
 def test_the_file_with_judgments_is_taken_where_a_side_comes_twice(tmp_path):
     given = tmp_path / "given"
     rows = [(i, text, doc) for i, text, doc in relevant("test")]

@@ -151,6 +151,23 @@ def test_a_call_that_its_client_leaves_is_logged_once_as_cancelled(
     assert (call.session, call.tool, call.arguments, call.error) == ("mine", "search", {"query": "cannery"}, "cancelled")
 
 
+def test_the_name_of_a_session_is_short_and_not_blank(tools: Tools, tmp_path: Path) -> None:
+    from mcp import Client
+
+    from fontes.app.agents.protocol import SESSION, Protocol
+
+    log = CallLog(tmp_path)
+
+    async def calls() -> None:
+        async with Client(Protocol(tools, log, "mine").server()) as client:
+            for name in ("  ", " own ", "n" * 300):
+                await client.call_tool("read", {"id": "nope"}, meta={SESSION: name})
+
+    asyncio.run(calls())
+    log.close()
+    assert [session.id for session in read_log(tmp_path)] == ["mine", "own", "n" * 100]
+
+
 @pytest.fixture
 def replayed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Replays sessions of a log; gives the calls, and the replay."""
