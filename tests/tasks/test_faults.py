@@ -27,7 +27,6 @@ from fontes.tasks import (
     registry,
 )
 from fontes.tasks.choosing import Chooser
-from fontes.tasks.submission import as_number
 from fontes.train import Side
 
 TOPICS = ft.Topics.of({"1": "one", "2": "two"})
@@ -77,8 +76,19 @@ def test_the_run_of_a_side_is_checked_by_its_topics(tmp_path):
         checked("touche", tmp_path / "run_2020.txt", "1 Q0 a 1 1 t\n", sides)
 
 
-def test_an_id_is_a_number_only_as_it_is_written():
-    assert [as_number(text) for text in ("7", "007", "0", "-7", "7.0", "", "a7")] == [7, "007", 0, "-7", "7.0", "", "a7"]
+def test_an_id_is_a_number_only_as_it_is_written(tmp_path):
+    ids = ["7", "007", "0", "-7", "7.0", "a7"]
+    run = ft.Run.of({name: {doc: 1.0} for name, doc in zip(ids, ids[::-1], strict=True)})
+    (path,) = registry["scifact"]().submit({"test": run}, tmp_path, "t", "bm25()")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {row["claim_id"]: row["doc_ids"] for row in rows} == {
+        7: ["a7"],
+        "007": ["7.0"],
+        0: ["-7"],
+        "-7": [0],
+        "7.0": ["007"],
+        "a7": [7],
+    }
 
 
 @pytest.fixture
