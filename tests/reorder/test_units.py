@@ -88,3 +88,11 @@ def test_documents_without_texts_are_compared_by_vectors_alone(tmp_path: Path) -
     index = Index.build(tmp_path / "x.ciff", tmp_path / "s.index")
     with pytest.raises(ParameterError, match="holds no texts to compare; give an encoder whose vectors it has"):
         index.mmr()
+
+
+def test_a_document_that_resembles_none_is_compared_with_none(tmp_path: Path) -> None:
+    index = Index.build([("a", "tea"), ("b", "stone"), ("c", "tea leaf")], tmp_path / "x.index")
+    stage = index.bm25() >> index.mmr()
+    unlike, like = (stage.explain("tea stone leaf", doc_id) for doc_id in ("b", "a"))
+    assert "nearest of those chosen before" not in str(unlike)
+    assert "to 'c', the nearest of those chosen before" in str(like)

@@ -69,6 +69,14 @@ def test_claims_are_all_in_a_submission_and_sides_in_their_own_files(task, tmp_p
         checked(task, tmp_path / "x_dev.jsonl", row, sides)
 
 
+@pytest.mark.parametrize(("count", "others"), [(2, ""), (3, " and of 1 others"), (1_203, " and of 1,201 others")])
+def test_topics_without_a_line_are_counted(tmp_path, count, others):
+    topics = ft.Topics.of({str(n): "x" for n in range(count)})
+    path = tmp_path / "run.txt"
+    remarks = checked("beir", path, "0 Q0 a 1 1 t\n", {"test": topics})
+    assert remarks == [f"{path}: no line of topic '1'{others}, of {count:,} topics"]
+
+
 def test_the_run_of_a_side_is_checked_by_its_topics(tmp_path):
     sides = {"2020": ft.Topics.of({"9": "nine"}), "2021": TOPICS}
     assert len(checked("touche", tmp_path / "run_2021.txt", "1 Q0 a 1 1 t\n", sides)) == 1
