@@ -14,6 +14,7 @@ from support.organisers import GIVEN, POSTS, lines, put, relevant
 import fontes as ft
 from fontes.core import InputError, Topics
 from fontes.core.progress import silent
+from fontes.datasets import corpus_of
 from fontes.recipes.learning import RecipeTraining
 from fontes.tasks import (
     ReleasedFiles,
@@ -197,6 +198,17 @@ def test_claims_with_cited_documents_alone_are_judged(tmp_path):
     put(given / "claims_test.jsonl", lines([{"id": 2, "claim": "c"}]))
     sides = new_project("scifact", tmp_path / "p", [given]).sides
     assert (sides["dev"].qrels, sides["test"].qrels) == ({"1": {"7": 1}}, None)
+
+
+@pytest.mark.parametrize("task", ["checkthat2025-4b", "checkthat2026-1", "fever", "scifact"])
+def test_documents_of_a_project_have_the_texts_of_the_organisers(task, tmp_path):
+    project = new_project(task, tmp_path / "p", [GIVEN[task](tmp_path)])
+    docs = {doc.id: doc for doc in corpus_of(str(project.corpora["dev"]))}
+    for doc in POSTS.corpus:
+        assert " ".join(docs[doc.id].text.split()) == " ".join(
+            doc.text.replace(". ", " " if task == "scifact" else ". ").split()
+        )
+        assert docs[doc.id].title == (doc.id if task == "fever" else doc.title)
 
 
 def test_what_is_odd_in_the_data_is_remarked(tmp_path):
