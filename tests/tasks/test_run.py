@@ -91,6 +91,7 @@ def test_every_figure_of_the_paragraph_is_in_a_lock(friday):
     figures = re.findall(r"[+-]?\d+\.\d{4}", text)
     assert len(figures) >= 7
     assert set(figures) <= shown
+    assert r"(95\% interval " in text
     assert "20 held-out topics of dev" in text
     assert "BM25 over 150 documents" in text
     assert values["systems"]["fused"]["run"][:12] in text
