@@ -248,11 +248,10 @@ def test_texts_that_are_long_or_have_other_characters_are_analysed_elsewhere(ind
     assert direct.text("x" * MAX_TEXT_LENGTH, 10) is not None
 
 
-def test_there_is_none_under_a_filter_or_for_fields(tmp_path) -> None:
+def test_there_is_none_for_fields_or_without_documents(tmp_path) -> None:
     docs = [{"id": f"d{i}", "title": "hot", "text": "spring", "metadata": {"year": i}} for i in range(9)]
     index = Index.build(docs, tmp_path / "x", fields=["title", "text"], separate=True)
     assert index.bm25()._direct is not None
-    assert index.bm25(where="year > 3")._direct is None
     assert index.bm25(fields={"title": 2.0})._direct is None
     assert Index.build([], tmp_path / "empty").bm25()._direct is None
 

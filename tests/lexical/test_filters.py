@@ -18,7 +18,8 @@ from fontes.core import Doc, InputError, ParameterError, Run, Topic
 from fontes.core.expression import pipeline
 from fontes.index import Index
 from fontes.index.columns import filter_of
-from fontes.lexical import filtered, searching
+from fontes.lexical import filtered, retriever, searching
+from fontes.storage import compiled
 
 MANY = 2_000_000
 WHERES = [
@@ -81,8 +82,11 @@ def test_one_query_finds_what_a_run_finds(index):
             assert list(index.bm25(where=where).search(topic, 15)) == list(run[topic.id])
 
 
+@pytest.mark.parametrize("masked", [retriever.MASKED, 0])
 @pytest.mark.parametrize("parameters", MODELS, ids=str)
-def test_the_first_search_with_a_filter_finds_what_the_next_ones_find(index, parameters):
+def test_the_first_search_with_a_filter_finds_what_the_next_ones_find(index, parameters, masked, monkeypatch):
+    compiled.load()
+    monkeypatch.setattr(retriever, "MASKED", masked)
     run = {where: model(index, parameters, k=15, where=where)(TOPICS) for where in WHERES}
     for topic in TOPICS.values():
         opened = Index.open(index.path)

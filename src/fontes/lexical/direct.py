@@ -21,13 +21,15 @@ from ..text.folding import STEMMERS
 from ..text.tokenizers import TOKENIZERS, lowercase_shifts, properties
 from .impacts import MAX_MODELS, whole_impacts
 from .kernel import SORTED
-from .searching import Ranked, ranked
+from .searching import NO_WORDS, Ranked, ranked
 from .weighting import Statistics, Weighting, saturation_of
 
 if TYPE_CHECKING:
+    from ..index.columns import Filter
     from ..index.state import State
     from ..text.analyzer import Analyzer
 
+FEW = 16  # documents for one that passes a filter, from which on these documents may be looked up
 MAX_CACHED_DF = 1 << 16  # df of phrases whose idf is computed in advance
 LISTS = (
     "bounds", "list_offsets", "docs", "codes", "places", "place_codes", "widths", "weights", "idfs", "saturation",
@@ -102,10 +104,13 @@ class Direct:
         arrays |= {name: getattr(impacts, name) for name in names} | _text_arrays(index.analyzer, weighting)
         return cls(arrays, weighting, len(index), lambda: _phrase_arrays(weak_index, weighting))
 
-    def text(self, text: str, k: int) -> Ranked | None:
+    def text(self, text: str, k: int, where: Filter | None = None) -> Ranked | None:
         """Return the best documents for a text and their scores; None if the text must be analysed in another way."""
         encoded = self._encode_text(text)
-        return None if encoded is None else self._best(self._loops.find_text, (encoded,), k)
+        if encoded is None:
+            return None
+        candidates = where.docs if where is not None and where.count * FEW < self._documents else NO_DOCS
+        return self._best(self._loops.find_text, (encoded, NO_WORDS if where is None else where.words, candidates), k)
 
     def terms(self, text: str) -> NDArray[np.int64] | None:
         """Return the numbers of a text's terms, ascending; None if the text must be analysed in another way."""

@@ -19,8 +19,8 @@ from ..text.porter import STEP2, STEP3, STEP4, stem_word
 from ..text.tokenizers import scan_text
 from .conjunctions import collect, decode, key_of, reaches
 from .impacts import CHAMPIONS as WIDTH
-from .kernel import BLOCK, DEPTHS, SORTED, WINDOW, bound_blocks, is_positive, pruned, select, write_best
-from .lookup import search_clauses
+from .kernel import BLOCK, DEPTHS, ONE, SORTED, WINDOW, bound_blocks, is_positive, pruned, select, write_best
+from .lookup import LOOKUP_COST, search_clauses, search_few
 from .packed_kernels import add_weights, meet, read
 
 CHUNK_DOCUMENTS = 512  # documents of the shortest list looked up at a time
@@ -167,7 +167,7 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
     if words == 1:
         matches: int = bounds[terms[0] + 1] - bounds[terms[0]]
         weights = np.full(1, query_weight, dtype=np.float64)
-        if k == 0 or _search_any(table, terms, weights, k, docs, scores, keys) >= 0:
+        if k == 0 or _search_any(table, terms, weights, *_all(), k, docs, scores, keys) >= 0:
             return matches
     packed = _packed_lists(table)
     rank, best, score = view(table, RANK, np.uint32), np.zeros(min(k, SORTED), dtype=np.uint64), np.empty(1, np.float32)
@@ -316,7 +316,7 @@ def find_any(table: Any, text: bytes, words: int, query_weight: float, k: int, d
         unknown += 1
     weights = np.empty(count - unknown, dtype=np.float64)
     weights[:] = query_weight
-    size: int = _search_any(table, terms[unknown:], weights, k, docs, scores, keys)
+    size: int = _search_any(table, terms[unknown:], weights, *_all(), k, docs, scores, keys)
     return size
 
 
@@ -386,8 +386,22 @@ def _depth_of(k: int) -> int:
 
 
 @compiled()
-def find_text(table: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any) -> int:
-    """Analyse a text in UTF-8, and find the best documents that have one of its terms; arguments as in `find_any`."""
+def find_text(table: Any, text: bytes, allowed: Any, candidates: Any, k: int, docs: Any, scores: Any, keys: Any) -> int:
+    """Analyse a text in UTF-8, and find the best documents that have one of its terms; arguments as in `find_any`.
+
+    Args:
+        table: As in `find_all`.
+        text: The text.
+        allowed: As in `kernel.search`.
+        candidates: int32; the allowed documents, if they are few, ascending; else empty.
+        k: As in `find_any`.
+        docs: As in `find_any`.
+        scores: As in `find_any`.
+        keys: As in `find_any`.
+
+    Returns:
+        As `find_any`.
+    """
     terms, counts = np.empty(len(text) + 1, dtype=np.int64), np.empty(len(text) + 1, dtype=np.int64)
     size = find_terms(table, text, terms, counts)
     of_counts, weights = view(table, COUNTS, np.float64), np.empty(max(size, 0), dtype=np.float64)
@@ -397,7 +411,7 @@ def find_text(table: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any
         weights[i] = of_counts[counts[i]]
     if size < 0:
         return NOT_SUPPORTED
-    best: int = _search_any(table, terms[:size], weights, k, docs, scores, keys)
+    best: int = _search_any(table, terms[:size], weights, allowed, candidates, k, docs, scores, keys)
     return best
 
 
@@ -468,21 +482,61 @@ def _search_champions(table: Any, term: int, k: int, docs: Any, scores: Any, key
 
 
 @compiled()
-def _search_any(table: Any, terms: Any, query_weights: Any, k: int, docs: Any, scores: Any, keys: Any) -> int:
-    """Find the best documents that have at least one of some terms; see `kernel.search`."""
+def _all() -> Any:
+    """Return the arguments `allowed` and `candidates` without a filter."""
+    return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int32)
+
+
+@compiled()
+def _search_any(
+    table: Any, terms: Any, query_weights: Any, allowed: Any, candidates: Any, k: int, docs: Any, scores: Any, keys: Any
+) -> int:
+    """Find the best documents that have at least one of some terms; see `find_text`."""
     if len(terms) == 0:
         return 0
     rank, lists, bounds_of = view(table, RANK, np.uint32), _packed_lists(table)[0], _bounds_of(table)
     bag = terms, query_weights, lists, bounds_of, lists[1][terms]
     if not is_positive(bag):
         return NOT_SUPPORTED
-    if len(terms) == 1 and query_weights[0] == 1.0 and _search_champions(table, terms[0], k, docs, scores, keys) == k:
+    counts, order = np.empty(1, dtype=np.int64), view(table, ORDER, np.uint32)
+    results = counts, docs[None], scores[None], keys[None]
+    postings: Any = 0
+    for term in terms if len(candidates) else terms[:0]:
+        postings += lists[0][term + 1] - lists[0][term]
+    if len(candidates) * len(terms) * LOOKUP_COST < postings:
+        topics = np.array([0, len(terms)]), terms, query_weights
+        search_few(0, 1, topics, lists, bounds_of, candidates, (rank, order), k, -1, results)
+        few: int = counts[0]
+        return few
+    has_filter = len(allowed) > 0
+    is_plain_term = not has_filter and len(terms) == 1 and query_weights[0] == 1.0
+    if is_plain_term and _search_champions(table, terms[0], k, docs, scores, keys) == k:
         return k
-    sums, score, allowed = np.empty(WINDOW, dtype=np.float64), np.empty(1, dtype=np.float32), np.empty(0, dtype=np.uint64)
-    candidates, block_bounds = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64), np.zeros(bounds_of[4].shape[1], np.float32)
-    threshold = bound_blocks(bag, len(terms), _depth_of(k), block_bounds)
-    size = pruned(bag, None, allowed, rank, k, block_bounds, threshold, sums, score, candidates)
-    counts = np.empty(1, dtype=np.int64)
-    write_best(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))
+    sums, score, block_bounds = np.empty(WINDOW), np.empty(1, dtype=np.float32), np.zeros(bounds_of[4].shape[1], np.float32)
+    keys_found = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
+    threshold = bound_blocks(bag, len(terms), -1 if has_filter else _depth_of(k), block_bounds)
+    if has_filter:
+        threshold = max(threshold, _champion_threshold(table, terms, query_weights, allowed, k))
+    size = pruned(bag, None, allowed, rank, k, block_bounds, threshold, sums, score, keys_found)
+    write_best(keys_found, size, k, order, results)
     returned: int = counts[0]
     return returned
+
+
+@compiled()
+def _champion_threshold(table: Any, terms: Any, query_weights: Any, allowed: Any, k: int) -> Any:
+    """Return a score that at least k allowed documents reach, as they are champions of one of the terms; or 0."""
+    row_of, weights = view(table, ROW_OF, np.int32), view(table, CHAMPION_WEIGHTS, np.float32)
+    champions, threshold = view(table, CHAMPIONS, np.int32), np.float32(0)
+    for i in range(len(terms)):
+        row: Any = np.int64(row_of[terms[i]])
+        passed: Any = 0
+        for slot in range(row * WIDTH, (row + 1) * WIDTH if row >= 0 else row * WIDTH):
+            doc = champions[slot]
+            if doc < 0:
+                break
+            passed += np.int64(allowed[doc // BLOCK] >> np.uint64(doc % BLOCK) & ONE)
+            if passed == k:
+                threshold = max(threshold, np.float32(query_weights[i] * weights[slot] * (1 - 1e-6)))
+                break
+    return threshold

@@ -1,13 +1,14 @@
 """Impacts under a filter: the postings of matching documents, as a smaller collection.
 
 Matching documents are renumbered in order and keep the weights that they have in the whole collection. The search visits no
-other documents, and its bounds and thresholds are those of the matching ones. The list of a term is built at its first search
-and cached.
+other documents, and its bounds and thresholds are those of the matching ones. The list of a term is built at its second search
+with the filter, and cached; before, the filter is a mask of the search in the whole lists.
 """
 
 from __future__ import annotations
 
 import threading
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,26 +36,40 @@ class FilteredImpacts:
         index: The index, or other lists of its documents.
         weighting: The model.
         where: The filter.
-
-    Attributes:
-        rank: Position of each matching document's id in the ascending order of all ids.
     """
 
     def __init__(self, index: Searchable, weighting: Weighting, where: Filter) -> None:
         self._index, self._weighting, self._where = index, weighting, where
-        self.rank: NDArray[np.uint32] = fixed(index.ids.rank[where.docs])
         self._lock = threading.Lock()
         self._numbers = np.zeros(len(index.df), dtype=np.int32)  # 1 + number of the term in the pool, 0 if it is not there yet
-        self._pool = ImpactPool(len(where.docs))
+        self._searched: set[int] = set()  # terms that were searched without a list
 
-    def of(self, terms: NDArray[np.int32]) -> PooledLists:
-        """Return the search input for these terms."""
+    @cached_property
+    def rank(self) -> NDArray[np.uint32]:
+        """Position of each matching document's id in the ascending order of all ids."""
+        return fixed(self._index.ids.rank[self._where.docs])
+
+    @cached_property
+    def _pool(self) -> ImpactPool:
+        return ImpactPool(len(self._where.docs))
+
+    def of(self, terms: NDArray[np.integer[Any]], build: bool) -> PooledLists | None:
+        """Return the search input for these terms; None if they have no lists yet.
+
+        Args:
+            terms: The terms.
+            build: Whether the lists of terms that are searched for the first time are built, too.
+        """
         with self._lock:
             if not (numbers := self._numbers[terms]).all():
-                self._extend(np.unique(terms[numbers == 0]))
+                missing = np.unique(terms[numbers == 0])
+                if not (build or self._searched.issuperset(missing.tolist())):
+                    self._searched.update(missing.tolist())
+                    return None
+                self._extend(missing)
             return self._pool.lists(self._numbers[terms] - 1)
 
-    def _extend(self, terms: NDArray[np.int32]) -> None:
+    def _extend(self, terms: NDArray[np.integer[Any]]) -> None:
         impacts = impacts_of(self._index, self._weighting, terms if len(terms) <= MAX_SINGLE_TERMS else None)
         bounds, docs, weights = impacts.unpacked(terms)
         capacity = int(np.minimum(bounds[terms + 1] - bounds[terms], len(self._where.docs)).sum())
@@ -66,16 +81,6 @@ class FilteredImpacts:
         self._numbers[terms] = np.arange(first + 1, first + 1 + len(terms), dtype=np.int32)
 
 
-def is_first_search(index: Searchable, weighting: Weighting, where: Filter) -> bool:
-    """Whether a model searches an index with this filter for the first time; from the second on filtered impacts pay."""
-    seen = _SEARCHED.of(index)
-    key = where.text, weighting.for_postings()
-    if key in seen:
-        return False
-    seen.get(key, lambda: True)
-    return True
-
-
 def filtered_impacts(index: Searchable, weighting: Weighting, where: Filter) -> FilteredImpacts:
     """Return the impacts of a model on the matching documents, cached or computed."""
     key = where.text, weighting.for_postings()
@@ -85,7 +90,6 @@ def filtered_impacts(index: Searchable, weighting: Weighting, where: Filter) -> 
 _FILTERED: Attached[Any, Cached[tuple[str, Weighting], FilteredImpacts]] = Attached(
     "filtered", lambda index: Cached(MAX_MODELS)
 )
-_SEARCHED: Attached[Any, Cached[tuple[str, Weighting], bool]] = Attached("searched", lambda index: Cached(MAX_MODELS))
 
 
 @kernel()

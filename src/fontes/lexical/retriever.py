@@ -27,6 +27,7 @@ from ..index.columns import Filter, explain_exclusion, filter_of
 from ..storage.caches import Attached, weakly
 from ..text.analyzer import MAX_CACHED_WORDS
 from .direct import Direct
+from .filtered import filtered_impacts
 from .impacts import chunks, count_of_any, documents_of_any, weighted_postings
 from .searching import Bags, scores_of, search_topic, search_topics
 from .structured import MAX_TERM_WEIGHT, StructuredQuery
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from ..index.state import State
 
 UNLIMITED = 1_000_000_000  # documents per topic: more than an index holds
+MASKED = 1 << 18  # documents up to which a filter is always a mask; in larger indexes lists of its documents pay
 
 
 class Lexical(Stage[Topics, Run]):
@@ -98,9 +100,25 @@ class Lexical(Stage[Topics, Run]):
     def _direct(self) -> Direct | None:
         """Searches in one compiled call; None if the model or the index has none."""
         direct: Direct | None = vars(self).get("_direct_search")
-        if direct is None and self._ready[1] is None and self.searched is self.index and self.index.actors is None:
-            direct = vars(self)["_direct_search"] = Direct.of(self.index, self.weighting)
+        if direct is None and self.searched is self.index and self.index.actors is None:
+            direct = vars(self)["_direct_search"] = Direct.of(self.index, self._ready[0])
         return direct
+
+    def _search_directly(self, query: str | Topic, k: int) -> tuple[Any, ...] | None:
+        """Return the best documents, their scores and perhaps the number of all, from one compiled call; None if it cannot."""
+        direct, passed = self._direct, self._ready[1]
+        if direct is None or not (isinstance(query, str) or (isinstance(query, Topic) and query.weights is None)):
+            return None
+        if isinstance(query, Topic) and query.query is not None:
+            return direct.search(query.query, k) if passed is None else None
+        text = query if isinstance(query, str) else query.text
+        if passed is not None:
+            if len(passed.mask) > MASKED:
+                terms = direct.terms(text)
+                if terms is None or filtered_impacts(self.index, self._ready[0], passed).of(terms, build=False) is not None:
+                    return None
+            k = min(k, passed.count)
+        return direct.text(text, k, passed) if k else None
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         self.check()
@@ -152,7 +170,7 @@ class Lexical(Stage[Topics, Run]):
         """Return the number of documents that match the query and pass the filter; see `Stage.count`."""
         topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
-            direct = self._direct
+            direct = self._direct if self.where is None else None
             if direct is not None and (hits := direct.search(topic.query, 0)) is not None and hits[2] is not None:
                 return at_most(hits[2], up_to)
             return self._structured(topic).count(self._filter, up_to)
@@ -166,13 +184,8 @@ class Lexical(Stage[Topics, Run]):
         depth = check_depth(k) + check_offset(offset)
         if depth > self.k:
             depth = min(depth, UNLIMITED) if self.has_default_depth else self.k
-        hits: tuple[Any, ...] | None = None
-        direct = self._direct if self.where is None else None
         total: int | Counter | None = None
-        if direct is not None and isinstance(query, str):
-            hits = direct.text(query, depth)
-        elif direct is not None and isinstance(query, Topic) and query.weights is None:
-            hits = direct.text(query.text, depth) if query.query is None else direct.search(query.query, depth)
+        hits = self._search_directly(query, depth)
         if hits is not None:
             docs, scores, *counted = hits
             total = counted[0] if counted else None

@@ -17,7 +17,7 @@ from ..core.values import Topics
 from ..core.work import thread_count
 from ..index.columns import Filter
 from ..storage.compiled import affordable, is_loaded, load
-from .filtered import LOOKUP_COST, filtered_impacts, is_first_search
+from .filtered import LOOKUP_COST, filtered_impacts
 from .impacts import impacts_of, weighted_postings
 from .kernel import DEPTHS, SORTED, best_first, search
 from .weighting import Weighting
@@ -134,19 +134,20 @@ def _search_portion(
     rank, order, depth = index.ids.rank, index.ids.order, depth_of(k)
     find: Any = search
     allowed: NDArray[Any] = NO_WORDS
-    if where is None or (last - first == 1 and is_first_search(index, weighting, where)):
+    impacts_of_filter = None if where is None else filtered_impacts(index, weighting, where)
+    terms = bags[1][bags[0][first] : bags[0][last]]
+    lists = None if impacts_of_filter is None else impacts_of_filter.of(terms, build=last - first > 1)
+    if impacts_of_filter is not None and lists is not None:
+        postings, limits, rank = lists.postings, lists.limits, impacts_of_filter.rank
+        bags = bags[0][first : last + 1] - bags[0][first], lists.numbers, bags[2][bags[0][first] : bags[0][last]]
+        first, last = 0, last - first
+    else:
         impacts = impacts_of(index, weighting, bags[1] if len(bags[0]) == 2 else None)
         postings, limits = impacts.postings, impacts.limits
         if where is not None:
             depth, allowed = -1, where.words
-            if where.count * len(bags[1]) * LOOKUP_COST < int(index.df[bags[1]].sum(dtype=np.int64)):
+            if where.count * len(terms) * LOOKUP_COST < int(index.df[terms].sum(dtype=np.int64)):
                 find, allowed = lookup().search_few, where.docs
-    else:
-        impacts_of_filter = filtered_impacts(index, weighting, where)
-        lists = impacts_of_filter.of(bags[1][bags[0][first] : bags[0][last]])
-        postings, limits, rank = lists.postings, lists.limits, impacts_of_filter.rank
-        bags = bags[0][first : last + 1] - bags[0][first], lists.numbers, bags[2][bags[0][first] : bags[0][last]]
-        first, last = 0, last - first
     count = last - first
     results = counts, docs, scores, keys = _buffers(count, k)
     if count == 1:
