@@ -112,13 +112,15 @@ class Lexical(Stage[Topics, Run]):
         if isinstance(query, Topic) and query.query is not None:
             return direct.search(query.query, k) if passed is None else None
         text = query if isinstance(query, str) else query.text
-        if passed is not None:
-            if len(passed.mask) > MASKED:
-                terms = direct.terms(text)
-                if terms is None or filtered_impacts(self.index, self._ready[0], passed).of(terms, build=False) is not None:
-                    return None
-            k = min(k, passed.count)
-        return direct.text(text, k, passed) if k else None
+        if passed is None:
+            return direct.text(text, k)
+        if not passed.count:
+            return None
+        if len(passed.mask) > MASKED:
+            terms = direct.terms(text)
+            if terms is None or filtered_impacts(self.index, self._ready[0], passed).of(terms, build=False) is not None:
+                return None
+        return direct.text(text, min(k, passed.count), passed)
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         self.check()
