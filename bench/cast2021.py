@@ -169,7 +169,7 @@ def recipes(folder: Path, model: str) -> None:
 
 def compared(title: str, runs: dict[str, ft.Run], qrels: Any, asked: list[str]) -> None:
     """A report of `compare`: means, and differences with their p-values."""
-    report = ft.compare(runs, None, qrels, asked, cache=False)
+    report = ft.compare(runs, None, qrels, asked, cache=False, allow_empty=True)
     print(f"\n{title}\n\n{report.to_markdown()}")
 
 

@@ -127,7 +127,7 @@ def filtered(data: Path) -> None:
             for roles, weak, failing in product(("published", "swapped"), (False, True), ("drop", "below")):
                 named = f"{roles}, {'weak' if weak else 'strong'}, {failing}"
                 systems[named] = plain >> ft.causal.CausalFilter(roles=roles, weak=weak, failing=failing)
-            print(f"\n{name}\n{ft.compare(systems, topics, qrels, [ft.AP, ft.P @ 5], baseline='plain')}")
+            print(f"\n{name}\n{ft.compare(systems, topics, qrels, [ft.AP, ft.P @ 5], baseline='plain', allow_empty=True)}")
             for named, system in systems.items():
                 if not named.endswith("below"):
                     run = system(topics)

@@ -152,7 +152,7 @@ def encoded(index: Index, encoder: SentenceEncoder, ray: bool | None) -> tuple[f
 
     start = time.perf_counter()
     index.encode(encoder, ray=ray, progress=report)
-    return time.perf_counter() - start, blocks[-1] - blocks[0]
+    return time.perf_counter() - start, blocks[-1] - blocks[0] if blocks else float("nan")
 
 
 def build(given: Any, work: Path) -> None:

@@ -130,7 +130,7 @@ def quality(collection: Collection, runs: int) -> None:
     weights = ", ".join(f"{weight:.1f}" for weight in fitted.weights)
     table(f"{collection.name}: {len(qrels)} topics; weights {weights} learned {where}", ["", *MEASURES], rows)
     for baseline in ("BM25", "dense"):
-        sys.stdout.write(f"\n{ft.compare(systems, None, qrels, ['nDCG@10', 'R@100'], baseline=baseline)}\n")
+        sys.stdout.write(f"\n{ft.compare(systems, None, qrels, ['nDCG@10', 'R@100'], baseline=baseline, allow_empty=True)}\n")
 
 
 def static(given: Any) -> None:
@@ -150,7 +150,9 @@ def static(given: Any) -> None:
         found = {one: stage(topics) for one, stage in {"BM25": bm25, **models, **hybrids}.items()}
         scores = {one: ft.evaluate(run, collection.qrels["test"], "nDCG@10")["nDCG@10"] for one, run in found.items()}
         columns[name] = [f"{scores[one]:.4f}".removeprefix("0") for one in found]
-        sys.stdout.write(f"\n{ft.compare(found, None, collection.qrels['test'], ['nDCG@10'], baseline='BM25')}\n")
+        sys.stdout.write(
+            f"\n{ft.compare(found, None, collection.qrels['test'], ['nDCG@10'], baseline='BM25', allow_empty=True)}\n"
+        )
     rows = zip(found, *columns.values(), strict=True)
     table("nDCG@10; hybrids with equal weights", ["", *columns], rows)
     if not given.alone:

@@ -96,7 +96,7 @@ def measure(index: Any, topics: Any, qrels: Any, place: Path, encoder: str | Non
     for name, run in runs.items():
         ft.write_run(run, str(place / f"{'dense' if encoder else 'lexical'} {name}.run".replace(" ", "-")))
     for baseline in ("bm25 tuned", "rrf"):
-        say(str(ft.compare(runs, topics, qrels, MEASURES, baseline=baseline)))
+        say(str(ft.compare(runs, topics, qrels, MEASURES, baseline=baseline, allow_empty=True)))
 
 
 def held_out(tuning: Any, topics: Any) -> Any:
@@ -136,7 +136,13 @@ def beside(index: Any, topics: Any, qrels: Any, place: Path, python: Path) -> No
     ours = ft.Run.of((*row, score) for row, score in zip(rows, scores.tolist(), strict=True) if row[0] in tested)
     of_peer = map(json.loads, (place / "peer.jsonl").read_text().splitlines())
     peer = ft.Run.of((str(row["qid"]), str(row["docno"]), row["score"]) for row in of_peer)
-    say(str(ft.compare({"fontes": ours, "pyterrier": peer}, None, sides.test.qrels, MEASURES, baseline="pyterrier")))
+    say(
+        str(
+            ft.compare(
+                {"fontes": ours, "pyterrier": peer}, None, sides.test.qrels, MEASURES, baseline="pyterrier", allow_empty=True
+            )
+        )
+    )
 
 
 def lines(path: Path, rows: Any) -> None:

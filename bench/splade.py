@@ -83,7 +83,7 @@ def quality(collection: Collection, runs: int) -> None:
     for names in (("BM25", "SPLADE"), ("SPLADE", "dense"), ("BM25", "dense"), ("BM25", "SPLADE", "dense")):
         weights = (1 / len(names),) * len(names)
         systems[" + ".join(names)] = ft.fuse(*(systems[name] for name in names), method="wsum", weights=weights)
-    sys.stdout.write(f"\n{ft.compare(systems, None, collection.qrels, list(MEASURES), baseline='BM25')}\n")
+    sys.stdout.write(f"\n{ft.compare(systems, None, collection.qrels, list(MEASURES), baseline='BM25', allow_empty=True)}\n")
 
 
 def storage(collection: Collection, runs: int) -> None:

@@ -364,7 +364,7 @@ class Bench:
         runs.mkdir(exist_ok=True)
         ft.write_run(systems["mixed"], runs / f"{one.name}, {name} over {system}.run")
         measures = list(dict.fromkeys([one.measure, "nDCG@10", "RR@5", "R@100"]))
-        report = ft.compare(systems, None, one.qrels(one.testing), measures, baseline="candidates")
+        report = ft.compare(systems, None, one.qrels(one.testing), measures, baseline="candidates", allow_empty=True)
         values = [report.mean(which, one.measure) for which in systems]
         means = {which: {measure: round(report.mean(which, measure), 4) for measure in measures} for which in systems}
         tests = {which: tested_against(report.comparison(which, "candidates", one.measure)) for which in ("alone", "mixed")}
@@ -395,7 +395,7 @@ class Bench:
         for other in depths:
             best = max(SHARES, key=lambda share, other=other: values[other, share])
             runs[str(other)] = mixed(*self.both(name, one, one.testing, system, other)[:2], best)
-        report = ft.compare(runs, None, one.qrels(one.testing), [one.measure], baseline="candidates")
+        report = ft.compare(runs, None, one.qrels(one.testing), [one.measure], baseline="candidates", allow_empty=True)
         facts = {"depth": depth, "share": share, "test": {which: round(report.mean(which, one.measure), 4) for which in runs}}
         facts["choosing"] = {each: round(max(values[each, share] for share in SHARES), 4) for each in depths}
         return facts | tested_against(report.comparison(str(depth), "candidates", one.measure))

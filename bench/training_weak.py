@@ -74,7 +74,12 @@ def measured(one: Collection, form: str, llm: str) -> dict[str, Any]:
     before, after = runs_of(one, minilm()), runs_of(one, str(folder))
     for which in before:
         report = ft.compare(
-            {"before": before[which], "after": after[which]}, None, one.qrels(one.testing), [MEASURE], baseline="before"
+            {"before": before[which], "after": after[which]},
+            None,
+            one.qrels(one.testing),
+            [MEASURE],
+            baseline="before",
+            allow_empty=True,
         )
         means = {name: round(report.mean(name, MEASURE), 4) for name in ("before", "after")}
         facts[which] = means | tested_against(report.comparison("after", "before", MEASURE))

@@ -59,7 +59,7 @@ def measured(name: str, bench: Bench, one: Collection) -> dict[str, Any]:
     """The means, and the tests against BM25 and against the hybrid."""
     begun = candidates(one)
     runs = {**begun, **(systems(name, bench, one, begun) if name else {})}
-    report = ft.compare(runs, None, one.qrels(one.testing), [MEASURE, "RR@5"], baseline="hybrid")
+    report = ft.compare(runs, None, one.qrels(one.testing), [MEASURE, "RR@5"], baseline="hybrid", allow_empty=True)
     tests = {which: tested_against(report.comparison(which, "hybrid", MEASURE)) for which in runs if which != "hybrid"}
     means = {which: {m: round(report.mean(which, m), 4) for m in (MEASURE, "RR@5")} for which in runs}
     return {"means": means, "tests": tests}

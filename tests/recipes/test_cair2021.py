@@ -226,6 +226,7 @@ def test_topics_of_titles_alone_have_causal_feedback_in_the_place_of_the_keyphra
     assert list(result.runs) == ["pipeline", "title-bm25", "title-semantic", "feedback-bm25"]
     assert result.recipe.params()["third"] == "feedback"
     index = recipe().build(STORIES, folder / "indexes")["title-bm25"].index  # type: ignore[attr-defined]
+    index = ft.Index(index)
     bm25 = index.bm25(variant="okapi", k1=1.5, b=0.75, k=500)
     expected = (bm25 >> index.rm3() >> bm25 >> index.causal_feedback() >> bm25)(TITLES)
     assert result.runs["feedback-bm25"] == expected
