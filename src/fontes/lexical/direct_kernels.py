@@ -19,7 +19,7 @@ from ..text.porter import STEP2, STEP3, STEP4, stem_word
 from ..text.tokenizers import scan_text
 from .conjunctions import collect, decode, key_of, reaches
 from .impacts import CHAMPIONS as WIDTH
-from .kernel import BLOCK, DEPTHS, ONE, SORTED, WINDOW, bound_blocks, is_positive, pruned, select, write_best
+from .kernel import BLOCK, DEPTHS, ONE, SORTED, WINDOW, WORD, bound_blocks, is_positive, pruned, select, write_best
 from .lookup import LOOKUP_COST, search_clauses, search_few
 from .packed_kernels import add_weights, meet, read
 
@@ -535,7 +535,7 @@ def _champion_threshold(table: Any, terms: Any, query_weights: Any, allowed: Any
             doc = champions[slot]
             if doc < 0:
                 break
-            passed += np.int64(allowed[doc // BLOCK] >> np.uint64(doc % BLOCK) & ONE)
+            passed += np.int64(allowed[doc // WORD] >> np.uint64(doc % WORD) & ONE)
             if passed == k:
                 threshold = max(threshold, np.float32(query_weights[i] * weights[slot] * (1 - 1e-6)))
                 break

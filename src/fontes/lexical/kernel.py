@@ -17,6 +17,7 @@ from ..storage.compiled import inner, kernel
 
 BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time, at most 64 blocks
+WORD = 64  # documents in a word of a mask
 BINS = 1024  # of the histogram for the k-th best weights
 POSITION_BITS = 4  # bits of a code beside the position of a document in its window
 SORTED = 32  # greatest k sorted by the search itself; for more, numpy's sort is faster
@@ -370,7 +371,7 @@ def pruned(
         rest = reaching
         while rest:
             block = lowest_bit(rest)
-            if len(allowed) and allowed[window * blocks + block] == 0:
+            if len(allowed) and _allowed_of(allowed, window * WINDOW + BLOCK * block) == 0:
                 reaching ^= ONE << np.uint64(block)
             else:  # the sums of other blocks are never read
                 sums[BLOCK * block : BLOCK * (block + 1)] = 0
@@ -389,7 +390,7 @@ def pruned(
             for i in range(BLOCK):
                 mask |= np.uint64(sums[first + i] >= enough) << np.uint64(i)
             if len(allowed):
-                mask &= allowed[window * blocks + block]
+                mask &= _allowed_of(allowed, window * WINDOW + first)
             while mask:
                 position = first + lowest_bit(mask)
                 mask &= mask - ONE
@@ -402,6 +403,12 @@ def pruned(
             bits[0] = np.uint32(candidates[k - 1] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
             threshold = max(threshold, score[0])
     return size
+
+
+@inner(inline="always")
+def _allowed_of(allowed: Any, doc: int) -> Any:
+    """Return the bits of a mask for the block that begins with a document."""
+    return allowed[doc // WORD] >> np.uint64(doc % WORD) << np.uint64(WORD - BLOCK) >> np.uint64(WORD - BLOCK)
 
 
 @inner(inline="always")
@@ -500,7 +507,7 @@ def _exhaustive(
         for doc in range(min(WINDOW, len(rank) - begin)):
             if hit[doc]:
                 hit[doc] = 0
-                if len(allowed) and not allowed[(begin + doc) // BLOCK] >> np.uint64(doc % BLOCK) & ONE:
+                if len(allowed) and not allowed[(begin + doc) // WORD] >> np.uint64((begin + doc) % WORD) & ONE:
                     continue
                 score[0] = np.float32(sums[doc]) + np.float32(0)  # -0.0 becomes 0.0
                 candidates[size] = _key(bits[0], rank[begin + doc])

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..storage.compiled import compiled
 from .conjunctions import key_of
-from .kernel import BLOCK, ONE, SORTED, decode_keys, search, select, sort_keys
+from .kernel import ONE, SORTED, WORD, decode_keys, search, select, sort_keys
 from .packed_kernels import add_weights, meet, read
 
 LOOKUP_COST = 12  # postings scanned in the time of one lookup
@@ -41,13 +41,13 @@ def search_clauses(
     Returns:
         The number of all matching documents; UNKNOWN without required terms.
     """
-    words, blocks = allowed, (len(ids[0]) + BLOCK - 1) // BLOCK
+    words, size_of_mask = allowed, (len(ids[0]) + WORD - 1) // WORD
     if len(required) == 0:
         if len(excluded):
-            words = allowed.copy() if len(allowed) else np.full(blocks, ALL)
+            words = allowed.copy() if len(allowed) else np.full(size_of_mask, ALL)
             for term in excluded:
                 for doc in _documents(term, lists, bounds_of):
-                    words[doc // BLOCK] &= ~(ONE << np.uint64(doc % BLOCK))
+                    words[doc // WORD] &= ~(ONE << np.uint64(doc % WORD))
         search(0, 1, topics, lists, bounds_of, words, ids, k, -1 if len(words) else depth, results)
         return UNKNOWN
     docs = _matching(required, excluded, lists, bounds_of, allowed)
@@ -57,9 +57,9 @@ def search_clauses(
     if len(docs) * len(topics[1]) * LOOKUP_COST < postings:
         search_few(0, 1, topics, lists, bounds_of, docs, ids, k, -1, results)
     else:
-        words = np.zeros(blocks, dtype=np.uint64)
+        words = np.zeros(size_of_mask, dtype=np.uint64)
         for doc in docs:
-            words[doc // BLOCK] |= ONE << np.uint64(doc % BLOCK)
+            words[doc // WORD] |= ONE << np.uint64(doc % WORD)
         search(0, 1, topics, lists, bounds_of, words, ids, k, -1, results)
     return len(docs)
 
@@ -88,7 +88,7 @@ def _matching(required: Any, excluded: Any, lists: Any, bounds_of: Any, allowed:
         kept: Any = 0
         for doc in docs:
             docs[kept] = doc
-            kept += np.int64(allowed[doc // BLOCK] >> np.uint64(doc % BLOCK) & ONE)
+            kept += np.int64(allowed[doc // WORD] >> np.uint64(doc % WORD) & ONE)
         size = kept
     for term in required:
         if term != lead:
