@@ -1,4 +1,4 @@
-"""Where parts of Fontes are, for rooms that do not import them. The tables are texts: a module is imported when it is used."""
+"""Tables of the modules that have the parts of Fontes, as texts: a module is imported when one of its parts is used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROVIDED = {
     "index": "fontes.index_methods:Index",
     "tokenizer_of": "fontes.neural.models.tokens:tokenizer_of",
 }
-"""What the kernel uses and does not import: functions and modules of districts, and the class of an index."""
+"""Functions and modules of districts, and the class of an index, that the kernel loads by name when it needs them."""
 
 
 STAGES = {
@@ -101,7 +101,7 @@ def at(reference: str) -> Any:
 
 @lru_cache(None)
 def provided(name: str) -> Any:
-    """Return what is below the kernel, by its name in `PROVIDED`.
+    """Return a function, module or class of a lower room, by its name in `PROVIDED`.
 
     Raises:
         FontesError: It cannot be imported.

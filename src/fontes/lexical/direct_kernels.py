@@ -18,9 +18,10 @@ from ..text.folding import fold_non_ascii, fold_token
 from ..text.porter import STEP2, STEP3, STEP4, stem_word
 from ..text.tokenizers import scan_text
 from .conjunctions import collect, decode, key_of, reaches
+from .filtered import LOOKUP_COST
 from .impacts import CHAMPIONS as WIDTH
 from .kernel import BLOCK, DEPTHS, ONE, SORTED, WINDOW, WORD, bound_blocks, is_positive, pruned, select, write_best
-from .lookup import LOOKUP_COST, search_clauses, search_few
+from .lookup import search_clauses, search_few
 from .packed_kernels import add_weights, meet, read
 
 CHUNK_DOCUMENTS = 512  # documents of the shortest list looked up at a time

@@ -11,10 +11,10 @@ import numpy as np
 
 from ..storage.compiled import compiled
 from .conjunctions import key_of
+from .filtered import LOOKUP_COST
 from .kernel import ONE, SORTED, WORD, decode_keys, search, select, sort_keys
 from .packed_kernels import add_weights, meet, read
 
-LOOKUP_COST = 12  # postings scanned in the time of one lookup
 UNKNOWN = -2  # number of documents that were not all visited
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 

@@ -27,14 +27,7 @@ from ..index.columns import Filter, filter_of
 from ..storage.arrays import fixed
 from ..storage.compiled import affordable, is_loaded
 from .conjunctions import meet, search_all
-from .impacts import (
-    count_of_any,
-    decoded_lists,
-    documents_of,
-    documents_of_any,
-    impacts_of,
-    weighted_postings,
-)
+from .impacts import count_of_any, decoded_lists, documents_of, documents_of_any, impacts_of, weighted_postings
 from .kernel import search_any
 from .plans import Plan, is_union
 from .proximity import meeting
