@@ -79,12 +79,18 @@ def test_a_filter_a_syntax_and_another_index_are_taken(call: Any) -> None:
     assert call("search", query="title:ferries", syntax="query", **FERRIES)["understood"]["query"]
 
 
-@pytest.mark.parametrize("nothing", [None, "", "null", " NULL ", "None"])
+@pytest.mark.parametrize("nothing", [None, "", "null", " NULL ", "None", "undefined"])
 def test_null_is_no_value_as_models_write_it(call: Any, refused: Any, nothing: str | None) -> None:
     plain = call("search", query="flood", k=3)
     assert call("search", query="flood", k=3, where=nothing, pipeline=nothing, index=nothing, offset=None) == plain
     assert call("facets", where=nothing) == call("facets")
-    assert call("evidence", claim="the pumps", where=nothing, id=None) == call("evidence", claim="the pumps")
+    assert call("search", query="flood", k=nothing, offset=nothing, syntax=nothing, tokens=nothing) == call(
+        "search", query="flood"
+    )
+    assert call("facets", columns=nothing, query=nothing) == call("facets")
+    assert call("read", id="h001", start=nothing) == call("read", id="h001")
+    assert call("why", event="flood", depth=nothing, weak=nothing) == call("why", event="flood")
+    assert call("evidence", claim="the pumps", where=nothing, id=nothing) == call("evidence", claim="the pumps")
     assert refused("search", query=None) == "search needs the argument 'query'"
     assert call("search", query="null", where="section == 'null'")["hits"] == []
 

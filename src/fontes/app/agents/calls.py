@@ -29,7 +29,7 @@ from ..server.served import ServedState
 from ..server.service import Service
 from .budget import MORE_TOKENS, Answer, as_json, cut, fit, shortened, tokens_of
 from .near_duplicates import groups_of, reason
-from .tools import MIN_TOKENS, OPTIONAL_TEXTS, TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
+from .tools import MIN_TOKENS, NOTHING, TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
 
 log = logging.getLogger("fontes.server")
 SENTENCES = 3  # evidence sentences of a document
@@ -438,17 +438,18 @@ def _range(low: Any, high: Any) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def _is_absent(name: str, value: Any) -> bool:
-    """Whether a value of an argument means none, as models write it: null or, of an optional text, "null" or ""."""
-    is_empty = isinstance(value, str) and value.strip().lower() in ("", "null", "none")
-    return value is None or (is_empty and name in OPTIONAL_TEXTS)
+def _is_absent(tool: type[Arguments], name: str, value: Any) -> bool:
+    """Whether a value of an argument means none, as models write it: null or, if it is optional, a text of `NOTHING`."""
+    field = tool.model_fields.get(name)
+    is_nothing = isinstance(value, str) and value.strip().lower() in NOTHING
+    return value is None or (is_nothing and field is not None and not field.is_required())
 
 
 def _validated(name: str, arguments: Mapping[str, Any]) -> Arguments:
     """Validate the arguments of a tool; raise ParameterError for the first invalid one."""
     tool = TOOLS[name]
     try:
-        return tool.model_validate({key: value for key, value in arguments.items() if not _is_absent(key, value)})
+        return tool.model_validate({key: value for key, value in arguments.items() if not _is_absent(tool, key, value)})
     except ValidationError as error:
         first = error.errors()[0]
         location = ".".join(map(str, first["loc"])) or "arguments"

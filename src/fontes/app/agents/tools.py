@@ -94,7 +94,7 @@ TOOLS: dict[str, type[Arguments]] = {
     "explain": Explain,
     "evidence": Evidence,
 }
-OPTIONAL_TEXTS = ("index", "pipeline", "where")
+NOTHING = ("", "null", "none", "undefined")  # what models write for an optional argument that they leave out
 DESCRIBED_ONCE = {"where"}  # parameters that only the first tool describes
 
 
