@@ -61,16 +61,51 @@ def test_an_experiment_of_pyterrier_measures_what_ours_measures(index):
     assert frame[["map", "ndcg_cut_10"]].iloc[0].tolist() == pytest.approx([ours["AP"], ours["nDCG@10"]])
 
 
-def test_a_reranker_reads_texts_of_the_frame_or_of_the_index(index):
-    @ft.stage(takes=ft.Run, gives=ft.Run)
-    def longest(run):
-        return {t: {d.id: len(d.text) for d in ranking.docs()} for t, ranking in run.items()}
+@ft.stage(takes=ft.Run, gives=ft.Run)
+def longest(run):
+    return {t: {d.id: len(d.text) for d in ranking.docs()} for t, ranking in run.items()}
 
+
+def test_a_reranker_reads_texts_of_the_frame_or_of_the_index(index):
     rows = pd.DataFrame({"qid": ["q1", "q1"], "query": ["x", "x"], "docno": ["a", "d"], "score": [1.0, 2.0], "rank": [1, 0]})
     assert FontesTransformer(longest, documents=index)(rows).docno.tolist() == ["a", "d"]
     texts = rows.assign(text=["short", "much longer"])
     result = FontesTransformer(longest)(texts)
     assert result[["docno", "score", "text"]].values.tolist() == [["d", 11.0, "much longer"], ["a", 5.0, "short"]]
+
+
+@pytest.mark.parametrize("sign", ["__add__", "__or__", "__xor__"])
+def test_a_reranker_reads_the_texts_that_an_operator_of_pyterrier_leaves_out(index, sign):
+    springs = FontesTransformer(index.bm25(where="kind == 'spring'"), columns=["text", "title"])
+    others = FontesTransformer(index.bm25(where="kind != 'spring'"))
+    joined = getattr(springs, sign)(others)
+    frame = FRAME[FRAME.qid == "q1"]
+    assert joined(frame).text.isna().tolist() == [False, True, True, True]
+    lengths = {doc.id: len(doc.text) for doc in DOCS if doc.id != "e"}
+    reranked = (joined >> FontesTransformer(longest, documents=index))(frame)
+    assert dict(zip(reranked.docno, reranked.score, strict=True)) == lengths
+    assert set(reranked["query"]) == {"hot water"}
+    with pytest.raises(ft.FontesError, match=r"row 2 of the DataFrame: the text of document '[bcd]' is missing; .*documents"):
+        (joined >> FontesTransformer(longest))(frame)
+
+
+def test_the_query_is_that_of_the_first_row_that_has_one(index):
+    springs, others = (FontesTransformer(index.bm25(where=f"kind {sign} 'spring'")) for sign in ("==", "!="))
+    frame = FRAME[FRAME.qid == "q1"]
+    assert (others + springs)(frame)["query"].isna().tolist() == [True, False, False, False]
+    assert set((others + springs >> FontesTransformer(longest, documents=index))(frame)["query"]) == {"hot water"}
+    lost = springs + others  # springs finds nothing for q2
+    with pytest.raises(ft.FontesError, match=r"row 5 of the DataFrame: the query of topic 'q2' is missing.*pt.apply.query"):
+        (lost >> FontesTransformer(longest, documents=index))(FRAME)
+    mended = lost >> pt.apply.query(lambda row: TOPICS[row.qid]) >> FontesTransformer(longest, documents=index)
+    assert set(mended(FRAME)["query"]) == {"hot water", "cold well"}
+
+
+def test_a_text_of_one_row_is_that_of_the_document_in_others(index):
+    rows = pd.DataFrame({"qid": ["q1", "q2"], "query": ["x", "y"], "docno": ["a", "a"], "score": [1.0, 2.0]})
+    assert FontesTransformer(longest)(rows.assign(text=[None, "four"])).score.tolist() == [4, 4]
+    with pytest.raises(ft.FontesError, match=r"document 'a': the text is 0.5, which is neither a string nor a whole number"):
+        FontesTransformer(longest)(rows.assign(text=0.5))
 
 
 def test_a_transformer_is_a_stage_and_back(index):
@@ -96,7 +131,7 @@ def test_what_is_wrong_is_said(index):
         stage(FRAME.drop(columns="query"))
     with pytest.raises(ft.FontesError, match="row 2 of the DataFrame: the qid is missing"):
         stage(FRAME.assign(qid=["q1", None, "q3"]))
-    with pytest.raises(ft.FontesError, match="topic 'q2': the query is missing"):
+    with pytest.raises(ft.FontesError, match="row 2 of the DataFrame: the query of topic 'q2' is missing"):
         stage(FRAME.assign(query=["a", None, "b"]))
     with pytest.raises(ft.FontesError, match="gives no column 'docno'"):
         pyterrier_stage(pt.Transformer.identity())(TOPICS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..core import Doc, MissingExtraError, PipelineError, Run, Stage, Topic, Topics
+from ..core import Doc, InputError, MissingExtraError, PipelineError, Run, Stage, Topic, Topics
 from ..core.checks import string_of
 from ..index import Index, State
 from ..lexical import BM25
@@ -30,7 +30,8 @@ class FontesTransformer(pt.Transformer):
     Args:
         stage: A stage that gives a run; an index stands for its BM25.
         columns: Columns to add: "text", "title", and names of metadata.
-        documents: The index from which a reranker reads texts if the input has no column "text".
+        documents: The index from which a reranker reads texts that the input lacks: without a column "text", or in rows where
+            it is missing, as in those that PyTerrier's `+` and `^` add from their right side.
     """
 
     def __init__(self, stage: Any, columns: Iterable[str] = (), documents: Any = None) -> None:
@@ -40,13 +41,20 @@ class FontesTransformer(pt.Transformer):
         self.columns, self.documents = tuple(columns), documents
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Return the results: qid, query, docno, score, rank, the other columns of the input, and `columns`."""
+        """Return the results: qid, query, docno, score, rank, the other columns of the input, and `columns`.
+
+        Raises:
+            InputError: A row has no id, no row of a topic has a query, or a reranker needs a text that neither the input nor
+                `documents` have; the message names the row, from 1.
+        """
         reranks = self.stage.takes is Run
         validate = pt.validate.result_frame if reranks else pt.validate.query_frame
         validate(inp, extra_columns=["query"], context=self)
         keys = ["qid", "docno"] if reranks else ["qid"]
         inp = inp.assign(**{key: _ids(inp, key) for key in keys})
-        value = _run(inp, self.documents) if reranks else _topics(inp)
+        topics = _topics(inp)
+        inp = inp.assign(query=[topics[topic_id].text for topic_id in inp["qid"]])
+        value = _run(inp, topics, self.documents) if reranks else topics
         run = self.stage(value) if len(value) else Run.of([])
         results = frame_of(run)
         if self.columns:
@@ -62,13 +70,24 @@ class FontesTransformer(pt.Transformer):
 
 
 class _Texts:
-    """The texts of a DataFrame as a source of documents."""
+    """The texts of a DataFrame as a source of documents; those that it lacks are read from `documents`."""
 
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self._texts = dict(zip(frame["docno"], frame["text"], strict=True))
+    def __init__(self, frame: pd.DataFrame, documents: Any) -> None:
+        rows = frame[frame["text"].notna()]
+        self._texts = dict(zip(rows["docno"], rows["text"], strict=True))
+        self._ids, self._documents = list(frame["docno"]), documents
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
-        return [Doc(doc_id, self._texts[doc_id]) for doc_id in ids]
+        ids = list(ids)
+        missing = [doc_id for doc_id in ids if doc_id not in self._texts]
+        if missing and self._documents is None:
+            row, doc_id = min((self._ids.index(doc_id) + 1, doc_id) for doc_id in missing)
+            raise InputError(
+                f"row {row} of the DataFrame: the text of document '{doc_id}' is missing; "
+                "FontesTransformer(…, documents=index) reads it from an index"
+            )
+        texts = self._texts | ({doc.id: doc.text for doc in self._documents.docs(missing)} if missing else {})
+        return [Doc(doc_id, string_of(texts[doc_id], "text", f"document '{doc_id}'")) for doc_id in ids]
 
 
 def _ids(frame: pd.DataFrame, name: str) -> pd.Series:
@@ -78,19 +97,26 @@ def _ids(frame: pd.DataFrame, name: str) -> pd.Series:
 
 
 def _topics(frame: pd.DataFrame) -> Topics:
-    """Return the topics of a frame, from the first row of each."""
-    rows = frame.drop_duplicates("qid")
+    """Return the topics of a frame, each with the query of its first row that has one."""
+    rows = frame[frame["query"].notna()].drop_duplicates("qid")
+    queries = dict(zip(rows["qid"], rows["query"], strict=True))
+    for number, topic_id in enumerate(frame["qid"], 1):
+        if topic_id not in queries:
+            raise InputError(
+                f"row {number} of the DataFrame: the query of topic '{topic_id}' is missing (PyTerrier's + loses it if its "
+                "left side finds nothing); pt.apply.query(lambda row: queries[row.qid]) adds queries"
+            )
     return Topics(
-        Topic(topic_id, string_of(text, "query", f"topic '{topic_id}'"))
-        for topic_id, text in zip(rows["qid"], rows["query"], strict=True)
+        Topic(topic_id, string_of(queries[topic_id], "query", f"topic '{topic_id}'"))
+        for topic_id in dict.fromkeys(frame["qid"])
     )
 
 
-def _run(frame: pd.DataFrame, documents: Any) -> Run:
+def _run(frame: pd.DataFrame, topics: Topics, documents: Any) -> Run:
     """Return the candidates of a frame, with score 0 without a column "score", and its texts or else `documents`."""
     scores = frame["score"] if "score" in frame else [0.0] * len(frame)
-    run = Run.of(zip(frame["qid"], frame["docno"], scores, strict=True), _topics(frame))
-    return run.with_(documents=_Texts(frame) if "text" in frame else documents)
+    run = Run.of(zip(frame["qid"], frame["docno"], scores, strict=True), topics)
+    return run.with_(documents=_Texts(frame, documents) if "text" in frame else documents)
 
 
 def _value(doc: Doc, name: str) -> Any:
