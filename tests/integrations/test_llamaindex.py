@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 
 import pytest
 from support.sockets import DOCS, MISSING, TOPICS, build
@@ -12,10 +13,11 @@ import fontes as ft
 pytestmark = pytest.mark.slow
 pytest.importorskip("llama_index.core", reason=MISSING.format("llama-index-core"))
 
-from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters  # noqa: E402
+from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters  # noqa: E402
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn  # noqa: E402
 
 from fontes.integrations.llamaindex import FontesRetriever, where_of  # noqa: E402
+from fontes.integrations.searching import Search  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,7 @@ def test_nodes_come_in_the_order_of_the_stage_with_scores_and_metadata(index, qu
     assert asyncio.run(FontesRetriever(index.ql(mu=5), similarity_top_k=3).aretrieve(query)) == nodes
 
 
+EVERYTHING = "hot cold well rain water limestone"
 FILTERS = [
     [("kind", "==", "well")],
     [("kind", "!=", "well")],
@@ -62,8 +65,7 @@ def test_filters_select_what_those_of_llamaindex_select(index, rows, condition):
     )
     passes = build_metadata_filter_fn({doc.id: doc.metadata for doc in DOCS}.__getitem__, filters)
     expected = {doc.id for doc in DOCS if passes(doc.id)}
-    everything = "hot cold well rain water limestone"
-    nodes = FontesRetriever(index, filters=filters).retrieve(everything)
+    nodes = FontesRetriever(index, filters=filters).retrieve(EVERYTHING)
     assert {one.node.node_id for one in nodes} == expected
 
 
@@ -75,7 +77,46 @@ def test_filters_nest_and_join_with_where(index):
     assert [one.node.node_id for one in both.retrieve("water")] == ["b"]
 
 
-def test_an_operator_that_fontes_has_not_is_an_error():
+COMPARED = {
+    "year": [2005, 2005.0, "2005", [2005], [], [1990, 2012], None],
+    "kind": ["well", "ell", ["well", "sky"], [], 3, None],
+    "tags": ["hot", ["hot"], ["hot", "water"], None],
+}
+
+
+@pytest.mark.parametrize("column", COMPARED)
+def test_a_filter_selects_what_it_selects_in_llamaindex_or_is_an_error(index, column):
+    agreed = 0
+    for operator, value in product(FilterOperator, COMPARED[column]):
+        filters = MetadataFilters(filters=[MetadataFilter(key=column, operator=operator, value=value)])
+        passes = build_metadata_filter_fn({doc.id: doc.metadata for doc in DOCS}.__getitem__, filters)
+        try:
+            ours = {one.node.node_id for one in FontesRetriever(index, filters=filters).retrieve(EVERYTHING)}
+        except ft.FontesError as error:
+            ours = str(error)
+        if isinstance(ours, str):
+            assert ours.startswith(f"filter of '{column}': ")  # without a position in a text that nobody wrote
+        else:
+            assert ours == {doc.id for doc in DOCS if passes(doc.id)}, (operator, value)
+            agreed += 1
+    assert agreed >= {"year": 24, "kind": 20, "tags": 9}[column]
+
+
+@pytest.mark.parametrize("condition", ["and", "or", "not"])
+def test_filters_may_be_empty(index, condition):
+    empty = MetadataFilters(filters=[], condition=condition)
+    assert len(FontesRetriever(index, filters=empty).retrieve(EVERYTHING)) == len(DOCS)
+    nested = MetadataFilters(filters=[empty, MetadataFilter(key="kind", value="well")])
+    assert len(FontesRetriever(index, filters=nested).retrieve(EVERYTHING)) == 2
+
+
+def test_an_operator_that_fontes_has_not_is_an_error(index):
     filters = MetadataFilters(filters=[MetadataFilter(key="kind", operator="text_match", value="we")])
     with pytest.raises(ft.FontesError, match="'kind': text_match is a search in a text"):
-        where_of(filters)
+        where_of(filters, Search.of(index))
+
+
+def test_a_filter_of_a_stage_that_searches_nothing_is_an_error():
+    filters = MetadataFilters(filters=[MetadataFilter(key="kind", value="well")])
+    with pytest.raises(ft.FontesError, match=r"filters: there is nothing in .* that searches an index"):
+        FontesRetriever(ft.stage(lambda topics: {}), filters=filters)

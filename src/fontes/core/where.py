@@ -121,23 +121,24 @@ class Every(FilterCondition):
         return reduce(np.logical_and, [part.passed(columns) for part in self.parts])
 
 
-def condition(text: str, types: Mapping[str, str]) -> FilterCondition:
+def condition(text: str, types: Mapping[str, str], origin: str = "") -> FilterCondition:
     """Parse a filter.
 
     Args:
         text: An expression, such as `year >= 2020 and "nlp" in tags`.
         types: The type of each column by name; `REFUSED` has those of metadata that are no columns.
+        origin: For a text that a program wrote: what messages begin with, in place of a position in the text.
 
     Raises:
         ParameterError: The expression is invalid, or has unknown columns or constants of another type; the message gives the
             place and a suggestion if there is one.
     """
     try:
-        parser = _FilterParser(text, types)
+        parser = _FilterParser(text, types, origin)
         return parser.condition(parser.tree())
     except ParameterError as error:
         columns = {name: kind for name, kind in types.items() if kind in TYPES}
-        if not isinstance(text, str) or (suggestion := correct_filter(text, columns)) is None:
+        if origin or not isinstance(text, str) or (suggestion := correct_filter(text, columns)) is None:
             raise
         with suppress(ParameterError):  # the suggestion may be invalid, too
             parser = _FilterParser(suggestion, types)
@@ -205,7 +206,11 @@ class _FilterParser(PythonText):
     noun, example, longest, counted = "filter", 'where="year >= 2020 and not retracted"', MAX_TEXT, "where, character"
 
     types: Mapping[str, str]
+    origin: str = ""
     depth: int = 0
+
+    def error(self, node: ast.expr | ast.keyword | int, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
+        return kind(f"{self.origin}: {problem}") if self.origin else super().error(node, problem, kind)
 
     def condition(self, node: ast.expr) -> FilterCondition:
         self.depth += 1

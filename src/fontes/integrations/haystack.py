@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from ..core import Doc, Hit, MissingExtraError, ParameterError, expression
 from ..index import Index
-from .searching import Search, comparison, metadata_of
+from .searching import Search, comparison, joined, metadata_of, negated, where_text
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
 except ImportError:
     raise MissingExtraError.of("haystack-ai", "haystack", "FontesRetriever of Haystack") from None
+
+
+FIELDS = {field.name for field in fields(Document)}
 
 
 @component
@@ -48,7 +52,7 @@ class FontesRetriever:
         self.index = index if isinstance(index, Index) else Index.open(index)
         self.search = Search.of(expression.pipeline(pipeline, self.index))
         self.pipeline, self.top_k, self.filters = pipeline, top_k, filters
-        where_of(filters)  # raises ParameterError for an invalid filter
+        where_of(filters, self.search)  # raises ParameterError for an invalid filter
 
     def to_dict(self) -> Any:
         """Return the component for a saved pipeline: the path of the index, the expression, `top_k` and the filter."""
@@ -79,28 +83,49 @@ class FontesRetriever:
 
     def _options(self, filters: dict[str, Any] | str | None, top_k: int | None) -> tuple[int, str | None]:
         """Return the number of documents and the filter of a call; None stands for the component's own."""
-        return self.top_k if top_k is None else top_k, where_of(filters or self.filters)
+        return self.top_k if top_k is None else top_k, where_of(filters or self.filters, self.search)
 
 
-def where_of(filters: dict[str, Any] | str | None) -> str | None:
-    """Return a filter of Haystack as the text of a filter; None for an empty filter.
+def where_of(filters: dict[str, Any] | str | None, search: Search) -> str | None:
+    """Return a filter of Haystack as the text of a filter; None for one that every document passes.
 
     Raises:
-        ParameterError: The filter is malformed, or has an operator that Fontes does not have.
+        ParameterError: The filter is malformed, or the search does not have an operator, a column or a comparison.
     """
     if not filters:
         return None
     if isinstance(filters, str):
         return filters
+    types = search.types
+    return None if types is None else where_text(_condition(filters, types), types)
+
+
+def _condition(filters: dict[str, Any], types: Mapping[str, str]) -> str | bool:
+    """Return a filter or a part of one as the text of a filter, or whether it is true of all documents or of none."""
     try:
         if "field" in filters:
-            return comparison(filters["field"].removeprefix("meta."), filters["operator"], filters["value"])
-        conditions = [f"({where_of(condition)})" for condition in filters["conditions"]]
-        conjunction = {"AND": " and ", "OR": " or ", "NOT": " and "}[filters["operator"]]
-        joined = f"({conjunction.join(conditions)})"
-        return f"(not {joined})" if filters["operator"] == "NOT" else joined
+            return _comparison(filters["field"], filters["operator"], filters["value"], types)
+        conjunction = {"AND": "and", "OR": "or", "NOT": "and"}[filters["operator"]]
+        whole = joined(conjunction, [_condition(inner, types) for inner in filters["conditions"]])
+        return negated(whole) if filters["operator"] == "NOT" else whole
     except (KeyError, AttributeError, TypeError):
         raise ParameterError(f"{filters!r} is no filter of Haystack: field, operator, value; or operator, conditions") from None
+
+
+def _comparison(field: str, sign: str, value: Any, types: Mapping[str, str]) -> str | bool:
+    """Return a comparison as the text of a filter, or whether it is true of all documents or of none."""
+    column, orders = field.removeprefix("meta."), sign in (">", ">=", "<", "<=")
+    if field in FIELDS:
+        raise ParameterError(f"filter of '{field}': documents are filtered by their metadata alone, 'meta.NAME'")
+    if orders and value is None:
+        comparison(column, "==", None, types)  # raises for an unknown column
+        return False
+    if orders and types.get(column) == "keyword":
+        raise ParameterError(
+            f"filter of '{column}': Haystack orders numbers and dates, not the strings of '{column}'; "
+            f"build the index with --columns {column}=date if they are dates"
+        )
+    return comparison(column, sign, value, types)
 
 
 def _documents(hits: Iterable[tuple[Hit, Doc]]) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..core import Doc, Hit, MissingExtraError, ParameterError
 from ..core.where import both
-from .searching import Search, comparison, metadata_of
+from .searching import Search, comparison, joined, metadata_of, negated, where_text
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
@@ -50,7 +50,7 @@ class FontesRetriever(BaseRetriever):
         super().__init__(**options)
         self.similarity_top_k = similarity_top_k
         self._search = Search.of(stage)
-        self._where = both(where, None if filters is None or not filters.filters else where_of(filters))
+        self._where = both(where, None if filters is None else where_of(filters, self._search))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return _nodes(self._search(query_bundle.query_str, self.similarity_top_k, self._where))
@@ -59,35 +59,45 @@ class FontesRetriever(BaseRetriever):
         return _nodes(await self._search.later(query_bundle.query_str, self.similarity_top_k, self._where))
 
 
-def where_of(filters: MetadataFilters) -> str:
-    """Return filters of LlamaIndex as the text of a filter.
+def where_of(filters: MetadataFilters, search: Search) -> str | None:
+    """Return filters of LlamaIndex as the text of a filter; None for those that every document passes.
 
     Raises:
-        ParameterError: Fontes does not have an operator.
+        ParameterError: The search does not have an operator, a column or a comparison.
     """
-    conditions = [
-        where_of(condition) if isinstance(condition, MetadataFilters) else _comparison(condition)
-        for condition in filters.filters
+    types = search.types if filters.filters else None
+    return None if types is None else where_text(_condition(filters, types), types)
+
+
+def _condition(filters: MetadataFilters, types: Mapping[str, str]) -> str | bool:
+    """Return filters as the text of a filter, or whether they are true of all documents or of none."""
+    parts = [
+        _condition(inner, types) if isinstance(inner, MetadataFilters) else _comparison(inner, types)
+        for inner in filters.filters
     ]
+    if not parts:
+        return True
     if filters.condition == FilterCondition.NOT:
-        return f"(not ({' or '.join(conditions)}))"
-    conjunction = (filters.condition or FilterCondition.AND).value
-    return f"({f' {conjunction} '.join(conditions)})"
+        return negated(joined("or", parts))
+    return joined((filters.condition or FilterCondition.AND).value, parts)
 
 
-def _comparison(condition: MetadataFilter) -> str:
-    """Return a single condition as the text of a filter; raise ParameterError if Fontes does not have its operator."""
-    if condition.operator == FilterOperator.IS_EMPTY:
-        return comparison(condition.key, "==", None)
-    if condition.operator in (FilterOperator.ANY, FilterOperator.ALL):
-        values = condition.value if isinstance(condition.value, list) else [condition.value]
-        conjunction = " or " if condition.operator == FilterOperator.ANY else " and "
-        return f"({conjunction.join(comparison(condition.key, 'contains', value) for value in values)})"
-    if condition.operator not in SIGNS:
-        raise ParameterError(
-            f"filter of '{condition.key}': {condition.operator.value} is a search in a text, which is what the query is for"
-        )
-    return comparison(condition.key, SIGNS[condition.operator], condition.value)
+def _comparison(single: MetadataFilter, types: Mapping[str, str]) -> str | bool:
+    """Return a single condition as the text of a filter, or whether it is true of all documents or of none."""
+    column, operator, value = single.key, single.operator, single.value
+    if operator == FilterOperator.IS_EMPTY:
+        return comparison(column, "==", None, types)
+    if operator in (FilterOperator.ANY, FilterOperator.ALL):
+        if not isinstance(value, list):
+            raise ParameterError(f"filter of '{column}': {operator.value} takes a list of values, not {value!r}")
+        parts = [comparison(column, "contains", item, types) for item in value]
+        present = comparison(column, "!=", None, types)
+        return joined("or", parts) if operator == FilterOperator.ANY else joined("and", [present, *parts])
+    if operator not in SIGNS:
+        raise ParameterError(f"filter of '{column}': {operator.value} is a search in a text, which is what the query is for")
+    if value is None:
+        raise ParameterError(f"filter of '{column}': {operator.value} takes a value; is_empty selects documents without one")
+    return comparison(column, SIGNS[operator], value, types)
 
 
 def _nodes(hits: Iterable[tuple[Hit, Doc]]) -> list[NodeWithScore]:

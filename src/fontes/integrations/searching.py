@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
+
+import numpy as np
 
 from ..core import Doc, Hit, ParameterError, PipelineError, Run, Stage, Topics
 from ..core.checks import check_whole
-from ..core.stage import filtered
+from ..core.part import state_of, walk
+from ..core.stage import filtered, is_retriever
+from ..core.where import TYPES, condition
 from ..index import Index, State
 from ..lexical import BM25
 
@@ -38,6 +43,19 @@ class Search:
             raise PipelineError(f"a retriever is made from a stage or an index, not from {type(value).__name__}")
         stage.require(Topics, Run, "a retriever")
         return cls(stage)
+
+    @property
+    def types(self) -> dict[str, str] | None:
+        """The types of the metadata of the indexes that are searched, by name; None if these are without documents.
+
+        Raises:
+            ParameterError: Nothing in the stage searches an index.
+        """
+        states = [state_of(part.params()["index"]) for part in walk(self.stage) if is_retriever(part)]
+        if not states:
+            raise ParameterError(f"filters: there is nothing in {self.stage!r} that searches an index")
+        types = {name: kind for state in states for name, kind in state.schema.types.items()}
+        return types if types or any(state.leaves for state in states) else None
 
     def __call__(self, query: Any, k: int, where: str | None = None) -> list[tuple[Hit, Doc]]:
         """Return the best k documents for a text, each with its hit.
@@ -68,36 +86,82 @@ def metadata_of(doc: Doc, **further: Any) -> dict[str, Any]:
     return metadata | further
 
 
-def comparison(column: str, sign: str, value: Any) -> str:
-    """Return a comparison as the text of a filter.
+def comparison(column: str, sign: str, value: Any, types: Mapping[str, str]) -> str | bool:
+    """Return a comparison as the text of a filter, or whether it is true of all documents or of none.
 
     A comparison with a missing value is false and its negation true, as in the frameworks. In other filters neither is true.
 
     Args:
         column: The name of a column.
         sign: ==, !=, >, >=, <, <=, in, not in; or "contains", for a column of lists.
-        value: A text, a number, a truth value or None; for in and not in, a list of these.
+        value: A text, a number, a truth value, a datetime or None; for in and not in, a list of these.
+        types: The type of each column by name.
 
     Raises:
-        ParameterError: The sign is unknown, or does not take this value.
+        ParameterError: The column or the sign is unknown, or does not take this value.
     """
-    name = f"metadata[{column!r}]"
+    name, origin = f"metadata[{column!r}]", f"filter of '{column}'"
+    missing, present = f"({name} is None)", f"({name} is not None)"
+    condition(missing, types, origin)  # raises for an unknown column
     if sign in ("in", "not in"):
         if isinstance(value, str) or not isinstance(value, Sequence):
-            raise ParameterError(f"filter of '{column}': {sign} takes a list of values, not {value!r}")
-        nothing = f"({name} is None and {name} is not None)"  # filters have no empty list
-        member = f"({name} is not None and {name} in {tuple(value)!r})" if value else nothing
-        return member if sign == "in" else f"(not {member})"
-    if sign == "contains":
-        return f"({name} is not None and {value!r} in {name})"
-    if sign not in COMPARISONS:
-        raise ParameterError(
-            f"filter of '{column}': there is no operator '{sign}' here; there are {', '.join(COMPARISONS)}, in, not in"
-        )
+            raise ParameterError(f"{origin}: {sign} takes a list of values, not {value!r}")
+        values = [_literal(item, column, types) for item in value if item is not None]
+        member = joined("or", [missing] * (len(values) < len(value)) + [f"({name} in ({', '.join(values)},))"] * bool(values))
+        if isinstance(member, bool):
+            return member if sign == "in" else not member
+        condition(member, types, origin)
+        member = f"({present} and {member})" if len(values) == len(value) else member
+        return member if sign == "in" else negated(member)
+    if sign != "contains" and sign not in COMPARISONS:
+        raise ParameterError(f"{origin}: there is no operator '{sign}' here; there are {', '.join(COMPARISONS)}, in, not in")
+    if value is None and sign in ("==", "!="):
+        return missing if sign == "==" else present
     if value is None:
-        if sign not in ("==", "!="):
-            raise ParameterError(f"filter of '{column}': {sign} takes a value, not None")
-        return f"({name} is None)" if sign == "==" else f"({name} is not None)"
-    if sign == "!=":
-        return f"(not ({name} is not None and {name} == {value!r}))"
-    return f"({name} is not None and {name} {sign} {value!r})"
+        raise ParameterError(f"{origin}: {sign} takes a value, not None")
+    literal = _literal(value, column, types)
+    test = f"{literal} in {name}" if sign == "contains" else f"{name} {'==' if sign == '!=' else sign} {literal}"
+    condition(test, types, origin)
+    return f"(not ({present} and {test}))" if sign == "!=" else f"({present} and {test})"
+
+
+def joined(conjunction: str, conditions: Sequence[str | bool]) -> str | bool:
+    """Return conditions joined by "and" or "or"; none at all are true of every document by "and", of none by "or"."""
+    decisive = conjunction == "or"
+    if decisive in conditions:
+        return decisive
+    texts = [text for text in conditions if isinstance(text, str)]
+    return f"({f' {conjunction} '.join(texts)})" if texts else not decisive
+
+
+def negated(inner: str | bool) -> str | bool:
+    """Return the negation of a condition."""
+    return not inner if isinstance(inner, bool) else f"(not {inner})"
+
+
+def where_text(whole: str | bool, types: Mapping[str, str]) -> str | None:
+    """Return a condition as the text of a filter; None if it is true of all documents.
+
+    Raises:
+        ParameterError: It is too long or nested too deeply, or there is no column for a filter that no document passes.
+    """
+    columns = [name for name, kind in types.items() if kind in TYPES]
+    if whole is False and not columns:
+        raise ParameterError("filters: no document passes them, which cannot be said of an index without columns")
+    text = f"metadata[{columns[0]!r}] is None and metadata[{columns[0]!r}] is not None" if whole is False else whole
+    if text is True:
+        return None
+    condition(str(text), types, "filters")
+    return str(text)
+
+
+def _literal(value: Any, column: str, types: Mapping[str, str]) -> str:
+    """Return a value as a literal of a filter; raise ParameterError for a date beside a column of another type."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(value, date):
+        return str.__repr__(value) if isinstance(value, str) else repr(value)
+    if (kind := types[column]) != "date":
+        raise ParameterError(
+            f"filter of '{column}': a date is compared with columns of dates, and '{column}' is of type {kind}"
+        )
+    return repr(value.isoformat())
