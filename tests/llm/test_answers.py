@@ -133,13 +133,17 @@ def test_parameters_are_values_of_json() -> None:
             Model("m", parameters={"top_p": value}).check()
 
 
-def test_thoughts_are_left_out_wherever_they_stand_and_however_long_they_are() -> None:
+def test_thoughts_at_the_beginning_are_left_out_and_tags_that_an_answer_quotes_stay() -> None:
     def final(text: str) -> str:
         return StoredAnswer(service="s", model="m", parameters={}, sample=0, messages=(), text=text).final_text
 
-    assert final("a \n<think>b</think>c <think>d</think>") == "ac <think>d</think>"
+    assert final(" \n<think>b</think>c <think>d</think>") == "c <think>d</think>"
     assert final(" <think>b") == ""
-    assert final("a</think>") == "a</think>"
+    assert final("Okay, they ask [9].\n</think>\n\n[2] > [1]") == "[2] > [1]"  # a template that has opened the thoughts
+    assert final("Okay.</think>\r\nYes") == "Yes"
+    assert final("hm\n</think>") == ""
+    for quoting in ("Models write <think>a</think> first.", "Write <think>, then\n</think>\nYes", "The tag </think> ends it."):
+        assert final(quoting) == quoting
     assert final(" \n" * 500_000 + "a") == "a"
 
 

@@ -98,9 +98,18 @@ class StoredAnswer(BaseModel):
 
     @property
     def final_text(self) -> str:
-        """The answer without the thoughts that a reasoning model writes before it."""
-        before, opening, rest = self.text.partition(THOUGHTS[0])
-        return (before.rstrip() + rest.partition(THOUGHTS[1])[2] if opening else before).strip()
+        """The answer without the thoughts that a reasoning model writes before it; tags that an answer quotes stay.
+
+        Thoughts begin the text. Their opening tag is missing if the model's chat template has written it (Qwen3-Thinking,
+        DeepSeek-R1); then a line ends after the closing tag.
+        """
+        opening, closing = THOUGHTS
+        text = self.text.strip()
+        thoughts, tag, rest = text.partition(closing)
+        if text.startswith(opening):
+            return rest.strip()
+        unopened = tag and opening not in thoughts and rest[:1] in ("", "\r", "\n")
+        return rest.strip() if unopened else text
 
 
 def sum_of(service: str, model: str, parameters: Mapping[str, Any], sample: int, messages: Sequence[Message]) -> str:
