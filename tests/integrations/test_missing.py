@@ -1,15 +1,18 @@
-"""A socket without its package says in one sentence which extra brings it."""
+"""A socket without its package says in one sentence which extra brings it; filters of frameworks as texts."""
 
 from __future__ import annotations
 
 import sys
+from datetime import UTC, date, datetime, timedelta, timezone
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 import fontes as ft
-from fontes.integrations.searching import Search, comparison
+from fontes.integrations.searching import Search, comparison, joined, negated, where_text
 
+NAME = 'it\'s a "name"'
 SOCKETS = {
     "langchain": ("langchain_core", "langchain"),
     "llamaindex": ("llama_index", "llamaindex"),
@@ -46,16 +49,67 @@ def test_a_search_is_made_from_a_stage_of_topics_to_a_run():
         ("!=", 3, {"a", "c"}),
         ("in", [1, 3], {"a", "b"}),
         ("in", [], set()),
+        ("in", [None], {"c"}),
+        ("in", [None, 3], {"b", "c"}),
+        ("in", [np.int64(3)], {"b"}),
         ("not in", [3], {"a", "c"}),
+        ("not in", [], {"a", "b", "c"}),
+        ("not in", [None], {"a", "b"}),
         ("==", None, {"c"}),
         ("!=", None, {"a", "b"}),
     ],
 )
 def test_a_comparison_with_a_missing_value_is_false_and_its_negation_true(sign, value, expected, small):
-    assert {hit.id for hit, _ in Search.of(small)("rain", 9, comparison('it\'s a "name"', sign, value))} == expected
+    assert selected(small, lambda types: comparison(NAME, sign, value, types)) == expected
+
+
+@pytest.mark.parametrize(
+    ("sign", "value", "expected"),
+    [
+        ("==", datetime(2020, 5, 17), {"a"}),
+        (">", datetime(2020, 5, 17, tzinfo=UTC), {"b"}),
+        ("<=", datetime(2020, 5, 17, 14, tzinfo=timezone(timedelta(hours=2))), {"a", "b"}),
+        ("in", [date(2020, 5, 17), None], {"a", "c"}),
+    ],
+)
+def test_dates_are_compared_as_moments(sign, value, expected, small):
+    assert selected(small, lambda types: comparison("on", sign, value, types)) == expected
+
+
+def test_conditions_that_are_always_true_or_never_are_joined_as_others(small):
+    one = "(metadata['on'] is not None)"
+    assert [joined("and", []), joined("or", []), joined("and", [True, False, one]), joined("or", [True, one])] == [1, 0, 0, 1]
+    assert joined("and", [True, one]) == joined("or", [False, one]) == f"({one})"
+    assert [negated(True), negated(False), negated(one)] == [False, True, f"(not {one})"]
+    assert selected(small, lambda types: True) == {"a", "b", "c"}
+    assert selected(small, lambda types: False) == set()
+
+
+@pytest.mark.parametrize(
+    ("column", "sign", "value", "message"),
+    [
+        ("onn", "==", 1, "^filter of 'onn': there is no column 'onn'; did you mean 'on'"),
+        ("onn", "in", [], "^filter of 'onn': there is no column 'onn'"),
+        (NAME, "==", "3", "compared with a whole number, not with '3'$"),
+        (NAME, "<", date(2020, 1, 1), "a date is compared with columns of dates, and .* is of type integer$"),
+        ("on", ">=", "2020", "^filter of 'on': 'on' is a column of type date"),
+        ("on", "<", None, "^filter of 'on': < takes a value, not None$"),
+    ],
+)
+def test_a_wrong_comparison_names_its_column_and_no_position(column, sign, value, message, small):
+    with pytest.raises(ft.core.ParameterError, match=message) as caught:
+        comparison(column, sign, value, Search.of(small).types)
+    assert "character" not in str(caught.value)
+
+
+def selected(index, condition):
+    """The documents that pass a condition, which is made from the types of columns."""
+    search = Search.of(index)
+    return {hit.id for hit, _ in search("rain", 9, where_text(condition(search.types), search.types))}
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    docs = [ft.Doc(one, "rain", "", {} if n is None else {'it\'s a "name"': n}) for one, n in (("a", 1), ("b", 3), ("c", None))]
+    metadata = {"a": {NAME: 1, "on": "2020-05-17"}, "b": {NAME: 3, "on": "2020-05-17T12:00:00Z"}, "c": {}}
+    docs = [ft.Doc(doc_id, "rain", "", values) for doc_id, values in metadata.items()]
     return ft.Index.build(docs, tmp_path_factory.mktemp("small") / "x.index")
