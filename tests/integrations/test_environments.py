@@ -38,7 +38,7 @@ def environment(extra: str) -> Path:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     pinned = [f"{name}=={version(name)}" for name in COMPILING]
     wanted = [*pinned, "pytest>=8", "hypothesis>=6.100", "pandas>=2.2", "-e", f"{ROOT}[{extra}]"]
-    key = repr((wanted, sys.version, project["dependencies"], project["optional-dependencies"][extra], project["entry-points"]))
+    key = repr((wanted, sys.version, project["dependencies"], project["optional-dependencies"][extra]))
     folder = ENVIRONMENTS / f"{extra}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
     python = folder / "bin" / "python"
     if not (folder / "complete").exists():
