@@ -19,8 +19,8 @@ from ..storage.files import BUFFER
 REMEDY = "--encoding NAME reads another encoding, such as cp1252, and --errors replace puts U+FFFD in place of such bytes"
 UTF8, CP1252 = "utf-8", "cp1252"
 ERRORS = ("strict", "replace")
-BINARY = (b"PK\x03\x04", b"PAR1", b"\x1f\x8b", *(bytes((0x80, version)) for version in range(2, 6)))
-"""First bytes of workbooks, Parquet, gzip files and pickles."""
+BINARY = (b"PK\x03\x04", b"PAR1", *(bytes((0x80, version)) for version in range(2, 6)))
+"""First bytes of workbooks, Parquet and pickles."""
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),

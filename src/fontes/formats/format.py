@@ -14,7 +14,7 @@ from typing import IO, Any, ClassVar, NamedTuple
 
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.registry import Registry
-from ..storage.files import BOM, BUFFER, InputFile, is_gzip, plain_name
+from ..storage.files import BOM, BUFFER, InputFile, plain_name
 from .decoding import REMEDY, ReadingOptions, as_utf8, reading_of
 from .packed import Packing
 from .records import Fields
@@ -142,7 +142,7 @@ class File(InputFile):
 
     Attributes:
         path: Path inside the folder being read, or file name.
-        plain: Name in lower case, without .gz.
+        plain: Name in lower case, without the ending of its compression; inside a zip archive, the name there.
         folder: Whether the file belongs to a folder.
         opening: First line of the whole file if this is a later piece, else empty.
         encoding: Encoding as stored; the content read is UTF-8.
@@ -156,9 +156,9 @@ class File(InputFile):
     ) -> None:
         self.reading = reading or reading_of()
         file, self.encoding = as_utf8(source.file, source.name, self.reading)
-        super().__init__(source.name, file)
+        super().__init__(source.name, file, None, source.member, source.is_compressed)
         self.path = path
-        self.plain = plain_name(path)
+        self.plain = plain_name(source.member or path)
         self.folder = folder
         self.opening = opening
         self._source = source
@@ -192,7 +192,7 @@ class File(InputFile):
     def seekable(self) -> Iterator[IO[bytes]]:
         """The stored bytes with random access; pipes and compressed files are first copied to disk."""
         stored = self._source.file
-        if stored.seekable() and not is_gzip(self.path):
+        if stored.seekable() and not self.is_compressed:
             stored.seek(0)
             yield stored
             return
