@@ -51,7 +51,7 @@ def test_trec_sgml_with_and_without_closing_tags(tmp_path: Path) -> None:
         Topic("51", "Airbus & subsidies", "A relevant document says so.", "How are they paid?"),
         Topic("C-2", "Only a description", "", "Only a description"),
     ]
-    with pytest.raises(InputError, match=r"topic 1: no number \(<num>\)"):
+    with pytest.raises(InputError, match=r"topic 1: no number \(an element or attribute num, number, identifier, id or qid\)"):
         read(tmp_path, "<top><title>x</title></top>")
 
 

@@ -26,6 +26,7 @@ SHAPES = re.compile(r"[^\W\d_]+"), re.compile(r"\d+")
 LINE_ENDS = re.compile(r"[\r\n]+")
 SAMPLE = 50  # lines read to detect a header
 CR = re.compile(r"(?<=\r)(?!\n)")
+BY_NUMBER = "choose the columns of the id and the text by number: --id 1 --text 2"
 QUOTING = "a cell with quotation marks or line ends stands in quotation marks, and inside them each is written twice"
 
 Line = tuple[int, str]
@@ -74,8 +75,7 @@ class Csv(Format, name="csv"):
         if len(first.cells) > 2:
             header = first.delimiter.join(("qid", "query", "doc_id"))
             problem = f"{len(first.cells)} columns and no header that names them"
-            remedy = f"add one, such as {header!r}, or leave the id and the text alone"
-            raise InputError.at(file.name, first.number, f"{problem}; {remedy}")
+            raise InputError.at(file.name, first.number, f"{problem}; {BY_NUMBER}, or add a header, such as {header!r}")
         return _topic_pairs(file.name, first, lines)
 
     def read_qrels(self, file: File) -> Qrels:
@@ -168,7 +168,9 @@ def _ms_marco_documents(name: str, first: FirstLine, lines: Iterator[Line]) -> I
 def _is_by_number(first: FirstLine, fields: Fields) -> bool:
     """Whether columns are chosen by number, for a table without a header."""
     names = [name for part in fields.chosen for name in getattr(fields, part)]
-    return bool(names) and not first.is_header and all(NUMBER.fullmatch(name) and name not in first.cells for name in names)
+    if not names or first.is_header or not all(map(NUMBER.fullmatch, names)):
+        return False
+    return not set(first.cells).issuperset(names)  # a first line such as "1<tab>text" has an id, no name
 
 
 def _numbered_documents(name: str, first: FirstLine, lines: Iterator[Line], fields: Fields) -> Iterator[Doc]:
@@ -218,14 +220,16 @@ def _unknown_columns(name: str, first: FirstLine, row: dict[str, str], kind: str
     problem = f"{columns} look like names of columns, and not enough of them are known to tell the id and the text"
     item = {"corpus": "a document", "topics": "a topic"}[kind]
     remedy = remedy_of(name, f"line {first.number}", {"id": (), "title": (), "text": ()}, row, kind)
-    return InputError.at(name, first.number, f"{problem}{remedy}; if the line is {item}, choose by number: --id 1 --text 2")
+    return InputError.at(name, first.number, f"{problem}{remedy}; if the line is {item}, {BY_NUMBER}")
 
 
 def _topic_pairs(name: str, first: FirstLine, lines: Iterator[Line]) -> Iterator[Topic]:
     for number, cells in _headless_rows(name, first, lines):
         if len(cells) != 2 or not cells[0].strip():
             between = "a tab" if first.delimiter == "\t" else f"'{first.delimiter}'"
-            raise InputError.at(name, number, f"not an id and a text with {between} between them")
+            problem = f"not an id and a text with {between} between them"
+            remedy = f"; if more columns are to be left out, {BY_NUMBER}" if len(cells) > 2 else ""
+            raise InputError.at(name, number, f"{problem}{remedy}")
         yield Topic(cells[0].strip(), cells[1].strip())
 
 

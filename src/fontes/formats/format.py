@@ -53,7 +53,8 @@ class Format:
     Attributes:
         name: Format name.
         endings: File name endings; from a folder of documents, only files with these are read.
-        named_fields: Whether document parts have names, so that `read_corpus(fields=…)` applies.
+        named_fields: Whether parts of documents or topics have names, so that `fields=…` of `read_corpus` and `read_topics`
+            applies; for other formats it is an error.
         has_cells: Whether metadata are table cells, texts for numbers or dates; an index infers the types.
     """
 
@@ -235,6 +236,7 @@ FORMATS = {
     "json": "fontes.formats.json:Json",
     "jsonl": "fontes.formats.jsonl:Jsonl",
     "kilt": "fontes.formats.kilt:Kilt",
+    "lines": "fontes.formats.lines:Lines",
     "msmarco": "fontes.formats.columns:MsMarco",
     "parquet": "fontes.formats.sheets:Parquet",
     "text": "fontes.formats.text:Text",

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from ..core import Doc, InputError
 from ..core.checks import string_of
 from .format import File, Format
+from .markup import spaced
 from .records import Fields, json_rows
-from .trec import spaced
 
 
 class Kilt(Format, name="kilt"):

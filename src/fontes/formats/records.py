@@ -54,8 +54,10 @@ class Fields:
 
     @classmethod
     def of_topics(cls, chosen: Mapping[str, str | Sequence[str]]) -> Fields:
-        """The usual names for topics, except for the parts in `chosen`."""
+        """The usual names for topics, except for the parts in `chosen`; ParameterError for a part that topics lack."""
         fields = cls.of(chosen)
+        if "title" in fields.chosen:
+            raise ParameterError("fields: a topic has no part 'title'; it has id and text")
         return replace(
             fields,
             id=fields.id if "id" in fields.chosen else TOPIC_ID,
@@ -191,9 +193,11 @@ def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPIC_FIELDS
     filled = [key for key, value in row.items() if value is not None]
     topic_id, text = (row.get(find(filled, names)) for names in (fields.id, fields.text))
     if topic_id is None or not str(topic_id).strip():
-        raise InputError(f"{where}: no id (a field {join_with_or(fields.id)}); found {present}")
+        remedy = remedy_of("", where, {"id": (), "title": (), "text": filter(None, [find(filled, fields.text)])}, row, "topics")
+        raise InputError(f"{where}: no id (a field {join_with_or(fields.id)}); found {present}{remedy}")
     if not isinstance(text, str):
-        raise InputError(f"{where}: no text (a field {join_with_or(fields.text)}); found {present}")
+        remedy = remedy_of("", where, {"id": [find(filled, fields.id)], "title": (), "text": ()}, row, "topics")
+        raise InputError(f"{where}: no text (a field {join_with_or(fields.text)}); found {present}{remedy}")
     try:
         turns = tuple(_turn(turn) for turn in row.get("turns") or ())
         weights = {term: _weight(w) for term, w in row["weights"].items()} if row.get("weights") is not None else None
@@ -262,6 +266,9 @@ def _weight(value: Any) -> float:
 
 
 def _turn(fields: Mapping[str, str]) -> Turn:
+    unknown = next((name for name in fields if name not in Turn.__slots__), None)
+    if unknown is not None:
+        raise TypeError(f"a turn has {join_with_or(Turn.__slots__)}, not {unknown!r}")
     turn = Turn(**fields)
     for name in Turn.__slots__:
         value = getattr(turn, name)

@@ -1,0 +1,338 @@
+"""Topics in SGML and XML, as the campaigns publish them: well-formed or not, with or without a root and closing tags.
+
+Known are topics of TREC's tracks (also Microblog, Web, Genomics, Clinical Trials, Precision Medicine, Session), CLEF (also
+`<EN-title>` and eHealth), FIRE, NTCIR and INEX. A topic's number and texts are its attributes and the elements directly in it.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..core import InputError, Topic
+from ..core.names import join_with_or
+from .records import Fields, remedy_of
+
+CODE_POINT = re.compile(r"&#([0-9]{8,});?")
+TOKEN = re.compile(
+    r"""<(?:!--|!\[CDATA\[|[!?](?=[A-Za-z])|(?P<slash>/?)(?:[A-Za-z_][\w.-]*:)?(?P<tag>[A-Za-z_][\w.-]*)"""
+    r"""(?P<attributes>(?:\s+[\w.:-]+\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'<>]+))*)\s*(?P<empty>/?)>)"""
+)
+ATTRIBUTE = re.compile(r"""(?:[\w.-]+:)?([\w.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))""")
+ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>", "<!": ">"}
+PHRASES = "a b big code em font i mark s small span strong sub sup tt u"  # markup inside a word
+BLOCKS = "blockquote br center dd div dl dt h1 h2 h3 h4 h5 h6 hr img li ol p pre table td th tr ul"
+MARKUP = frozenset(f"{PHRASES} {BLOCKS}".split())
+
+TOPICS = ("top", "topic", "inex_topic", "session")
+OTHER_TOPICS = ("query", "question")  # if they have a number
+NUMBERS = ("num", "number", "identifier", "id", "qid", "topic_id", "topicid", "topic-id", "q")
+TEXTS = ("currentquery", "query", "title", "content", "question", "summary", "description", "desc")
+DESCRIPTIONS = ("description", "desc", "querydescription", "question")
+NARRATIVES = ("narrative", "narr", "topic-narrative")
+CASE = ("disease", "gene", "variant", "demographic", "treatment", "other")  # of TREC Precision Medicine
+FIELD = "field"  # of TREC Clinical Trials 2023, with a name
+LANGUAGE = re.compile(r"([a-z]{2})-(title|desc|narr)")
+LABELS = {
+    "num": re.compile(r"\s*Number\s*:", re.IGNORECASE),
+    "title": re.compile(r"\s*Topic\s*:", re.IGNORECASE),
+    "desc": re.compile(r"\s*Description\s*:", re.IGNORECASE),
+    "narr": re.compile(r"\s*Narrative\s*:", re.IGNORECASE),
+}
+
+
+@dataclass
+class Element:
+    """An element, with its content as a range of the document's pieces of text.
+
+    Args:
+        tag: Name as written, without a namespace.
+        attributes: Values by name in lower case.
+        offset: Offset of the tag in the file.
+        first: First piece of its content.
+        last: Piece after its content.
+        is_closed: Whether it has a closing tag, or needs none.
+        children: Elements directly in it.
+    """
+
+    tag: str
+    attributes: dict[str, str]
+    offset: int
+    first: int
+    last: int
+    is_closed: bool
+    children: list[Element] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Name in lower case."""
+        return self.tag.lower()
+
+
+class Document:
+    """The elements of a text. Known markup of HTML is removed from the text; `x<y` is text.
+
+    An element without a closing tag ends at the next tag.
+
+    Args:
+        text: The text.
+        name: File name for messages.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self.name = name
+        self.source = text
+        self.pieces: list[str] = []  # the text before the first tag, between tags, and after the last one
+        tags = list(self._tags())
+        closing = _closing(tags)
+        self.elements: list[Element] = []
+        """The outermost elements."""
+        open_elements: list[Element] = []
+        for number, match in enumerate(tags):
+            if match["slash"]:
+                if open_elements and open_elements[-1].last == number + 1:
+                    open_elements.pop()
+                continue
+            last = closing.get(number)
+            closed = last is not None or bool(match["empty"])
+            end = number + 1 if match["empty"] else number + 2 if last is None else last + 1
+            element = Element(match["tag"], _attributes(match["attributes"]), match.start(), number + 1, end, closed)
+            (open_elements[-1].children if open_elements else self.elements).append(element)
+            if last is not None:
+                open_elements.append(element)
+
+    def text(self, element: Element) -> str:
+        """The text of an element, with single spaces between words."""
+        return spaced("".join(self.pieces[element.first : element.last]))
+
+    def line(self, element: Element) -> int:
+        """Line of an element's tag."""
+        return self.source.count("\n", 0, element.offset) + 1
+
+    def walk(self) -> Iterator[Element]:
+        """Yield all elements, in order."""
+        stack = self.elements[::-1]
+        while stack:
+            yield (element := stack.pop())
+            stack += reversed(element.children)
+
+    def own_text(self, element: Element) -> str:
+        """The text of an element outside of those in it."""
+        own, start = "", element.first
+        for child in element.children:
+            own += "".join(self.pieces[start : child.first])
+            start = child.last
+        return spaced(own + "".join(self.pieces[start : element.last]))
+
+    def _tags(self) -> Iterator[re.Match[str]]:
+        """Yield the tags that make elements, and fill `pieces`: the text before, between and after them."""
+        text, offset, position = self.source, 0, 0  # start of the text that is not in a piece yet; where the search goes on
+        missing: set[str] = set()
+        piece: list[str] = []
+        while match := TOKEN.search(text, position):
+            position = match.end()
+            tag, opening, plain = match["tag"], match[0], ""
+            if tag is None:
+                end = -1 if opening in missing else text.find(ENDS[opening], position)
+                if end < 0:  # an unclosed comment is text; do not search for its end again
+                    missing.add(opening)
+                    continue
+                plain = text[position:end] if opening == "<![CDATA[" else " "
+                position = end + len(ENDS[opening])
+            elif tag.lower() not in PHRASES.split():
+                plain = " "
+            piece += (resolved(text[offset : match.start()]), plain)
+            offset = position
+            if tag is not None and tag.lower() not in MARKUP:
+                self.pieces.append("".join(piece))
+                piece.clear()
+                yield match
+        self.pieces.append("".join((*piece, resolved(text[offset:]))))
+
+
+def markup_topics(text: str, name: str, fields: Fields) -> Iterator[Topic]:
+    """Yield the topics of a file in SGML or XML.
+
+    The query is the first of query, title, content, question, summary, description that has a text; in a topic without
+    elements, all text; or what `fields` names. "Number: 051" gives the id 51, as in the qrels.
+
+    Args:
+        text: The file.
+        name: File name for messages.
+        fields: Names of the elements or attributes of id and text that the user chose.
+
+    Raises:
+        InputError: The file is cut off, has no topics, or a topic lacks a number or a known text.
+    """
+    if "<!ENTITY" in text:  # entities can expand a small file to a huge one
+        raise InputError(f"{name}: the file declares entities of its own; write what they stand for in their place")
+    document = Document(text, name)
+    for position, element in enumerate(_topic_elements(document, fields), 1):
+        yield _topic(document, element, fields, f"{name}, topic {position}")
+
+
+def resolved(text: str) -> str:
+    """The text with character references resolved; invalid ones, of any length, become U+FFFD."""
+    return html.unescape(CODE_POINT.sub(lambda digits: f"&#{digits[1].lstrip('0')[:8] or 0};", text))
+
+
+def spaced(text: str) -> str:
+    """The words separated by single spaces."""
+    return " ".join(text.split())
+
+
+def _topic_elements(document: Document, fields: Fields) -> list[Element]:
+    names = {element.name for element in document.walk()}
+    kinds: tuple[str, ...] = tuple(name for name in TOPICS if name in names)
+    if not kinds:
+        numbers = _chosen(fields, "id") or NUMBERS
+        parents = {element.name for element in document.walk() if _names(element) & set(numbers)}
+        kinds = tuple(name for name in OTHER_TOPICS if name in parents) or (
+            tuple(sorted(parents)) if "id" in fields.chosen else ()
+        )
+    if not kinds:
+        tags = ", ".join(f"<{tag}>" for tag in dict.fromkeys(element.tag for element in document.walk())) or "none"
+        raise InputError(
+            f"{document.name}: holds no topics, such as <top> or <topic>; the elements are {tags}; "
+            "--id NAME and --text NAME choose those of the id and of the text"
+        )
+    first = document.elements[0]
+    if not first.is_closed and first.name not in kinds and first.name not in (*NUMBERS, *TEXTS):
+        raise _cut_off(document, first)
+    return _outermost(document, kinds)
+
+
+def _outermost(document: Document, kinds: Sequence[str]) -> list[Element]:
+    """Return the outermost elements of these names; unclosed ones, if none is closed, get what follows as children."""
+    topics: list[Element] = []
+    stack = document.elements[::-1]
+    while stack:
+        element = stack.pop()
+        if element.name in kinds:
+            topics.append(element)
+        elif topics and not topics[-1].is_closed:
+            topics[-1].children.append(element)
+        else:
+            stack += reversed(element.children)
+    unclosed = [element for element in topics if not element.is_closed]
+    if unclosed and len(unclosed) < len(topics):
+        raise _cut_off(document, unclosed[0])
+    return topics
+
+
+def _cut_off(document: Document, element: Element) -> InputError:
+    problem = f"the <{element.tag}> that begins here has no </{element.tag}>; the file is cut off, or broken XML"
+    return InputError.at(document.name, document.line(element), problem)
+
+
+def _topic(document: Document, element: Element, fields: Fields, where: str) -> Topic:
+    parts: dict[str, str] = {}
+    spelled: dict[str, str] = {}  # as written, for messages
+    languages: dict[str, set[str]] = {}
+    for name, value in element.attributes.items():
+        if name != "lang":
+            parts[name] = spelled[name] = value
+    for child in element.children:
+        text = document.text(child)
+        match = LANGUAGE.fullmatch(child.name)
+        language, name = (match[1], match[2]) if match else (child.attributes.get("lang", "")[:2].lower(), child.name)
+        spelled.setdefault(child.tag, text)
+        if language:
+            languages.setdefault(name, set()).add(language)
+            parts.setdefault(f"{language}-{name}", text)
+        parts[name] = parts.get(name) or text
+    number = _number(element, parts, fields)
+    if not number:
+        remedy = remedy_of(document.name, where, {"id": (), "title": (), "text": ()}, spelled, "topics")
+        found = ", ".join(f"'{name}'" for name in spelled) or "nothing"
+        problem = f"no number (an element or attribute {join_with_or(_chosen(fields, 'id') or NUMBERS[:5])})"
+        raise InputError(f"{where}: {problem}; found {found}{remedy}")
+    chosen = _chosen(fields, "text")
+    known = [name for name in chosen or TEXTS if name in parts]
+    if chosen:
+        query = "\n".join(parts[name] for name in known)
+    elif known:
+        name = next((name for name in known if parts[name]), known[0])
+        if len(languages.get(name, ())) > 1:
+            codes = [code.upper() for code in sorted(languages[name])]
+            choice = f"--text {codes[0]}-{name} chooses one"
+            raise InputError(f"{where}: the {name} is in several languages ({', '.join(codes)}); {choice}")
+        query = _without_label(name, parts[name])
+    else:
+        query = _other_text(document, element, parts)
+    if not (known or query):
+        keys = {"id": [_spelling(spelled, fields)], "title": (), "text": ()}
+        found = ", ".join(f"'{name}'" for name in spelled) or "nothing"
+        wanted = join_with_or(chosen or TEXTS[1:6])
+        remedy = remedy_of(document.name, where, keys, spelled, "topics")
+        raise InputError(f"{where}: no text (an element {wanted}); found {found}{remedy}")
+    return Topic(
+        number,
+        query,
+        next((_without_label(name, parts[name]) for name in NARRATIVES if parts.get(name)), ""),
+        next((_without_label(name, parts[name]) for name in DESCRIPTIONS if parts.get(name)), ""),
+    )
+
+
+def _number(element: Element, parts: Mapping[str, str], fields: Fields) -> str:
+    """The topic's id, from the attributes before the elements."""
+    names = _chosen(fields, "id") or (*(name for name in NUMBERS if name in element.attributes), *NUMBERS)
+    stored = next((parts[name] for name in names if parts.get(name)), "")
+    number = LABELS["num"].sub("", stored, count=1).strip()
+    return number.lstrip("0") or "0" if number != stored and number.isdecimal() else number
+
+
+def _other_text(document: Document, element: Element, parts: Mapping[str, str]) -> str:
+    """The text of a topic without a known element of texts."""
+    if any(child.name == FIELD for child in element.children):
+        named = [child for child in element.children if child.name == FIELD]
+        return spaced(" ".join(f"{child.attributes.get('name', '')} {document.text(child)}" for child in named))
+    if "disease" in parts:
+        return " ".join(parts[name] for name in CASE if parts.get(name) and parts[name].lower() != "none")
+    return document.own_text(element)
+
+
+def _without_label(name: str, text: str) -> str:
+    label = LABELS.get({"description": "desc", "narrative": "narr"}.get(name, name))
+    return label.sub("", text, count=1).strip() if label else text
+
+
+def _chosen(fields: Fields, part: str) -> tuple[str, ...]:
+    return tuple(name.lower() for name in getattr(fields, part)) if part in fields.chosen else ()
+
+
+def _spelling(spelled: Mapping[str, str], fields: Fields) -> str:
+    """The name of the id as written in the file."""
+    names = _chosen(fields, "id") or NUMBERS
+    return next((tag for name in names for tag in spelled if tag.lower() == name), names[0])
+
+
+def _names(element: Element) -> set[str]:
+    return element.attributes.keys() | {child.name for child in element.children}
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {match[1].lower(): html.unescape(next(filter(None, match.groups()[1:]), "")) for match in ATTRIBUTE.finditer(text)}
+
+
+def _closing(tags: Sequence[re.Match[str]]) -> dict[int, int]:
+    """Return the number of the closing tag for each opening tag that has one."""
+    closing: dict[int, int] = {}
+    open_tags: list[tuple[str, int]] = []
+    counts: Counter[str] = Counter()
+    for number, match in enumerate(tags):
+        name = match["tag"].lower()
+        if not match["slash"]:
+            if not match["empty"]:
+                open_tags.append((name, number))
+                counts[name] += 1
+        elif counts[name]:
+            popped = ""
+            while popped != name:
+                popped, opening = open_tags.pop()
+                counts[popped] -= 1
+            closing[opening] = number
+    return closing
