@@ -15,7 +15,7 @@ from typing import IO, Any, ClassVar, NamedTuple
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.registry import Registry
 from ..storage.files import BOM, BUFFER, InputFile, plain_name
-from .decoding import REMEDY, ReadingOptions, as_utf8, reading_of
+from .decoding import ReadingOptions, as_utf8, reading_of, remedy
 from .packed import Packing
 from .records import Fields
 
@@ -150,14 +150,13 @@ class File(InputFile):
         reading: Settings for reading it.
     """
 
-    remedy = REMEDY
-
     def __init__(
         self, source: InputFile, path: str, folder: bool = False, opening: bytes = b"", reading: ReadingOptions | None = None
     ) -> None:
         self.reading = reading or reading_of()
         file, self.encoding = as_utf8(source.file, source.name, self.reading)
         super().__init__(source.name, file, None, source.member, source.is_compressed)
+        self.remedy = remedy
         self.path = path
         self.plain = plain_name(source.member or path)
         self.folder = folder

@@ -122,5 +122,5 @@ class _TextBuffer:
             self._text += self._decoder.decode(chunk, self._ended)
         except UnicodeDecodeError as error:
             line = self._line + self._text.count("\n") + error.object[: error.start].count(b"\n")
-            raise InputError.at(self._source.name, line, f"not UTF-8; {self._source.remedy}") from None
+            raise InputError.at(self._source.name, line, f"not UTF-8; {self._source.remedy(error.object)}") from None
         return not self._ended

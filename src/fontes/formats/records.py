@@ -6,7 +6,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -21,7 +21,7 @@ from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find
 from ..core.query import Group
 from ..core.table import Cell, Table
 from ..storage.files import InputFile, decode
-from .decoding import REMEDY
+from .decoding import remedy as encoding_remedy
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def json_rows(source: InputFile) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, row
 
 
-def json_row(line: bytes, name: str, number: int, remedy: str = REMEDY) -> dict[str, Any] | None:
+def json_row(line: bytes, name: str, number: int, remedy: Callable[[bytes], str] = encoding_remedy) -> dict[str, Any] | None:
     """Parse a line as a JSON object; None for a blank line.
 
     Raises InputError for anything else, with file name and line number, and `remedy` for text that is not UTF-8.

@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
@@ -26,6 +26,11 @@ MAX_PIECE = 1 << 26  # maximum bytes read at once: a line, a document, a table r
 BOM = b"\xef\xbb\xbf"
 
 
+def convert_first(content: bytes) -> str:
+    """Advice for bytes that are not UTF-8 in a file whose encoding cannot be named."""
+    return "convert the file first"
+
+
 class InputFile:
     """File open for reading.
 
@@ -37,10 +42,8 @@ class InputFile:
         is_compressed: Whether the file is stored in another form.
 
     Attributes:
-        remedy: Advice for a file that is not UTF-8.
+        remedy: Advice for bytes that are not UTF-8.
     """
-
-    remedy = "convert the file first"
 
     def __init__(
         self, name: str, file: IO[bytes], stored: IO[bytes] | None = None, member: str = "", is_compressed: bool = False
@@ -49,6 +52,7 @@ class InputFile:
         self.file = file
         self.member = member
         self.is_compressed = is_compressed
+        self.remedy: Callable[[bytes], str] = convert_first
         self._stored = stored
 
     @property
@@ -192,12 +196,12 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> None:
         raise
 
 
-def decode(line: bytes, path: object, number: int, remedy: str = InputFile.remedy) -> str:
-    """Decode a line; InputError names the file and the line number if it is not UTF-8, and ends with `remedy`."""
+def decode(line: bytes, path: object, number: int, remedy: Callable[[bytes], str] = convert_first) -> str:
+    """Decode a line; InputError names the file and the line number if it is not UTF-8, and ends with `remedy(line)`."""
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        raise InputError.at(path, number, f"not UTF-8 (byte {error.start + 1} of the line); {remedy}") from None
+        raise InputError.at(path, number, f"not UTF-8 (byte {error.start + 1} of the line); {remedy(line)}") from None
 
 
 def as_path(path: str | Path) -> Path:
