@@ -1,9 +1,10 @@
-"""Documents and topics in one JSON value: a list of objects, or topics as an object {id: text}."""
+"""Documents and topics in JSON values: a list of objects, objects over several lines, or topics as an object {id: text}."""
 
 from __future__ import annotations
 
 import codecs
 import json
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,9 +17,9 @@ BLANKS = " \t\r\n"
 
 
 class Json(Format, name="json"):
-    """Documents or topics in one JSON value: a list of objects with the fields of "jsonl"; topics also as an object {id: text}.
+    """Documents or topics in JSON: a list of objects with the fields of "jsonl", or objects over several lines.
 
-    A list of documents of any length is read object by object.
+    Documents are read object by object, so that a file may be of any length. Topics may also be an object {id: text}.
     """
 
     named_fields = True
@@ -34,6 +35,10 @@ class Json(Format, name="json"):
         for number, row in enumerate(json_items(file), 1):
             if not isinstance(row, dict):
                 raise InputError(f"{file.name}, item {number}: a JSON {type(row).__name__} where an object {{…}} belongs")
+            if number == 1 and (key := _list_key(row, fields)):
+                path = shlex.quote(file.name)
+                remedy = f"jq -c '.[{json.dumps(key)}][]' {path} makes JSON lines of the list"
+                raise InputError(f"{file.name}: an object that has a list of objects, '{key}'; {remedy}")
             yield doc_from(row, fields, file.name, number, "item")
 
     def read_topics(self, file: File) -> Iterator[Topic]:
@@ -51,12 +56,14 @@ class Json(Format, name="json"):
 
 
 def json_items(source: InputFile) -> Iterator[Any]:
-    """Yield the items of a file that is a JSON list; InputError gives the line of an error."""
+    """Yield the items of a file that is a JSON list, or objects one after the other; InputError gives the line of an error."""
     text = _TextBuffer(source)
+    if text.next() == "{":
+        while text.next():
+            yield text.value()
+        return
     if text.next() != "[":
-        kind = "an object over several lines" if text.next() == "{" else "something else"
-        remedy = f"of an object that has such a list, jq -c '.NAME[]' {source.name} makes JSON lines"
-        raise text.error(f"{kind} where a JSON list of objects, or an object a line, belongs; {remedy}")
+        raise text.error("something else where a JSON list of objects, or objects, belong")
     text.offset += 1
     while text.next() != "]":
         yield text.value()
@@ -69,6 +76,13 @@ def json_items(source: InputFile) -> Iterator[Any]:
     text.offset += 1
     if text.next():
         raise text.error("broken JSON (Extra data)")
+
+
+def _list_key(row: dict[str, Any], fields: Fields) -> str:
+    """Return the key of the only list of objects in an object that is no document, or ""."""
+    keys = fields.keys(tuple(row))
+    lists = [key for key, value in row.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
+    return str(lists[0]) if len(lists) == 1 and not (keys["id"] and keys["text"]) else ""
 
 
 class _TextBuffer:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core import Doc, InputError, Topic, Topics, Turn
 from .format import File, Format
+from .json import Json
 from .packed import LineBlock, Packed, Packing, join_packed, pack_docs
 from .records import Fields, doc_from, json_line, json_row, json_rows, topic_from
 
@@ -34,17 +35,23 @@ class Jsonl(Format, name="jsonl"):
         return 0.7 if isinstance(file.first, dict) and (several or "_id" in file.first) else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
+        if _is_of_values(file):
+            yield from Json().read_corpus(file, fields)
+            return
         for number, row in json_rows(file):
             yield doc_from(row, fields, file.name, number)
 
-    def pack_corpus(self, file: File, fields: Fields, size: int) -> Iterator[Packing]:
+    def pack_corpus(self, file: File, fields: Fields, size: int) -> Iterator[Packing] | None:
+        return None if _is_of_values(file) else self._packings(file, fields, size)
+
+    def _packings(self, file: File, fields: Fields, size: int) -> Iterator[Packing]:
         number = 1
         for block in file.blocks(size):
             yield Packing(partial(_pack_lines, block, fields, file.name, number), len(block))
             number += block.count(b"\n")
 
     def is_of_lines(self, file: File, fields: Fields) -> bool:
-        return True
+        return not _is_of_values(file)
 
     def read_topics(self, file: File) -> Iterator[Topic]:
         fields = Fields.of_topics(file.reading.fields)
@@ -56,6 +63,12 @@ class Jsonl(Format, name="jsonl"):
 
     def write_topics(self, topics: Topics) -> Iterator[bytes]:
         return (json_line(_topic_row(topic)) for topic in topics.values())
+
+
+def _is_of_values(file: File) -> bool:
+    """Whether a .json file of a folder, whose format is that of the first, is a list or has an object over several lines."""
+    is_json = file.folder and file.plain.endswith(".json") and not file.opening
+    return is_json and (file.start.startswith("[") or (file.start.startswith("{") and file.first is None))
 
 
 def _pack_lines(block: bytes, fields: Fields, name: str, number: int) -> Packed:
