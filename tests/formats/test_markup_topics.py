@@ -235,3 +235,19 @@ def test_fields_of_a_format_without_names_are_an_error(tmp_path: Path) -> None:
 def test_markup_is_read_in_linear_time(pump: str) -> None:
     document = Document(f"<top><num>1</num>{pump * (100_000 // len(pump))}</top>", "t")
     assert document.elements
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("<top><num>1</num><title></title></top>", "topic '1': Their texts are empty."),
+        ("<top><num>1</num><title>heron</title></top>", "topic '1': No document holds any of these words."),
+    ],
+)
+def test_a_run_without_any_result_is_not_written(tmp_path: Path, fontes, content: str, reason: str) -> None:
+    ft.Index.build([("d1", "the pier")], tmp_path / "i")
+    (tmp_path / "t.txt").write_text(content)
+    code, out, error = fontes("search", tmp_path / "i", "--topics", tmp_path / "t.txt", "-o", tmp_path / "t.run")
+    assert (code, out) == (1, "")
+    assert error == f"fontes: {tmp_path / 't.txt'}: no topic has a result, so no run is written; {reason}\n"
+    assert not (tmp_path / "t.run").exists()

@@ -111,7 +111,8 @@ def _detected(content: bytes) -> str:
     from charset_normalizer import from_bytes
 
     best = from_bytes(content).best()
-    return best.encoding if best is not None and ADVISED.fullmatch(best.encoding) else ""
+    encoding = "" if best is None else str(best.encoding)
+    return encoding if ADVISED.fullmatch(encoding) else ""
 
 
 def _decodes(content: bytes, encoding: str) -> bool:

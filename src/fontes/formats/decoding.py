@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 
 from ..core import InputError, ParameterError
 from ..core.errors import InputWarning
-from ..storage.files import BUFFER
+from ..storage.compression import BUFFER
 from .alphabets import guessed, is_mostly_utf8, suggested
 
 UTF8, CP1252 = "utf-8", "cp1252"

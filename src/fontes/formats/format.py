@@ -14,7 +14,8 @@ from typing import IO, Any, ClassVar, NamedTuple
 
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.registry import Registry
-from ..storage.files import BOM, BUFFER, InputFile, plain_name
+from ..storage.compression import BUFFER
+from ..storage.files import BOM, InputFile, plain_name
 from .decoding import ReadingOptions, as_utf8, reading_of, remedy
 from .packed import Packing
 from .records import Fields

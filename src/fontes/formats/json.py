@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core import Doc, InputError, Topic
-from ..storage.files import BUFFER, InputFile, check_length
+from ..storage.compression import BUFFER
+from ..storage.files import InputFile, check_length
 from .format import File, Format
 from .records import DECODER, LONG_NUMBER, Fields, doc_from, json_value, topic_from
 

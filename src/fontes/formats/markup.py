@@ -119,13 +119,13 @@ class Document:
             yield (element := stack.pop())
             stack += reversed(element.children)
 
-    def own_text(self, element: Element) -> str:
-        """The text of an element outside of those in it."""
-        own, start = "", element.first
+    def text_outside(self, element: Element) -> str:
+        """The text of an element that is not in its children, with single spaces between words."""
+        pieces, start = [], element.first
         for child in element.children:
-            own += "".join(self.pieces[start : child.first])
+            pieces += self.pieces[start : child.first]
             start = child.last
-        return spaced(own + "".join(self.pieces[start : element.last]))
+        return spaced("".join(pieces + self.pieces[start : element.last]))
 
     def _tags(self) -> Iterator[re.Match[str]]:
         """Yield the tags that make elements, and fill `pieces`: the text before, between and after them."""
@@ -171,7 +171,7 @@ def markup_topics(text: str, name: str, fields: Fields) -> Iterator[Topic]:
         raise InputError(f"{name}: the file declares entities of its own; write what they stand for in their place")
     document = Document(text, name)
     for position, element in enumerate(_topic_elements(document, fields), 1):
-        yield _topic(document, element, fields, f"{name}, topic {position}")
+        yield _TopicParts(document, element, fields, f"{name}, topic {position}").topic()
 
 
 def resolved(text: str) -> str:
@@ -228,71 +228,80 @@ def _cut_off(document: Document, element: Element) -> InputError:
     return InputError.at(document.name, document.line(element), problem)
 
 
-def _topic(document: Document, element: Element, fields: Fields, where: str) -> Topic:
-    parts: dict[str, str] = {}
-    spelled: dict[str, str] = {}  # as written, for messages
-    languages: dict[str, set[str]] = {}
-    for name, value in element.attributes.items():
-        if name != "lang":
-            parts[name] = spelled[name] = value
-    for child in element.children:
-        text = document.text(child)
-        match = LANGUAGE.fullmatch(child.name)
-        language, name = (match[1], match[2]) if match else (child.attributes.get("lang", "")[:2].lower(), child.name)
-        spelled.setdefault(child.tag, text)
-        if language:
-            languages.setdefault(name, set()).add(language)
-            parts.setdefault(f"{language}-{name}", text)
-        parts[name] = parts.get(name) or text
-    number = _number(element, parts, fields)
-    if not number:
-        remedy = remedy_of(document.name, where, {"id": (), "title": (), "text": ()}, spelled, "topics")
-        found = ", ".join(f"'{name}'" for name in spelled) or "nothing"
-        problem = f"no number (an element or attribute {join_with_or(_chosen(fields, 'id') or NUMBERS[:5])})"
-        raise InputError(f"{where}: {problem}; found {found}{remedy}")
-    chosen = _chosen(fields, "text")
-    known = [name for name in chosen or TEXTS if name in parts]
-    if chosen:
-        query = "\n".join(parts[name] for name in known)
-    elif known:
-        name = next((name for name in known if parts[name]), known[0])
-        if len(languages.get(name, ())) > 1:
-            codes = [code.upper() for code in sorted(languages[name])]
-            choice = f"--text {codes[0]}-{name} chooses one"
-            raise InputError(f"{where}: the {name} is in several languages ({', '.join(codes)}); {choice}")
-        query = _without_label(name, parts[name])
-    else:
-        query = _other_text(document, element, parts)
-    if not (known or query):
-        keys = {"id": [_spelling(spelled, fields)], "title": (), "text": ()}
-        found = ", ".join(f"'{name}'" for name in spelled) or "nothing"
-        wanted = join_with_or(chosen or TEXTS[1:6])
-        remedy = remedy_of(document.name, where, keys, spelled, "topics")
-        raise InputError(f"{where}: no text (an element {wanted}); found {found}{remedy}")
-    return Topic(
-        number,
-        query,
-        next((_without_label(name, parts[name]) for name in NARRATIVES if parts.get(name)), ""),
-        next((_without_label(name, parts[name]) for name in DESCRIPTIONS if parts.get(name)), ""),
-    )
+class _TopicParts:
+    """The attributes and elements of a topic: by name in lower case, and as written."""
 
+    def __init__(self, document: Document, element: Element, fields: Fields, where: str) -> None:
+        self.document, self.element, self.fields, self.where = document, element, fields, where
+        self.texts: dict[str, str] = {}
+        self.spelled: dict[str, str] = {}
+        self.languages: dict[str, set[str]] = {}
+        for name, value in element.attributes.items():
+            if name != "lang":
+                self.texts[name] = self.spelled[name] = value
+        for child in element.children:
+            text = document.text(child)
+            match = LANGUAGE.fullmatch(child.name)
+            language, name = (match[1], match[2]) if match else (child.attributes.get("lang", "")[:2].lower(), child.name)
+            self.spelled.setdefault(child.tag, text)
+            if language:
+                self.languages.setdefault(name, set()).add(language)
+                self.texts.setdefault(f"{language}-{name}", text)
+            self.texts[name] = self.texts.get(name) or text
 
-def _number(element: Element, parts: Mapping[str, str], fields: Fields) -> str:
-    """The topic's id, from the attributes before the elements."""
-    names = _chosen(fields, "id") or (*(name for name in NUMBERS if name in element.attributes), *NUMBERS)
-    stored = next((parts[name] for name in names if parts.get(name)), "")
-    number = LABELS["num"].sub("", stored, count=1).strip()
-    return number.lstrip("0") or "0" if number != stored and number.isdecimal() else number
+    def topic(self) -> Topic:
+        """Return the topic; InputError if it has no number or no known text."""
+        number, query = self.number(), self.query()
+        narrative, description = (self._first(names) for names in (NARRATIVES, DESCRIPTIONS))
+        return Topic(number, query, narrative, description)
 
+    def number(self) -> str:
+        """The id, from the attributes before the elements."""
+        names = _chosen(self.fields, "id") or (*(name for name in NUMBERS if name in self.element.attributes), *NUMBERS)
+        stored = next((self.texts[name] for name in names if self.texts.get(name)), "")
+        number = LABELS["num"].sub("", stored, count=1).strip()
+        if not number:
+            candidates = _chosen(self.fields, "id") or NUMBERS[:5]
+            raise self._error(f"no number (an element or attribute {join_with_or(candidates)})", {"id": ()})
+        return number.lstrip("0") or "0" if number != stored and number.isdecimal() else number
 
-def _other_text(document: Document, element: Element, parts: Mapping[str, str]) -> str:
-    """The text of a topic without a known element of texts."""
-    if any(child.name == FIELD for child in element.children):
-        named = [child for child in element.children if child.name == FIELD]
-        return spaced(" ".join(f"{child.attributes.get('name', '')} {document.text(child)}" for child in named))
-    if "disease" in parts:
-        return " ".join(parts[name] for name in CASE if parts.get(name) and parts[name].lower() != "none")
-    return document.own_text(element)
+    def query(self) -> str:
+        """The text to search for."""
+        chosen = _chosen(self.fields, "text")
+        present = [name for name in chosen or TEXTS if name in self.texts]
+        if chosen and present:
+            return "\n".join(self.texts[name] for name in present)
+        if present:
+            name = next((name for name in present if self.texts[name]), present[0])
+            if len(self.languages.get(name, ())) > 1:
+                codes = [code.upper() for code in sorted(self.languages[name])]
+                problem = f"the {name} is in several languages ({', '.join(codes)})"
+                raise InputError(f"{self.where}: {problem}; --text {codes[0]}-{name} chooses one")
+            return _without_label(name, self.texts[name])
+        text = "" if chosen else self._other_text()
+        if not text:
+            names = _chosen(self.fields, "id") or NUMBERS
+            tag = next((tag for name in names for tag in self.spelled if tag.lower() == name), names[0])
+            raise self._error(f"no text (an element {join_with_or(chosen or TEXTS[1:6])})", {"id": [tag]})
+        return text
+
+    def _other_text(self) -> str:
+        """The text of a topic without a usual element of texts, or ""."""
+        document, children = self.document, [child for child in self.element.children if child.name == FIELD]
+        if children:
+            return spaced(" ".join(f"{child.attributes.get('name', '')} {document.text(child)}" for child in children))
+        if CASE[0] in self.texts:
+            values = (self.texts.get(name, "") for name in CASE)
+            return " ".join(value for value in values if value and value.lower() != "none")
+        return document.text_outside(self.element)
+
+    def _first(self, names: Sequence[str]) -> str:
+        return next((_without_label(name, self.texts[name]) for name in names if self.texts.get(name)), "")
+
+    def _error(self, problem: str, keys: Mapping[str, Sequence[str]]) -> InputError:
+        names = ", ".join(f"'{name}'" for name in self.spelled) or "nothing"
+        remedy = remedy_of(self.document.name, self.where, {"title": (), "text": (), **keys}, self.spelled, "topics")
+        return InputError(f"{self.where}: {problem}; found {names}{remedy}")
 
 
 def _without_label(name: str, text: str) -> str:
@@ -302,12 +311,6 @@ def _without_label(name: str, text: str) -> str:
 
 def _chosen(fields: Fields, part: str) -> tuple[str, ...]:
     return tuple(name.lower() for name in getattr(fields, part)) if part in fields.chosen else ()
-
-
-def _spelling(spelled: Mapping[str, str], fields: Fields) -> str:
-    """The name of the id as written in the file."""
-    names = _chosen(fields, "id") or NUMBERS
-    return next((tag for name in names for tag in spelled if tag.lower() == name), names[0])
 
 
 def _names(element: Element) -> set[str]:

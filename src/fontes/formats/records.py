@@ -193,7 +193,8 @@ def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPIC_FIELDS
     filled = [key for key, value in row.items() if value is not None]
     topic_id, text = (row.get(find(filled, names)) for names in (fields.id, fields.text))
     if topic_id is None or not str(topic_id).strip():
-        remedy = remedy_of("", where, {"id": (), "title": (), "text": filter(None, [find(filled, fields.text)])}, row, "topics")
+        text_keys = [key for key in [find(filled, fields.text)] if key is not None]
+        remedy = remedy_of("", where, {"id": (), "title": (), "text": text_keys}, row, "topics")
         raise InputError(f"{where}: no id (a field {join_with_or(fields.id)}); found {present}{remedy}")
     if not isinstance(text, str):
         remedy = remedy_of("", where, {"id": [find(filled, fields.id)], "title": (), "text": ()}, row, "topics")
