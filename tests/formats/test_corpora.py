@@ -214,6 +214,37 @@ def test_trec_sgml_gives_headline_as_title_and_text_without_tags(tmp_path: Path)
     assert list(read_corpus(put(tmp_path / "folder" / "ft1.gz", TREC.replace('<?xml version="1.0"?>', "")).parent)) == expected
 
 
+WEB = """<DOC><DOCNO>1</DOCNO><DOCHDR>http://example.org/</DOCHDR>
+<html><head><meta name="x"><title>Ferry &amp; times</title>
+<SCRIPT language="JavaScript">function scroll(){ if (a<b) window.status="<title>loading</title>"; }</SCRIPT>
+<style>body {margin:0}</style><!-- <title>old</title> --></head>
+<body>The ferry <script/>leaves <!-- <script> -->at noon.<script>var y;</script> Late.</body></html></DOC>
+<DOC><DOCNO>2</DOCNO><html><head><script>var margin=1;</script></head><body>No ferry.</body></html></DOC>
+<DOC><DOCNO>3</DOCNO><HEAD>A headline</HEAD><TEXT>News. <style>p {}</style></TEXT></DOC>
+<DOC><DOCNO>4</DOCNO><html><head><title>Open</title><body>A <script> without an end.</body></html></DOC>
+"""
+
+
+def test_the_title_of_a_web_page_is_its_title_and_scripts_and_styles_are_no_text(tmp_path: Path) -> None:
+    assert list(read_corpus(put(tmp_path / "w.trec", WEB))) == [
+        Doc("1", "The ferry leaves at noon. Late.", "Ferry & times"),
+        Doc("2", "No ferry."),
+        Doc("3", "News.", "A headline"),
+        Doc("4", "A without an end.", "Open"),
+    ]
+
+
+def test_a_tag_of_the_text_that_no_document_has_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"w\.trec: no document has a text in <BODYTEXT>"):
+        list(read_corpus(put(tmp_path / "w.trec", WEB), fields={"text": "BODYTEXT"}))
+
+
+@pytest.mark.parametrize("pump", ["<script>", "<!--", "-->", "<style>x", "</script>", "<title>"])
+def test_a_web_page_is_read_in_linear_time(tmp_path: Path, pump: str) -> None:
+    page = f"<DOC><DOCNO>1</DOCNO><html>{pump * (100_000 // len(pump))}</html></DOC>"
+    assert [doc.id for doc in read_corpus(put(tmp_path / "w.trec", page))] == ["1"]
+
+
 def test_trec_errors_name_the_line_where_the_document_begins(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 2: the <DOC> that begins here has no </DOC>"):
         list(read_corpus(put(tmp_path / "a.sgml", "\n<DOC><DOCNO>1</DOCNO>\n<TEXT>x")))

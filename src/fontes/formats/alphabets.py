@@ -93,8 +93,8 @@ def suggested(content: bytes, failed: str) -> str:
     """Return an encoding to advise for bytes that are not in `failed`: as guessed, or as charset-normalizer detects."""
     failed = codecs.lookup(failed).name
     high, complete = _high_and_complete(content)
-    detected = () if 4 * complete >= high else (guessed(content), _detected(content))  # or broken UTF-8
-    for name in (*detected, *COMMON):
+    names = [] if 4 * complete >= high else [guessed(content), _detected(content)]  # not for broken UTF-8
+    for name in (*names, *COMMON):
         if name and codecs.lookup(name).name != failed and _decodes(content, name):
             return name
     return COMMON[-1]

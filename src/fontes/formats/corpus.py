@@ -247,10 +247,10 @@ def read_corpus(
     Duplicate ids are not checked here; the index does that. Whole numbers as ids become strings of digits.
 
     Args:
-        source: A file (.gz is decompressed) or folder, an address of one ("s3://bucket/papers", "https://…"), "-" for standard
-            input, or a list of these, read one after the other; an iterable of Doc, dicts (keys as in jsonl), (id, text) or
-            (id, title, text); a mapping from id to text; or a table with such columns: a DataFrame of pandas or polars, an
-            Arrow table, a relation of DuckDB, a dataset of Hugging Face.
+        source: A file (decompressed if need be) or folder, an address of one ("s3://bucket/papers", "https://…"), "-" for
+            standard input, or a list of these, read one after the other; an iterable of Doc, dicts (keys as in jsonl), (id,
+            text) or (id, title, text); a mapping from id to text; or a table with such columns: a DataFrame of pandas or
+            polars, an Arrow table, a relation of DuckDB, a dataset of Hugging Face.
         format: Of a file: the name of a format, such as "jsonl", "tsv", "csv", "trec" (SGML) or "text" (a document a file, its
             id the path inside the folder); by default detected from name and content.
         fields: Keys, columns or tags that hold the "id", "title" and "text", if named otherwise; several are joined by
