@@ -186,6 +186,9 @@ def test_the_elements_of_id_and_text_are_chosen_by_name_in_any_file(tmp_path: Pa
         InputError, match=r"holds no topics, such as <top> or <topic>; the elements are <Requests>, <Request>, "
     ):
         read(tmp_path, content)
+    advice = "; say which is which: --id RequestNumber --text RequestText (in Python"
+    with pytest.raises(InputError, match=re.escape(advice)):
+        read(tmp_path, content)
     assert read(tmp_path, content, {"id": "RequestNumber", "text": "RequestText"}) == [Topic("7", "piers")]
     with pytest.raises(InputError, match=r"topic 1: no text \(an element summary\); found 'num', 'title'"):
         read(tmp_path, "<top><num>1</num><title>t</title></top>", {"text": "summary"})

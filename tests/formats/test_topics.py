@@ -78,8 +78,12 @@ def test_json_objects_and_lists(tmp_path: Path) -> None:
     assert read(tmp_path, '[{"id": 1,\n "title": "one"}]') == [Topic("1", "one")]
     with pytest.raises(InputError, match="line 2: broken JSON"):
         read(tmp_path, '{"1": "one",\n oops}')
+    assert read(tmp_path, '{"id": 1, "title": "one"}') == [Topic("1", "one")]
+    assert read(tmp_path, '{"id": 1,\n "title": "one"}') == [Topic("1", "one")]
     with pytest.raises(InputError, match="topic '1': a list where the text belongs"):
         read(tmp_path, '{"1": ["1-1"]}')
+    with pytest.raises(InputError, match=r"topic 'questions': a list where the text belongs; jq -c '\.\[\"questions\"\]\[\]' "):
+        read(tmp_path, '{"questions": [{"id": "5", "body": "What?"}]}')
     with pytest.raises(InputError, match="item 1: a int"):
         read(tmp_path, "[1]")
 

@@ -12,7 +12,7 @@ from ..core import Doc, InputError, Topic
 from ..storage.compression import BUFFER
 from ..storage.files import InputFile, check_length
 from .format import File, Format
-from .records import DECODER, LONG_NUMBER, Fields, doc_from, json_value, topic_from
+from .records import DECODER, LONG_NUMBER, Fields, doc_from, is_topic, json_value, topic_from
 
 BLANKS = " \t\r\n"
 
@@ -37,17 +37,17 @@ class Json(Format, name="json"):
             if not isinstance(row, dict):
                 raise InputError(f"{file.name}, item {number}: a JSON {type(row).__name__} where an object {{…}} belongs")
             if number == 1 and (key := _list_key(row, fields)):
-                path = shlex.quote(file.name)
-                remedy = f"jq -c '.[{json.dumps(key)}][]' {path} makes JSON lines of the list"
-                raise InputError(f"{file.name}: an object that has a list of objects, '{key}'; {remedy}")
+                raise InputError(f"{file.name}: an object that has a list of objects, '{key}'; {_lines_of(key, file.name)}")
             yield doc_from(row, fields, file.name, number, "item")
 
     def read_topics(self, file: File) -> Iterator[Topic]:
         value, fields = json_value(file), Fields.of_topics(file.reading.fields)
-        if isinstance(value, dict):
+        if isinstance(value, dict) and not is_topic(value):
             for topic_id, query in value.items():
                 if not isinstance(query, str):
-                    raise InputError(f"{file.name}, topic '{topic_id}': a {type(query).__name__} where the text belongs")
+                    remedy = f"; {_lines_of(topic_id, file.name)}" if _is_list_of_objects(query) else ""
+                    kind = type(query).__name__
+                    raise InputError(f"{file.name}, topic '{topic_id}': a {kind} where the text belongs{remedy}")
                 yield Topic(topic_id, query)
             return
         for number, row in enumerate(value if isinstance(value, list) else [value], 1):
@@ -82,8 +82,18 @@ def json_items(source: InputFile) -> Iterator[Any]:
 def _list_key(row: dict[str, Any], fields: Fields) -> str:
     """Return the key of the only list of objects in an object that is no document, or ""."""
     keys = fields.keys(tuple(row))
-    lists = [key for key, value in row.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
-    return str(lists[0]) if len(lists) == 1 and not (keys["id"] and keys["text"]) else ""
+    lists = [key for key, value in row.items() if _is_list_of_objects(value)]
+    return lists[0] if len(lists) == 1 and not (keys["id"] and keys["text"]) else ""
+
+
+def _is_list_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _lines_of(key: str, name: str) -> str:
+    """Return advice to make JSON lines of a list in an object."""
+    path, selected = shlex.quote(name), shlex.quote(f".[{json.dumps(key)}][]")
+    return f"jq -c {selected} {path} makes JSON lines of the list"
 
 
 class _TextBuffer:

@@ -11,7 +11,7 @@ from ..core import Doc, InputError, Topic, Topics, Turn
 from .format import File, Format
 from .json import Json
 from .packed import LineBlock, Packed, Packing, join_packed, pack_docs
-from .records import Fields, doc_from, json_line, json_row, json_rows, topic_from
+from .records import Fields, doc_from, is_topic, json_line, json_row, json_rows, topic_from
 
 
 class Jsonl(Format, name="jsonl"):
@@ -30,9 +30,10 @@ class Jsonl(Format, name="jsonl"):
             return super().sniff(kind, file) or (0.6 if file.start.startswith("{") and not file.folder else 0.0)
         if file.start.startswith(("{", "[")) and file.plain.endswith(".jsonl"):
             return 0.9
-        # A single object without an id may map ids to texts.
-        several = "\n" in file.start.rstrip()
-        return 0.7 if isinstance(file.first, dict) and (several or "_id" in file.first) else 0.0
+        if not isinstance(file.first, dict):
+            return 0.0
+        # A single object without an id and a text may map ids to texts.
+        return 0.7 if "\n" in file.start.rstrip() or is_topic(file.first) else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         if _is_of_values(file):

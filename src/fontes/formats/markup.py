@@ -195,14 +195,21 @@ def _topic_elements(document: Document, fields: Fields) -> list[Element]:
         )
     if not kinds:
         tags = ", ".join(f"<{tag}>" for tag in dict.fromkeys(element.tag for element in document.walk())) or "none"
-        raise InputError(
-            f"{document.name}: holds no topics, such as <top> or <topic>; the elements are {tags}; "
-            "--id NAME and --text NAME choose those of the id and of the text"
-        )
+        problem = f"holds no topics, such as <top> or <topic>; the elements are {tags}"
+        raise InputError(f"{document.name}: {problem}{_remedy(document)}")
     first = document.elements[0]
     if not first.is_closed and first.name not in kinds and first.name not in (*NUMBERS, *TEXTS):
         raise _cut_off(document, first)
     return _outermost(document, kinds)
+
+
+def _remedy(document: Document) -> str:
+    """Return advice on an unknown file: the options for the first element with several kinds of children, all texts."""
+    for element in document.walk():
+        if len({child.tag for child in element.children}) > 1 and not any(child.children for child in element.children):
+            row = {child.tag: document.text(child) for child in element.children}
+            return remedy_of(document.name, "", {"id": (), "title": (), "text": ()}, row, "topics")
+    return "; --id NAME and --text NAME choose those of the id and of the text"
 
 
 def _outermost(document: Document, kinds: Sequence[str]) -> list[Element]:

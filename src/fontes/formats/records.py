@@ -214,6 +214,12 @@ def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPIC_FIELDS
     return Topic(string_of(topic_id, "id", where), text, narrative, description, turns, weights, None, metadata, query)
 
 
+def is_topic(row: Mapping[str, Any]) -> bool:
+    """Whether a record has an id or `_id`, and a text, by the usual names of topics."""
+    keys = TOPIC_FIELDS.keys(tuple(row))
+    return "_id" in row or bool(keys["id"] and keys["text"])
+
+
 def json_value(source: InputFile) -> Any:
     """Parse a whole file as JSON; InputError gives the line of a syntax error."""
     return json_parsed(source.text(), source.name)
