@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # charset-normalizer 3.5.3 (with requests, the detector of many readers of corpora) detects European texts of 100 to 10,000
-# characters that are stored as cp1252 as other encodings, whose letters differ: a French text as cp1257 ("la crčme"), Portuguese,
+# characters that are stored as cp1252 as other encodings, whose letters differ: a French text as cp1257 ("la crčme"), Portuguese
 # and Swedish as cp1250 ("păo", "vĺren"). The texts are whole sentences with ten letters beyond ASCII or more. The language
 # that is named does not help: Estonian, Polish, German.
 #

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fontes.core import Doc, InputError, ParameterError
+from fontes.datasets.names import corpus_of
 from fontes.formats import read_corpus, write_corpus
 
 
@@ -185,6 +186,20 @@ def test_fields_say_where_a_document_is_and_join_several(tmp_path: Path) -> None
         read_corpus(path, fields={"body": "x"})
     with pytest.raises(ParameterError, match="no named fields"):
         read_corpus(path, format="text", fields={"text": "x"})
+
+
+def test_options_of_files_and_of_records_are_errors_for_other_documents(tmp_path: Path) -> None:
+    for option in ({"encoding": "cp1252"}, {"errors": "replace"}, {"format": "csv"}):
+        with pytest.raises(ParameterError, match=r"='\w+' is of a file, not of a list"):
+            read_corpus([("1", "a")], **option)  # type: ignore[arg-type]
+    for document in (("1", "a"), Doc("1", "a")):
+        corpus = read_corpus([{"x": "1", "text": "a"}, document], fields={"id": "x"})
+        with pytest.raises(ParameterError, match=r"documents, item 2: a \w+ has no named fields to choose from"):
+            list(corpus)
+        with pytest.raises(ParameterError, match="item 1: a "):
+            list(read_corpus([document], fields={"id": "x"}).portions(10, 10))
+    with pytest.raises(ParameterError, match="sample:harbour: format='tsv' is of a file, not of a collection"):
+        corpus_of("sample:harbour", "tsv")
 
 
 TREC = """<?xml version="1.0"?>

@@ -192,6 +192,12 @@ def test_turns_of_a_topic_are_not_taken_for_a_conversation_and_an_unknown_key_is
         read(tmp_path, '{"_id": "1", "text": "a", "turns": [{"text": "a", "speaker": "u"}]}')
 
 
+def test_fields_of_a_single_object_name_its_keys(tmp_path: Path) -> None:
+    for content in ('{"nr": 1, "words": "a pier"}', '{"nr": 1,\n"words": "a pier"}'):
+        (tmp_path / "topics").write_text(content)
+        assert list(read_topics(tmp_path / "topics", fields={"id": "nr", "text": "words"}).values()) == [Topic("1", "a pier")]
+
+
 def test_an_object_without_a_known_text_is_an_error_whose_options_read_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no text \(.*\); found 'qid', 'words'; say which is which: --id qid --text words"):
         read(tmp_path, '{"qid": 1, "words": "a pier"}\n{"qid": 2, "words": "a ferry"}')

@@ -186,12 +186,17 @@ class IterableCorpus(DocumentRows):
         """Yield documents in batches of `count`, as lists or deferred packing work; `size` is ignored."""
         items, first = iter(self._items()), 1
         while portion := list(islice(items, count)):
-            yield _pack_pairs(portion) or list(self._docs(portion, first))
+            yield (None if self.fields.chosen else _pack_pairs(portion)) or list(self._docs(portion, first))
             first += len(portion)
 
     def _docs(self, items: Iterable[Any], first: int) -> Iterator[Doc]:
         """Convert items, the first of which has the number `first` in messages."""
         for number, item in enumerate(items, first):
+            if self.fields.chosen and not isinstance(item, Mapping):
+                kind = type(item).__name__
+                raise ParameterError(
+                    f"documents, item {number}: a {kind} has no named fields to choose from; fields= is of dicts"
+                )
             match item:
                 case Doc():
                     if not isinstance(item.id, str):
@@ -271,8 +276,9 @@ def read_corpus(
     if paths:
         chosen = None if format is None else format_named(format, "read", "corpus")
         return join_corpora([Corpus.at(path, chosen, Fields.of(fields), reading_of(encoding, errors)) for path in paths])
-    if format is not None:
-        raise ParameterError(f"format='{format}' is of a file, not of a {type(source).__name__}")
+    for name, value in (("format", format), ("encoding", encoding), ("errors", errors)):
+        if value is not None:
+            raise ParameterError(f"{name}='{value}' is of a file, not of a {type(source).__name__}")
     if not isinstance(source, (Corpus, IterableCorpus)):
         return IterableCorpus(cast(Iterable[Any], source), Fields.of(fields))
     if fields:

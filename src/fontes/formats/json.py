@@ -42,7 +42,7 @@ class Json(Format, name="json"):
 
     def read_topics(self, file: File) -> Iterator[Topic]:
         value, fields = json_value(file), Fields.of_topics(file.reading.fields)
-        if isinstance(value, dict) and not is_topic(value):
+        if isinstance(value, dict) and not fields.chosen and not is_topic(value):
             for topic_id, query in value.items():
                 if not isinstance(query, str):
                     remedy = f"; {_lines_of(topic_id, file.name)}" if _is_list_of_objects(query) else ""

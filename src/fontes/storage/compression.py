@@ -37,6 +37,7 @@ OTHERS = {  # what is not read, and the command that unpacks it
 }
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 ZSTD_CHUNK = 1 << 11  # compressed bytes at once; a block of 4 bytes may expand to 128 KiB
+START = 1000  # bytes that tell what a file is
 MAX_NAMES = 5  # names of files in a message
 
 
@@ -131,7 +132,7 @@ def _content(name: str, stored: IO[bytes], stack: ExitStack, of_zip: bool = Fals
 def _peek(stored: IO[bytes]) -> tuple[IO[bytes], bytes]:
     """Return a file with a buffer, and its first bytes, which can still be read."""
     file: Any = stored if hasattr(stored, "peek") else io.BufferedReader(cast(io.RawIOBase, stored), BUFFER)
-    return file, bytes(file.peek(512))
+    return file, bytes(file.peek(START)[:START])
 
 
 def _refuse_others(name: str, start: bytes) -> None:
