@@ -24,13 +24,15 @@ ENDINGS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd", ".zip": 
 SIGNATURES = {
     "gzip": re.compile(rb"\x1f\x8b"),
     "bzip2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"),
-    "xz": re.compile(rb"\xfd7zXZ\0"),
+    "xz": re.compile(rb"\xfd7zXZ\0|\x5d\0\0[\0-\xff]{2}(?:\xff{8}|[\0-\xff]{5}\0{3})"),  # or its predecessor, .lzma
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),  # a frame, or a skippable one
     "zip": re.compile(rb"PK(?:\x03\x04|\x05\x06)"),
 }
 OFFICE = re.compile(rb"PK\x03\x04.{26}(?:\[Content_Types\]\.xml|_rels/|docProps/|xl/|word/|ppt/)", re.DOTALL)
 OTHERS = {  # what is not read, and the command that unpacks it
     "compress": (re.compile(rb"\x1f[\x9d\xa0]"), "gzip -d {}"),
+    "LZ4": (re.compile(rb"\x04\x22\x4d\x18"), "lz4 -d {}"),
+    "lzip": (re.compile(rb"LZIP\x01"), "lzip -d {}"),
     "7-Zip": (re.compile(rb"7z\xbc\xaf\x27\x1c"), "7z x {}"),
     "RAR": (re.compile(rb"Rar!\x1a\x07"), "unrar x {}"),
     "tar": (re.compile(rb".{257}ustar", re.DOTALL), "tar -xf {}"),
@@ -114,7 +116,7 @@ def check_unpacked_size(archive: str, stored_size: int, size: int) -> None:
 def _content(name: str, stored: IO[bytes], stack: ExitStack, of_zip: bool = False) -> Content:
     file, start = _peek(stored)
     _refuse_others(name, start)
-    method = next((method for method, signature in SIGNATURES.items() if signature.match(start)), "")
+    method = _method(start)
     if method == "zip" and not of_zip and not OFFICE.match(start):
         archive, member = _open_zip(name, file, stack)
         return Content(_content(name, archive, stack, True).file, True, member)
@@ -122,11 +124,17 @@ def _content(name: str, stored: IO[bytes], stack: ExitStack, of_zip: bool = Fals
         raw = cast(io.RawIOBase, _Decompressed(name, method, _stream(method, file)))
         unpacked, start = _peek(cast(IO[bytes], stack.enter_context(io.BufferedReader(raw, BUFFER))))
         _refuse_others(name, start)
+        if _method(start) and not OFFICE.match(start):
+            raise InputError(f"{name}: compressed twice, by {_method(start)} and {method}; decompress it once")
         return Content(unpacked, True)
     expected = next((method for ending, method in ENDINGS.items() if name.endswith(ending)), "")
     if expected and not of_zip and CONTROL.search(start):
         raise InputError(f"{name}: the {expected} file is damaged (it does not begin as one); fetch it again")
     return Content(file, of_zip)
+
+
+def _method(start: bytes) -> str:
+    return next((method for method, signature in SIGNATURES.items() if signature.match(start)), "")
 
 
 def _peek(stored: IO[bytes]) -> tuple[IO[bytes], bytes]:
