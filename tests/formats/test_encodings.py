@@ -79,7 +79,9 @@ def test_topics_judgments_and_runs_have_encodings_too(tmp_path: Path) -> None:
         ("“é” – à".encode("cp1252"), "cp1252"),
         ("Tšekki: hyvää päivää, tyttö".encode("cp1252"), "cp1252"),
         ("naïve façade, El Niño, smörgåsbord, Übermensch, rôle".encode("cp1252"), "cp1252"),
-        ("He said “no”… £5, 20 °C, 3 m²".encode("cp1252"), "cp1252"),
+        ("He said “no”… £5, 20 °C, 3 m², 5 µm".encode("cp1252"), "cp1252"),
+        ("Žena v Polsku může zažádat".encode("iso8859-2"), "iso8859_2"),
+        ("žena, žaba a žito".encode("iso8859-2"), "utf-8"),  # or Slovak in cp1250
         ("Děti šly".encode("cp1250"), "cp1250"),
         ("1\tkůň\n2\tpěšky\n".encode("cp1250"), "cp1250"),
         ("Zażółć gęślą jaźń".encode("cp1250"), "cp1250"),

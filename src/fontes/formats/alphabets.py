@@ -20,10 +20,11 @@ WESTERN = {
 }
 CENTRAL = {
     "Croatian, Slovene": "čćđšž",
-    "Czech, Slovak": "áäčďéíľňóôřšťúýžěů",
+    "Czech": "áčďéíňóřšťúýžěů",
     "Hungarian": "áéíóöúüőű",
     "Polish": "óąćęłńśźż",
     "Romanian": "âîăşţ",
+    "Slovak": "áäčďéíľňóôšťúýž",
 }
 ALPHABETS = {"cp1252": WESTERN, "cp1250": CENTRAL, "iso8859_2": CENTRAL}
 SEVERAL = frozenset("".join(WESTERN.values())) - frozenset("ðýþšž")  # letters of texts with names of several languages
@@ -60,7 +61,7 @@ class Fit(NamedTuple):
         except UnicodeError:
             return cls(None)
         others = Counter(character for character in text.lower() if character > "\x7f")
-        counts = {letter: count for letter, count in others.items() if letter.isalpha()}
+        counts = {letter: count for letter, count in others.items() if letter.isalpha() and letter not in "ªºµ"}
         total = sum(counts.values())
         is_other = 10 * len(SYMBOL.findall(text)) > others.total() or 3 * sum(map(len, OTHER_SCRIPT.findall(text))) > total
         if is_other or (encoding != "cp1252" and NO_TEXT.search(text)):
@@ -74,13 +75,14 @@ class Fit(NamedTuple):
 def guessed(content: bytes) -> str:
     """Return cp1252, cp1250 or iso8859_2, if its letters are those of a language and fit better than the others', else ""."""
     fits = {encoding: Fit.of(content, encoding) for encoding in ALPHABETS}
-    western, central_name = fits["cp1252"], max(("cp1250", "iso8859_2"), key=lambda name: fits[name].share)
-    central = fits[central_name]
+    western, windows, iso = fits.values()
+    central_name, central = ("iso8859_2", iso) if iso.share > windows.share else ("cp1250", windows)
     is_language = western.share >= 0.9 or (western.share >= 0.4 and western.of_several >= 0.95)
     if is_language and (western.share > central.share or not western.letters or western.text == central.text):
         return "cp1252"
     least = 0.75 if western.text is None else 0.9
-    return central_name if central.letters > 1 and central.share > max(western.share, least) else ""
+    is_clear = windows.share != iso.share or windows.text == iso.text
+    return central_name if is_clear and central.letters > 1 and central.share > max(western.share, least) else ""
 
 
 def is_mostly_utf8(content: bytes) -> bool:
