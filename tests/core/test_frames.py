@@ -93,9 +93,13 @@ def test_all_splits_of_a_dataset_are_an_error():
         (ft.Qrels.of, {"qid": ["1"], "docno": [None], "label": [1], "x": [b"1"]}, None),
         (ft.Topics.of, {"qid": ["1"], "x": ["rain"]}, "no column for the text of the topic"),
         (ft.Topics.of, {"qid": ["1"], "query": [None]}, "the text of the topic is missing"),
-        (ft.read_corpus, {"_id": [None], "text": ["x"]}, "item 1: the id is null"),
-        (ft.read_corpus, {"x": ["a"]}, "item 1: no id"),
-        (ft.read_corpus, {"_id": ["a"], "text": ["x"], "y": [b"\xff\xfe"]}, "column 'y': a cell holds bytes that are no text"),
+        (ft.read_corpus, {"_id": [None], "text": ["x"]}, "row 1: the id is null"),
+        (ft.read_corpus, {"x": ["a"]}, "row 1: no id"),
+        (
+            ft.read_corpus,
+            {"_id": ["a"], "text": ["x"], "y": [b"\xff\xfe"]},
+            "row 1, column 'y': the value holds bytes that are no text",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_table_is_one_sentence(read, columns, message):

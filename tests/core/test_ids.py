@@ -82,7 +82,7 @@ def test_documents_of_a_data_frame_go_by_the_names_of_its_columns(name):
 
 def test_fields_choose_the_columns_of_a_data_frame():
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"paper": [1], "Intro": ["a"], "Body": ["b"]})
+    frame = pd.DataFrame({"paper": ["1"], "Intro": ["a"], "Body": ["b"]})
     assert list(read_corpus(frame, fields={"id": "paper", "text": ["Intro", "Body"]})) == [Doc("1", "a\nb")]
     with pytest.raises(InputError, match=r"no id \(.*\); found 'paper', 'Intro', 'Body'; say which is which: read_corpus"):
         list(read_corpus(frame))

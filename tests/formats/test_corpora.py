@@ -319,7 +319,10 @@ def test_a_written_corpus_reads_back_the_same(tmp_path: Path, name: str) -> None
 
 
 def test_metadata_that_a_line_cannot_hold_is_an_error_and_leaves_no_file(tmp_path: Path) -> None:
-    for bad, problem in ((Doc("1", "", "", {"text": "x"}), "'text' is a field"), (Doc("1", "", "", {"a": {1}}), "as JSON")):
+    for bad, problem in (
+        (Doc("1", "", "", {"text": "x"}), "'text' is a field"),
+        (Doc("1", "", "", {"a": object()}), "no JSON"),
+    ):
         with pytest.raises(InputError, match=problem):
             write_corpus([Doc("0", "x"), bad], tmp_path / "c.jsonl")
     assert list(tmp_path.iterdir()) == []

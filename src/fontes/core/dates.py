@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
+DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST, LAST = ((day.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1) for day in (datetime.min, datetime.max))
 
 
 def date_of(text: str) -> int | None:
-    """Parse an ISO date or datetime to microseconds since 1970, UTC by default; None for other text."""
+    """Parse an ISO date or datetime to microseconds since 1970 (nanoseconds are cut), UTC by default; None for other text."""
     if not DATE.fullmatch(text):
         return None
     try:

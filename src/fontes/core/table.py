@@ -8,7 +8,7 @@ from typing import Any
 from .checks import grade_of, is_missing, string_of
 from .errors import InputError
 from .names import GRADE, JUDGED, SCORE, TOPIC_ID, TOPIC_TEXT, find, join_with_or
-from .tabular import rows_of
+from .tabular import Frame
 
 
 class Cell(str):
@@ -46,10 +46,10 @@ class Table:
         self.number = 0  # last row read
 
     @classmethod
-    def of_frame(cls, frame: Any) -> Table:
-        """Return the table of a frame, as `tabular.is_frame` knows them."""
-        names, rows = rows_of(frame)
-        return cls("the DataFrame", names, enumerate(rows, 1), "row")
+    def of_frame(cls, frame: Any, ids: Sequence[str] = (), texts: Sequence[str] = ()) -> Table:
+        """Return the table of a frame, as `tabular.is_frame` knows them; for `ids` and `texts` see `Frame.of`."""
+        table = Frame.of(frame, ids, texts, 1)
+        return cls("the DataFrame", table.names, enumerate(table.rows(), 1), "row")
 
     @property
     def where(self) -> str:

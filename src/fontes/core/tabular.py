@@ -1,14 +1,24 @@
-"""Values with rows as DataFrames and Arrow tables, and the rows of such frames."""
+"""Values with rows as DataFrames and Arrow tables, and the columns of such frames."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
+from numbers import Integral
 from typing import Any
 
-from .errors import InputError, MissingExtraError
+import numpy as np
 
+from .errors import InputError, MissingExtraError
+from .names import find, normalize
+
+BLANK = re.compile(r"\s")
+NOUNS = {"frame": "DataFrame", "series": "Series"}
+UNNAMED_INDEX = "__index_level_"  # begin of the names that pandas gives to an index without a name in Arrow and Parquet
 CHUNK_ROWS = 1000  # rows of an Arrow table as Python values at once
 
 
@@ -69,27 +79,83 @@ def is_frame(value: object) -> bool:
     return hasattr(value, "columns") or hasattr(value, "__arrow_c_stream__") or _is_of_datasets(value)
 
 
-def rows_of(frame: Any) -> tuple[list[str], Iterator[Sequence[Any]]]:
-    """Return the names of a frame's columns, and its rows.
+def listed(value: Any) -> Any:
+    """Return an array or a series of numpy, pandas, polars or Arrow as a list, and any other value unchanged.
+
+    A Series of pandas, which has an index, gives pairs of label and value.
 
     Raises:
-        InputError: The frame cannot be read.
-        MissingExtraError: It exports Arrow, and pyarrow is not installed.
+        InputError: The labels of a Series are neither strings nor whole numbers, or one occurs twice.
     """
-    if type(frame).__module__.partition(".")[0] == "polars" and hasattr(frame, "iter_rows"):
-        return list(frame.columns), frame.iter_rows()
-    if hasattr(frame, "itertuples"):
-        return list(frame.columns), frame.itertuples(index=False, name=None)
-    kind = type(frame).__name__
-    if _is_of_datasets(frame):
-        batches = iter(frame.with_format("arrow").iter(CHUNK_ROWS))
-        first = next(batches, None)
-        names = list(frame.column_names or ()) if first is None else first.schema.names
-        return names, _cells(batches if first is None else chain([first], batches))
-    if not hasattr(frame, "__arrow_c_stream__"):
-        raise InputError(f"the rows of a {kind} cannot be read; give a DataFrame of pandas or polars, or an Arrow table")
-    reader = _library("pyarrow", "parquet", f"reading a {kind}").RecordBatchReader.from_stream(frame)
-    return reader.schema.names, _cells(iter(reader))
+    if hasattr(value, "to_frame") and hasattr(value, "index") and hasattr(value, "tolist"):
+        return list(zip(_labels(value.index, "series", "reset_index(drop=True)"), value.tolist(), strict=True))
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if hasattr(value, "to_frame") or (hasattr(value, "to_pylist") and hasattr(value, "type")):
+        return value.to_list() if hasattr(value, "to_list") else value.to_pylist()
+    return value
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table of another library, which is read in chunks of columns.
+
+    Args:
+        names: The names of the columns.
+        chunks: For some rows at a time, the columns as lists.
+        numbering: How to add a column of ids to such a table, for messages; "" if there is no short way.
+    """
+
+    names: list[str]
+    chunks: Iterator[list[list[Any]]]
+    numbering: str = ""
+
+    @classmethod
+    def of(cls, frame: Any, ids: Sequence[str] = (), texts: Sequence[str] = (), first: int = 0) -> Frame:
+        """Open a table.
+
+        Named levels of pandas' index are columns.
+
+        Args:
+            frame: A value for which `is_frame` is true.
+            ids: Names of a column of ids. If there is none, but one of `texts`, the labels of pandas' index are added under the
+                first of these names. Whole numbers without a name, or else the numbers of the rows, are added only if no
+                column may be meant as ids.
+            texts: Names of a column of texts.
+            first: Number of the first row.
+
+        Raises:
+            InputError: The frame cannot be read, a column is named twice, or its index is no index of ids.
+            MissingExtraError: It exports Arrow, and pyarrow is not installed.
+        """
+        numbering = ""
+        labels: Sequence[Any] | None = None
+        chunks: Iterator[list[list[Any]]]
+        if type(frame).__module__.partition(".")[0] == "polars" and hasattr(frame, "iter_slices"):
+            names, numbering = list(frame.columns), f"frame.with_row_index({ids[0]!r})" if ids else ""
+            chunks = ([column.to_list() for column in part.get_columns()] for part in frame.iter_slices(CHUNK_ROWS))
+        elif hasattr(frame, "itertuples"):
+            frame, labels = _indexed(frame, ids, texts)
+            names, numbering = list(frame.columns), f"frame.reset_index(names={ids[0]!r})" if ids else ""
+            chunks = (_pandas_columns(frame.iloc[at : at + CHUNK_ROWS]) for at in range(0, len(frame), CHUNK_ROWS))
+        else:
+            names, chunks = _of_arrow(frame, ids, texts)
+        names = list(map(str, names))
+        if twice := next((name for number, name in enumerate(names) if name in names[:number]), None):
+            raise InputError(f"the DataFrame: a column is named twice: '{twice}' in {', '.join(names)}")
+        if labels is None and _lacks_ids(names, ids, texts) and (head := next(chunks, None)) is not None:
+            chunks = chain([head], chunks)
+            others = ((name, column) for name, column in zip(names, head, strict=True) if not find([name], (*texts, "title")))
+            if not any(_may_be_ids(name, column) for name, column in others):
+                labels = _numbers(frame, first)
+        if labels is not None:
+            names, chunks = [*names, ids[0]], _with_labels(chunks, labels)
+        return cls(names, chunks, numbering)
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Yield the rows."""
+        for columns in self.chunks:
+            yield from zip(*columns, strict=True)
 
 
 def columns_of(rows: list[dict[str, Any]], names: list[str]) -> dict[str, list[Any]]:
@@ -108,7 +174,99 @@ def _is_of_datasets(value: object) -> bool:
     return hasattr(value, "with_format") and hasattr(value, "column_names")
 
 
-def _cells(batches: Iterator[Any]) -> Iterator[Sequence[Any]]:
+def _lacks_ids(names: Collection[str], ids: Sequence[str], texts: Sequence[str]) -> bool:
+    return bool(ids) and find(names, ids) is None and find(names, texts) is not None
+
+
+def _may_be_ids(name: str, column: list[Any]) -> bool:
+    """Whether a column may be meant as ids: words that all differ, or such whole numbers with a name such as "paper_id"."""
+    kinds = set(map(type, column))
+    are_numbers = kinds == {int} and normalize(name).endswith(("id", "no", "key", "number"))
+    return (are_numbers or (kinds == {str} and not any(map(BLANK.search, column)))) and len(set(column)) == len(column)
+
+
+def _numbers(frame: Any, first: int) -> Sequence[Any]:
+    """Return the whole numbers of pandas' index, or else the numbers of the rows."""
+    index = getattr(frame, "index", None)
+    if getattr(index, "inferred_type", "") == "integer" and index.nlevels == 1:  # type: ignore[union-attr]
+        return _labels(index, "frame", "reset_index(drop=True)")
+    return range(first, sys.maxsize)
+
+
+def _labels(index: Any, what: str, remedy: str) -> list[str]:
+    """Return the labels of a pandas index as ids."""
+    labels = [label if isinstance(label, str) else _whole(label) for label in index.tolist()]
+    if None in labels:
+        label = index[labels.index(None)]
+        problem = f"holds {label}, neither a string nor a whole number"
+    elif not index.is_unique:
+        problem = f"holds '{index[index.duplicated()][0]}' twice"
+    else:
+        return labels  # type: ignore[return-value]
+    raise InputError(f"the index of the {NOUNS[what]}, which is taken for ids, {problem}; {what}.{remedy} numbers the rows")
+
+
+def _whole(label: Any) -> str | None:
+    return str(int(label)) if isinstance(label, Integral) and not isinstance(label, bool) else None
+
+
+def _indexed(frame: Any, ids: Sequence[str], texts: Sequence[str]) -> tuple[Any, list[str] | None]:
+    """Return a pandas frame with the named levels of its index as columns, and the labels that are its ids, if they are.
+
+    Labels with a name are ids if they are strings or whole numbers. Others may be, unless they are whole numbers.
+    """
+    index, columns = frame.index, list(map(str, frame.columns))
+    named = [name for name in index.names if name is not None and str(name) not in columns]
+    if index.nlevels == 1 and _lacks_ids([*columns, *map(str, named)], ids, texts):
+        kind = index.inferred_type
+        if kind in ("string", "integer", "categorical") if index.name is not None else kind != "integer":
+            return frame, _labels(index, "frame", "reset_index()" if named else "reset_index(drop=True)")
+    return (frame.reset_index(level=named) if named else frame), None
+
+
+def _pandas_columns(part: Any) -> list[list[Any]]:
+    columns = (part.iloc[:, number] for number in range(part.shape[1]))
+    return [
+        column.to_numpy(f"{column.dtype.kind}8[us]").tolist()
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "mM"  # at once, and without nanoseconds
+        else column.tolist()
+        for column in columns
+    ]
+
+
+def _of_arrow(frame: Any, ids: Sequence[str], texts: Sequence[str]) -> tuple[list[str], Iterator[list[list[Any]]]]:
+    """Return the names and chunks of a dataset of Hugging Face, or of what exports Arrow."""
+    kind = type(frame).__name__
+    batches: Iterator[Any]
+    if _is_of_datasets(frame):
+        batches = iter(frame.with_format("arrow").iter(CHUNK_ROWS))
+        first = next(batches, None)
+        if first is None:
+            return list(frame.column_names or ()), iter(())
+        schema, batches = first.schema, chain([first], batches)
+    elif hasattr(frame, "__arrow_c_stream__"):
+        batches = _library("pyarrow", "parquet", f"reading a {kind}").RecordBatchReader.from_stream(frame)
+        schema = batches.schema  # type: ignore[attr-defined]
+    else:
+        raise InputError(f"the rows of a {kind} cannot be read; give a DataFrame of pandas or polars, or an Arrow table")
+    names = list(schema.names)
+    index = [name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)]
+    if len(index) == 1 and _lacks_ids(names, ids, texts):  # as `_indexed` takes the index of pandas
+        names[names.index(index[0])] = ids[0]
+    read = [number for number, name in enumerate(names) if not name.startswith(UNNAMED_INDEX)]
+    return [names[number] for number in read], _chunks(batches, read)
+
+
+def _chunks(batches: Iterator[Any], read: Sequence[int]) -> Iterator[list[list[Any]]]:
     for batch in batches:
         for start in range(0, batch.num_rows, CHUNK_ROWS):
-            yield from zip(*(column.to_pylist() for column in batch.slice(start, CHUNK_ROWS).columns), strict=True)
+            part = batch.slice(start, CHUNK_ROWS)
+            yield [part.column(number).to_pylist() for number in read]
+
+
+def _with_labels(chunks: Iterator[list[list[Any]]], labels: Sequence[Any]) -> Iterator[list[list[Any]]]:
+    at = 0
+    for columns in chunks:
+        count = len(columns[0])
+        yield [*columns, list(labels[at : at + count])]
+        at += count

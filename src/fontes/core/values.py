@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
-from .checks import string_of
+from .checks import is_missing, string_of
 from .edge import read
 from .errors import InputError, ParameterError
 from .html import of_explanation
+from .names import TOPIC_ID, TOPIC_TEXT
 from .query import Group
 from .table import Table
-from .tabular import Tabular, is_frame
+from .tabular import Tabular, is_frame, listed
 
 if TYPE_CHECKING:
     from .ranking import Ranking
@@ -170,7 +171,8 @@ class Topics(Tabular, Mapping[str, Topic]):
         Args:
             value: Topics, a Topic, a query string (id "1"), a mapping from id to text or Topic, a table (columns such as qid,
                 query_id or id, and query, text or question), an iterable of Topic, of (id, text) pairs, or of strings (ids
-                "1", "2", …), or the path of a file as a `Path`. A whole number as an id stands for its digits.
+                "1", "2", …), a Series of pandas (its labels are the ids), or the path of a file as a `Path`. A whole number as
+                an id stands for its digits.
 
         Raises:
             InputError: The type is unsupported, an id is neither string nor whole number, or occurs twice.
@@ -183,8 +185,9 @@ class Topics(Tabular, Mapping[str, Topic]):
             return cls([Topic("1", value)])
         if isinstance(value, os.PathLike):
             return cls.read(value)
+        value = listed(value)
         if is_frame(value):
-            return cls(Topic(*fields) for fields in Table.of_frame(value).topics())
+            return cls(Topic(*fields) for fields in Table.of_frame(value, TOPIC_ID, TOPIC_TEXT).topics())
         if isinstance(value, Mapping):
             return cls(t if isinstance(t, Topic) else _topic((i, t), n) for n, (i, t) in enumerate(value.items(), 1))
         if isinstance(value, Iterable):
@@ -283,6 +286,8 @@ def _topic(item: object, number: int) -> Topic:
             return Topic(str(number), item)
         case (topic_id, str() as text):
             return Topic(string_of(topic_id, "topic id", f"item {number} of the topics"), text)
+        case (topic_id, other) if is_missing(other):
+            raise InputError(f"item {number} of the topics: the text of topic '{topic_id}' is missing")
         case (topic_id, other):
             problem = f"item {number} of the topics: topic '{topic_id}' is no text but a {type(other).__name__}"
             raise InputError(f"{problem}; give Topic, (id, text) or a string")

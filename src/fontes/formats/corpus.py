@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -11,15 +13,19 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
 from ..core import Doc, InputError, ParameterError
-from ..core.tabular import Tabular, columns_of, is_frame, rows_of
+from ..core.cells import cell_value, is_json
+from ..core.tabular import Tabular, columns_of, is_frame, listed
 from ..storage.files import STANDARD
 from .decoding import ReadingOptions, reading_of
 from .folder import CorpusPiece, cut, grouped, pieces_of
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
+from .frames import chunks_of
 from .packed import Packing, packed_columns
 from .records import DOC_FIELDS, Fields, doc_from
-from .sheets import cell_value
 
+SAMPLE = 100  # items of a list that are looked at to tell paths from texts
+PATH = re.compile(r"-|\S*[^\s./\\][./\\][^\s.]\S*|\S+/")  # such as a/b, c.d, s3://e
+DATA_FILE = re.compile(r"\S+\.(?:jsonl?|[ct]sv|xml|xlsx|parquet|txt|trec|sgml?|ciff|gz|bz2|xz|zst|zip)", re.IGNORECASE)
 Portion: TypeAlias = list[Doc] | Packing
 Item = TypeVar("Item")
 
@@ -180,13 +186,18 @@ class IterableCorpus(DocumentRows):
 
     def __iter__(self) -> Iterator[Doc]:
         """Yield documents; InputError gives the number of a bad item, counted from 1."""
+        if is_frame(self._source):
+            return (doc for chunk in chunks_of(self._source, self.fields) for doc in chunk.docs())
         return self._docs(self._items(), 1)
 
     def portions(self, size: int, count: int) -> Iterator[Portion]:
         """Yield documents in batches of `count`, as lists or deferred packing work; `size` is ignored."""
+        if is_frame(self._source):
+            yield from (chunk.packing() or chunk.docs() for chunk in chunks_of(self._source, self.fields))
+            return
         items, first = iter(self._items()), 1
         while portion := list(islice(items, count)):
-            yield (None if self.fields.chosen else _pack_pairs(portion)) or list(self._docs(portion, first))
+            yield (None if self.fields.chosen else _pack_texts(portion, first)) or list(self._docs(portion, first))
             first += len(portion)
 
     def _docs(self, items: Iterable[Any], first: int) -> Iterator[Doc]:
@@ -201,26 +212,22 @@ class IterableCorpus(DocumentRows):
                 case Doc():
                     if not isinstance(item.id, str):
                         raise InputError(f"documents, item {number}: the id of a Doc is {item.id!r}, not a string")
-                    yield item
+                    yield _with_json(item, number)
                 case Mapping():
-                    yield doc_from(dict(item), self.fields, "documents", number, "item")
+                    yield _with_json(doc_from(dict(item), self.fields, "documents", number, "item"), number)
+                case str():
+                    yield Doc(str(number - 1), str(item))
                 case (doc_id, text):
                     yield doc_from({"id": doc_id, "text": text}, DOC_FIELDS, "documents", number, "item")
                 case (doc_id, title, text):
                     yield doc_from({"id": doc_id, "title": title, "text": text}, DOC_FIELDS, "documents", number, "item")
                 case _:
                     kind = type(item).__name__
-                    raise InputError(f"documents, item {number}: a {kind}; give Doc, a dict, (id, text) or (id, title, text)")
+                    known = "Doc, a dict, (id, text), (id, title, text) or a text"
+                    raise InputError(f"documents, item {number}: a {kind}; give {known}")
 
     def _items(self) -> Iterable[Any]:
-        source: Any = self._source
-        if not is_frame(source):
-            return source.items() if isinstance(source, Mapping) else source
-        if hasattr(source, "itertuples"):  # pandas
-            return source.astype(object).where(source.notna(), None).to_dict("records")  # type: ignore[no-any-return]
-        names, rows = rows_of(source)
-        where = [f"documents, column '{name}'" for name in names]
-        return (dict(zip(names, map(cell_value, cells, where), strict=True)) for cells in rows)
+        return self._source.items() if isinstance(self._source, Mapping) else self._source
 
 
 @overload
@@ -249,13 +256,15 @@ def read_corpus(
     """Read the documents of a file, a folder or an iterable, one at a time.
 
     A folder gives its .jsonl files (for a BEIR folder, corpus.jsonl), its TREC files, or its text files, ordered by name.
-    Duplicate ids are not checked here; the index does that. Whole numbers as ids become strings of digits.
+    Duplicate ids are not checked here; the index does that. Whole numbers as ids become strings of digits. Dates, arrays and
+    other values of Python and numpy become JSON values: dates ISO's texts, durations seconds.
 
     Args:
         source: A file (decompressed if need be) or folder, an address of one ("s3://bucket/papers", "https://…"), "-" for
             standard input, or a list of these, read one after the other; an iterable of Doc, dicts (keys as in jsonl), (id,
-            text) or (id, title, text); a mapping from id to text; or a table with such columns: a DataFrame of pandas or
-            polars, an Arrow table, a relation of DuckDB, a dataset of Hugging Face.
+            text), (id, title, text), or texts; a mapping from id to text; an array or Series of texts; or a table: a DataFrame
+            of pandas or polars, an Arrow table, a relation of DuckDB, a dataset of Hugging Face. The ids of texts are their
+            positions from "0", or the labels of a Series of pandas, and likewise those of a table without a column of ids.
         format: Of a file: the name of a format, such as "jsonl", "tsv", "csv", "trec" (SGML) or "text" (a document a file, its
             id the path inside the folder); by default detected from name and content.
         fields: Keys, columns or tags that hold the "id", "title" and "text", if named otherwise; several are joined by
@@ -272,6 +281,7 @@ def read_corpus(
         InputError: A source cannot be read, here or while iterating.
         ParameterError: A format or field does not exist.
     """
+    source = listed(source)
     paths = [source] if isinstance(source, (str, Path)) else _paths(source)
     if paths:
         chosen = None if format is None else format_named(format, "read", "corpus")
@@ -354,13 +364,34 @@ class _Prefixed:
 
 
 def _paths(source: Iterable[Any]) -> list[str | Path]:
-    is_list = isinstance(source, (list, tuple)) and all(isinstance(item, (str, Path)) for item in source)
-    return list(source) if is_list else []
+    """Return the files, folders and addresses of a list; [] for any other source, such as a list of texts."""
+    if not (isinstance(source, (list, tuple)) and all(isinstance(item, (str, Path)) for item in source)):
+        return []
+    first = list(islice(source, SAMPLE))
+    are_paths = any(isinstance(item, Path) or DATA_FILE.fullmatch(item) or os.path.lexists(item) for item in first)
+    return list(source) if are_paths or all(PATH.fullmatch(str(item)) for item in first) else []
 
 
-def _pack_pairs(items: list[Any]) -> Packing | None:
-    """Return packing work if all items are pairs of strings, else None."""
-    if set(map(type, items)) != {tuple} or set(map(len, items)) != {2}:
+def _with_json(doc: Doc, number: int) -> Doc:
+    """Return a document whose metadata are JSON values; InputError names it and the key."""
+    key = ""
+    try:
+        if is_json(doc.metadata):
+            return doc
+        metadata: dict[str, Any] = {}
+        for key, value in doc.metadata.items():
+            metadata[key] = value if is_json(value) else cell_value(value)
+    except (InputError, RecursionError) as error:
+        problem = "its metadata are nested too deeply" if isinstance(error, RecursionError) else f"'{key}': {error}"
+        raise InputError(f"documents, item {number}, document '{doc.id}': {problem}") from None
+    return replace(doc, metadata=metadata)
+
+
+def _pack_texts(items: list[Any], first: int) -> Packing | None:
+    """Return packing work if all items are texts, or all are pairs of strings, else None; `first` is the first one's number."""
+    if (kinds := set(map(type, items))) == {str}:
+        items = [(str(number), text) for number, text in enumerate(items, first - 1)]
+    elif kinds != {tuple} or set(map(len, items)) != {2}:
         return None
     ids, texts = zip(*items, strict=True)
     if set(map(type, ids)) | set(map(type, texts)) != {str} or not all(ids) or any(map(str.isspace, ids)):

@@ -94,9 +94,14 @@ def metadata_bytes(doc: Doc) -> bytes:
     if not doc.metadata:
         return b""
     try:
-        return utf8(json.dumps(dict(doc.metadata), ensure_ascii=False))
+        return metadata_json(dict(doc.metadata))
     except (TypeError, ValueError, RecursionError) as e:
         raise InputError(f"document '{doc.id}': its metadata is not JSON ({e})") from e
+
+
+def metadata_json(values: dict[str, Any]) -> bytes:
+    """Metadata as JSON; raises as `json.dumps`."""
+    return utf8(ENCODER.encode(values))
 
 
 def _encoded(strings: Sequence[str]) -> list[bytes]:
@@ -106,6 +111,7 @@ def _encoded(strings: Sequence[str]) -> list[bytes]:
         return [utf8(string) for string in strings]
 
 
+ENCODER = json.JSONEncoder(ensure_ascii=False)
 QUOTE, BACKSLASH, COLON, COMMA, OPEN, CLOSE, NEWLINE = (ord(c) for c in '"\\:,{}\n')
 PLAIN = np.array([32 <= byte < 128 and byte not in (QUOTE, BACKSLASH) for byte in range(256)])  # inside a string
 ESCAPES = np.zeros(256, dtype=np.uint8)  # characters by the letter after a backslash; 0 for none

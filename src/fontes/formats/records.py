@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core import Doc, InputError, ParameterError, Topic, Turn
-from ..core.checks import real, string_of
+from ..core.checks import is_missing, real, string_of
 from ..core.json_text import json_text
 from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, join_with_or, normalize
 from ..core.query import Group
@@ -249,7 +249,7 @@ def json_line(row: Any, indent: int | None = None) -> bytes:
 def _string_of_part(value: Any, part: str, where: str) -> str:
     if isinstance(value, str):
         return str(value)
-    if part != "id" and value is None:
+    if part != "id" and is_missing(value):
         return ""
     if isinstance(value, Real) and not isinstance(value, bool):
         return string_of(value, part, where) if part == "id" else str(value)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import zipfile
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, time
-from decimal import Decimal
 from typing import IO, Any
 
 from ..core import Doc, InputError, MissingExtraError, Qrels, Run, Topic, Topics
-from ..core.checks import is_missing
+from ..core.cells import cell_value
 from ..core.names import TOPIC_ID
 from ..core.table import Table
 from ..storage.files import MAX_PIECE
@@ -104,7 +101,7 @@ class Xlsx(Sheet, name="xlsx"):
         if not header[1]:
             raise InputError(f"{name}: the first sheet of the workbook is empty")
         names = ["" if cell is None else str(cell).strip() for cell in header[1]]
-        return names, _rows(name, "workbook", rows, len(names))
+        return names, _rows(name, "workbook", rows, names)
 
 
 class Parquet(Sheet, name="parquet"):
@@ -132,7 +129,7 @@ class Parquet(Sheet, name="parquet"):
                     number += 1
                     yield number, cells
 
-        return header, _rows(name, "Parquet file", rows(), len(header))
+        return header, _rows(name, "Parquet file", rows(), header)
 
     def read_run(self, file: File, topics: Topics) -> Run:
         with self._table(file) as (header, rows):
@@ -166,15 +163,21 @@ def _cells(batch: Any) -> Iterator[tuple[Any, ...]]:
         yield from zip(*(column.to_pylist() for column in columns), strict=True)
 
 
-def _rows(name: str, kind: str, rows: Iterator[Row], width: int) -> Iterator[Row]:
+def _rows(name: str, kind: str, rows: Iterator[Row], header: Sequence[str]) -> Iterator[Row]:
     """Yield non-blank rows with JSON values, one per column."""
+    width = len(header)
     while True:
         with _reading(name, kind):
             row = next(rows, None)
         if row is None:
             return
         if any(cell is not None for cell in row[1]):
-            cells = [cell_value(cell, f"{name}, row {row[0]}") for cell in row[1][:width]]
+            cells: list[Any] = []
+            try:
+                for cell in row[1][:width]:
+                    cells.append(cell_value(cell))
+            except InputError as error:
+                raise InputError(f"{name}, row {row[0]}, column '{header[len(cells)]}': {error}") from None
             yield row[0], cells + [None] * (width - len(cells))
 
 
@@ -188,28 +191,3 @@ def _reading(name: str, kind: str) -> Iterator[None]:
     except Exception as error:
         problem = str(error).strip() or type(error).__name__
         raise InputError(f"{name}: the {kind} cannot be read ({problem[:200]})") from None
-
-
-def cell_value(cell: Any, where: str) -> Any:
-    """A cell as a JSON value: ISO dates, whole decimals as integers, None if empty; InputError for bytes."""
-    match cell:
-        case datetime():
-            return cell.date().isoformat() if cell.time() == time() and cell.tzinfo is None else cell.isoformat()
-        case date() | time():
-            return cell.isoformat()
-        case Decimal():
-            return cell_value(float(cell), where) if cell % 1 else int(cell)
-        case float() if math.isnan(cell):
-            return None
-        case bytes():
-            try:
-                return cell.decode()
-            except UnicodeDecodeError:
-                raise InputError(f"{where}: a cell holds bytes that are no text; leave its column out") from None
-        case Mapping():
-            return {str(key): cell_value(value, where) for key, value in cell.items()}
-        case list() | tuple():
-            return [cell_value(value, where) for value in cell]
-        case str() | int() | float():
-            return cell
-    return None if is_missing(cell) else str(cell)
