@@ -223,8 +223,8 @@ class IterableCorpus(DocumentRows):
                     yield doc_from({"id": doc_id, "title": title, "text": text}, DOC_FIELDS, "documents", number, "item")
                 case _:
                     kind = type(item).__name__
-                    known = "Doc, a dict, (id, text), (id, title, text) or a text"
-                    raise InputError(f"documents, item {number}: a {kind}; give {known}")
+                    forms = "Doc, a dict, (id, text), (id, title, text) or a text"
+                    raise InputError(f"documents, item {number}: a {kind}; give {forms}")
 
     def _items(self) -> Iterable[Any]:
         return self._source.items() if isinstance(self._source, Mapping) else self._source

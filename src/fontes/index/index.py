@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..core.builtin import provided
 from ..core.checks import check_whole
+from ..core.errors import ParameterError
 from ..core.progress import ProgressCallback, silent
 from ..core.work import cluster, work
 from ..storage.files import as_path
 from ..storage.remote import address_of
+from ..storage.temporary import TemporaryFolder
 from ..text import Analyzer
 from .build import IndexSettings
 from .facts import shown
@@ -44,7 +46,7 @@ class Index(_State):
     def build(
         cls,
         docs: str | Path | Iterable[Any],
-        path: str | Path,
+        path: str | Path | None = None,
         *,
         analyzer: str | Analyzer | Callable[[str], Sequence[str]] = "english",
         fields: Sequence[str] = ("title", "text"),
@@ -64,11 +66,12 @@ class Index(_State):
         """Build an index of documents in a directory and open it. The same documents give the same bytes.
 
         Args:
-            docs: Documents as for `read_corpus`: a file, a folder or an address, a list of these, a DataFrame, or an iterable
-                of Doc, of dicts with "_id" (or "id") and "text", or of (id, text) pairs. Or the name of a collection:
-                "sample:harbour", "irds:beir/scifact". Or a CIFF file, which makes an index without texts; the analyzer is then
-                for queries.
-            path: The directory.
+            docs: Documents as for `read_corpus`: a file, a folder or an address, a list of these, a DataFrame, a list or Series
+                of texts, or an iterable of Doc, of dicts with "_id" (or "id") and "text", or of (id, text) pairs. Or the name
+                of a collection: "sample:harbour", "irds:beir/scifact". Or a CIFF file, which makes an index without texts; the
+                analyzer is then for queries.
+            path: The directory. None: a temporary one, removed with the last index, stage and run that use it, or with the
+                process.
             analyzer: A name, an Analyzer, or a callable from text to tokens; see `Analyzer.of`.
             fields: Indexed fields, joined by a space: "title", "text", or keys of the metadata; everything is stored.
             vectors: Index no text but the term weights under this key of the metadata, for `index.learned_sparse()`; they are
@@ -95,7 +98,16 @@ class Index(_State):
         settings = IndexSettings.of(analyzer, fields, vectors, components, separate, positions)
         with work(threads=threads, memory=memory, ray=ray):
             count = check_whole("shards", shards) if shards != 1 else None
-            build(docs, Path(path), settings, columns, count, overwrite, drop_vectors, progress)
+            if path is None and cluster() is not None:
+                raise ParameterError("a build on a cluster (ray) needs a path that all its machines reach")
+            temporary = TemporaryFolder() if path is None else None  # the open state keeps it
+            path = temporary.path / "memory" if temporary else Path(path)  # type: ignore[arg-type]
+            try:
+                build(docs, path, settings, columns, count, overwrite, drop_vectors, progress)
+            except BaseException:
+                if temporary:  # which the traceback would keep
+                    temporary.remove()
+                raise
         return cls.open(path, analyzer=settings.analyzer)
 
     @classmethod

@@ -20,6 +20,7 @@ from ..core.values import Doc, Topic
 from ..storage.arrays import REMEDY
 from ..storage.files import write
 from ..storage.hashes import hash_json
+from ..storage.temporary import TemporaryFolder
 from ..text import Analyzer, Snippet
 from ..text.snippets import clause_snippet, snippets
 from .batches import content, field_contents
@@ -103,6 +104,7 @@ class State:
     def __init__(self, path: Path, manifest: dict[str, Any], analyzer: Analyzer, older: State | None = None) -> None:
         """Use `Index.open`; `older` is an older state whose open segments are shared."""
         self.path = path
+        self._temporary = TemporaryFolder.around(path)  # which lives as long as the state
         self.manifest = manifest
         self.analyzer = analyzer
         self.fields = tuple(manifest["fields"])
