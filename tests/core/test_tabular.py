@@ -172,3 +172,45 @@ def test_progress_elsewhere_is_a_line_on_standard_error(capsys: pytest.CaptureFi
     progress._to_standard_error.cache_clear()
     show(Progress("indexing", 3, 3, 2.0))
     assert capsys.readouterr().err == "indexing: 3 documents, 2.00 s\n"
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+def test_a_run_and_a_ranking_have_columns_of_their_documents(library: str) -> None:
+    pytest.importorskip(library.replace("arrow", "pyarrow"))
+    docs = [Doc("a", "rain", "A", {"year": 2001, "tags": ["x"]}), Doc("b", "more rain", "", {"year": 2002}), Doc("c", "snow")]
+    run = ft.Index.build(docs).bm25()({"1": "rain", "2": "snow", "3": "rain and snow", "4": "hail"})
+    frame = getattr(run, f"to_{library}")(text=True, columns=["year", "tags"])
+    columns = {
+        name: list(
+            frame[name].tolist()
+            if library == "pandas"
+            else frame[name].to_pylist()
+            if library == "arrow"
+            else frame[name].to_list()
+        )
+        for name in ("doc_id", "title", "text", "year")
+    }
+    by_id = {doc.id: doc for doc in docs}
+    assert columns["title"] == [by_id[doc_id].title for doc_id in columns["doc_id"]]
+    assert columns["text"] == [by_id[doc_id].text for doc_id in columns["doc_id"]]
+    years = [by_id[doc_id].metadata.get("year") for doc_id in columns["doc_id"]]
+    assert [None if year != year else year for year in columns["year"]] == years
+    one = run["3"].to_columns(text=True, columns=["tags"])
+    assert list(one) == ["query_id", "doc_id", "score", "rank", "title", "text", "tags"]
+    assert one["tags"] == [by_id[doc_id].metadata.get("tags") for doc_id in one["doc_id"]]
+    assert run["4"].to_columns(columns=["year"])["year"] == []
+
+
+def test_a_column_that_no_document_has_is_an_error() -> None:
+    run = ft.Index.build([Doc("a", "rain", "A", {"year": 2001})]).bm25()({"1": "rain"})
+    for value in (run, run["1"]):
+        with pytest.raises(ParameterError, match="no document of the run has 'yaer'; did you mean 'year'"):
+            value.to_pandas(columns=["yaer"])
+        with pytest.raises(ParameterError, match="the rows have a column 'score' already"):
+            value.to_pandas(columns=["score"])
+        with pytest.raises(ParameterError, match=r"columns=\['year'\]"):
+            value.to_pandas(columns="year")
+    assert run.to_columns(columns=["title"])["title"] == ["A"]
+    for value in (RUN, RUN["1"]):
+        with pytest.raises(InputError, match=r"set them with run.with_\(documents=index\)"):
+            value.to_pandas(text=True)

@@ -9,8 +9,9 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError
+from .errors import InputError, ParameterError
 from .html import of_ranking
+from .registry import nearest
 from .strings import Strings
 from .tabular import Tabular
 from .values import Doc, Documents, Hit, Topic
@@ -158,14 +159,24 @@ class Ranking(Tabular, Sequence[Hit]):
             pages[first] = Ranking(self._topic, self._ids, self._codes[page], self.scores[page], self.documents).docs()
         return pages[first]
 
-    def to_columns(self) -> dict[str, Any]:
-        """Return the columns query_id, doc_id, score, rank (counted from 1)."""
-        return {
+    def to_columns(self, *, text: bool = False, columns: Sequence[str] = ()) -> dict[str, Any]:
+        """Return the columns query_id, doc_id, score, rank (counted from 1).
+
+        Args:
+            text: Add the columns title and text.
+            columns: Keys of the documents' metadata to add, with their stored values; None where a document has none.
+
+        Raises:
+            InputError: The run has no `documents`.
+            ParameterError: No document has such a key, or it is the name of another column.
+        """
+        rows = {
             "query_id": [self.topic.id] * len(self),
             "doc_id": self.ids,
             "score": self.scores,
             "rank": np.arange(1, len(self) + 1) + self.offset,
         }
+        return with_documents(rows, self.docs, text, columns)
 
     def facets(self, *columns: str, bins: int | None = None) -> dict[str, dict[Any, int]]:
         """Count the documents by their values in some columns of the index.
@@ -223,6 +234,27 @@ class Ranking(Tabular, Sequence[Hit]):
 
     def __repr__(self) -> str:
         return f"Ranking({len(self)} documents for topic '{self.topic.id}')"
+
+
+def with_documents(rows: dict[str, Any], docs: Callable[[], list[Doc]], text: bool, columns: Sequence[str]) -> dict[str, Any]:
+    """Add the title, text and metadata of each row's document to the columns of rows; see `Ranking.to_columns`."""
+    if isinstance(columns, str):
+        raise ParameterError(f"columns is a list of names: columns=['{columns}']")
+    names = [*(("title", "text") if text else ()), *columns]
+    if twice := sorted({name for name in names if name in rows or names.count(name) > 1}):
+        raise ParameterError(f"columns: the rows have a column '{twice[0]}' already")
+    documents = docs() if names else []
+    for name in names:
+        if name in ("title", "text"):
+            rows[name] = [getattr(doc, name) for doc in documents]
+            continue
+        if documents and not any(name in doc.metadata for doc in documents):
+            known = sorted({str(key) for doc in documents for key in doc.metadata})
+            raise ParameterError(
+                f"columns: no document of the run has '{name}'; {nearest(name, known) if known else 'they have no metadata'}"
+            )
+        rows[name] = [doc.metadata.get(name) for doc in documents]
+    return rows
 
 
 def docs_of(rankings: Sequence[Ranking], max_bytes: int | None = None) -> list[list[Doc]]:

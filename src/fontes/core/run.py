@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -15,11 +15,11 @@ from .checks import real, string_of
 from .edge import read, write
 from .errors import InputError, ParameterError
 from .html import of_run
-from .ranking import Ranking as Ranking, order_keys as order_keys
+from .ranking import Ranking as Ranking, order_keys as order_keys, with_documents
 from .strings import Strings, offsets_of
 from .table import Table
 from .tabular import Tabular, is_frame
-from .values import Documents, Topic, Topics
+from .values import Doc, Documents, Topic, Topics
 
 MAX_SCORE = float(np.finfo(np.float32).max)
 LINES = 25  # a run of more topics and documents is printed by its head
@@ -316,15 +316,25 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         """
         write("run", self, path, format="parquet")
 
-    def to_columns(self) -> dict[str, Any]:
-        """Return the columns query_id, doc_id, score, rank (counted from 1)."""
+    def to_columns(self, *, text: bool = False, columns: Sequence[str] = ()) -> dict[str, Any]:
+        """Return the columns query_id, doc_id, score, rank (counted from 1), and others of the documents.
+
+        See `Ranking.to_columns` for the arguments and errors.
+        """
         sizes = np.diff(self.bounds)
-        return {
+        rows = {
             "query_id": np.repeat(np.array(list(self.topics), dtype=object), sizes),
             "doc_id": self.ids.take(self.codes),
             "score": self.scores,
             "rank": np.arange(self.rows) - np.repeat(self.bounds[:-1], sizes) + 1,
         }
+        return with_documents(rows, self._docs, text, columns)
+
+    def _docs(self) -> list[Doc]:
+        """The document of each row; one that several topics have is read once."""
+        used, numbers = np.unique(self.codes, return_inverse=True)
+        docs = self.documents_for("a column of the documents").docs(self.ids.take(used))
+        return [docs[number] for number in numbers.tolist()]
 
     def __getitem__(self, topic_id: str) -> Ranking:
         i = self._position[topic_id]

@@ -31,33 +31,33 @@ class Tabular:
         """Return the columns by name: arrays or lists of one length."""
         raise NotImplementedError
 
-    def to_pandas(self) -> Any:
-        """Return the rows as a pandas DataFrame, with the columns of `to_columns`.
+    def to_pandas(self, **options: Any) -> Any:
+        """Return the rows as a pandas DataFrame, with the columns of `to_columns`, which has the same options.
 
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        return _library("pandas", "pandas", "to_pandas()").DataFrame(self.to_columns())
+        return _library("pandas", "pandas", "to_pandas()").DataFrame(self.to_columns(**options))
 
-    def to_polars(self) -> Any:
-        """Return the rows as a polars DataFrame, with the columns of `to_columns`.
+    def to_polars(self, **options: Any) -> Any:
+        """Return the rows as a polars DataFrame, with the columns of `to_columns`, which has the same options.
 
         Raises:
             MissingExtraError: polars is not installed.
         """
         columns = {  # polars would take an array of strings for Python objects
             name: column.tolist() if getattr(getattr(column, "dtype", None), "hasobject", False) else column
-            for name, column in self.to_columns().items()
+            for name, column in self.to_columns(**options).items()
         }
         return _library("polars", "polars", "to_polars()").DataFrame(columns, strict=False)
 
-    def to_arrow(self) -> Any:
-        """Return the rows as a `pyarrow.Table`, with the columns of `to_columns`.
+    def to_arrow(self, **options: Any) -> Any:
+        """Return the rows as a `pyarrow.Table`, with the columns of `to_columns`, which has the same options.
 
         Raises:
             MissingExtraError: pyarrow is not installed.
         """
-        return _library("pyarrow", "parquet", "to_arrow()").table(self.to_columns())
+        return _library("pyarrow", "parquet", "to_arrow()").table(self.to_columns(**options))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand the rows to DuckDB, pyarrow and others, by Arrow's PyCapsule interface."""
