@@ -132,7 +132,9 @@ def test_a_declared_column_reads_what_strings_say(tmp_path, declared, value, whe
         ("float", "1_000"),
         ("date", "2020"),
         ("boolean", 1),
-        ("keywords", [1]),
+        ("keywords", [["a"]]),
+        ("date:%d/%m/%Y", "2021/13/45"),
+        ("date:%d/%m/%Y", "17.5.2021"),
         ("float", "x"),
     ],
 )

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .dates import date_of
+from .dates import date_of, is_date
 from .errors import FontesError, ParameterError
 from .filter_correction import correct_filter
 from .registry import nearest
@@ -275,7 +275,11 @@ class _FilterParser(PythonText):
             raise self.error(node, f"{self._described(column)}; write 'a' in {column}")
         if self.types[column] == "boolean" and sign != "==":
             raise self.error(node, f"{self._described(column)}, which is equal or not; write {column}, or not {column}")
-        return Test(column, sign, self._constant(constant, column))
+        value = self._constant(constant, column)
+        if self.types[column] == "keyword" and sign != "==" and is_date(value):
+            remedy = f"build the index with --columns {column}=date, or with their form: {column}=date:%d/%m/%Y"
+            raise self.error(node, f"{self._described(column)}, and its values are ordered as texts, not as dates; {remedy}")
+        return Test(column, sign, value)
 
     def _column(self, node: ast.expr) -> str | None:
         match node:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,7 +33,8 @@ def index(
     columns: Annotated[
         str | None,
         typer.Option(
-            help="Metadata columns for filters: year=integer,lang=keyword, …; also float, date, boolean, keywords.",
+            help="Metadata columns for filters: year=integer,lang=keyword, …; also float, date (or date:%d/%m/%Y), boolean, "
+            "keywords.",
             show_default="all of one type",
         ),
     ] = None,
@@ -68,6 +71,7 @@ def index(
     else:
         types = [f"{name}={kind}" for name, kind in info["columns"].items()] if columns is None and _has_cells(docs) else []
         guessed = f"; columns {','.join(types)} (--columns names others)" if types else ""
+        guessed += _dates_to_declare(built)
         say(
             f"{output}: {counted(info['documents'], 'document')}, {counted(info['terms'], 'term')}, "
             f"{counted(info['tokens'], 'token')} in {seconds:.1f} s; "
@@ -83,10 +87,29 @@ def _has_cells(docs: object) -> bool:
     return isinstance(docs, Corpus) and docs.has_cells
 
 
+def _dates_to_declare(index: Index) -> str:
+    """Say which columns look like dates, and with which option they become dates; "" if there is none."""
+    from ...index.columns import date_forms
+
+    forms = date_forms(index.state)
+    if not forms:
+        return ""
+    shown = [
+        f"'{name}' looks like dates" + (f" of the form {' or '.join(found)}" if found[0] else "")
+        for name, found in forms.items()
+    ]
+    types = index.columns | {name: f"date:{found[0]}".rstrip(":") for name, found in forms.items()}
+    option = shlex.quote(",".join(f"{name}={kind}" for name, kind in types.items()))
+    return f"; {', '.join(shown)}: --columns {option} --overwrite makes dates of {'it' if len(forms) == 1 else 'them'}"
+
+
 def _parse_columns(text: str | None) -> dict[str, str] | None:
+    """Read NAME=TYPE, …; the form of a date may have commas."""
     if text is None:
         return None
-    pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]
+    pairs = [pair.partition("=") for pair in re.split(r",(?=[^,=]*=)", text.rstrip(", ")) if pair.strip()]
+    if other := next((kind for _, _, kind in pairs if "," in kind and not kind.startswith("date:")), None):
+        raise typer.BadParameter(f"--columns takes NAME=TYPE, with commas, not '{other.partition(',')[2].strip()}'")
     for name, sign, kind in pairs:
         if not (name.strip() and sign and kind.strip()):
             raise typer.BadParameter(f"--columns takes NAME=TYPE, with commas, not '{name}{sign}{kind}'")

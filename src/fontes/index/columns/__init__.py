@@ -2,7 +2,7 @@
 
 from .facets import facet_columns, facets_of
 from .filters import Filter, explain_exclusion, filter_of
-from .lookup import column_type, column_values, greatest_value
+from .lookup import column_type, column_values, date_forms, greatest_value
 from .schema import Schema, joined_schema, stored_kind
 from .values import SegmentColumns
 from .writer import COLUMNS, ColumnWriter, converted_columns
@@ -16,6 +16,7 @@ __all__ = [
     "column_type",
     "column_values",
     "converted_columns",
+    "date_forms",
     "explain_exclusion",
     "facet_columns",
     "facets_of",

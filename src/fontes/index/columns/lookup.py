@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.dates import forms_of, units_of
 from ...core.errors import ParameterError
 from ...core.registry import nearest
 from ...core.where import REFUSED
@@ -16,6 +17,7 @@ from ..segment import located
 from .filters import Columned
 from .values import Values, absent, join_values
 
+SAMPLE = 200  # values that are looked at to find a column's form of dates
 NOUNS = {"keyword": "text", "keywords": "lists of text", "boolean": "truth values", "date": "dates"}
 
 
@@ -53,6 +55,34 @@ def column_values(state: Columned, column: str, docs: NDArray[np.integer[Any]]) 
         parts.append(columns.values(column, kind).of(leaf_docs))
         indices.append(np.asarray(rows))
     return join_values(parts).of(np.argsort(np.concatenate(indices), kind="stable")) if parts else absent(kind, 0)
+
+
+def date_forms(state: Columned) -> dict[str, list[str]]:
+    """Return the columns of texts or whole numbers that look like dates, each with the forms that a sample of its values has.
+
+    The forms are those of `--columns NAME=date:FORM`, "" for dates that need none.
+    """
+    forms = {}
+    for name, kind in state.schema.columns.items():
+        if kind not in ("keyword", "integer"):
+            continue
+        sample: list[Any] = []
+        for leaf in state.leaves:
+            values = leaf.segment.columns.values(name, kind)
+            if values.table is not None:
+                sample += [values.table[number] for number in _spread(len(values.table))]
+            else:
+                present = values.values[values.present]
+                sample += present[_spread(len(present))].tolist()
+        found = forms_of(list(map(str, sample))) if kind == "keyword" else units_of(name, sample)
+        if found:
+            forms[name] = found
+    return forms
+
+
+def _spread(count: int) -> NDArray[np.int64]:
+    """Return some of the numbers below `count`, from the first to the last."""
+    return np.unique(np.linspace(0, count - 1, min(SAMPLE, count), dtype=np.int64))
 
 
 def greatest_value(state: Columned, column: str) -> Any:

@@ -6,11 +6,10 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from ...core.checks import real
-from ...core.dates import date_of, date_text
+from ...core.dates import check_form, date_in_form, date_of, date_of_cell, date_text
 from ...core.errors import InputError, ParameterError
 from ...core.registry import nearest
 from ...core.table import Cell
@@ -35,16 +34,6 @@ WIDENING = (
 INTEGER_CELL = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # not 007, which is a name
 FLOAT_CELL = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 MISSING_CELLS = ("na", "n/a", "nan", "null", "none")  # cells without a number, as programs write them
-DATES = (  # unambiguous formats
-    (re.compile(r"\d{4}/\d{1,2}/\d{1,2}", re.ASCII), "%Y/%m/%d"),
-    (re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}", re.ASCII), "%d.%m.%Y"),
-    (re.compile(r"\d{1,2}\. \d{1,2}\. \d{4}", re.ASCII), "%d. %m. %Y"),
-    (re.compile(r"\d{1,2} [A-Z][a-z]{2} \d{4}"), "%d %b %Y"),
-    (re.compile(r"\d{1,2} [A-Z][a-z]{3,8} \d{4}"), "%d %B %Y"),
-    (re.compile(r"\d{1,2}-[A-Z][a-z]{2}-\d{4}"), "%d-%b-%Y"),
-    (re.compile(r"[A-Z][a-z]{2} \d{1,2}, \d{4}"), "%b %d, %Y"),
-    (re.compile(r"[A-Z][a-z]{3,8} \d{1,2}, \d{4}"), "%B %d, %Y"),
-)
 INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 REMEDY = "correct the document, or build the index with columns={…} that names the types"
 
@@ -57,31 +46,49 @@ class Schema:
         declared: Whether a user declared the columns. If so, no others are detected, and strings such as "2020" are converted
             to the type of their column.
         types: Types by name, including metadata that are no columns.
+        forms: The form of the dates of declared columns, unless it is ISO's: "%d/%m/%Y".
     """
 
     declared: bool = False
     types: Mapping[str, str] = field(default_factory=dict)
+    forms: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, columns: Mapping[str, str] | None) -> Schema:
-        """Return the schema of declared types; None detects columns. Raises ParameterError for an unknown type."""
-        for name, kind in (columns or {}).items():
-            if kind not in TYPES:
-                raise ParameterError(f"column '{name}': there is no type {kind!r}; {nearest(str(kind), TYPES)}")
-        return cls(columns is not None, dict(sorted((columns or {}).items())))
+        """Return the schema of declared types; None detects columns. Raises ParameterError for an unknown type or form."""
+        types, forms = {}, {}
+        for name, declared in sorted((columns or {}).items()):
+            kind, named, form = str(declared).partition(":")
+            if kind not in TYPES or (named and kind != "date"):
+                raise ParameterError(f"column '{name}': there is no type {declared!r}; {nearest(str(declared), TYPES)}")
+            types[name] = kind
+            if named:
+                check_form(name, form)
+                forms[name] = form
+        return cls(columns is not None, types, forms)
 
     @classmethod
     def read(cls, stored: Any) -> Schema:
         """Return the schema from the output of `to_json`; raises ValueError for anything else."""
-        if not isinstance(stored, dict) or set(stored) != {"declared", "types"} or not isinstance(stored["types"], dict):
+        if (
+            not isinstance(stored, dict)
+            or set(stored) - {"forms"} != {"declared", "types"}
+            or not isinstance(stored["types"], dict)
+        ):
             raise ValueError("no columns")
         if not isinstance(stored["declared"], bool) or not all(kind in (*TYPES, *REFUSED) for kind in stored["types"].values()):
             raise ValueError("no types of columns")
-        return cls(stored["declared"], dict(sorted(stored["types"].items())))
+        forms = stored.get("forms", {})
+        if not isinstance(forms, dict) or not all(
+            stored["types"].get(name) == "date" and isinstance(form, str) for name, form in forms.items()
+        ):
+            raise ValueError("no forms of dates")
+        return cls(stored["declared"], dict(sorted(stored["types"].items())), dict(sorted(forms.items())))
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values for the manifest."""
-        return {"declared": self.declared, "types": dict(sorted(self.types.items()))}
+        forms = {"forms": dict(sorted(self.forms.items()))} if self.forms else {}
+        return {"declared": self.declared, "types": dict(sorted(self.types.items())), **forms}
 
     @property
     def columns(self) -> dict[str, str]:
@@ -90,7 +97,7 @@ class Schema:
 
     def with_types(self, types: Mapping[str, str]) -> Schema:
         """Return the schema with more types."""
-        return Schema(self.declared, dict(sorted({**self.types, **types}.items())))
+        return Schema(self.declared, dict(sorted({**self.types, **types}.items())), self.forms)
 
 
 def widest(kinds: Collection[str]) -> str:
@@ -124,22 +131,6 @@ def _kind_of_cell(cell: str) -> str:
     return "boolean cells" if low in ("true", "false") else "keyword" if date_of_cell(cell) is None else "date cells"
 
 
-def date_of_cell(cell: str) -> int | None:
-    """Parse a date in ISO's form, or in one of `DATES`, to microseconds since 1970; None for other text.
-
-    Forms with an ambiguous order of day and month, such as 05/06/2021, are not parsed.
-    """
-    if (iso := date_of(cell)) is not None:
-        return iso
-    for form, pattern in DATES:
-        if form.fullmatch(cell):
-            try:
-                return date_of(datetime.strptime(cell, pattern).date().isoformat())
-            except ValueError:
-                continue
-    return None
-
-
 def joined_schema(parts: Iterable[Sequence[tuple[str, str]]]) -> Schema:
     """Return the detected schema of documents from the columns of consecutive parts; see `ColumnWriter.names`."""
     kinds: dict[str, set[str]] = {}
@@ -152,7 +143,7 @@ def joined_schema(parts: Iterable[Sequence[tuple[str, str]]]) -> Schema:
     )
 
 
-def typed(name: str, kind: str, value: Any, doc_id: str, lenient: bool) -> Any:
+def typed(name: str, kind: str, value: Any, doc_id: str, lenient: bool, form: str = "") -> Any:
     """Return a value as a column of this type stores it; None for a missing value.
 
     Args:
@@ -161,6 +152,7 @@ def typed(name: str, kind: str, value: Any, doc_id: str, lenient: bool) -> Any:
         value: A JSON value.
         doc_id: The document, for the error.
         lenient: Whether to convert strings such as "2020" and "true", and numbers to strings.
+        form: Form of its dates besides ISO's; "" for those that `date_of_cell` parses.
 
     Raises:
         InputError: The value is of another type.
@@ -168,18 +160,25 @@ def typed(name: str, kind: str, value: Any, doc_id: str, lenient: bool) -> Any:
     if value is None or value == "" or (isinstance(value, float) and value != value):
         return None
     if lenient or isinstance(value, Cell):
-        value = _lenient(kind, value)
+        value = _lenient(kind, value, form)
         if value is None:
             return None
     if (stored := _STORED[kind](value)) is None:
         shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}…"
-        raise InputError(f"document '{doc_id}': its metadata '{name}' is {shown}, but the column is of type {kind}; {REMEDY}")
+        described = f"{kind}:{form}" if form else kind
+        raise InputError(
+            f"document '{doc_id}': its metadata '{name}' is {shown}, but the column is of type {described}; {REMEDY}"
+        )
     return None if stored == () else stored
 
 
-def _lenient(kind: str, value: Any) -> Any:
+def _lenient(kind: str, value: Any, form: str) -> Any:
     if kind in ("keyword", "keywords") and isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else str(value)
+    if kind == "keywords" and isinstance(value, list | tuple):
+        return [_lenient("keyword", item, "") for item in value]
+    if form and isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -194,8 +193,10 @@ def _lenient(kind: str, value: Any) -> Any:
             return real(text)
         except ValueError:
             return value
-    if kind == "date" and (moment := date_of_cell(text)) is not None:
-        return date_text(moment)
+    if kind == "date":
+        moment = date_in_form(text, form) if form else date_of_cell(text)
+        moment = date_of(text) if moment is None else moment
+        return value if moment is None else date_text(moment)
     return value
 
 

@@ -46,7 +46,7 @@ class ColumnWriter(Writer):
     def __init__(self, folder: Path, schema: Schema, lenient: bool = False) -> None:
         self._folder, self.schema, self._count = folder, schema, 0
         self._columns = {
-            name: _ColumnBuffer(name, kind, fixed=True, lenient=schema.declared or lenient)
+            name: _ColumnBuffer(name, kind, fixed=True, lenient=schema.declared or lenient, form=schema.forms.get(name, ""))
             for name, kind in schema.types.items()
             if kind not in REFUSED
         }
@@ -92,8 +92,8 @@ class ColumnWriter(Writer):
 class _ColumnBuffer:
     """The values of one column, in pieces: the documents that have a value, and their values."""
 
-    def __init__(self, name: str, kind: str = "", *, fixed: bool = False, lenient: bool = False) -> None:
-        self.name, self.kind, self._fixed, self._lenient = name, kind, fixed, lenient
+    def __init__(self, name: str, kind: str = "", *, fixed: bool = False, lenient: bool = False, form: str = "") -> None:
+        self.name, self.kind, self._fixed, self._lenient, self._form = name, kind, fixed, lenient, form
         self._cell_kind = ""
         self._docs: list[NDArray[np.int64]] = []
         self._pieces: list[NDArray[Any]] = []
@@ -113,7 +113,8 @@ class _ColumnBuffer:
             if self.kind in REFUSED or not self.kind:
                 return
         kind = self.kind
-        stored = [typed(self.name, kind, value, ids[doc], self._lenient) for doc, value in zip(docs, values, strict=True)]
+        lenient, form = self._lenient, self._form
+        stored = [typed(self.name, kind, value, ids[doc], lenient, form) for doc, value in zip(docs, values, strict=True)]
         present = [number for number, value in enumerate(stored) if value is not None]
         stored = [stored[number] for number in present]
         self._docs.append(first + np.array([docs[number] for number in present], dtype=np.int64))
