@@ -156,3 +156,14 @@ def test_a_run_is_written_as_parquet_and_read_back(tmp_path):
         ft.read_run(path)
     with pytest.raises(ft.FontesError, match="cannot be written"):
         RUN.to_parquet(tmp_path / "none" / "x.parquet")
+
+
+def test_a_series_is_no_run_and_no_judgments_but_its_frame_is():
+    pandas = pytest.importorskip("pandas")
+    frame = RUN.to_pandas().set_index(["query_id", "doc_id"])
+    for read in (ft.Run.of, ft.Qrels.of):
+        for series in (frame["score"], pa.array([1]), pa.chunked_array([[1]]), pytest.importorskip("polars").Series([1])):
+            with pytest.raises(ft.FontesError, match=r"has no columns; give a table \(pandas: series\.rename\('score'\)"):
+                read(series)
+    assert ft.Run.of(frame["score"].rename("score").reset_index()) == ft.Run.of(frame) == RUN
+    assert isinstance(frame, pandas.DataFrame)

@@ -68,7 +68,7 @@ def is_frame(value: object) -> bool:
     """Whether a value is a table: of pandas, polars, Arrow, DuckDB, a dataset of Hugging Face, or one that exports Arrow.
 
     Raises:
-        InputError: It is all splits of a dataset of Hugging Face, or a lazy frame.
+        InputError: It is all splits of a dataset of Hugging Face, a lazy frame, or a series.
     """
     if isinstance(value, dict) and type(value).__name__ in ("DatasetDict", "IterableDatasetDict"):
         raise InputError(f"a dataset of several splits; choose one of them: dataset['{next(iter(value), 'train')}']")
@@ -76,7 +76,12 @@ def is_frame(value: object) -> bool:
         return False
     if type(value).__name__ == "LazyFrame":
         raise InputError("a LazyFrame has no rows yet; frame.collect() gives a DataFrame")
-    return hasattr(value, "columns") or hasattr(value, "__arrow_c_stream__") or _is_of_datasets(value)
+    if hasattr(value, "columns") or _is_of_datasets(value):
+        return True
+    if _is_series(value):
+        remedy = "give a table (pandas: series.rename('score').reset_index())"
+        raise InputError(f"a {type(value).__name__} has no columns; {remedy}")
+    return hasattr(value, "__arrow_c_stream__")
 
 
 def listed(value: Any) -> Any:
@@ -91,7 +96,7 @@ def listed(value: Any) -> Any:
         return list(zip(_labels(value.index, "series", "reset_index(drop=True)"), value.tolist(), strict=True))
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if hasattr(value, "to_frame") or (hasattr(value, "to_pylist") and hasattr(value, "type")):
+    if _is_series(value):
         return value.to_list() if hasattr(value, "to_list") else value.to_pylist()
     return value
 
@@ -168,6 +173,11 @@ def _library(name: str, extra: str, purpose: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise MissingExtraError.of(name, extra, purpose) from error
+
+
+def _is_series(value: object) -> bool:
+    """Whether a value is a series of pandas or polars, or an array of Arrow."""
+    return hasattr(value, "to_frame") or (hasattr(value, "to_pylist") and hasattr(value, "type"))
 
 
 def _is_of_datasets(value: object) -> bool:
