@@ -79,9 +79,9 @@ class Index(_State):
             separate: Store frequencies and lengths by field, too. Each field is then
                 analysed by itself, so that word n-grams end with it.
             positions: Store the positions of terms, which phrases need; the analyzer must have no n-grams.
-            columns: Types of metadata columns for filters, by key: "keyword", "integer", "float", "date" (or "date:%d/%m/%Y" with
-                the form of the dates), "boolean" or "keywords" (a list of them); strings are then converted to these. None: every
-                key with values of one type.
+            columns: Types of metadata columns for filters, by key: "keyword", "integer", "float", "date" (or, with the form of
+                the dates, "date:%d/%m/%Y"), "boolean" or "keywords" (a list of them); strings are then converted to these.
+                None: every key with values of one type.
             components: Names of further components that are built with the documents; packages bring some.
             shards: Shards of equal size, for several machines to search.
             ray: Build by tasks on a Ray cluster: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an
