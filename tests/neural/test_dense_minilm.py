@@ -136,6 +136,20 @@ def test_encode_runs_the_model_in_the_precision_that_is_asked_for_and_says_which
     assert (status, "precision is one of auto, float32, bfloat16, float16" in error) == (1, True)
 
 
+def test_stored_vectors_are_not_taken_for_those_of_another_precision(tmp_path):
+    index = Index.build([("d", "fox")], tmp_path / "x")
+    index.encode(SentenceEncoder(MODEL, precision="float32"))
+    other = SentenceEncoder(MODEL, precision="bfloat16")
+    problem = r"has vectors of this encoder in float32; overwrite=True \(--overwrite\) makes them again in bfloat16"
+    with pytest.raises(ParameterError, match=problem):
+        index.encode(other)
+    index.add([("e", "owl")])
+    with pytest.raises(ParameterError, match=problem):
+        index.encode(other, dtype="int8")
+    index.encode(MODEL)
+    assert index.info()["vectors"][0]["precision"] == "float32"
+
+
 @pytest.mark.slow
 def test_the_command_line_remembers_the_settings_of_the_encoder(tmp_path, fontes):
     path = str(tmp_path / "x.index")

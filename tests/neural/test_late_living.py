@@ -231,6 +231,10 @@ def test_new_documents_are_encoded_in_the_precision_of_the_others_where_the_mode
 ) -> None:
     index = ft.Index.build(DOCS[:20], tmp_path / "x")
     encode_late(index, model.with_(precision="bfloat16"))
+    with pytest.raises(
+        ParameterError, match=r"vectors of this encoder in bfloat16; overwrite=True \(--overwrite\) makes them again"
+    ):
+        encode_late(index, model.with_(precision="float32"))
     index.add(DOCS[20:40])
     for precision, used in (("auto", "bfloat16"), ("float32", "float32")):
         PRECISIONS.clear()

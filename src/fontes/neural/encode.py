@@ -13,7 +13,7 @@ from ..index.embeddings.encoded import EncodingJob
 from ..index.embeddings.encoding import VECTORS
 from ..index.embeddings.journal import remote_encoder
 from ..index.embeddings.weights import WEIGHTS
-from .dense.dense import in_precision, precision_of, settings_of
+from .dense.dense import check_precision, in_precision, precision_of, settings_of
 from .encoders.base import Encoder, document_vectors
 from .encoders.sentence import SentenceEncoder
 from .late.colbert import ColBERT
@@ -51,6 +51,7 @@ def encode(
             RAY_ADDRESS, or an address. Its nodes must see the index's folder and the model under the same paths.
 
     Raises:
+        ParameterError: The stored vectors have another precision than the one that the encoder names.
         FontesError: The disk is full, or the cluster is lost; encoded documents are kept.
     """
     if isinstance(encoder, str):
@@ -64,7 +65,9 @@ def encode(
         component: Any = WEIGHTS if sparse else VECTORS
         if sparse and dtype is not None:
             raise ParameterError(f"dtype is for dense vectors; the weights of {encoder!r} are stored to four decimals")
-        model = encoder if overwrite else in_precision(encoder, index.vectors.precision(component, encoder.fingerprint))
+        stored = None if overwrite else index.vectors.precision(component, encoder.fingerprint)
+        check_precision(index.path, encoder, stored)
+        model = in_precision(encoder, stored)
         if resources().ray:
             model = fix_precision(model)
         encode_documents = (

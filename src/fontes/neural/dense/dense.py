@@ -34,6 +34,8 @@ from ..models.base import Pretrained, check_fields
 from ..models.compute import PRECISIONS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ...index import Index
     from ...index.embeddings.vectors import JoinedEmbeddings
     from .ann import Searcher
@@ -494,6 +496,20 @@ def settings_of(encoder: object) -> str | None:
 def precision_of(encoder: object) -> str | None:
     """Precisions of an encoder's models on this machine, separated by spaces; None without models. Loads the models."""
     return " ".join(model.chosen_precision.partition(" ")[0] for model in _models(encoder)) or None
+
+
+def check_precision(path: Path, encoder: object, stored: object) -> None:
+    """Raise ParameterError if an encoder's models name another precision than that of vectors stored in an index at `path`.
+
+    `stored` is a result of `precision_of`.
+    """
+    names = str(stored or "").split()
+    chosen = (model.precision for model in _models(encoder) if names and model.precision != "auto")
+    if (other := next((name for name in chosen if name not in names), None)) is not None:
+        raise ParameterError(
+            f"{path} has vectors of this encoder in {stored}; overwrite=True (--overwrite) makes them again in {other}, and "
+            f"without precision='{other}' new documents are encoded in {stored}"
+        )
 
 
 def in_precision(encoder: E, stored: object) -> E:

@@ -23,7 +23,7 @@ from ...index.embeddings.store import check_segments_exist, encode_segment, with
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmbeddings
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
-from ..dense.dense import in_precision, precision_of
+from ..dense.dense import check_precision, in_precision, precision_of
 from .colbert import ColBERT
 from .residual import DEFAULT_NBITS, NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (
@@ -123,6 +123,8 @@ class _LateEncoding:
     def run(self, stack: contextlib.ExitStack, progress: ProgressCallback, actors: BlockSource | None) -> None:
         """Encode segments without vectors, fit missing centroids, compress, and commit."""
         path = self._index.path
+        if not self._overwrite:
+            check_precision(path, self._colbert, self._precision())
         busy = FontesError(f"{path} is being encoded by another process with the same model; wait for it")
         try:
             drafts = {n: stack.enter_context(drafting(self._folders[n], busy)) for n in self._unencoded()}
