@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -255,3 +256,20 @@ def test_parquet_of_one_long_text_in_many_rows_takes_memory_for_few_of_them(
     tracemalloc.stop()
     assert count == rows
     assert peak < 10_000_000
+
+
+def test_a_workbook_that_unpacks_to_far_more_than_its_file_is_an_error(tmp_path: Path, monkeypatch: Any) -> None:
+    path = workbook(tmp_path / "c.xlsx", [["id", "text"], ["a", "x"]])
+    with zipfile.ZipFile(path) as book:
+        parts = {name: book.read(name) for name in book.namelist()}
+    cell = b'<c r="B2" t="inlineStr"><is><t>' + b"x" * 3_000_000 + b"</t></is></c>"
+    sheet = re.sub(rb'<c r="B2".*?</c>', lambda _: cell, parts["xl/worksheets/sheet1.xml"])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, content in (parts | {"xl/worksheets/sheet1.xml": sheet}).items():
+            book.writestr(name, content)
+    assert len(next(iter(read_corpus(path))).text) == 3_000_000
+    monkeypatch.setattr("fontes.storage.compression.MAX_SMALL", 1000)
+    with pytest.raises(
+        InputError, match=r"c.xlsx: its contents have more than [\d,]+ bytes, for an archive of [\d,]+ bytes; save the sheet as CSV"
+    ):
+        list(read_corpus(path))

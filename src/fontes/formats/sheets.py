@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from ..core import Doc, InputError, MissingExtraError, Qrels, Run, Topic, Topics
 from ..core.cells import cell_value
 from ..core.names import TOPIC_ID
 from ..core.table import Table
+from ..storage.compression import check_unpacked_size
 from ..storage.files import MAX_PIECE
 from .format import File, Format
 from .records import Fields, check_chosen, doc_from, located_in
@@ -95,6 +97,8 @@ class Xlsx(Sheet, name="xlsx"):
                 raise InputError(
                     f"{name}: the workbook has more than {MAX_SHARED_BYTES:,} bytes of text; save the sheet as CSV"
                 )
+            # a cell with text of its own is read whole
+            check_unpacked_size(name, stored.seek(0, os.SEEK_END), sum(sizes.values()), "save the sheet as CSV")
             sheets = openpyxl.load_workbook(stored, read_only=True, data_only=True).worksheets
             rows = enumerate(sheets[0].iter_rows(values_only=True), 1) if sheets else iter(())
             header: Row = next(((n, cells) for n, cells in rows if any(cell is not None for cell in cells)), (0, ()))

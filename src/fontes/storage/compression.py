@@ -103,14 +103,14 @@ def without_ending(name: str) -> str:
     return next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
 
 
-def check_unpacked_size(archive: str, stored_size: int, size: int) -> None:
+def check_unpacked_size(
+    archive: str, stored_size: int, size: int, remedy: str = "if you trust it, unpack it and give the folder"
+) -> None:
     """Raise InputError if an archive of `stored_size` bytes is unpacked to too many bytes."""
     limit = min(MAX_UNPACKED, max(MAX_RATIO * stored_size, MAX_SMALL))
     if size > limit:
         reason = "the most that is unpacked" if limit == MAX_UNPACKED else f"for an archive of {stored_size:,} bytes"
-        raise InputError(
-            f"{archive}: its contents have more than {limit:,} bytes, {reason}; if you trust it, unpack it and give the folder"
-        )
+        raise InputError(f"{archive}: its contents have more than {limit:,} bytes, {reason}; {remedy}")
 
 
 def _content(name: str, stored: IO[bytes], stack: ExitStack, of_zip: bool = False) -> Content:
