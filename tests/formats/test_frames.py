@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import datetime
 import decimal
 import uuid
@@ -146,6 +147,25 @@ def test_texts_are_documents_numbered_from_0_and_topics_numbered_from_1(kind, tm
     assert {topic.id: topic.text for topic in Topics.of(make(SERIES[kind])).values()} == dict(zip("123", TEXTS, strict=True))
     index = Index.build(make(SERIES[kind]), tmp_path / "x")
     assert index.ids.tolist() == ["0", "1", "2"]
+
+
+def test_named_tuples_are_records_and_sets_have_an_order():
+    frame = pd.DataFrame({"id": ["a", "b"], "text": TEXTS[:2], "day": pd.to_datetime(["2020-01-01", None])})
+    for rows in (frame.itertuples(), frame.itertuples(index=False)):
+        assert [(doc.id, doc.text, doc.metadata["day"]) for doc in read_corpus(rows)] == [
+            ("a", "a cat sat", "2020-01-01"),
+            ("b", "a dog ran", None),
+        ]
+    pair = collections.namedtuple("pair", "key content")
+    assert docs([pair("a", "x")]) == [("a", "x")]
+    assert docs(set(TEXTS)) == list(zip("012", sorted(TEXTS), strict=True))
+
+
+def test_an_interval_of_duckdb_is_a_duration():
+    table = pytest.importorskip("duckdb").sql(
+        "select 'a' id, 'x' as text, timestamp '2020-01-02 01:00' - timestamp '2020-01-01' d"
+    )
+    assert [doc.metadata for doc in read_corpus(table)] == [{"d": 90000.0}]
 
 
 @pytest.mark.parametrize("labels", [None, [7, 8, 9], ["x", "y", "z"]])

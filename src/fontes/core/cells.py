@@ -58,6 +58,8 @@ def cell_value(cell: Any) -> Any:
             return cell_value(cell.value)
         case Mapping():
             return {str(key): cell_value(value) for key, value in cell.items()}
+        case tuple() if type(cell).__name__ == "MonthDayNano" and not cell[0]:  # an interval of Arrow and DuckDB
+            return timedelta(days=cell[1], microseconds=cell[2] / 1000).total_seconds()
         case list() | tuple():
             return [cell_value(value) for value in cell]
         case set() | frozenset():

@@ -87,7 +87,7 @@ def is_frame(value: object) -> bool:
 def listed(value: Any) -> Any:
     """Return an array or a series of numpy, pandas, polars or Arrow as a list, and any other value unchanged.
 
-    A Series of pandas, which has an index, gives pairs of label and value.
+    A Series of pandas, which has an index, gives pairs of label and value; a set, which has no order, is sorted.
 
     Raises:
         InputError: The labels of a Series are neither strings nor whole numbers, or one occurs twice.
@@ -96,6 +96,8 @@ def listed(value: Any) -> Any:
         return list(zip(_labels(value.index, "series", "reset_index(drop=True)"), value.tolist(), strict=True))
     if isinstance(value, np.ndarray):
         return value.tolist()
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
     if _is_series(value):
         return value.to_list() if hasattr(value, "to_list") else value.to_pylist()
     return value

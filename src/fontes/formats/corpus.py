@@ -217,6 +217,9 @@ class IterableCorpus(DocumentRows):
                     yield _with_json(doc_from(dict(item), self.fields, "documents", number, "item"), number)
                 case str():
                     yield Doc(str(number - 1), str(item))
+                case tuple() if self._is_record(item):
+                    record = doc_from(dict(item._asdict()), self.fields, "documents", number, "item")  # type: ignore[attr-defined]
+                    yield _with_json(record, number)
                 case (doc_id, text):
                     yield doc_from({"id": doc_id, "text": text}, DOC_FIELDS, "documents", number, "item")
                 case (doc_id, title, text):
@@ -225,6 +228,11 @@ class IterableCorpus(DocumentRows):
                     kind = type(item).__name__
                     forms = "Doc, a dict, (id, text), (id, title, text) or a text"
                     raise InputError(f"documents, item {number}: a {kind}; give {forms}")
+
+    def _is_record(self, item: tuple[Any, ...]) -> bool:
+        """Whether the fields of a named tuple, as `itertuples` gives them, are those of a document."""
+        keys = self.fields.keys(getattr(item, "_fields", ()))
+        return bool(keys["id"] and keys["text"])
 
     def _items(self) -> Iterable[Any]:
         return self._source.items() if isinstance(self._source, Mapping) else self._source
