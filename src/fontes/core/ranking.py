@@ -249,9 +249,9 @@ def with_documents(rows: dict[str, Any], docs: Callable[[], list[Doc]], text: bo
             rows[name] = [getattr(doc, name) for doc in documents]
             continue
         if documents and not any(name in doc.metadata for doc in documents):
-            known = sorted({str(key) for doc in documents for key in doc.metadata})
+            keys = sorted({str(key) for doc in documents for key in doc.metadata})
             raise ParameterError(
-                f"columns: no document of the run has '{name}'; {nearest(name, known) if known else 'they have no metadata'}"
+                f"columns: no document of the run has '{name}'; {nearest(name, keys) if keys else 'they have no metadata'}"
             )
         rows[name] = [doc.metadata.get(name) for doc in documents]
     return rows

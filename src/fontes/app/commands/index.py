@@ -95,10 +95,10 @@ def _dates_to_declare(index: Index) -> str:
     if not forms:
         return ""
     shown = [
-        f"'{name}' looks like dates" + (f" of the form {' or '.join(found)}" if found[0] else "")
-        for name, found in forms.items()
+        f"'{name}' looks like dates" + (f" of the form {' or '.join(named)}" if named[0] else "")
+        for name, named in forms.items()
     ]
-    types = index.columns | {name: f"date:{found[0]}".rstrip(":") for name, found in forms.items()}
+    types = index.columns | {name: f"date:{named[0]}".rstrip(":") for name, named in forms.items()}
     option = shlex.quote(",".join(f"{name}={kind}" for name, kind in types.items()))
     return f"; {', '.join(shown)}: --columns {option} --overwrite makes dates of {'it' if len(forms) == 1 else 'them'}"
 

@@ -74,9 +74,9 @@ def date_forms(state: Columned) -> dict[str, list[str]]:
             else:
                 present = values.values[values.present]
                 sample += present[_spread(len(present))].tolist()
-        found = forms_of(list(map(str, sample))) if kind == "keyword" else units_of(name, sample)
-        if found:
-            forms[name] = found
+        column_forms = forms_of(list(map(str, sample))) if kind == "keyword" else units_of(name, sample)
+        if column_forms:
+            forms[name] = column_forms
     return forms
 
 
