@@ -178,6 +178,17 @@ def test_the_labels_of_a_series_are_ids(labels, dtype):
         assert {topic.id: topic.text for topic in topics.values()} == expected
 
 
+def test_records_are_topics():
+    frame = pd.DataFrame({"qid": [1, 2], "query": TEXTS[:2], "year": [2001, 2002]})
+    assert Topics.of(frame.to_dict("records")) == Topics.of(frame)
+    with pytest.raises(InputError, match=r"item 2 of the topics: no text \(a field text, query, .*\); found 'qid', 'year'"):
+        Topics.of([{"qid": "1", "query": "x"}, {"qid": "2", "year": 1}])
+    with pytest.raises(InputError, match=r"item 1 of the topics: no id .*; found nothing"):
+        Topics.of([{}])
+    with pytest.raises(InputError, match="item 1 of the topics: the text of topic '1' is missing"):
+        Topics.of([{"qid": "1", "query": None}])
+
+
 def test_labels_that_are_no_ids_are_an_error_with_a_remedy_that_works():
     for labels, problem in (([1, 1, 2], "holds '1' twice"), ([0.5, 1, 2], "holds 0.5, neither a string nor a whole number")):
         series = pd.Series(TEXTS, index=labels)

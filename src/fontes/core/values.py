@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
@@ -11,7 +11,7 @@ from .checks import is_missing, string_of
 from .edge import read
 from .errors import InputError, ParameterError
 from .html import of_explanation
-from .names import TOPIC_ID, TOPIC_TEXT
+from .names import TOPIC_ID, TOPIC_TEXT, find, join_with_or
 from .query import Group
 from .table import Table
 from .tabular import Tabular, is_frame, listed
@@ -170,9 +170,9 @@ class Topics(Tabular, Mapping[str, Topic]):
 
         Args:
             value: Topics, a Topic, a query string (id "1"), a mapping from id to text or Topic, a table (columns such as qid,
-                query_id or id, and query, text or question), an iterable of Topic, of (id, text) pairs, or of strings (ids
-                "1", "2", …), a Series of pandas (its labels are the ids), or the path of a file as a `Path`. A whole number as
-                an id stands for its digits.
+                query_id or id, and query, text or question), an iterable of Topic, of (id, text) pairs, of dicts with such
+                keys, or of strings (ids "1", "2", …), a Series of pandas (its labels are the ids), or the path of a file as a
+                `Path`. A whole number as an id stands for its digits.
 
         Raises:
             InputError: The type is unsupported, an id is neither string nor whole number, or occurs twice.
@@ -284,6 +284,10 @@ def _topic(item: object, number: int) -> Topic:
             return item
         case str():
             return Topic(str(number), item)
+        case Mapping():
+            return _topic(
+                tuple(_value(item, names, what, number) for names, what in ((TOPIC_ID, "id"), (TOPIC_TEXT, "text"))), number
+            )
         case (topic_id, str() as text):
             return Topic(string_of(topic_id, "topic id", f"item {number} of the topics"), text)
         case (topic_id, other) if is_missing(other):
@@ -292,6 +296,16 @@ def _topic(item: object, number: int) -> Topic:
             problem = f"item {number} of the topics: topic '{topic_id}' is no text but a {type(other).__name__}"
             raise InputError(f"{problem}; give Topic, (id, text) or a string")
     raise InputError(f"item {number} of the topics is a {type(item).__name__}; give Topic, (id, text) or a string")
+
+
+def _value(record: Mapping[Any, Any], names: Sequence[str], what: str, number: int) -> Any:
+    """Return the value of a record under one of some names."""
+    if (key := find(record, names)) is None:
+        present = ", ".join(f"'{name}'" for name in record)
+        raise InputError(
+            f"item {number} of the topics: no {what} (a field {join_with_or(names)}); found {present or 'nothing'}"
+        )
+    return record[key]
 
 
 def text_of(doc: Doc) -> str:
