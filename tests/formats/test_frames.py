@@ -158,6 +158,7 @@ def test_named_tuples_are_records_and_sets_have_an_order():
         ]
     pair = collections.namedtuple("pair", "key content")
     assert docs([pair("a", "x")]) == [("a", "x")]
+    assert next(iter(read_corpus([pair("a", "x")], fields={"id": "content", "text": "key"}))) == Doc("x", "a")
     assert docs(set(TEXTS)) == list(zip("012", sorted(TEXTS), strict=True))
 
 

@@ -270,6 +270,7 @@ def test_a_workbook_that_unpacks_to_far_more_than_its_file_is_an_error(tmp_path:
     assert len(next(iter(read_corpus(path))).text) == 3_000_000
     monkeypatch.setattr("fontes.storage.compression.MAX_SMALL", 1000)
     with pytest.raises(
-        InputError, match=r"c.xlsx: its contents have more than [\d,]+ bytes, for an archive of [\d,]+ bytes; save the sheet as CSV"
+        InputError,
+        match=r"c.xlsx: its contents have more than [\d,]+ bytes, for an archive of [\d,]+ bytes; save the sheet as CSV",
     ):
         list(read_corpus(path))

@@ -203,6 +203,8 @@ class IterableCorpus(DocumentRows):
     def _docs(self, items: Iterable[Any], first: int) -> Iterator[Doc]:
         """Convert items, the first of which has the number `first` in messages."""
         for number, item in enumerate(items, first):
+            if self._is_record(item):
+                item = item._asdict()
             if self.fields.chosen and not isinstance(item, Mapping):
                 kind = type(item).__name__
                 raise ParameterError(
@@ -217,9 +219,6 @@ class IterableCorpus(DocumentRows):
                     yield _with_json(doc_from(dict(item), self.fields, "documents", number, "item"), number)
                 case str():
                     yield Doc(str(number - 1), str(item))
-                case tuple() if self._is_record(item):
-                    record = doc_from(dict(item._asdict()), self.fields, "documents", number, "item")  # type: ignore[attr-defined]
-                    yield _with_json(record, number)
                 case (doc_id, text):
                     yield doc_from({"id": doc_id, "text": text}, DOC_FIELDS, "documents", number, "item")
                 case (doc_id, title, text):
@@ -229,8 +228,8 @@ class IterableCorpus(DocumentRows):
                     forms = "Doc, a dict, (id, text), (id, title, text) or a text"
                     raise InputError(f"documents, item {number}: a {kind}; give {forms}")
 
-    def _is_record(self, item: tuple[Any, ...]) -> bool:
-        """Whether the fields of a named tuple, as `itertuples` gives them, are those of a document."""
+    def _is_record(self, item: object) -> bool:
+        """Whether an item is a named tuple, as `itertuples` gives them, whose fields are those of a document."""
         keys = self.fields.keys(getattr(item, "_fields", ()))
         return bool(keys["id"] and keys["text"])
 
