@@ -25,7 +25,11 @@ UNAMBIGUOUS = (
 UNITS = {"seconds": 1_000_000, "milliseconds": 1000}  # forms of numbers since 1970
 SPAN = (946_684_800_000_000, 4_102_444_800_000_000)  # the years in which a number is taken for a date, 2000 to 2099
 MOMENT = re.compile(r"date|time|when|created|updated|modified|published|posted", re.IGNORECASE)  # names of columns of dates
-_DAYS = ("%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d/%m/%y", "%m/%d/%y", "%d.%m.%Y", "%Y/%m/%d", "%d.%m.%y")
+_DAYS = (
+    *("%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%Y", "%Y/%m/%d", "%Y.%m.%d"),
+    *("%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y", "%d.%m.%y"),
+    *("%d %b %Y", "%b %d %Y", "%b %d, %Y", "%d %B %Y", "%B %d %Y", "%B %d, %Y", "%d/%b/%Y", "%d-%b-%Y", "%d-%b-%y", "%d %b %y"),
+)
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 FORMS = (  # other forms that programs write
     *(day + time for day in _DAYS for time in _TIMES),
@@ -37,10 +41,11 @@ FORMS = (  # other forms that programs write
     "%A, %d %B %Y",
     "%A, %B %d, %Y",
     "%a, %d %b %Y",
-    "%d-%b-%y",
-    "%d %B %Y %H:%M",
-    "%B %d, %Y %H:%M",
+    "%d/%b/%Y:%H:%M:%S %z",  # logs of web servers
     "%Y%m%d",
+    "%Y%m%dT%H%M%S",
+    "%Y%m%dT%H%M%S%z",
+    "%Y%m%d%H%M%S",
 )
 
 
@@ -107,8 +112,8 @@ def units_of(name: str, numbers: Sequence[int]) -> list[str]:
 
 
 def is_date(text: str) -> bool:
-    """Whether a text is a date in any known form."""
-    return bool(forms_of([text]))
+    """Whether a text is a date in a known form; not digits alone, which texts order alike, nor 1.2.20, perhaps a version."""
+    return not text.isdigit() and any(not form.startswith("%d.%m.%y") for form in forms_of([text]))
 
 
 def date_text(microseconds: int) -> str:
