@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-DOC_ID = ("_id", "id", "docno", "doc_id", "docid", "cord_uid", "pid")
+DOC_ID = ("_id", "id", "pid", "docno", "doc_id", "docid", "cord_uid")
+"""Names of ids; that of a passage (`pid`) before those of a document, which its passages share."""
 DOC_TITLE = ("title",)
 DOC_TEXT = ("text", "contents", "abstract", "body")
 TOPIC_ID = (
     "_id",
     "qid",
+    "q_id",
     "query_id",
     "topic_id",
     "question_id",
@@ -23,10 +25,11 @@ TOPIC_ID = (
     "topic",
 )
 TOPIC_TEXT = ("text", "query", "title", "question", "tweet_text", "tweet_content", "post_text", "claim", "contents", "raw")
-JUDGED = ("docno", "doc_id", "docid", "cord_uid", "pid", "corpus_id", "document_id", "id")
+JUDGED = ("pid", "docno", "doc_id", "docid", "cord_uid", "corpus_id", "document_id", "id")
 """The document id in a table that also has topic ids, to which "_id" belongs."""
 GRADE = ("relevance", "grade", "label", "rel", "score")
-SCORE = ("score",)
+SCORE = ("score", "sim")
+RANK = ("rank",)
 
 
 def normalize(name: object) -> str:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar, cast, overload
 from ..core import Doc, InputError, ParameterError
 from ..core.tabular import Tabular, columns_of, is_frame, rows_of
 from ..storage.files import STANDARD
+from .bad_records import BadRecords
 from .decoding import ReadingOptions, reading_of
 from .folder import CorpusPiece, cut, grouped, pieces_of
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
@@ -74,6 +75,7 @@ class Corpus(DocumentRows):
                 file = stack.enter_context(pieces[0].opened())
                 try:
                     chosen = sniffed("corpus", file)
+                    fields = fields.by_sample(chosen.sample(file), file.name)
                 except InputError:
                     if str(path) != STANDARD:
                         raise
@@ -172,11 +174,13 @@ class IterableCorpus(DocumentRows):
     Args:
         source: Any source that `read_corpus` accepts, except a path.
         fields: Names of the id, title and text in a dict or row.
+        bad: Documents left out because they are bad.
     """
 
-    def __init__(self, source: Iterable[Any], fields: Fields) -> None:
+    def __init__(self, source: Iterable[Any], fields: Fields, bad: BadRecords | None = None) -> None:
         self._source = source
         self.fields = fields
+        self._bad = bad or BadRecords()
 
     def __iter__(self) -> Iterator[Doc]:
         """Yield documents; InputError gives the number of a bad item, counted from 1."""
@@ -192,20 +196,27 @@ class IterableCorpus(DocumentRows):
     def _docs(self, items: Iterable[Any], first: int) -> Iterator[Doc]:
         """Convert items, the first of which has the number `first` in messages."""
         for number, item in enumerate(items, first):
-            match item:
-                case Doc():
-                    if not isinstance(item.id, str):
-                        raise InputError(f"documents, item {number}: the id of a Doc is {item.id!r}, not a string")
-                    yield item
-                case Mapping():
-                    yield doc_from(dict(item), self.fields, "documents", number, "item")
-                case (doc_id, text):
-                    yield doc_from({"id": doc_id, "text": text}, DOC_FIELDS, "documents", number, "item")
-                case (doc_id, title, text):
-                    yield doc_from({"id": doc_id, "title": title, "text": text}, DOC_FIELDS, "documents", number, "item")
-                case _:
-                    kind = type(item).__name__
-                    raise InputError(f"documents, item {number}: a {kind}; give Doc, a dict, (id, text) or (id, title, text)")
+            try:
+                doc = self._doc(item, number)
+            except InputError as error:
+                self._bad.skip(error)
+            else:
+                yield doc
+
+    def _doc(self, item: Any, number: int) -> Doc:
+        match item:
+            case Doc():
+                if not isinstance(item.id, str):
+                    raise InputError(f"documents, item {number}: the id of a Doc is {item.id!r}, not a string")
+                return item
+            case Mapping():
+                return doc_from(dict(item), self.fields, "documents", number, "item")
+            case (doc_id, text):
+                return doc_from({"id": doc_id, "text": text}, DOC_FIELDS, "documents", number, "item")
+            case (doc_id, title, text):
+                return doc_from({"id": doc_id, "title": title, "text": text}, DOC_FIELDS, "documents", number, "item")
+        kind = type(item).__name__
+        raise InputError(f"documents, item {number}: a {kind}; give Doc, a dict, (id, text) or (id, title, text)")
 
     def _items(self) -> Iterable[Any]:
         source: Any = self._source
@@ -225,6 +236,7 @@ def read_corpus(
     fields: Mapping[str, str | Sequence[str]] | None = None,
     encoding: str | None = None,
     errors: str | None = None,
+    skip_bad: int | None = None,
 ) -> Corpus: ...
 @overload
 def read_corpus(
@@ -233,6 +245,7 @@ def read_corpus(
     fields: Mapping[str, str | Sequence[str]] | None = None,
     encoding: str | None = None,
     errors: str | None = None,
+    skip_bad: int | None = None,
 ) -> Corpus | IterableCorpus: ...
 def read_corpus(
     source: str | Path | Iterable[Any],
@@ -240,6 +253,7 @@ def read_corpus(
     fields: Mapping[str, str | Sequence[str]] | None = None,
     encoding: str | None = None,
     errors: str | None = None,
+    skip_bad: int | None = None,
 ) -> Corpus | IterableCorpus:
     """Read the documents of a file, a folder or an iterable, one at a time.
 
@@ -259,6 +273,8 @@ def read_corpus(
         encoding: Of a file: its encoding, such as "cp1252"; by default UTF-8, or else detected, with an `InputWarning`.
         errors: Of a file, treatment of undecodable bytes: "strict" stops, "replace" puts U+FFFD and warns with the number of
             changed lines.
+        skip_bad: Maximum number of bad documents, such as those without an id, to leave out, each with an `InputWarning`;
+            known quirks of official collections are not counted. By default 0.
 
     Returns:
         Documents, which can be iterated repeatedly if `source` can; a corpus of files reports how much of them was read.
@@ -270,13 +286,16 @@ def read_corpus(
     paths = [source] if isinstance(source, (str, Path)) else _paths(source)
     if paths:
         chosen = None if format is None else format_named(format, "read", "corpus")
-        return join_corpora([Corpus.at(path, chosen, Fields.of(fields), reading_of(encoding, errors)) for path in paths])
+        options = reading_of(encoding, errors, bad=None if skip_bad is None else BadRecords(skip_bad))
+        return join_corpora([Corpus.at(path, chosen, Fields.of(fields), options) for path in paths])
     if format is not None:
         raise ParameterError(f"format='{format}' is of a file, not of a {type(source).__name__}")
     if not isinstance(source, (Corpus, IterableCorpus)):
-        return IterableCorpus(cast(Iterable[Any], source), Fields.of(fields))
+        return IterableCorpus(cast(Iterable[Any], source), Fields.of(fields), BadRecords(skip_bad or 0))
     if fields:
         raise ParameterError(f"fields are chosen where documents are read first, not of a {type(source).__name__}")
+    if skip_bad is not None:
+        raise ParameterError(f"skip_bad is given where documents are read first, not for a {type(source).__name__}")
     return source
 
 

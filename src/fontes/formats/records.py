@@ -21,7 +21,39 @@ from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find
 from ..core.query import Group
 from ..core.table import Cell, Table
 from ..storage.files import InputFile, decode
-from .decoding import REMEDY
+from .bad_records import BadRecords, EmptyIdError, KnownQuirkError
+from .decoding import REMEDY, warn
+
+
+class MissingPartError(InputError):
+    """A record without an id or a text.
+
+    Args:
+        fields: Names of the parts.
+        row: The record.
+        name: File name.
+        where: Line of a file, or item of an iterable.
+        sample: More records, by which an id is found to advise.
+    """
+
+    def __init__(
+        self, fields: Fields, row: Mapping[Any, Any], name: str, where: str, sample: Sequence[Mapping[Any, Any]] = ()
+    ) -> None:
+        keys = fields.keys(tuple(row))
+        part = "id" if not keys["id"] else "text"
+        present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
+        problem = f"{name}, {where}: no {part} (a field {join_with_or(getattr(fields, part))}); found {present}"
+        # The sample of a table has its columns without a name, too.
+        rows = sample if sample and row.keys() <= sample[0].keys() else [row]
+        super().__init__(problem + remedy_of(name, keys, rows))
+        self._parts = fields, row, name, where
+
+    def advised(self, sample: Sequence[Mapping[Any, Any]]) -> MissingPartError:
+        """Return the error with advice by more records of the file."""
+        return MissingPartError(*self._parts, sample)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MissingPartError, self._parts
 
 
 @dataclass(frozen=True)
@@ -62,6 +94,21 @@ class Fields:
             text=fields.text if "text" in fields.chosen else TOPIC_TEXT,
         )
 
+    def by_sample(self, rows: Sequence[Mapping[Any, Any]], name: str) -> Fields:
+        """Return the names with an id whose values differ first, if several ids are known; warn if it is not the usual first.
+
+        Args:
+            rows: First records of a file.
+            name: File name.
+        """
+        usual = () if "id" in self.chosen else [key for key in self.id if all(find(row, (key,)) is not None for row in rows)]
+        distinct = [key for key in usual if are_distinct([row[find(row, (key,))] for row in rows])]
+        if len(rows) < 2 or not distinct or distinct[0] == usual[0]:
+            return self
+        first = distinct[0]
+        warn(f"{name}: the ids are in '{first}', as '{usual[0]}' repeats; --id NAME (fields=) chooses another")
+        return replace(self, id=(first, *(key for key in self.id if key != first)))
+
     @lru_cache(1000)  # noqa: B019  (records of one file have few sets of keys, and there are millions of records)
     def keys(self, present: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
         """Return the keys of a record's "id", "text" and "title"; an empty tuple for none.
@@ -85,15 +132,24 @@ DOC_FIELDS = Fields()
 TOPIC_FIELDS = Fields.of_topics({})
 TITLES = ("title", "headline", "heading")
 TEXTS = ("text", "abstract", "content", "body", "summary", "description", "passage", "paragraph", "sentence")
+PASSAGE_IDS = ("pid", "passage_id", "paragraph_id", "segment_id", "chunk_id")  # before those of documents
+NO_ID = re.compile("date|time|host|domain|lang")  # in names of columns that hold no ids
+DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?:\d\d")
+HOST = re.compile(r"(?:[a-z]+://)?(?:[a-z0-9-]+\.)+[a-z]{2,}/?", re.IGNORECASE)
 DECODER = json.JSONDecoder()
+FEVER_KEYS = {"lines"}  # of a page of FEVER's Wikipedia beside id and text; the first line of each file is an empty page
 LINE_ENDS = ("\n", "\r\n", "")  # line ends
 LONG_NUMBER = "a number of thousands of digits"
 
 
-def json_rows(source: InputFile) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each line that is not blank; InputError for anything but a JSON object."""
+def json_rows(source: InputFile, bad: BadRecords | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line number, object) of each line that is not blank; InputError for anything else, unless `bad` allows it."""
     for number, line in enumerate(source.lines(), 1):
-        row = json_row(line, source.name, number, source.remedy)
+        try:
+            row = json_row(line, source.name, number, source.remedy)
+        except InputError as error:
+            (bad or BadRecords()).skip(error)
+            continue
         if row is not None:
             yield number, row
 
@@ -142,7 +198,7 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
             return Doc(doc_id, text, title, row)
     keys = fields.keys(tuple(row))
     if not keys["id"] or not keys["text"]:
-        raise _missing_part(fields, keys, row, name, f"{unit} {number}")
+        raise MissingPartError(fields, row, name, f"{unit} {number}")
     parts: list[str] = []
     for part, part_keys in keys.items():
         values = [row[key] for key in part_keys]
@@ -152,7 +208,9 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
         del row[key]
     doc_id, text, title = parts
     if not doc_id or doc_id.isspace():
-        raise InputError(f"{name}, {unit} {number}: the id is empty")
+        if row.keys() == FEVER_KEYS and not any(row.values()) and not text:
+            raise KnownQuirkError(f"{name}, {unit} {number}: FEVER's empty page, without id, text and lines")
+        raise EmptyIdError(f"{name}, {unit} {number}: the id is empty")
     if "metadata" in row and isinstance(row["metadata"], Mapping):
         row |= row.pop("metadata")
     return Doc(doc_id, text, title, row)
@@ -163,12 +221,12 @@ def as_cells(doc: Doc) -> Doc:
     return Doc(doc.id, doc.text, doc.title, {name: Cell(cell) for name, cell in doc.metadata.items()}) if doc.metadata else doc
 
 
-def check_chosen(name: str, number: int, header: Sequence[str], fields: Fields) -> None:
+def check_chosen(name: str, number: int, header: Sequence[str | None], fields: Fields) -> None:
     """Raise InputError if the header, in line `number`, lacks columns that the user chose."""
     for part in sorted(fields.chosen):
         for column in getattr(fields, part):
             if find(header, (column,)) is None:
-                columns = ", ".join(map(str, header))
+                columns = ", ".join(name if name else f"'{name}'" for name in header if name is not None)
                 raise InputError.at(name, number, f"there is no column '{column}'; the columns are {columns}")
 
 
@@ -246,15 +304,6 @@ def _string_of_part(value: Any, part: str, where: str) -> str:
     raise InputError(f"{where}: the {part} is {kind.get(type(value), type(value).__name__)}, not a string")
 
 
-def _missing_part(
-    fields: Fields, keys: Mapping[str, tuple[Any, ...]], row: Mapping[Any, Any], name: str, where: str
-) -> InputError:
-    part = "id" if not keys["id"] else "text"
-    present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
-    problem = f"{name}, {where}: no {part} (a field {join_with_or(getattr(fields, part))}); found {present}"
-    return InputError(problem + remedy_of(name, where, {part: list(part_keys) for part, part_keys in keys.items()}, row))
-
-
 def _weight(value: Any) -> float:
     if not math.isfinite(weight := real(value)):
         raise ValueError(f"the weight {value!r} is not a number")
@@ -270,21 +319,20 @@ def _turn(fields: Mapping[str, str]) -> Turn:
     return turn
 
 
-def remedy_of(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Mapping[Any, Any], kind: str = "corpus") -> str:
-    """Return advice for an error: options that assign the fields, guessed from names and lengths; may be empty.
+def remedy_of(name: str, keys: Mapping[str, Sequence[Any]], rows: Sequence[Mapping[Any, Any]], kind: str = "corpus") -> str:
+    """Return advice for an error: options that assign the fields, guessed from names and values; may be empty.
 
     Args:
         name: File name, or "documents".
-        where: Line of a file, or item of an iterable.
         keys: Known fields by "id", "text" and "title".
-        row: The first record.
+        rows: The first records.
         kind: "corpus" or "topics".
     """
     chosen = {part: list(part_keys) for part, part_keys in keys.items()}
     chosen_keys = [key for part_keys in chosen.values() for key in part_keys]
-    candidates = [key for key in row if key not in chosen_keys and isinstance(row[key], (str, int))]
+    candidates = [key for key in rows[0] if key not in chosen_keys and isinstance(rows[0][key], (str, int))]
     for part, guess in (("title", _guess_title), ("id", _guess_id), ("text", _guess_text)):
-        if not chosen[part] and (guessed := guess(candidates, row)) is not None:
+        if not chosen[part] and (guessed := guess(candidates, rows)) is not None:
             chosen[part] = [guessed]
             candidates.remove(guessed)
     if not chosen["id"] or not chosen["text"]:
@@ -302,17 +350,37 @@ def remedy_of(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Map
     return f"; say which is which, such as: {line} (in Python: read_corpus(…, fields={fields}))"
 
 
-def _guess_title(candidates: Sequence[Any], row: Mapping[Any, Any]) -> Any:
+def are_distinct(values: Sequence[Any]) -> bool:
+    """Whether values may be ids: none is missing, and none is repeated."""
+    texts = [str(value).strip() for value in values if value is not None]
+    return len(values) == len(set(texts) - {""})
+
+
+def _guess_title(candidates: Sequence[Any], rows: Sequence[Mapping[Any, Any]]) -> Any:
     return next((key for key in candidates if normalize(key).endswith(TITLES)), None)
 
 
-def _guess_id(candidates: Sequence[Any], row: Mapping[Any, Any]) -> Any:
-    """Return a field whose name ends like an id, else the first."""
-    named = next((key for key in candidates if normalize(key).endswith(("id", "no", "key", "number"))), None)
-    return next(iter(candidates), None) if named is None else named
+def _guess_id(candidates: Sequence[Any], rows: Sequence[Mapping[Any, Any]]) -> Any:
+    """Return a field that may be an id: one named like a passage's, or else like any id, or without a name, or the first."""
+    names = [key for key in candidates if not NO_ID.search(normalize(key))]
+    values = {key: [row.get(key) for row in rows] for key in names}
+    possible = [key for key in names if are_distinct(values[key]) and all(map(_may_be_id, values[key]))]
+    ranks = {key: _rank_of_id(normalize(key)) for key in possible}
+    return min(possible, key=ranks.__getitem__, default=None)
 
 
-def _guess_text(candidates: Sequence[Any], row: Mapping[Any, Any]) -> Any:
+def _rank_of_id(name: str) -> int:
+    likely = (name.endswith(PASSAGE_IDS), name.endswith(("id", "no", "key", "number")), name.isdecimal() or not name)
+    return likely.index(True) if True in likely else len(likely)
+
+
+def _may_be_id(value: Any) -> bool:
+    text = str(value)
+    is_date = DATE.match(text) is not None
+    return isinstance(value, (str, int)) and not (isinstance(value, bool) or is_date or HOST.fullmatch(text) or " " in text)
+
+
+def _guess_text(candidates: Sequence[Any], rows: Sequence[Mapping[Any, Any]]) -> Any:
     """Return a field with a usual text name, else the one with the longest text."""
     named = next((key for key in candidates if any(word in normalize(key) for word in TEXTS)), None)
-    return max(candidates, key=lambda key: len(str(row[key])), default=None) if named is None else named
+    return max(candidates, key=lambda key: len(str(rows[0][key])), default=None) if named is None else named

@@ -51,25 +51,25 @@ AnyTopics: TypeAlias = (
 )
 
 
-def judgments_of(qrels: object) -> Qrels:
-    """Convert `qrels` with `Qrels.of`; raise InputError if they are empty, a run or topics."""
+def judgments_of(qrels: object, measures: Iterable[Measure] = ()) -> Qrels:
+    """Convert `qrels` with `Qrels.of`, with groups if a measure needs them; raise InputError if empty, a run or topics."""
     if isinstance(qrels, (Run, Topics)):
         raise InputError(
             f"{type(qrels).__name__} stand where judgments belong; the order is evaluate(run, qrels, measures) and "
             "compare(systems, topics, qrels, measures)"
         )
-    judgments = Qrels.of(qrels)
+    judgments = Qrels.of(qrels, groups=any(measure.grouped for measure in measures))
     if not judgments:
         raise InputError("the qrels hold no judgments")
     return judgments
 
 
-def run_and_judgments(run: object, qrels: object) -> tuple[Run, Qrels]:
+def run_and_judgments(run: object, qrels: object, measures: Iterable[Measure] = ()) -> tuple[Run, Qrels]:
     """Convert a run with `Run.of` and judgments with `judgments_of`; raise InputError if exchanged or unreadable."""
     try:
         if isinstance(run, Qrels):
             raise InputError("judgments stand where the run belongs")
-        return Run.of(run), judgments_of(qrels)
+        return Run.of(run), judgments_of(qrels, measures)
     except InputError as error:
         refuse_exchanged(run, qrels, error)
         raise
@@ -172,7 +172,7 @@ def evaluate(
         ParameterError: There is no measure, one is unknown, or with `machine` one is a count.
     """
     parsed = parse_all(measures)
-    ranking, judgments = run_and_judgments(run, qrels)
+    ranking, judgments = run_and_judgments(run, qrels, parsed)
     if machine is None:
         check_agreement(ranking, judgments)
         return measure_run(ranking, judgments, parsed)

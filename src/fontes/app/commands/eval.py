@@ -29,16 +29,19 @@ def eval_(
     from ...formats import read_run
     from ...measures import DEFAULT, evaluate
     from ...measures.evaluation import refuse_exchanged
+    from ...measures.names import parse_all
     from ..output import print_evaluation, print_json
 
     check_one_stdin(qrels=qrels, run=run)
+    wanted = parse_all([*(names or []), *(measures or [])] or DEFAULT)
     try:
-        ranking, judgments = read_run(run), qrels_of(qrels, split=split)
+        ranking = read_run(run)
+        judgments = qrels_of(qrels, split=split, groups=any(measure.grouped for measure in wanted))
         labels = None if machine is None else qrels_of(machine)
     except InputError as error:
         refuse_exchanged(run, qrels, error)
         raise
-    result = evaluate(ranking, judgments, [*(names or []), *(measures or [])] or DEFAULT, machine=labels)
+    result = evaluate(ranking, judgments, wanted, machine=labels)
     if json:
         print_json(result.to_dict(per_topic=per_topic))
     else:
