@@ -14,9 +14,6 @@ from fontes.core.errors import InputWarning
 from fontes.formats.records import _guess_id, remedy_of
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::fontes.core.errors.InputWarning")
-
-
 def put(folder: Path, text: str, name: str) -> Path:
     (folder / name).write_text(text)
     return folder / name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -31,6 +32,8 @@ GRADE = ("relevance", "grade", "label", "rel", "score")
 SCORE = ("score", "sim")
 RANK = ("rank",)
 
+SHAPES = re.compile(r"[^\W\d_]+"), re.compile(r"\d+")
+
 
 def normalize(name: object) -> str:
     """Normalize a name: ignore case, "_", "-" and spaces between words."""
@@ -44,6 +47,11 @@ def find(present: Collection[Any], sought: Sequence[str]) -> Any:
             return name
     spelled = {normalize(name): name for name in reversed(list(present))}
     return next((spelled[normalize(name)] for name in sought if normalize(name) in spelled), None)
+
+
+def shape_of(name: str) -> str:
+    """Replace each run of letters by "a" and of digits by "0", so that ids of one collection have few shapes."""
+    return SHAPES[1].sub("0", SHAPES[0].sub("a", name))
 
 
 def join_with_or(names: Sequence[str]) -> str:

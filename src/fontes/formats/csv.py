@@ -10,7 +10,7 @@ from itertools import chain
 from typing import ClassVar, NamedTuple
 
 from ..core import Doc, InputError, Qrels, Run, Topic, Topics
-from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, JUDGED, RANK, SCORE, TOPIC_ID, TOPIC_TEXT, normalize
+from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, JUDGED, RANK, SCORE, TOPIC_ID, TOPIC_TEXT, normalize, shape_of
 from ..core.table import Table
 from ..storage.files import check_length
 from .bad_records import BadRecords
@@ -24,7 +24,6 @@ RUN_COLUMNS = (TOPIC_ID + JUDGED, SCORE + RANK)  # column names of runs: of ids,
 NAME = re.compile(r"(?=.{1,40}$)(?:[^\W\d_][\w.:/()%#-]*|#|№)(?: [\w.:/()%#&-]+){0,3}(?<![!?,;])|(?=.{1,40}$)_\w+")
 DIGIT = re.compile(r"\d")
 NUMBER = re.compile(r"[1-9]\d{0,3}")
-SHAPES = re.compile(r"[^\W\d_]+"), re.compile(r"\d+")
 LINE_ENDS = re.compile(r"[\r\n]+")
 SPACE = " "  # any white space between the columns of judgments and runs
 SAMPLE = 50  # lines read to detect a header
@@ -271,18 +270,13 @@ def _rows_below_names(first: FirstLine, file: File) -> list[dict[str, str]]:
     # Ids have digits and no spaces, and the name of their column has no digits.
     ids = [list(filter(None, column)) for name, column in columns.items() if not DIGIT.search(name)]
     has_ids = any(column and all(" " not in cell and DIGIT.search(cell) for cell in column) for column in ids)
-    same_ids = _shape(cells[0]) in map(_shape, columns[cells[0]]) and not cells[0].isalpha()
+    same_ids = shape_of(cells[0]) in map(shape_of, columns[cells[0]]) and not cells[0].isalpha()
     # Texts have five words or more on average, and the name of their column has one or two.
     text_column = max(columns, key=lambda name: sum(map(len, columns[name])))
     words = sum(len(cell.split()) for cell in columns[text_column])
     has_texts = words >= 5 * len(rows_below) and len(text_column.split()) <= 2
     is_header = has_index or has_ids or (has_texts and not same_ids)
     return [_by_name(cells, row) for row in rows_below] if is_header else []
-
-
-def _shape(cell: str) -> str:
-    """Replace letters by "a" and digits by "0", and collapse repetitions."""
-    return SHAPES[1].sub("0", SHAPES[0].sub("a", cell))
 
 
 def _unknown_columns(name: str, first: FirstLine, rows: list[dict[str, str]], kind: str) -> InputError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
@@ -14,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Documents, FontesError, InputError, ParameterError, Qrels, Run, Topic, Topics
+from ..core.errors import InputWarning
 from ..core.html import table
+from ..core.names import shape_of
 from ..core.tabular import Tabular
 from .measure import Measure
 from .names import DEFAULT, parse, parse_all
@@ -86,9 +89,9 @@ def refuse_exchanged(run: object, qrels: object, error: Exception) -> None:
 def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
     """Check that a run's topics and collection are those that were judged.
 
-    They must share a topic, and a document of the run must be judged for some topic. If none is judged but the run knows its
-    collection, a judged document in the collection suffices, since a poor system may find none. An empty run agrees with all
-    judgments.
+    They must share a topic. If no document of the run is judged, all values are 0, as in trec_eval; that is an error if none of
+    its ids looks like a judged one, with the same kinds of characters, and an `InputWarning` otherwise. A run that knows its
+    collection is better known: a judged document there suffices, and none is an error. An empty run agrees with all judgments.
 
     Args:
         run: The run.
@@ -115,10 +118,15 @@ def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
     if run.documents is not None and any(has_document(run.documents, doc_id) for doc_id in islice(judged, MAX_LOOKUPS)):
         return
     collection = "" if run.documents is None else ", nor is any document of its collection"
-    raise InputError(
+    problem = (
         f"not one document of {name} is judged{collection}: those of the run are such as '{run[answered[0]].ids[0]}', those of "
-        f"the judgments such as '{next(iter(qrels[answered[0]]))}'; give the judgments of this collection, with its ids"
+        f"the judgments such as '{next(iter(qrels[answered[0]]))}'"
     )
+    found = (doc_id for topic_id in answered for doc_id in run[topic_id].ids)
+    shapes = set(map(shape_of, islice(found, MAX_LOOKUPS)))
+    if run.documents is not None or shapes.isdisjoint(map(shape_of, islice(judged, MAX_LOOKUPS))):
+        raise InputError(f"{problem}; give the judgments of this collection, with its ids")
+    warnings.warn(InputWarning(f"{problem}; all values are 0"), stacklevel=2)
 
 
 def has_document(documents: Documents, doc_id: str) -> bool:
