@@ -26,6 +26,9 @@ IndexPath = Annotated[Path, typer.Argument(help="An index directory.", show_defa
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Topics = Annotated[str, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)]
 Qrels = Annotated[str, typer.Option(help="Judgments: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)]
+NotItself = Annotated[
+    bool, typer.Option("--not-itself", help="Leave out the document that has the topic's own id, as BEIR does.")
+]
 Split = Annotated[
     str | None, typer.Option(help="Split of a BEIR folder, irds:NAME or sample:NAME.", show_default="the only one")
 ]
