@@ -181,7 +181,7 @@ def json_items(source: InputFile) -> Iterator[Any]:
     text = _TextBuffer(source)
     if text.next() != "[":
         kind = "an object over several lines" if text.next() == "{" else "something else"
-        remedy = f"of an object that has such a list, jq -c '.NAME[]' {source.name} makes JSON lines"
+        remedy = f"of an object that has such a list, jq -c '.NAME[]' {shlex.quote(source.name)} makes JSON lines"
         raise text.error(f"{kind} where a JSON list of objects, or an object a line, belongs; {remedy}")
     text.offset += 1
     while text.next() != "]":
