@@ -116,7 +116,7 @@ class Table:
         if score is None:
             score = self._column("score", SCORE, topic, doc)
         has_ranks = find((self.header[score],), SCORE) is None
-        rows = (
+        rows: Iterator[tuple[str, str, float]] = (
             (self._id(row[topic], "topic"), self._id(row[doc], "document"), self._number(row[score], self.header[score]))
             for row in self._read()
         )

@@ -80,9 +80,9 @@ class Json(Format, name="json"):
             with located_in(table):
                 return Run.of(table.results(), topics)
         rankings = _of_split(file, file.reading.split)
-        known = Topics([*topics.values(), *(Topic(topic, "") for topic in rankings if topic not in topics)])
+        all_topics = Topics([*topics.values(), *(Topic(topic, "") for topic in rankings if topic not in topics)])
         try:
-            return Run.of(_rows(file.name, rankings), known)
+            return Run.of(_rows(file.name, rankings), all_topics)
         except InputError as error:
             raise error if str(error).startswith(file.name) else InputError(f"{file.name}: {error}") from None
 

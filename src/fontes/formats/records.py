@@ -101,7 +101,7 @@ class Fields:
             rows: First records of a file.
             name: File name.
         """
-        usual = () if "id" in self.chosen else [key for key in self.id if all(find(row, (key,)) is not None for row in rows)]
+        usual = [] if "id" in self.chosen else [key for key in self.id if all(find(row, (key,)) is not None for row in rows)]
         distinct = [key for key in usual if are_distinct([row[find(row, (key,))] for row in rows])]
         if len(rows) < 2 or not distinct or distinct[0] == usual[0]:
             return self

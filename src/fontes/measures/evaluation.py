@@ -122,8 +122,8 @@ def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
         f"not one document of {name} is judged{collection}: those of the run are such as '{run[answered[0]].ids[0]}', those of "
         f"the judgments such as '{next(iter(qrels[answered[0]]))}'"
     )
-    found = (doc_id for topic_id in answered for doc_id in run[topic_id].ids)
-    shapes = set(map(shape_of, islice(found, MAX_LOOKUPS)))
+    run_ids = (doc_id for topic_id in answered for doc_id in run[topic_id].ids)
+    shapes = set(map(shape_of, islice(run_ids, MAX_LOOKUPS)))
     if run.documents is not None or shapes.isdisjoint(map(shape_of, islice(judged, MAX_LOOKUPS))):
         raise InputError(f"{problem}; give the judgments of this collection, with its ids")
     warnings.warn(InputWarning(f"{problem}; all values are 0"), stacklevel=2)

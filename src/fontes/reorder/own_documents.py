@@ -45,10 +45,10 @@ def own_codes(run: Run) -> NDArray[np.int64]:
 
 def own_documents_first(run: Run, qrels: Qrels) -> list[str]:
     """Return the judged topics whose own document, which is not relevant, is first in their ranking."""
-    own = own_codes(run)
+    codes = own_codes(run)
     heads = ((number, topic_id) for number, topic_id in enumerate(run.topics) if topic_id in qrels and len(run[topic_id]))
     return [
         topic_id
         for number, topic_id in heads
-        if run.codes[run.bounds[number]] == own[number] and qrels[topic_id].get(topic_id, 0) < 1
+        if run.codes[run.bounds[number]] == codes[number] and qrels[topic_id].get(topic_id, 0) < 1
     ]

@@ -106,7 +106,7 @@ def _check_documents(
 ) -> set[str]:
     """Return the ids of a corpus, and append to facts, remarks and faults; `texts` are those of the topics, by id."""
     ids: set[str] = set()
-    own: list[str] = []  # topics that are documents
+    same_ids: list[str] = []  # topics that are documents
     duplicates: list[str] = []
     count = empty = 0
     try:
@@ -116,7 +116,7 @@ def _check_documents(
                 duplicates.append(doc.id)
             ids.add(doc.id)
             if (text := texts.get(doc.id)) and text in _plain(f"{doc.title} {doc.text}"):
-                own.append(doc.id)
+                same_ids.append(doc.id)
             empty += not (doc.text.strip() or doc.title.strip())
             if count % PROGRESS_INTERVAL == 0:
                 progress(Progress("checking", count, None, 0.0))
@@ -129,10 +129,10 @@ def _check_documents(
         remarks.append(f"{count:,} documents, and {published:,} were published")
     if duplicates:
         faults.append(f"{len(duplicates):,} documents have the id of another, such as '{duplicates[0]}'; take one of each out")
-    if own:
+    if same_ids:
         remarks.append(
-            f"{len(own):,} topics are documents with the same id, such as '{own[0]}'; BEIR leaves these out of their rankings, "
-            "as systems do that end in '>> not_itself()' in experiment.toml"
+            f"{len(same_ids):,} topics are documents with the same id, such as '{same_ids[0]}'; BEIR leaves these out of their "
+            "rankings, as systems do that end in '>> not_itself()' in experiment.toml"
         )
     if empty:
         remarks.append(f"{empty:,} documents have no text and no title")

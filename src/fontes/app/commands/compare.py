@@ -53,15 +53,15 @@ def compare(
     for path in runs:
         _refuse_measure(path)
     opened = None if index is None else open_index(index)
-    wanted = parse_all(measures or DEFAULT)
+    parsed = parse_all(measures or DEFAULT)
     try:
-        queries, judgments = judged_topics(topics, qrels, split, groups=any(measure.grouped for measure in wanted))
+        queries, judgments = judged_topics(topics, qrels, split, groups=any(measure.grouped for measure in parsed))
         assert judgments is not None  # `qrels` is given
         report = compare_runs(
             runs,
             queries,
             judgments,
-            wanted,
+            parsed,
             baseline=baseline,
             cache=False,
             machine=None if machine is None else qrels_of(machine),

@@ -39,10 +39,10 @@ def eval_(
     from ..output import counted, print_evaluation, print_json
 
     check_one_stdin(qrels=qrels, run=run)
-    wanted = parse_all([*(names or []), *(measures or [])] or DEFAULT)
+    parsed = parse_all([*(names or []), *(measures or [])] or DEFAULT)
     try:
         ranking = read_run(run)
-        judgments = qrels_of(qrels, split=split, groups=any(measure.grouped for measure in wanted))
+        judgments = qrels_of(qrels, split=split, groups=any(measure.grouped for measure in parsed))
         labels = None if machine is None else qrels_of(machine)
     except InputError as error:
         refuse_exchanged(run, qrels, error)
@@ -50,9 +50,9 @@ def eval_(
     if not_itself:
         ranking = OwnDocuments()(ranking)
     elif (first := own_documents_first(ranking, judgments)) and len(first) * NOTEWORTHY >= len(judgments):
-        found = f"in {len(first):,} of {counted(len(judgments), 'topic')} the document with the topic's own id is first"
-        print(f"fontes: {found}, such as '{first[0]}'; --not-itself leaves these out, as BEIR does", file=sys.stderr)
-    result = evaluate(ranking, judgments, wanted, machine=labels)
+        note = f"in {len(first):,} of {counted(len(judgments), 'topic')} the document with the topic's own id is first"
+        print(f"fontes: {note}, such as '{first[0]}'; --not-itself leaves these out, as BEIR does", file=sys.stderr)
+    result = evaluate(ranking, judgments, parsed, machine=labels)
     if json:
         print_json(result.to_dict(per_topic=per_topic))
     else:
