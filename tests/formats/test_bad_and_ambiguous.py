@@ -40,6 +40,16 @@ def test_an_id_that_is_unique_comes_before_one_that_repeats(tmp_path):
     assert ids(path, fields={"id": "docno"}) == ["d0", "d1", "d2"]
 
 
+def test_ids_of_passages_under_other_names_come_first_if_they_are_ids(tmp_path):
+    passages = [{"doc_id": "D1", "passage_id": f"D1-{i}", "text": "x"} for i in range(3)]
+    with pytest.warns(InputWarning, match="the ids are in 'passage_id', not in 'doc_id'"):
+        assert ids(lines(tmp_path, *passages)) == ["D1-0", "D1-1", "D1-2"]
+    numbered = [{"doc_id": f"D{i}", "chunk_id": i, "text": "x"} for i in range(3)]
+    assert ids(lines(tmp_path, *numbered)) == ["D0", "D1", "D2"]
+    named = [{"id": f"i{i}", "passage_id": f"p{i}", "text": "x"} for i in range(3)]
+    assert ids(lines(tmp_path, *named)) == ["i0", "i1", "i2"]
+
+
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
@@ -54,6 +64,7 @@ def test_an_id_that_is_unique_comes_before_one_that_repeats(tmp_path):
         ([{"category_id": "3", "1": "0"}, {"category_id": "3", "1": "1"}], "1"),
         ([{"headline": "two words"}], None),
         ([{"flag": True}], None),
+        ([{"created": "17", "ip": "10.0.0.1", "server": "example.org:80", "weight": "0.25", "ref": "r1"}], "ref"),
     ],
 )
 def test_an_id_is_advised_only_where_it_may_be_one(rows, expected):

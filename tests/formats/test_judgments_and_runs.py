@@ -77,6 +77,7 @@ def test_comments_are_found_at_the_ends_of_blocks(tmp_path, monkeypatch):
         "qid\tdocno\trank\tscore\n1\td1\t0\t2.0\n",
         "q_id,doc_id,score\n1,d1,2.0\n",
         "query_id;doc_id;score\n1;d1;2.0\n",
+        "queryId,docId,sim\n1,d1,2.0\n",
         '"qid","docid","score"\n"1","d1","2.0"\n',
         '[{"query_id": "1", "doc_id": "d1", "score": 2.0}]',
         '{"qid": 1, "docno": "d1", "score": 2.0}\n{"qid": 1, "docno": "d2", "score": 0.0}\n',
@@ -103,8 +104,9 @@ def test_judgments_with_names_of_columns_and_in_json_are_read(tmp_path, text):
 
 
 def test_a_column_of_ids_that_is_not_sure_is_not_taken(tmp_path):
-    with pytest.raises(ft.FontesError, match="no column for the id of the document"):
-        ft.Qrels.of(read_table(tmp_path, "id,thread_id,label\n1,2,1\n"))
+    for text in ("id,thread_id,label\n1,2,1\n", "tweet_id,tweet_text,user_id\n1,words,2\n"):
+        with pytest.raises(ft.FontesError, match="no column for the id of the document"):
+            ft.Qrels.of(read_table(tmp_path, text))
 
 
 def read_table(folder, text):
@@ -214,9 +216,14 @@ def run_advised(error: str, fontes) -> str:
         ('{"q": {"d": 1}} x', "Extra data"),
         ('{"q": [[1, 2, 3]]}', "is no document with its value"),
         ("[1]", "item 1: a JSON int where an object"),
+        ("q1\td1\t12.5\n", "line 1: the rank '12.5' is not a whole number from 0; scores need a header: qid docid score"),
+        (
+            "q1\td1\t1\t12.5\n",
+            "line 1: 4 columns, not 6 (TREC) or 3 (MS MARCO); other columns need a header, such as: qid docid score",
+        ),
         (
             "q1,d1,1.5\n",
-            "line 1: 1 columns, not 6 (TREC) or 3 (MS MARCO); a table with commas needs a header, such as qid,docid,score",
+            "line 1: 1 columns, not 6 (TREC) or 3 (MS MARCO); other columns need a header, such as: qid,docid,score",
         ),
     ],
 )

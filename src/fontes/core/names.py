@@ -40,13 +40,22 @@ def normalize(name: object) -> str:
     return str(name).strip().casefold().replace("-", "_").replace(" ", "_")
 
 
+def compact(name: object) -> str:
+    """Normalize a name, without "_": `queryId` as `query_id`."""
+    return normalize(name).replace("_", "")
+
+
 def find(present: Collection[Any], sought: Sequence[str]) -> Any:
     """Return the first of `sought` among the `present` names, in its present spelling, or None."""
     for name in sought:
         if name in present:
             return name
-    spelled = {normalize(name): name for name in reversed(list(present))}
-    return next((spelled[normalize(name)] for name in sought if normalize(name) in spelled), None)
+    for spelling in (normalize, compact):
+        spelled = {spelling(name): name for name in reversed(list(present))}
+        for name in sought:
+            if spelling(name) in spelled and not (spelling is compact and name == "_id"):
+                return spelled[spelling(name)]
+    return None
 
 
 def shape_of(name: str) -> str:

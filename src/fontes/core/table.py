@@ -167,9 +167,10 @@ class Table:
         return topic, self._column("id of the document", JUDGED, topic) if doc is None else doc
 
     def _find_doc(self, topic: int) -> int | None:
-        """Position of the column of document ids: one of the usual names, or the only other one that ends in "_id"."""
+        """Position of the column of document ids: one of the usual names, or beside a value the only one that ends in "_id"."""
         doc = self._find_column(JUDGED, topic)
-        if doc is not None or normalize(self.header[topic]) in GENERIC_IDS:
+        has_value = self._find_column((*GRADE, *SCORE, *RANK), topic) is not None
+        if doc is not None or not has_value or normalize(self.header[topic]) in GENERIC_IDS:
             return doc
         others = [i for i, name in enumerate(self.header) if i != topic and normalize(name).endswith("_id")]
         return others[0] if len(others) == 1 else None

@@ -219,7 +219,9 @@ class _RunRows:
             wrong = [i for i, token in enumerate(tokens) if b"_" in token or not _parses(parse, token)][:1]
         for i in wrong:
             text = tokens[i].decode(errors="replace")
-            raise InputError.at(self.name, self._line(self.count + i), f"the {column} '{text}' is not a {expected}")
+            remedy = "; scores need a header: qid docid score" if column == "rank" and _parses(float, text) else ""
+            problem = f"the {column} '{text}' is not a {expected}{remedy}"
+            raise InputError.at(self.name, self._line(self.count + i), problem)
         with np.errstate(over="ignore"):
             return values.astype(np.float32)
 
@@ -230,9 +232,14 @@ class _RunRows:
             if not columns:
                 self.blanks.append(rows)
             elif columns != self.width:
+                comma = "," if b"," in line else " "
                 possible = "6 (TREC) or 3 (MS MARCO)" if columns not in RUN_COLUMNS else str(self.width)
                 expected = f"{self.width} as in the lines before" if rows else possible
-                remedy = "; a table with commas needs a header, such as qid,docid,score" if not rows and b"," in line else ""
+                remedy = (
+                    ""
+                    if rows or columns in RUN_COLUMNS
+                    else f"; other columns need a header, such as: qid{comma}docid{comma}score"
+                )
                 raise InputError.at(self.name, self._line(rows), f"{columns} columns, not {expected}{remedy}")
             else:
                 rows += 1

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import ClassVar, NamedTuple
 
 from ..core import Doc, InputError, Qrels, Run, Topic, Topics
-from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, JUDGED, RANK, SCORE, TOPIC_ID, TOPIC_TEXT, normalize, shape_of
+from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, JUDGED, RANK, SCORE, TOPIC_ID, TOPIC_TEXT, compact, normalize, shape_of
 from ..core.table import Table
 from ..storage.files import check_length
 from .bad_records import BadRecords
@@ -134,7 +134,7 @@ class Tsv(Csv, name="tsv"):
 
     def sniff(self, kind: str, file: File) -> float:
         confidence = super().sniff(kind, file)
-        possible = kind != "qrels" and not file.folder and "\t" in file.start
+        possible = kind in ("corpus", "topics") and not file.folder and "\t" in file.start
         return confidence or (0.2 if possible else 0.0)
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
@@ -324,11 +324,12 @@ class FirstLine(NamedTuple):
 
         A header names an id, or has two of the other names. `delimiters` are in order of preference.
         """
-        names = {normalize(name) for name in (*ids, *others)}
+        names = {spelling(name) for name in (*ids, *others) for spelling in (normalize, compact)}
         cells_by = {d: [cell.strip(' \t\r\n"') for cell in line.split(d)] for d in delimiters}
         matches = {d: sum(normalize(cell) in names for cell in cells) for d, cells in cells_by.items()}
         best = max(delimiters, key=lambda d: (matches[d], len(cells_by[d])))
-        has_id = any(normalize(cell) in map(normalize, ids) or normalize(cell).endswith("_id") for cell in cells_by[best])
+        id_names = {spelling(name) for name in ids for spelling in (normalize, compact)}
+        has_id = any(normalize(cell) in id_names or normalize(cell).endswith("_id") for cell in cells_by[best])
         return cls(number, best, cells_by[best], len(cells_by[best]) > 1 and (has_id or matches[best] > 1))
 
 

@@ -95,13 +95,22 @@ class Fields:
         )
 
     def by_sample(self, rows: Sequence[Mapping[Any, Any]], name: str) -> Fields:
-        """Return the names with an id whose values differ first, if several ids are known; warn if it is not the usual first.
+        """Return the names with the id of passages first, or one whose values differ, if there are several; warn if so.
 
         Args:
             rows: First records of a file.
             name: File name.
         """
-        usual = [] if "id" in self.chosen else [key for key in self.id if all(find(row, (key,)) is not None for row in rows)]
+        if not rows or "id" in self.chosen:
+            return self
+        of_passage = find(rows[0], PASSAGE_IDS)
+        of_document = find(rows[0], self.id)
+        if of_passage is not None and of_document is not None and normalize(of_document) not in UNIQUE_IDS:
+            values = [row.get(of_passage) for row in rows]
+            if all(isinstance(value, str) and not value.isdecimal() for value in values) and are_distinct(values):
+                warn(f"{name}: the ids are in '{of_passage}', not in '{of_document}'; --id NAME (fields=) chooses another")
+                return replace(self, id=(of_passage, *self.id))
+        usual = [key for key in self.id if all(find(row, (key,)) is not None for row in rows)]
         distinct = [key for key in usual if are_distinct([row[find(row, (key,))] for row in rows])]
         if len(rows) < 2 or not distinct or distinct[0] == usual[0]:
             return self
@@ -133,11 +142,15 @@ TOPIC_FIELDS = Fields.of_topics({})
 TITLES = ("title", "headline", "heading")
 TEXTS = ("text", "abstract", "content", "body", "summary", "description", "passage", "paragraph", "sentence")
 PASSAGE_IDS = ("pid", "passage_id", "paragraph_id", "segment_id", "chunk_id")  # before those of documents
-NO_ID = re.compile("date|time|host|domain|lang")  # in names of columns that hold no ids
+UNIQUE_IDS = ("_id", "id", "pid")  # names of ids that are not those of a passage's document
+NO_ID = re.compile(
+    "date|time|host|domain|lang|year|month|_utc|created|updated|published"
+)  # in names of columns that hold no ids
 DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?:\d\d")
-HOST = re.compile(r"(?:[a-z]+://)?(?:[a-z0-9-]+\.)+[a-z]{2,}/?", re.IGNORECASE)
+HOST = re.compile(r"(?:[a-z]+://)?(?:(?:[a-z0-9-]+\.)+[a-z]{2,}|\d+(?:\.\d+){3})(?::\d+)?/?", re.IGNORECASE)
+FRACTION = re.compile(r"[+-]?\d*\.\d+(?:e[+-]?\d+)?", re.IGNORECASE)
 DECODER = json.JSONDecoder()
-FEVER_KEYS = {"lines"}  # of a page of FEVER's Wikipedia beside id and text; the first line of each file is an empty page
+FEVER_KEYS = {"id", "text", "lines"}  # of a page of FEVER's Wikipedia; the first line of each file is an empty page
 LINE_ENDS = ("\n", "\r\n", "")  # line ends
 LONG_NUMBER = "a number of thousands of digits"
 
@@ -204,13 +217,13 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
         values = [row[key] for key in part_keys]
         value = values[0] if len(values) == 1 else "\n".join(str(v) for v in values if v not in (None, ""))
         parts.append(value if type(value) is str else _string_of_part(value, part, f"{name}, {unit} {number}"))
+    if not parts[0] or parts[0].isspace():
+        if row.keys() == FEVER_KEYS and not any(row.values()):
+            raise KnownQuirkError(f"{name}, {unit} {number}: FEVER's empty page, without id, text and lines")
+        raise EmptyIdError(f"{name}, {unit} {number}: the id is empty")
     for key in {key for part_keys in keys.values() for key in part_keys}:
         del row[key]
     doc_id, text, title = parts
-    if not doc_id or doc_id.isspace():
-        if row.keys() == FEVER_KEYS and not any(row.values()) and not text:
-            raise KnownQuirkError(f"{name}, {unit} {number}: FEVER's empty page, without id, text and lines")
-        raise EmptyIdError(f"{name}, {unit} {number}: the id is empty")
     if "metadata" in row and isinstance(row["metadata"], Mapping):
         row |= row.pop("metadata")
     return Doc(doc_id, text, title, row)
@@ -376,8 +389,9 @@ def _rank_of_id(name: str) -> int:
 
 def _may_be_id(value: Any) -> bool:
     text = str(value)
-    is_date = DATE.match(text) is not None
-    return isinstance(value, (str, int)) and not (isinstance(value, bool) or is_date or HOST.fullmatch(text) or " " in text)
+    if not isinstance(value, (str, int)) or isinstance(value, bool) or " " in text:
+        return False
+    return not (DATE.match(text) or HOST.fullmatch(text) or FRACTION.fullmatch(text))
 
 
 def _guess_text(candidates: Sequence[Any], rows: Sequence[Mapping[Any, Any]]) -> Any:
