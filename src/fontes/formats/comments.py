@@ -10,6 +10,7 @@ from ..storage.files import BOM, BUFFER, MAX_PIECE
 from .decoding import BINARY, warn
 
 COMMENT = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
+OPENINGS = (b"#", b" ", b"\t")  # beginnings of lines that may be comments
 NUMBERS = {3: 2, 4: 3, 6: 4}  # index of the grade, rank or score, by number of columns
 SCORE = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
@@ -54,7 +55,8 @@ class _WithoutComments(io.RawIOBase):
         start = 0 if self._ended_line else lines.find(b"\n") + 1 or len(lines)
         first, self._line = self._line, self._line + lines.count(b"\n")
         self._ended_line = lines.endswith(b"\n")
-        if b"#" not in lines:
+        # Most ids with "#" do not begin a line, which is quick to see.
+        if b"#" not in lines or not (lines.startswith(OPENINGS) or any(b"\n" + opening in lines for opening in OPENINGS)):
             return lines
         return lines[:start] + COMMENT.sub(lambda match: self._row_or_blank(match, first), lines[start:])
 
