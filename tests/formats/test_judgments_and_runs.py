@@ -230,3 +230,34 @@ def run_advised(error: str, fontes) -> str:
 def test_what_is_no_run_is_one_sentence(tmp_path, text, message):
     with pytest.raises(ft.FontesError, match=re.escape(message)), warnings.catch_warnings():
         read_run(put(tmp_path, text, "x.json"))
+
+
+def test_commands_read_evidence_sets_where_a_measure_needs_them(tmp_path, fontes, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sets = "".join(f"{topic} {group} {doc} 1\n" for topic in "1234" for group, doc in (("g", "a"), ("g", "b"), ("h", "c")))
+    put(tmp_path, sets, "sets.qrels")
+    for name, order in (("x.run", "adc"), ("y.run", "dca")):
+        put(tmp_path, "".join(f"{t} Q0 {doc} 1 {9 - i} x\n" for t in "1234" for i, doc in enumerate(order)), name)
+    assert json.loads(fontes("eval", "sets.qrels", "x.run", "Complete@2", "Success@2", "--json")[1])["measures"] == {
+        "Complete@2": 0.0,
+        "Success@2": 1.0,
+    }
+    report = json.loads(fontes("compare", "sets.qrels", "x.run", "y.run", "-m", "Complete@2", "--json")[1])
+    assert [system["means"]["Complete@2"] for system in report["systems"].values()] == [0.0, 1.0]
+    learned = json.loads(
+        fontes(
+            "fuse",
+            "x.run",
+            "y.run",
+            "--learn",
+            "sets.qrels",
+            "--measure",
+            "Complete@2",
+            "--folds",
+            "2",
+            "-o",
+            "z.run",
+            "--json",
+        )[1]
+    )
+    assert learned["weights"][1] > learned["weights"][0]

@@ -47,7 +47,7 @@ def compare(
     from ...datasets import judged_topics, qrels_of
     from ...measures import DEFAULT
     from ...measures.evaluation import refuse_exchanged
-    from ...measures.names import parse_all
+    from ...measures.names import need_groups, parse_all
     from ..pipelines import open_index
 
     for path in runs:
@@ -55,7 +55,7 @@ def compare(
     opened = None if index is None else open_index(index)
     parsed = parse_all(measures or DEFAULT)
     try:
-        queries, judgments = judged_topics(topics, qrels, split, groups=any(measure.grouped for measure in parsed))
+        queries, judgments = judged_topics(topics, qrels, split, groups=need_groups(parsed))
         assert judgments is not None  # `qrels` is given
         report = compare_runs(
             runs,

@@ -33,7 +33,7 @@ def eval_(
     from ...formats import read_run
     from ...measures import DEFAULT, evaluate
     from ...measures.evaluation import refuse_exchanged
-    from ...measures.names import parse_all
+    from ...measures.names import need_groups, parse_all
     from ...reorder import NotItself as OwnDocuments
     from ...reorder.own_documents import own_documents_first
     from ..output import counted, print_evaluation, print_json
@@ -42,7 +42,7 @@ def eval_(
     parsed = parse_all([*(names or []), *(measures or [])] or DEFAULT)
     try:
         ranking = read_run(run)
-        judgments = qrels_of(qrels, split=split, groups=any(measure.grouped for measure in parsed))
+        judgments = qrels_of(qrels, split=split, groups=need_groups(parsed))
         labels = None if machine is None else qrels_of(machine)
     except InputError as error:
         refuse_exchanged(run, qrels, error)
