@@ -122,6 +122,16 @@ def test_without_scores_ranks_make_them_and_may_begin_with_0(tmp_path):
         assert read_run(put(tmp_path, rows, name)).to_dict() == {"q": {"d1": 1.0, "d2": 0.5}}
 
 
+@pytest.mark.parametrize("row", ["q d1 0 12.5", "q,Q0,d1,1,12.5,x", "q,d1,12.5", "q\td1\t12.5"])
+def test_the_header_that_an_error_asks_for_makes_the_run_readable(tmp_path, row):
+    with pytest.raises(ft.FontesError) as caught:
+        read_run(put(tmp_path, f"{row}\n", "x.run"))
+    header = re.search(r"need a header(?:, such as)?: (.+)$", str(caught.value))
+    assert header
+    columns = "\t".join(header[1].split()) if "\t" in row else header[1]
+    assert read_run(put(tmp_path, f"{columns}\n{row}\n", "x.run")).to_dict() == {"q": {"d1": 12.5}}
+
+
 def test_subtopics_are_no_evidence_sets_unless_they_are_asked_for(tmp_path):
     path = put(tmp_path, "51 1 dA 1\n51 2 dA 1\n51 2 dB 1\n51 3 dC 0\n", "div.qrels")
     with pytest.warns(InputWarning, match="several rows for one topic, such as 'dA' for '51' with 1 and 2"):
@@ -211,6 +221,7 @@ def run_advised(error: str, fontes) -> str:
         ('{"q": {"d": 1, "d": 2}}', "document 'd': the document is listed twice"),
         ('{"q": {"d": NaN}}', "the score is not a number"),
         ('{"q": {"d": "x"}}', "is not topic id, document id and a number"),
+        ('{"q": {"d": {"rank": 1}}}', "'d' has [[\"rank\", 1]] where an object of documents belongs"),
         ('{"q": 1}', "'q' has 1 where an object of documents belongs"),
         ('{"q": {"d": 1}', "line 1: broken JSON"),
         ('{"q": {"d": 1}} x', "Extra data"),
@@ -219,7 +230,7 @@ def run_advised(error: str, fontes) -> str:
         ("q1\td1\t12.5\n", "line 1: the rank '12.5' is not a whole number from 0; scores need a header: qid docid score"),
         (
             "q1\td1\t1\t12.5\n",
-            "line 1: 4 columns, not 6 (TREC) or 3 (MS MARCO); other columns need a header, such as: qid docid score",
+            "line 1: 4 columns, not 6 (TREC) or 3 (MS MARCO); other columns need a header, such as: qid docid rank score",
         ),
         (
             "q1,d1,1.5\n",

@@ -232,13 +232,10 @@ class _RunRows:
             if not columns:
                 self.blanks.append(rows)
             elif columns != self.width:
-                comma = "," if b"," in line else " "
                 possible = "6 (TREC) or 3 (MS MARCO)" if columns not in RUN_COLUMNS else str(self.width)
                 expected = f"{self.width} as in the lines before" if rows else possible
                 remedy = (
-                    ""
-                    if rows or columns in RUN_COLUMNS
-                    else f"; other columns need a header, such as: qid{comma}docid{comma}score"
+                    "" if rows or columns in RUN_COLUMNS else f"; other columns need a header, such as: {_header_for(line)}"
                 )
                 raise InputError.at(self.name, self._line(rows), f"{columns} columns, not {expected}{remedy}")
             else:
@@ -257,6 +254,14 @@ class _RunRows:
     def _line(self, row: int) -> int:
         """Return the line number of a row."""
         return row + 1 + bisect.bisect_right(self.blanks, row)
+
+
+def _header_for(line: bytes) -> str:
+    """Return names for the columns of a run that are neither TREC's nor MS MARCO's."""
+    delimiter = "," if b"," in line else " "
+    count = len(line.split(delimiter.encode().strip() or None))
+    names = {4: "qid docid rank score", TREC_RUN: "qid Q0 docid rank score tag"}.get(count, "qid docid score")
+    return names.replace(" ", delimiter)
 
 
 def _numbering(keys: Iterable[bytes]) -> dict[bytes, int]:

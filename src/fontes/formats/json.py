@@ -20,6 +20,7 @@ from .records import DECODER, LONG_NUMBER, Fields, doc_from, json_value, located
 
 BLANKS = " \t\r\n"
 META = "mteb_model_meta"  # beside the subsets in predictions of mteb 2
+LEVELS = (0, 2)  # number of names above a topic: none, or subset and split
 PAIRS = json.JSONDecoder(object_pairs_hook=list)  # keeps a document that is named twice
 FIRST_MEMBER = re.compile(r"""\{\s*(?:\}|"(?:[^"\\]|\\.)*"\s*:\s*(\S))""")
 SHAPE = 'judgments and runs are objects such as {"q1": {"d1": 1.5, "d2": 0.5}}'
@@ -113,7 +114,7 @@ def _of_split(file: File, split: str | None) -> dict[str, list[Any]]:
         *parents, topic = keys
         if keys[0] == META:
             continue
-        if not isinstance(value, list):
+        if not isinstance(value, list) or len(parents) not in LEVELS:
             problem = f"'{topic}' has {json.dumps(value)[:40]} where an object of documents belongs"
             raise text.error(f"{problem}; {SHAPE}")
         if splits.setdefault("/".join(parents), {}).setdefault(topic, value) is not value:
