@@ -435,7 +435,7 @@ class Index(index.Index):
         """Searches synonyms of the words of topics: `synonyms("synonyms.txt") >> bm25()`.
 
         Args:
-            file: File (.gz is decompressed); it is read again when its time or size has changed.
+            file: File (decompressed if need be); it is read again when its time or size has changed.
             weight: Weight of added synonyms; with 1 they count as one term with the typed words, else apart.
         """
         from .lexical.synonyms import Synonyms

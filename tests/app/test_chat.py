@@ -21,7 +21,7 @@ from conftest import Fontes
 
 import fontes as ft
 from fontes.app import chat
-from fontes.formats.decoding import REMEDY
+from fontes.formats.decoding import remedy
 
 DOCS = [
     {"_id": "bridge", "title": "The bridge", "text": "The Chain Bridge closed in May. A boy noticed the crack."},
@@ -184,7 +184,8 @@ def test_lines_and_the_file_to_resume_may_be_in_another_encoding(run: Chat, tmp_
     assert (code, failed["error"], err) == (1, "/save needs the name of a file: /save talk.json", "")
     assert "Bridge in K\u00f6ln" in file.read_text(encoding="cp1250")
     code, out, err = run(b"bridge\nk\xf6\n")
-    assert (code, err) == (1, f"fontes: standard input, line 2: not UTF-8 (byte 2 of the line); {REMEDY}\n")
+    advice = remedy(b"k\xf6\n")
+    assert (code, err) == (1, f"fontes: standard input, line 2: not UTF-8 (byte 2 of the line); {advice}\n")
     assert run(b"bridge\nk\xf6\n", "--errors", "replace", "--encoding", "utf-8")[0] == 0
     assert "there is no encoding 'cp125'" in run("", "--encoding", "cp125")[2]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fontes.core import Doc, InputError, ParameterError
+from fontes.datasets.names import corpus_of
 from fontes.formats import read_corpus, write_corpus
 
 
@@ -187,6 +188,20 @@ def test_fields_say_where_a_document_is_and_join_several(tmp_path: Path) -> None
         read_corpus(path, format="text", fields={"text": "x"})
 
 
+def test_options_of_files_and_of_records_are_errors_for_other_documents(tmp_path: Path) -> None:
+    for option in ({"encoding": "cp1252"}, {"errors": "replace"}, {"format": "csv"}):
+        with pytest.raises(ParameterError, match=r"='\w+' is of a file, not of a list"):
+            read_corpus([("1", "a")], **option)  # type: ignore[arg-type]
+    for document in (("1", "a"), Doc("1", "a")):
+        corpus = read_corpus([{"x": "1", "text": "a"}, document], fields={"id": "x"})
+        with pytest.raises(ParameterError, match=r"documents, item 2: a \w+ has no named fields to choose from"):
+            list(corpus)
+        with pytest.raises(ParameterError, match="item 1: a "):
+            list(read_corpus([document], fields={"id": "x"}).portions(10, 10))
+    with pytest.raises(ParameterError, match="sample:harbour: format='tsv' is of a file, not of a collection"):
+        corpus_of("sample:harbour", "tsv")
+
+
 TREC = """<?xml version="1.0"?>
 <DOC>
 <DOCNO> FT911-1 </DOCNO>
@@ -212,6 +227,37 @@ def test_trec_sgml_gives_headline_as_title_and_text_without_tags(tmp_path: Path)
     ]
     assert list(read_corpus(put(tmp_path / "ft.sgml", TREC))) == expected
     assert list(read_corpus(put(tmp_path / "folder" / "ft1.gz", TREC.replace('<?xml version="1.0"?>', "")).parent)) == expected
+
+
+WEB = """<DOC><DOCNO>1</DOCNO><DOCHDR>http://example.org/</DOCHDR>
+<html><head><meta name="x"><title>Ferry &amp; times</title>
+<SCRIPT language="JavaScript">function scroll(){ if (a<b) window.status="<title>loading</title>"; }</SCRIPT>
+<style>body {margin:0}</style><!-- <title>old</title> --></head>
+<body>The ferry <script/>leaves <!-- <script> -->at noon.<script>var y;</script> Late.</body></html></DOC>
+<DOC><DOCNO>2</DOCNO><html><head><script>var margin=1;</script></head><body>No ferry.</body></html></DOC>
+<DOC><DOCNO>3</DOCNO><HEAD>A headline</HEAD><TEXT>News. <style>p {}</style></TEXT></DOC>
+<DOC><DOCNO>4</DOCNO><html><head><title>Open</title><body>A <script> without an end.</body></html></DOC>
+"""
+
+
+def test_the_title_of_a_web_page_is_its_title_and_scripts_and_styles_are_no_text(tmp_path: Path) -> None:
+    assert list(read_corpus(put(tmp_path / "w.trec", WEB))) == [
+        Doc("1", "The ferry leaves at noon. Late.", "Ferry & times"),
+        Doc("2", "No ferry."),
+        Doc("3", "News.", "A headline"),
+        Doc("4", "A without an end.", "Open"),
+    ]
+
+
+def test_a_tag_of_the_text_that_no_document_has_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"w\.trec: no document has a text in <BODYTEXT>"):
+        list(read_corpus(put(tmp_path / "w.trec", WEB), fields={"text": "BODYTEXT"}))
+
+
+@pytest.mark.parametrize("pump", ["<script>", "<!--", "-->", "<style>x", "</script>", "<title>"])
+def test_a_web_page_is_read_in_linear_time(tmp_path: Path, pump: str) -> None:
+    page = f"<DOC><DOCNO>1</DOCNO><html>{pump * (100_000 // len(pump))}</html></DOC>"
+    assert [doc.id for doc in read_corpus(put(tmp_path / "w.trec", page))] == ["1"]
 
 
 def test_trec_errors_name_the_line_where_the_document_begins(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
+import re
 import warnings
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import fontes as ft
 from fontes.core import Doc, InputError, ParameterError
 from fontes.core.errors import InputWarning
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics
-from fontes.formats.decoding import ReadingOptions, as_utf8, detected, reading_as
+from fontes.formats.decoding import ReadingOptions, as_utf8, detected, reading_as, remedy
 
 TABLE = "id;text\n1;Cafés à la crème\n2;naïve\n"
 DOCS = [Doc("1", "Cafés à la crème"), Doc("2", "naïve")]
@@ -29,7 +31,7 @@ def put(path: Path, content: bytes) -> Path:
 
 @pytest.mark.parametrize("name", ["c.csv", "c.csv.gz"])
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"])
-def test_utf16_and_cp1252_are_detected_with_a_remark(tmp_path: Path, name: str, encoding: str) -> None:
+def test_utf16_and_cp1252_are_detected_with_a_warning(tmp_path: Path, name: str, encoding: str) -> None:
     path = put(tmp_path / name, TABLE.encode(encoding))
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always")
@@ -75,6 +77,25 @@ def test_topics_judgments_and_runs_have_encodings_too(tmp_path: Path) -> None:
         (b"a letter \xed\xbf\xbf or \xe2\x82 that is cut", "utf-8"),
         (b"\x81\x8d no letters", "utf-8"),
         ("“é” – à".encode("cp1252"), "cp1252"),
+        ("Tšekki: hyvää päivää, tyttö".encode("cp1252"), "cp1252"),
+        ("naïve façade, El Niño, smörgåsbord, Übermensch, rôle".encode("cp1252"), "cp1252"),
+        ("He said “no”… £5, 20 °C, 3 m², 5 µm".encode("cp1252"), "cp1252"),
+        ("Žena v Polsku může zažádat".encode("iso8859-2"), "iso8859_2"),
+        ("žena, žaba a žito".encode("iso8859-2"), "utf-8"),  # or Slovak in cp1250
+        ("Děti šly".encode("cp1250"), "cp1250"),
+        ("1\tkůň\n2\tpěšky\n".encode("cp1250"), "cp1250"),
+        ("Zażółć gęślą jaźń".encode("cp1250"), "cp1250"),
+        ("Árvíztűrő tükörfúrógép".encode("cp1250"), "cp1250"),
+        ("Kŕdeľ ďatľov učí koňa žrať kôru".encode("cp1250"), "cp1250"),
+        ("Děti šly do lesa, kůň žral".encode("iso8859-2"), "iso8859_2"),
+        ("kůň pět".encode("cp1250"), "utf-8"),  # or Italian in cp1252
+        ("Çocuklar ormana gitti, Şişli'de yağmur yağıyor".encode("cp1254"), "utf-8"),
+        ("Дети пошли в лес".encode("cp1251"), "utf-8"),
+        ("Дети пошли в лес".encode("koi8-r"), "utf-8"),
+        ("Τα παιδιά πήγαν στο δάσος".encode("cp1253"), "utf-8"),
+        ("Vaikai nuėjo į mišką, ąžuolas".encode("cp1257"), "utf-8"),
+        ("子供たちは森へ行きました".encode("shift_jis"), "utf-8"),
+        ("孩子们去了森林".encode("gb18030"), "utf-8"),
         ("abcdefgh".encode("utf-16-le"), "utf-16-le"),
         ("abcdefgh".encode("utf-16-be"), "utf-16-be"),
         (b"\xff\xfe\0\0", "utf-32"),
@@ -84,6 +105,41 @@ def test_topics_judgments_and_runs_have_encodings_too(tmp_path: Path) -> None:
 )
 def test_an_encoding_is_detected_only_where_it_is_plain_to_see(start: bytes, encoding: str) -> None:
     assert detected(start) == encoding
+
+
+def test_czech_in_cp1250_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = put(tmp_path / "t.tsv", "1\tDěti šly do lesa\n2\tpříliš žluťoučký kůň\n".encode("cp1250"))
+    with pytest.warns(InputWarning, match="not UTF-8, so it is read as cp1250"):
+        assert [topic.text for topic in read_topics(path).values()] == ["Děti šly do lesa", "příliš žluťoučký kůň"]
+
+
+@pytest.mark.parametrize(
+    ("text", "stored", "failed"),
+    [
+        ("Дети пошли в лес", "cp1251", None),
+        ("Дети пошли в лес: это очень хороший вопрос", "cp1251", "utf-8"),
+        ("Τα παιδιά πήγαν στο δάσος. Αυτή είναι μια καλή ερώτηση.", "cp1253", None),
+        ("Děti šly, kůň, pěšky, už ťukal", "cp1250", "cp1252"),
+        ("Çocuklar ormana gitti. Şişli'de yağmur yağıyor, ığdır çok güzel.", "cp1254", "utf-8"),
+        ("孩子们去了森林。这是一个很好的问题。", "gb18030", None),
+    ],
+)
+def test_the_encoding_that_an_error_advises_reads_the_file(
+    tmp_path: Path, text: str, stored: str, failed: str | None, fontes
+) -> None:
+    path = put(tmp_path / "c.tsv", f"1\t{text}\n".encode(stored))
+    code, _, error = fontes("index", path, "-o", tmp_path / "i", *(("--encoding", failed) if failed else ()))
+    assert code == 1
+    advised = re.search(r"--encoding NAME reads another encoding, such as (\S+), and", error)[1]
+    assert fontes("index", path, "-o", tmp_path / "i", "--encoding", advised)[0] == 0
+    assert ft.Index.open(tmp_path / "i").doc("1").text == text
+
+
+@pytest.mark.parametrize("failed", ["utf-8", "cp1252", "cp1250", "gb18030", "utf-16"])
+@pytest.mark.parametrize("content", [b"\xff", b"caf\xe9 \x81", b"\x81\x8d\x90", b"", bytes(range(256))], ids=str)
+def test_an_encoding_that_has_failed_is_not_advised(content: bytes, failed: str) -> None:
+    advised = re.search(r"such as (\S+), and", remedy(content, failed))[1]
+    assert codecs.lookup(advised) != codecs.lookup(failed)
 
 
 def test_a_broken_byte_stops_with_its_line_and_the_options(tmp_path: Path, fontes) -> None:

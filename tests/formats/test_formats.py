@@ -51,7 +51,7 @@ class Memo(Format, name="memo"):
 def test_the_formats_of_the_field_are_there_the_one_that_is_written_first() -> None:
     assert {kind: list(formats_for("read", kind)) for kind in KINDS} == {
         "corpus": ["jsonl", "ciff", "claims", "csv", "json", "kilt", "parquet", "text", "trec", "tsv", "wapo", "xlsx"],
-        "topics": ["jsonl", "canard", "cast", "claims", "csv", "json", "parquet", "trec", "tsv", "xlsx", "xml"],
+        "topics": ["jsonl", "canard", "cast", "claims", "csv", "json", "lines", "parquet", "trec", "tsv", "xlsx", "xml"],
         "qrels": ["trec", "beir", "claims", "csv", "json", "jsonl", "parquet", "tsv", "xlsx"],
         "run": ["trec", "checkthat", "csv", "json", "jsonl", "msmarco", "parquet", "tsv"],
     }

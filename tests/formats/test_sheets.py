@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import gzip
 import json
 import os
+import re
+import shlex
+import shutil
+import subprocess
 import sys
 import threading
 import tracemalloc
@@ -16,6 +21,7 @@ from typing import Any
 import pytest
 from support.hostile import outcome
 
+import fontes as ft
 from fontes.core import Doc, InputError, MissingExtraError, Topic
 from fontes.formats import read_corpus, read_qrels, read_topics
 
@@ -165,7 +171,9 @@ def test_a_json_list_is_read_item_by_item(tmp_path: Path, monkeypatch: Any, inde
         ('[{"id": "a"}]', "item 1: no text"),
         ("[" + "9" * 5000 + "]", "line 1: broken JSON (a number of thousands of digits)"),
         ("[" * 100_000, "line 1: broken JSON (nested too deeply)"),
-        ('{\n"docs": [{"id": "a", "text": "b"}]}', "line 1: an object over several lines where a JSON list of objects"),
+        ('{\n"docs": [{"id": "a", "text": "b"}]}', "an object that has a list of objects, 'docs'; jq -c '.[\"docs\"][]' "),
+        ('{\n"id": "a", "text": "b"}\n{"id"', "line 3: broken JSON (Expecting ':' delimiter)"),
+        ('{\n"id": "a", "text": "b"}\n, 1', "line 3: broken JSON (Expecting value)"),
     ],
 )
 def test_a_broken_list_is_an_error_with_its_line(
@@ -177,6 +185,43 @@ def test_a_broken_list_is_an_error_with_its_line(
         list(read_corpus(tmp_path / "c.json"))
     assert str(caught.value).startswith(f"{tmp_path / 'c.json'}")
     assert problem in str(caught.value)
+
+
+OBJECTS = {
+    "doc1.json": '{\n  "id": "doc1",\n  "contents": "one"\n}\n',
+    "doc2.json": '[{"id": "doc2", "contents": "two"}]',
+    "doc3.json": '{"id": "doc3", "contents": "three"}\n{"id": "doc4", "contents": "four"}\n',
+    "doc5.json": '{"id": "doc5",\n"contents": "five"}\n\n{"id": "doc6",\n"contents": "six"}',
+}
+
+
+@pytest.mark.parametrize("first", OBJECTS)
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_json_files_of_a_folder_hold_a_list_lines_or_objects_over_several_lines(
+    tmp_path: Path, first: str, ending: str
+) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for number, file in enumerate((first, *(file for file in OBJECTS if file != first))):
+        content = OBJECTS[file].encode()
+        path = folder / f"{number}-{file}{ending}"
+        path.write_bytes(gzip.compress(content) if ending else content)
+    assert {doc.id: doc.text for doc in read_corpus(folder)} == {
+        f"doc{n}": word for n, word in enumerate(("one", "two", "three", "four", "five", "six"), 1)
+    }
+    assert len(ft.Index.build(folder, tmp_path / "i")) == 6
+    assert len({doc.id for part in read_corpus(folder).cut(1) for doc in part}) == 6
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq")
+def test_the_command_that_makes_lines_of_a_list_inside_an_object_works(tmp_path: Path) -> None:
+    (tmp_path / "my c.json").write_text('{"version": 1,\n "my docs": [{"id": "a", "text": "b"}]}')
+    with pytest.raises(InputError) as caught:
+        list(read_corpus(tmp_path / "my c.json"))
+    command = re.search(r"(jq -c .*) makes JSON lines", str(caught.value))[1]
+    lines = subprocess.run(shlex.split(command), check=True, capture_output=True).stdout
+    (tmp_path / "c.jsonl").write_bytes(lines)
+    assert list(read_corpus(tmp_path / "c.jsonl")) == [Doc("a", "b")]
 
 
 def test_a_list_in_memory_is_never_longer_than_what_one_item_needs(tmp_path: Path, monkeypatch: Any) -> None:

@@ -66,7 +66,7 @@ def test_a_row_without_a_document_judges_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("t.tsv", "1\tone\td1\n", "line 1: 3 columns and no header that names them; add one, such as 'qid"),
+        ("t.tsv", "1\tone\td1\n", "line 1: 3 columns and no header that names them; choose the columns of the id and the"),
         ("t.csv", "\n1,one,d1\n", "line 2: 3 columns and no header"),
         ("t.tsv", "1\tone\n2\ttwo\td1\n", "line 2: not an id and a text with a tab between them"),
         (

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_trec_sgml_with_and_without_closing_tags(tmp_path: Path) -> None:
         Topic("51", "Airbus & subsidies", "A relevant document says so.", "How are they paid?"),
         Topic("C-2", "Only a description", "", "Only a description"),
     ]
-    with pytest.raises(InputError, match=r"topic 1: no number \(<num>\)"):
+    with pytest.raises(InputError, match=r"topic 1: no number \(an element or attribute num, number, identifier, id or qid\)"):
         read(tmp_path, "<top><title>x</title></top>")
 
 
@@ -77,8 +78,12 @@ def test_json_objects_and_lists(tmp_path: Path) -> None:
     assert read(tmp_path, '[{"id": 1,\n "title": "one"}]') == [Topic("1", "one")]
     with pytest.raises(InputError, match="line 2: broken JSON"):
         read(tmp_path, '{"1": "one",\n oops}')
+    assert read(tmp_path, '{"id": 1, "title": "one"}') == [Topic("1", "one")]
+    assert read(tmp_path, '{"id": 1,\n "title": "one"}') == [Topic("1", "one")]
     with pytest.raises(InputError, match="topic '1': a list where the text belongs"):
         read(tmp_path, '{"1": ["1-1"]}')
+    with pytest.raises(InputError, match=r"topic 'questions': a list where the text belongs; jq -c '\.\[\"questions\"\]\[\]' "):
+        read(tmp_path, '{"questions": [{"id": "5", "body": "What?"}]}')
     with pytest.raises(InputError, match="item 1: a int"):
         read(tmp_path, "[1]")
 
@@ -145,6 +150,58 @@ def test_flat_cast_topics_carry_the_conversation_so_far(tmp_path: Path) -> None:
         Topic("31_1", "What is x?", description="about", turns=(first,)),
         Topic("31_2", "And z?", description="about", turns=(first, second)),
     ]
+
+
+IKAT_2023 = """[{"number": "9-1", "title": "Diet", "ptkb": {"1": "I am vegan.", "2": "I like tea."}, "turns": [
+  {"turn_id": 1, "utterance": "Find a diet", "resolved_utterance": "Find a vegan diet", "response": "Sure.",
+   "ptkb_provenance": [1], "response_provenance": ["c-1:2", "c-2:1"]},
+  {"turn_id": 2, "utterance": "And tea?", "resolved_utterance": "Is tea vegan?", "response": "Yes.",
+   "response_provenance": []}]}]"""
+IKAT_2025 = """[{"number": "1-1", "title": "Acid reflux", "ptkb": ["I eat late."], "responses": [
+  {"turn_id": 1, "user_utterance": "What is good for it?", "resolved_utterance": "What is good for reflux?",
+   "response": "Bananas.", "relevant_ptkbs": [], "citations": ["c-3:1"]},
+  {"turn_id": 2, "user_utterance": "And drinks?", "resolved_utterance": "Which drinks?", "response": "Water."}]}]"""
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_ikat_topics_carry_the_conversation_its_statements_and_the_resolved_utterances(tmp_path: Path, lines: bool) -> None:
+    def read_year(content: str) -> list[Topic]:
+        rows = json.loads(content)
+        return read(tmp_path, "".join(f"{json.dumps(row)}\n" for row in rows) if lines else content)
+
+    diet = Turn("Find a diet", "Find a vegan diet", "", "Sure.", "c-1:2"), Turn("And tea?", "Is tea vegan?", "", "Yes.")
+    statements = {"ptkb": ["I am vegan.", "I like tea."]}
+    assert read_year(IKAT_2023) == [
+        Topic("9-1_1", "Find a diet", turns=diet[:1], metadata=statements),
+        Topic("9-1_2", "And tea?", turns=diet, metadata=statements),
+    ]
+    reflux = Turn("What is good for it?", "What is good for reflux?", "", "Bananas.", "c-3:1")
+    assert [(topic.id, topic.turns, topic.metadata) for topic in read_year(IKAT_2025)] == [
+        ("1-1_1", (reflux,), {"ptkb": ["I eat late."]}),
+        ("1-1_2", (reflux, Turn("And drinks?", "Which drinks?", "", "Water.")), {"ptkb": ["I eat late."]}),
+    ]
+    with pytest.raises(InputError, match=r"conversation 1-1: 'responses' is not a list of turns with numbers"):
+        read(tmp_path, IKAT_2025.replace('"turn_id": 2, ', ""))
+    with pytest.raises(InputError, match=r"conversation 1-1: 'ptkb' is neither a list nor an object of texts"):
+        read(tmp_path, IKAT_2025.replace('"I eat late."', "7"))
+
+
+def test_turns_of_a_topic_are_not_taken_for_a_conversation_and_an_unknown_key_is_named(tmp_path: Path) -> None:
+    assert read(tmp_path, '[{"id": 1, "text": "a", "turns": [{"text": "a"}]}]') == [Topic("1", "a", turns=(Turn("a"),))]
+    with pytest.raises(InputError, match="a turn has text, manual, automatic, answer or answer_id, not 'speaker'"):
+        read(tmp_path, '{"_id": "1", "text": "a", "turns": [{"text": "a", "speaker": "u"}]}')
+
+
+def test_fields_of_a_single_object_name_its_keys(tmp_path: Path) -> None:
+    for content in ('{"nr": 1, "words": "a pier"}', '{"nr": 1,\n"words": "a pier"}'):
+        (tmp_path / "topics").write_text(content)
+        assert list(read_topics(tmp_path / "topics", fields={"id": "nr", "text": "words"}).values()) == [Topic("1", "a pier")]
+
+
+def test_an_object_without_a_known_text_is_an_error_whose_options_read_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no text \(.*\); found 'qid', 'words'; say which is which: --id qid --text words"):
+        read(tmp_path, '{"qid": 1, "words": "a pier"}\n{"qid": 2, "words": "a ferry"}')
+    assert read_topics(tmp_path / "topics", fields={"id": "qid", "text": "words"})["2"].text == "a ferry"
 
 
 TREE = """[{"number": 132, "turn": [

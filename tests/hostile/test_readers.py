@@ -64,6 +64,7 @@ TOPICS = {
     "tsv": table("\t"),
     "trec": sgml(["num", "title", "desc", "narr", "top"], "top"),
     "xml": xml(),
+    "lines": table(":| "),
 }
 OPTIONS = st.fixed_dictionaries(
     {

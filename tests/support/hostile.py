@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import signal
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +17,7 @@ from datetime import date, datetime
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import HealthCheck, Phase, core, given, seed, settings, strategies as st
 
 from fontes.core.errors import FontesError
@@ -131,15 +135,32 @@ def damaged(texts: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
 
 
 def packed(contents: st.SearchStrategy[bytes]) -> st.SearchStrategy[tuple[bytes, str]]:
-    """The content of a file and ".gz", or an ending of nothing; packed files may be cut off or not packed at all."""
+    """The content of a file and its ending, perhaps of a compressed one, which may be cut off or not compressed at all."""
 
-    def pack(content: bytes, how: int) -> tuple[bytes, str]:
+    def pack(content: bytes, how: int, ending: str) -> tuple[bytes, str]:
         if how > 2:
             return content, ""
-        stored = gzip.compress(content, 1)
-        return [stored, stored[: len(stored) // 2], content][how], ".gz"
+        stored = PACKERS[ending](content)
+        return [stored, stored[: len(stored) // 2], content][how], ending
 
-    return st.builds(pack, contents, st.integers(0, 9))
+    return st.builds(pack, contents, st.integers(0, 9), st.sampled_from(sorted(PACKERS)))
+
+
+def zipped(content: bytes) -> bytes:
+    """A zip archive of one file."""
+    stored = io.BytesIO()
+    with zipfile.ZipFile(stored, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("file", content)
+    return stored.getvalue()
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": lambda content: gzip.compress(content, 1),
+    ".bz2": lambda content: bz2.compress(content, 1),
+    ".xz": lambda content: lzma.compress(content, preset=0),
+    ".zst": zstandard.compress,
+    ".zip": zipped,
+}
 
 
 def sheet(kind: str) -> st.SearchStrategy[bytes]:

@@ -236,7 +236,7 @@ def packed(path, size):
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "A.TGZ"])
 def test_an_archive_is_unpacked_up_to_a_size_and_a_ratio(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("fontes.tasks.release.MAX_PIECE", 50_000)
+    monkeypatch.setattr("fontes.storage.compression.MAX_SMALL", 50_000)
     assert (
         ReleasedFiles([packed(tmp_path / name, 30_000)], tmp_path / "small").files["claims_train.jsonl"].stat().st_size
         == 30_000
@@ -250,7 +250,7 @@ def test_an_archive_is_unpacked_up_to_a_size_and_a_ratio(name, tmp_path, monkeyp
         "unpack it and give the folder"
     )
     assert not (tmp_path / "p").exists()
-    monkeypatch.setattr("fontes.tasks.release.MAX_UNPACKED", 40_000)
+    monkeypatch.setattr("fontes.storage.compression.MAX_UNPACKED", 40_000)
     assert "more than 40,000 bytes, the most that is unpacked; if" in refused("scifact", tmp_path / "p", [archive], tmp_path)
 
 

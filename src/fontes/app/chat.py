@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ..core import FontesError, InputError, Ranking
 from ..core.checks import as_number
-from ..formats.decoding import REMEDY, as_utf8, reading_of
+from ..formats.decoding import as_utf8, reading_of, remedy
 from ..index import Index
 from ..rewrite import Conversation
 from ..storage.files import reading
@@ -80,7 +80,7 @@ class ChatPrompt:
         try:
             with interruptible(), reading("-") as source:
                 source.file, _ = as_utf8(source.file, source.name, reading_of())
-                source.remedy = REMEDY
+                source.remedy = remedy
                 for _, line in source.texts():
                     if not self.json:
                         say(PROMPT + line)

@@ -62,7 +62,7 @@ class Dataset(ABC):
 
 
 class BeirFolder(Dataset):
-    """A folder in BEIR's layout; each file may be compressed (.gz)."""
+    """A folder in BEIR's layout; each file may be compressed."""
 
     def __init__(self, folder: Path) -> None:
         self.name = str(folder)

@@ -55,7 +55,7 @@ def named(name: str) -> Dataset | None:
 
 def corpus_of(name: str, format: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None) -> Iterable[Doc]:
     """Return the documents of a file, folder or `named` collection; arguments and errors as for `read_corpus`."""
-    collection = named(name)
+    collection = _named_without_format(name, format)
     if collection and fields:
         raise ParameterError(f"{name}: fields are chosen for files; documents of a collection have an id, title and text")
     return collection.corpus if collection else read_corpus(name, format, fields)
@@ -63,7 +63,7 @@ def corpus_of(name: str, format: str | None = None, fields: Mapping[str, str | S
 
 def topics_of(name: str, format: str | None = None, split: str | None = None) -> Topics:
     """Return the topics of a file, folder or `named` collection; arguments and errors as for `read_topics`."""
-    collection = named(name)
+    collection = _named_without_format(name, format)
     if collection and reading_of().fields:
         raise ParameterError(f"{name}: fields are chosen for files; topics of a collection have an id and text")
     return collection.topics(split) if collection else read_topics(name, format, split)
@@ -71,8 +71,16 @@ def topics_of(name: str, format: str | None = None, split: str | None = None) ->
 
 def qrels_of(name: str, format: str | None = None, split: str | None = None, groups: bool | None = None) -> Qrels:
     """Return the judgments of a file, folder or `named` collection; arguments and errors as for `read_qrels`."""
-    collection = named(name)
+    collection = _named_without_format(name, format)
     return collection.qrels(split) if collection else read_qrels(name, format, split, groups=groups)
+
+
+def _named_without_format(name: str, format: str | None) -> Dataset | None:
+    """As `named`; ParameterError if a collection has a format."""
+    collection = named(name)
+    if collection and format is not None:
+        raise ParameterError(f"{name}: format='{format}' is of a file, not of a collection")
+    return collection
 
 
 def judged_topics(

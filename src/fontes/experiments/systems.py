@@ -33,6 +33,7 @@ from ..measures.evaluation import AnyQrels, AnyTopics, judgments_of
 from ..measures.measure import Measure
 from ..measures.names import DEFAULT, parse_all
 from ..storage.caches import DiskCache
+from ..storage.compression import ENDINGS
 from ..storage.files import write
 from ..storage.hashes import hash_json
 from .provenance import hash_of_topics, installed, processor, topic_facts
@@ -229,7 +230,7 @@ def _is_sound(run: Run) -> bool:
     )
 
 
-SUFFIXES = (".gz", ".run", ".trec", ".txt", ".tsv", ".res")  # of runs
+SUFFIXES = (*ENDINGS, ".run", ".trec", ".txt", ".tsv", ".res")  # of runs
 Steps = tuple[Stage[Any, Any], ...]
 
 

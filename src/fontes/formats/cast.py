@@ -1,11 +1,13 @@
-"""TREC CAsT: conversations; each user turn is a topic with the conversation so far.
+"""TREC CAsT and iKAT: conversations; each user turn is a topic with the conversation so far.
 
 A topic's id is `<conversation>_<turn>`, its text the raw utterance. Its `turns` are the conversation up to and including
 this turn, oldest first, each with the manual and automatic rewrite, the canonical answer and its id if present. Answer ids
 are `<document>-<passage>` in 2021; in 2022, an answer made from several passages has the id of the first.
 
 Formats: evaluation_topics of 2019 to 2022 from the track's repository (https://github.com/daltonj/treccastweb), flat or
-as a tree (2022), where a turn's conversation is the path from the root.
+as a tree (2022), where a turn's conversation is the path from the root. The topics of iKAT 2023 to 2025
+(https://github.com/irlabamsterdam/iKAT), whose resolved utterances are the manual rewrites, and whose statements about the user
+(PTKB) are the list `metadata["ptkb"]`; the answer's id is the first of its sources.
 """
 
 from __future__ import annotations
@@ -16,14 +18,19 @@ from typing import Any
 
 from ..core import InputError, Topic, Topics, Turn
 from ..core.checks import as_number
+from ..core.names import join_with_or
 from .format import File, Format
 from .records import json_line, json_rows, json_value
 
-RAW = ("raw_utterance", "utterance", "raw")
-MANUAL = ("manual_rewritten_utterance", "manual")
+TURNS = ("turn", "turns", "responses")
+NUMBERS = ("number", "turn_id", "turn")
+RAW = ("raw_utterance", "utterance", "raw", "user_utterance")
+MANUAL = ("manual_rewritten_utterance", "manual", "resolved_utterance")
 AUTOMATIC = ("automatic_rewritten_utterance", "automatic")
 ANSWER = ("passage", "response", "automatic_passage")
 ANSWER_ID = ("canonical_result_id", "manual_canonical_result_id", "canonical_id")
+SOURCES = ("provenance", "response_provenance", "citations")
+PTKB = "ptkb"
 AUTOMATIC_ANSWER_ID = ("automatic_canonical_result_id", "automatic_canonical_id")
 TEXTS = (*RAW, *MANUAL, *AUTOMATIC, *ANSWER, *ANSWER_ID, *AUTOMATIC_ANSWER_ID, "passage_id")
 MAX_TURNS = 1_000  # turns of a conversation; each holds all earlier ones
@@ -31,18 +38,21 @@ CAST_NEEDS = "which a CAsT file needs; as jsonl, topics of any kind are written 
 
 
 class Cast(Format, name="cast"):
-    """Conversations of TREC CAsT 2019 to 2022: the official JSON (flat or tree), or one turn a line."""
+    """Conversations of TREC CAsT 2019 to 2022 and iKAT 2023 to 2025: the official JSON, or one turn or conversation a line."""
 
     def sniff(self, kind: str, file: File) -> float:
         if isinstance(file.first, dict):
-            return 0.95 if _is_turn(file.first) else 0.0
-        return 0.6 if _are_conversations(file.value) else 0.0
+            return 0.95 if _is_turn(file.first) or _is_conversation(file.first) else 0.0
+        return 0.6 if _are_conversations(file.value) or _is_conversation(file.value) else 0.0
 
     def read_topics(self, file: File) -> Iterator[Topic]:
         first = file.start.split("\n", 1)[0].rstrip()
-        if first.startswith("{") and first.endswith("}"):
-            return turn_topics(json_rows(file), file.name)
-        return cast_topics(json_value(file), file.name)
+        if not (first.startswith("{") and first.endswith("}")):
+            value = json_value(file)
+            return cast_topics([value] if isinstance(value, dict) else value, file.name)
+        if _is_conversation(file.first):
+            return cast_topics([row for _, row in json_rows(file)], file.name)
+        return turn_topics(json_rows(file), file.name)
 
     def write_topics(self, topics: Topics) -> Iterator[bytes]:
         yield json_line(cast_conversations(topics.values()), indent=1)
@@ -51,7 +61,8 @@ class Cast(Format, name="cast"):
 def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
     """Yield topics from the official JSON; turns that paths share give one topic. InputError if malformed."""
     if not _are_conversations(conversations):
-        raise InputError(f"{name}: not a CAsT file: a list of conversations, each with its turns under 'turn', is wanted")
+        turns = join_with_or(TURNS)
+        raise InputError(f"{name}: not a CAsT file: a list of conversations, each with its turns under {turns}, is wanted")
     seen: dict[str, str] = {}
     for position, conversation in enumerate(conversations, 1):
         if not isinstance(conversation, dict):
@@ -59,9 +70,9 @@ def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
         if not _is_label(conversation.get("number")):
             raise InputError(f"{name}, item {position}: the conversation has no number")
         where = f"{name}, conversation {conversation['number']}"
-        rows = conversation.get("turn")
-        if not isinstance(rows, list) or not all(isinstance(row, dict) and _is_label(row.get("number")) for row in rows):
-            raise InputError(f"{where}: 'turn' is not a list of turns with numbers")
+        rows = _turns(conversation)
+        if rows is None or not all(isinstance(row, dict) and _is_label(_turn_number(row)) for row in rows):
+            raise InputError(f"{where}: '{_turns_key(conversation)}' is not a list of turns with numbers")
         _check_length(len(rows), where)
         if any("parent" in row or "participant" in row for row in rows):
             paths = _tree_paths(rows, where)
@@ -74,7 +85,8 @@ def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
                     raise InputError(f"{where}: turn {number} occurs twice, with different utterances")
                 continue
             seen[topic_id] = path[-1].text
-            yield Topic(topic_id, path[-1].text, description=_description(conversation, where), turns=path)
+            description, metadata = _description(conversation, where), _statements(conversation, where)
+            yield Topic(topic_id, path[-1].text, description=description, turns=path, metadata=metadata)
 
 
 def turn_topics(rows: Iterable[tuple[int, dict[str, Any]]], name: str) -> Iterator[Topic]:
@@ -118,7 +130,37 @@ def cast_conversations(topics: Iterable[Topic]) -> list[dict[str, Any]]:
 
 
 def _are_conversations(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and isinstance(value[0].get("turn"), list)
+    return isinstance(value, list) and bool(value) and _is_conversation(value[0])
+
+
+def _is_conversation(value: Any) -> bool:
+    """Whether a value has a list of turns, those of iKAT with utterances; topics may have turns, too."""
+    turns = _turns(value) if isinstance(value, dict) else None
+    if turns is None or _turns_key(value) == TURNS[0]:
+        return turns is not None
+    return bool(turns) and isinstance(turns[0], dict) and any(name in turns[0] for name in RAW)
+
+
+def _turns_key(conversation: Mapping[str, Any]) -> str:
+    return next((key for key in TURNS if key in conversation), TURNS[0])
+
+
+def _turns(conversation: Mapping[str, Any]) -> list[Any] | None:
+    turns = conversation.get(_turns_key(conversation))
+    return turns if isinstance(turns, list) else None
+
+
+def _turn_number(row: Mapping[str, Any]) -> Any:
+    return next((row[name] for name in NUMBERS if name in row), None)
+
+
+def _statements(conversation: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the metadata of a conversation: the statements about its user, if any."""
+    statements = conversation.get(PTKB) or []
+    statements = list(statements.values()) if isinstance(statements, dict) else statements
+    if not isinstance(statements, list) or not all(isinstance(statement, str) for statement in statements):
+        raise InputError(f"{where}: '{PTKB}' is neither a list nor an object of texts")
+    return {PTKB: statements} if statements else {}
 
 
 def _is_label(value: Any) -> bool:
@@ -188,12 +230,12 @@ def _flat_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, t
     path: tuple[Turn, ...] = ()
     for row in rows:
         path = (*path, _turn(row, row, where))
-        yield str(row["number"]), path
+        yield str(_turn_number(row)), path
 
 
 def _tree_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, tuple[Turn, ...]]]:
     """Yield each user turn's id and path, each turn with the system's answer on that path."""
-    by_number = {str(row["number"]): row for row in rows}
+    by_number = {str(_turn_number(row)): row for row in rows}
     first_answer: dict[str, dict[str, Any]] = {}
     for row in rows:
         if _is_system(row):
@@ -217,7 +259,7 @@ def _tree_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, t
                 answer = unanswered
             parent = current.get("parent")
             if parent is not None and str(parent) not in by_number:
-                raise InputError(f"{where}: turn {current['number']} follows turn {parent}, which does not exist")
+                raise InputError(f"{where}: turn {_turn_number(current)} follows turn {parent}, which does not exist")
             current = None if parent is None else by_number[str(parent)]
         if current is not None:
             raise InputError(f"{where}: turn {number} follows itself")
@@ -230,7 +272,7 @@ def _is_system(row: Mapping[str, Any]) -> bool:
 
 def _turn(row: Mapping[str, Any], answer: Mapping[str, Any], where: str) -> Turn:
     text = _first(row, RAW)
-    number = row.get("number", row.get("turn"))
+    number = _turn_number(row)
     if not text.strip():
         raise InputError(f"{where}: turn {number} has no raw utterance")
     for name in TEXTS:
@@ -244,8 +286,8 @@ def _answer_id(row: Mapping[str, Any]) -> str:
     answer_id = _first(row, ANSWER_ID)
     if answer_id and row.get("passage_id") is not None:
         return f"{answer_id}-{row['passage_id']}"
-    provenance = row.get("provenance")
-    first = provenance[0] if isinstance(provenance, list) and provenance else ""
+    lists = (row.get(name) for name in SOURCES)
+    first = next((sources[0] for sources in lists if isinstance(sources, list) and sources), "")
     return answer_id or _first(row, AUTOMATIC_ANSWER_ID) or (str(first) if _is_label(first) else "")
 
 

@@ -15,7 +15,7 @@ from ..core import InputError, Qrels, Ranking, Run, Strings, Topic, Topics
 from ..core.checks import grade_of
 from ..core.strings import SURROGATE, concatenated, utf8
 from ..storage.files import InputFile
-from .decoding import REMEDY, warn
+from .decoding import remedy, warn
 from .format import File, Format
 
 TREC_RUN, MS_MARCO_RUN = 6, 3
@@ -247,8 +247,9 @@ class _RunRows:
         try:
             b"\n".join(ids).decode()
         except UnicodeDecodeError:
-            row = next(int(np.argmax(column == i)) for i, name in enumerate(ids) if not _parses(bytes.decode, name))
-            raise InputError.at(self.name, self._line(row), f"not UTF-8; {REMEDY}") from None
+            wrong = next(i for i, name in enumerate(ids) if not _parses(bytes.decode, name))
+            row = int(np.argmax(column == wrong))
+            raise InputError.at(self.name, self._line(row), f"not UTF-8; {remedy(ids[wrong])}") from None
         return ids
 
     def _line(self, row: int) -> int:

@@ -190,7 +190,7 @@ class IterableCorpus(DocumentRows):
         """Yield documents in batches of `count`, as lists or deferred packing work; `size` is ignored."""
         items, first = iter(self._items()), 1
         while portion := list(islice(items, count)):
-            yield _pack_pairs(portion) or list(self._docs(portion, first))
+            yield (None if self.fields.chosen else _pack_pairs(portion)) or list(self._docs(portion, first))
             first += len(portion)
 
     def _docs(self, items: Iterable[Any], first: int) -> Iterator[Doc]:
@@ -204,6 +204,9 @@ class IterableCorpus(DocumentRows):
                 yield doc
 
     def _doc(self, item: Any, number: int) -> Doc:
+        if self.fields.chosen and not isinstance(item, Mapping):
+            kind = type(item).__name__
+            raise ParameterError(f"documents, item {number}: a {kind} has no named fields to choose from; fields= is of dicts")
         match item:
             case Doc():
                 if not isinstance(item.id, str):
@@ -261,10 +264,10 @@ def read_corpus(
     Duplicate ids are not checked here; the index does that. Whole numbers as ids become strings of digits.
 
     Args:
-        source: A file (.gz is decompressed) or folder, an address of one ("s3://bucket/papers", "https://…"), "-" for standard
-            input, or a list of these, read one after the other; an iterable of Doc, dicts (keys as in jsonl), (id, text) or
-            (id, title, text); a mapping from id to text; or a table with such columns: a DataFrame of pandas or polars, an
-            Arrow table, a relation of DuckDB, a dataset of Hugging Face.
+        source: A file (decompressed if need be) or folder, an address of one ("s3://bucket/papers", "https://…"), "-" for
+            standard input, or a list of these, read one after the other; an iterable of Doc, dicts (keys as in jsonl), (id,
+            text) or (id, title, text); a mapping from id to text; or a table with such columns: a DataFrame of pandas or
+            polars, an Arrow table, a relation of DuckDB, a dataset of Hugging Face.
         format: Of a file: the name of a format, such as "jsonl", "tsv", "csv", "trec" (SGML) or "text" (a document a file, its
             id the path inside the folder); by default detected from name and content.
         fields: Keys, columns or tags that hold the "id", "title" and "text", if named otherwise; several are joined by
@@ -288,8 +291,9 @@ def read_corpus(
         chosen = None if format is None else format_named(format, "read", "corpus")
         options = reading_of(encoding, errors, bad=None if skip_bad is None else BadRecords(skip_bad))
         return join_corpora([Corpus.at(path, chosen, Fields.of(fields), options) for path in paths])
-    if format is not None:
-        raise ParameterError(f"format='{format}' is of a file, not of a {type(source).__name__}")
+    for name, value in (("format", format), ("encoding", encoding), ("errors", errors)):
+        if value is not None:
+            raise ParameterError(f"{name}='{value}' is of a file, not of a {type(source).__name__}")
     if not isinstance(source, (Corpus, IterableCorpus)):
         return IterableCorpus(cast(Iterable[Any], source), Fields.of(fields), BadRecords(skip_bad or 0))
     if fields:

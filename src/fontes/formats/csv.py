@@ -28,6 +28,7 @@ LINE_ENDS = re.compile(r"[\r\n]+")
 SPACE = " "  # any white space between the columns of judgments and runs
 SAMPLE = 50  # lines read to detect a header
 CR = re.compile(r"(?<=\r)(?!\n)")
+BY_NUMBER = "choose the columns of the id and the text by number: --id 1 --text 2"
 QUOTING = "a cell with quotation marks or line ends stands in quotation marks, and inside them each is written twice"
 
 Line = tuple[int, str]
@@ -84,8 +85,7 @@ class Csv(Format, name="csv"):
         if len(first.cells) > 2:
             header = first.delimiter.join(("qid", "query", "doc_id"))
             problem = f"{len(first.cells)} columns and no header that names them"
-            remedy = f"add one, such as {header!r}, or leave the id and the text alone"
-            raise InputError.at(file.name, first.number, f"{problem}; {remedy}")
+            raise InputError.at(file.name, first.number, f"{problem}; {BY_NUMBER}, or add a header, such as {header!r}")
         return _topic_pairs(file.name, first, lines)
 
     def read_qrels(self, file: File) -> Qrels:
@@ -221,7 +221,9 @@ def columns_by_choice(header: Sequence[str], fields: Fields) -> list[str | None]
 def _is_by_number(first: FirstLine, fields: Fields) -> bool:
     """Whether columns are chosen by number, for a table without a header; a line whose id is empty is a header."""
     names = [name for part in fields.chosen for name in getattr(fields, part)]
-    if not names or first.is_header or not all(NUMBER.fullmatch(name) and name not in first.cells for name in names):
+    if not names or first.is_header or not all(map(NUMBER.fullmatch, names)):
+        return False
+    if set(first.cells).issuperset(names):  # a first line such as "1<tab>text" has an id, no name
         return False
     column = int(fields.id[0]) if "id" in fields.chosen else 0
     return not 0 < column <= len(first.cells) or first.cells[column - 1] != ""
@@ -284,7 +286,7 @@ def _unknown_columns(name: str, first: FirstLine, rows: list[dict[str, str]], ki
     problem = f"{columns} look like names of columns, and not enough of them are known to tell the id and the text"
     item = {"corpus": "a document", "topics": "a topic"}[kind]
     remedy = remedy_of(name, {"id": (), "title": (), "text": ()}, rows, kind)
-    by_number = f"; if the line is {item}, choose by number: --id 1 --text 2" if first.cells[0] else ""
+    by_number = f"; if the line is {item}, {BY_NUMBER}" if first.cells[0] else ""
     return InputError.at(name, first.number, f"{problem}{remedy}{by_number}")
 
 
@@ -292,7 +294,9 @@ def _topic_pairs(name: str, first: FirstLine, lines: Iterator[Line]) -> Iterator
     for number, cells in _headless_rows(name, first, lines):
         if len(cells) != 2 or not cells[0].strip():
             between = "a tab" if first.delimiter == "\t" else f"'{first.delimiter}'"
-            raise InputError.at(name, number, f"not an id and a text with {between} between them")
+            problem = f"not an id and a text with {between} between them"
+            remedy = f"; if more columns are to be left out, {BY_NUMBER}" if len(cells) > 2 else ""
+            raise InputError.at(name, number, f"{problem}{remedy}")
         yield Topic(cells[0].strip(), cells[1].strip())
 
 

@@ -14,14 +14,14 @@ from typing import IO, Any, cast
 
 from ..core import InputError, ParameterError
 from ..core.errors import InputWarning
-from ..storage.files import BUFFER
+from ..storage.compression import BUFFER
+from .alphabets import guessed, is_mostly_utf8, suggested
 from .bad_records import BadRecords
 
-REMEDY = "--encoding NAME reads another encoding, such as cp1252, and --errors replace puts U+FFFD in place of such bytes"
 UTF8, CP1252 = "utf-8", "cp1252"
 ERRORS = ("strict", "replace")
-BINARY = (b"PK\x03\x04", b"PAR1", b"\x1f\x8b", *(bytes((0x80, version)) for version in range(2, 6)))
-"""First bytes of workbooks, Parquet, gzip files and pickles."""
+BINARY = (b"PK\x03\x04", b"PAR1", *(bytes((0x80, version)) for version in range(2, 6)))
+"""First bytes of workbooks, Parquet and pickles."""
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -32,7 +32,6 @@ XML_ENCODING = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"'>]*)""")
 NO_CHARSETS = ("idna", "punycode")  # Python encodings that decode in quadratic time
 UNUSUAL = {0x83, 0x88, 0x8D, 0x8F, 0x90, 0x98, 0x9D, 0xA0, 0xAC, 0xAD, 0xAF, 0xD7, 0xF7, 0xFE, 0xFF}
 PROSE = frozenset(range(0x82, 0x100)) - UNUSUAL  # non-ASCII bytes usual in cp1252 texts
-MULTIBYTE_START = re.compile(rb"[\xc0-\xf4][\x80-\xbf]")  # start of a non-ASCII character in UTF-8
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 ESCAPED = re.compile("[\udc80-\udcff]+")
 
@@ -87,8 +86,8 @@ def as_utf8(file: IO[bytes], name: str, reading: ReadingOptions) -> tuple[IO[byt
     """Return a file converted to UTF-8, and its stored encoding.
 
     UTF-8, binary files and XML that declares its encoding are left alone. UTF-16 and UTF-32 are recognised by their byte order
-    mark, UTF-16 also by its zeros, and cp1252, common on Windows, by invalid UTF-8 in the first buffer; a warning names the
-    detected encoding.
+    mark, UTF-16 also by its zeros, and cp1252, cp1250 and ISO 8859-2 by the letters in the first buffer, if it is no UTF-8; a
+    warning names the detected encoding.
 
     Args:
         file: The file, at its beginning.
@@ -128,11 +127,16 @@ def detected(start: bytes) -> str:
         codecs.getincrementaldecoder(UTF8)().decode(start)
     except UnicodeDecodeError:
         high = [byte for byte in start if byte >= 0x80]
-        valid = len(start.decode(errors="ignore")) - (len(start) - len(high))  # letters that are UTF-8
-        pieces = len(MULTIBYTE_START.findall(start)) + valid
-        if len(high) > 1 and PROSE.issuperset(high) and 4 * pieces <= len(high) and not CONTROL.search(start):
-            return CP1252
+        if len(high) > 1 and not is_mostly_utf8(start) and not CONTROL.search(start):
+            name = guessed(start)
+            return UTF8 if not name or (name == CP1252 and not PROSE.issuperset(high)) else name
     return UTF8
+
+
+def remedy(content: bytes, failed: str = UTF8) -> str:
+    """Return the advice for bytes that are not in the encoding `failed`."""
+    other = suggested(content, failed)
+    return f"--encoding NAME reads another encoding, such as {other}, and --errors replace puts U+FFFD in place of such bytes"
 
 
 def warn(text: str) -> None:
@@ -185,10 +189,10 @@ class _Decoded(io.RawIOBase):
             encoded = error.object
             line = self._line + encoded[: error.start].decode(self._encoding, "replace").count("\n")
             byte = encoded[error.start : error.start + 1].hex()
-            problem = f"the byte {byte} is not {self._encoding}; {REMEDY}"
+            problem = f"the byte {byte} is not {self._encoding}; {remedy(encoded, self._encoding)}"
             raise InputError.at(self._name, line, problem) from None
         except UnicodeError as error:  # such as UTF-16 without a byte order mark
-            raise InputError(f"{self._name}: not {self._encoding} ({error}); {REMEDY}") from None
+            raise InputError(f"{self._name}: not {self._encoding} ({error}); {remedy(chunk, self._encoding)}") from None
         if not self._strict:
             text = self._replaced(text)
         self._line += text.count("\n")

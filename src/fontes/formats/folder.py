@@ -9,7 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..core import InputError, ParameterError
-from ..storage.files import MAX_PIECE, STANDARD, as_path, is_gzip, plain_name, reading
+from ..storage.compression import ENDINGS, without_ending
+from ..storage.files import MAX_PIECE, STANDARD, as_path, plain_name, reading
 from ..storage.remote import address_of, files_below, look_up_address
 from .decoding import UTF8, ReadingOptions, reading_of
 from .format import File, Format
@@ -25,12 +26,12 @@ def is_beir(folder: Path) -> bool:
 
 
 def present(folder: Path, name: str) -> Path | None:
-    """Return the file or its .gz version, or None."""
-    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+    """Return the file or a compressed version of it, such as .gz, or None."""
+    return next((path for ending in ("", *ENDINGS) if (path := folder / f"{name}{ending}").is_file()), None)
 
 
 def beir_file(folder: Path, name: str) -> Path:
-    """Return the file or its .gz version; InputError if neither exists."""
+    """Return the file or a compressed version of it; InputError if there is none."""
     path = present(folder, name)
     if path is None:
         raise InputError(f"{folder}: no {name} or {name}.gz; {BEIR_LAYOUT}")
@@ -135,7 +136,7 @@ def pieces_of(path: str | Path, chosen: Format | None, default: Format) -> list[
             return [CorpusPiece(address, address.partition("?")[0].rpartition("/")[2], size=stored.size or 0)]
         addresses = files_below(address)
         pieces = [CorpusPiece(file, inside, True, size) for inside, file, size in addresses if _is_visible(inside)]
-        corpora = [piece for piece in pieces if piece.inside in (CORPUS, f"{CORPUS}.gz")]
+        corpora = [piece for piece in pieces if without_ending(piece.inside) == CORPUS]
         if corpora and (chosen is None or chosen.name == default.name):
             return corpora[:1]
         return _matching(address, pieces, chosen, default)
@@ -153,10 +154,10 @@ def pieces_of(path: str | Path, chosen: Format | None, default: Format) -> list[
 
 def cut(piece: CorpusPiece, format: Format, fields: Fields, size: int) -> list[CorpusPiece]:
     """Split a file at line ends into pieces of about `size` bytes; the whole file if it cannot be cut."""
-    if piece.is_stream or is_gzip(piece.path) or piece.size <= size:
+    if piece.is_stream or piece.size <= size:
         return [piece]
     with piece.opened() as file:
-        if file.encoding != UTF8 or not format.is_of_lines(file, fields):
+        if file.is_compressed or file.encoding != UTF8 or not format.is_of_lines(file, fields):
             return [piece]
         opening = file.leading
     piece = replace(piece, reading=replace(piece.reading, encoding=UTF8))

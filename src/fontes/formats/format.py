@@ -14,8 +14,9 @@ from typing import IO, Any, ClassVar, NamedTuple, TypeVar
 
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.registry import Registry
-from ..storage.files import BOM, BUFFER, InputFile, is_gzip, plain_name
-from .decoding import REMEDY, ReadingOptions, as_utf8, reading_of
+from ..storage.compression import BUFFER
+from ..storage.files import BOM, InputFile, plain_name
+from .decoding import ReadingOptions, as_utf8, reading_of, remedy
 from .packed import Packing
 from .records import Fields, MissingPartError
 
@@ -55,7 +56,8 @@ class Format:
     Attributes:
         name: Format name.
         endings: File name endings; from a folder of documents, only files with these are read.
-        named_fields: Whether document parts have names, so that `read_corpus(fields=…)` applies.
+        named_fields: Whether parts of documents or topics have names, so that `fields=…` of `read_corpus` and `read_topics`
+            applies; for other formats it is an error.
         has_cells: Whether metadata are table cells, texts for numbers or dates; an index infers the types.
     """
 
@@ -148,23 +150,22 @@ class File(InputFile):
 
     Attributes:
         path: Path inside the folder being read, or file name.
-        plain: Name in lower case, without .gz.
+        plain: Name in lower case, without the ending of its compression; inside a zip archive, the name there.
         folder: Whether the file belongs to a folder.
         opening: First line of the whole file if this is a later piece, else empty.
         encoding: Encoding as stored; the content read is UTF-8.
         reading: Settings for reading it.
     """
 
-    remedy = REMEDY
-
     def __init__(
         self, source: InputFile, path: str, folder: bool = False, opening: bytes = b"", reading: ReadingOptions | None = None
     ) -> None:
         self.reading = reading or reading_of()
         file, self.encoding = as_utf8(source.file, source.name, self.reading)
-        super().__init__(source.name, file)
+        super().__init__(source.name, file, None, source.member, source.is_compressed)
+        self.remedy = remedy
         self.path = path
-        self.plain = plain_name(path)
+        self.plain = plain_name(source.member or path)
         self.folder = folder
         self.opening = opening
         self._source = source
@@ -198,7 +199,7 @@ class File(InputFile):
     def seekable(self) -> Iterator[IO[bytes]]:
         """The stored bytes with random access; pipes and compressed files are first copied to disk."""
         stored = self._source.file
-        if stored.seekable() and not is_gzip(self.path):
+        if stored.seekable() and not self.is_compressed:
             stored.seek(0)
             yield stored
             return
@@ -258,6 +259,7 @@ FORMATS = {
     "json": "fontes.formats.json:Json",
     "jsonl": "fontes.formats.jsonl:Jsonl",
     "kilt": "fontes.formats.kilt:Kilt",
+    "lines": "fontes.formats.lines:Lines",
     "msmarco": "fontes.formats.columns:MsMarco",
     "parquet": "fontes.formats.sheets:Parquet",
     "text": "fontes.formats.text:Text",

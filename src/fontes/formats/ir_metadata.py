@@ -33,7 +33,7 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
     """Read the header of a run; empty if it has none.
 
     Args:
-        path: The run (.gz is decompressed), or its address.
+        path: The run (decompressed if need be), or its address.
 
     Raises:
         InputError: The file cannot be read, or its header is not YAML, or not a mapping.

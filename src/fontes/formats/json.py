@@ -14,9 +14,10 @@ from ..core import Doc, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.checks import grade_of, string_of
 from ..core.names import JUDGED, SCORE, find
 from ..core.table import Table
-from ..storage.files import BUFFER, InputFile, check_length
+from ..storage.compression import BUFFER
+from ..storage.files import InputFile, check_length
 from .format import File, Format
-from .records import DECODER, LONG_NUMBER, Fields, doc_from, json_value, located_in, topic_from
+from .records import DECODER, LONG_NUMBER, Fields, doc_from, is_topic, json_value, located_in, topic_from
 
 BLANKS = " \t\r\n"
 META = "mteb_model_meta"  # beside the subsets in predictions of mteb 2
@@ -27,10 +28,10 @@ SHAPE = 'judgments and runs are objects such as {"q1": {"d1": 1.5, "d2": 0.5}}'
 
 
 class Json(Format, name="json"):
-    """One JSON value: a list of objects with the fields of "jsonl"; topics also as an object {id: text}.
+    """JSON values: a list of objects with the fields of "jsonl", or objects over several lines; topics also as {id: text}.
 
     Judgments and runs are {topic: {document: grade or score}}, as ranx writes them, or {subset: {split: …}} of such objects, as
-    mteb 2 writes predictions. A list of documents of any length is read object by object, and so are rankings.
+    mteb 2 writes predictions. Documents and rankings are read one by one, so that a file may be of any length.
     """
 
     named_fields = True
@@ -48,16 +49,20 @@ class Json(Format, name="json"):
         def doc_of(number: int, row: Any) -> Doc:
             if not isinstance(row, dict):
                 raise InputError(f"{file.name}, item {number}: a JSON {type(row).__name__} where an object {{…}} belongs")
+            if number == 1 and (key := _list_key(row, fields)):
+                raise InputError(f"{file.name}: an object that has a list of objects, '{key}'; {_lines_of(key, file.name)}")
             return doc_from(row, fields, file.name, number, "item")
 
         return file.docs(enumerate(json_items(file), 1), doc_of)
 
     def read_topics(self, file: File) -> Iterator[Topic]:
         value, fields = json_value(file), Fields.of_topics(file.reading.fields)
-        if isinstance(value, dict):
+        if isinstance(value, dict) and not fields.chosen and not is_topic(value):
             for topic_id, query in value.items():
                 if not isinstance(query, str):
-                    raise InputError(f"{file.name}, topic '{topic_id}': a {type(query).__name__} where the text belongs")
+                    remedy = f"; {_lines_of(topic_id, file.name)}" if _is_list_of_objects(query) else ""
+                    kind = type(query).__name__
+                    raise InputError(f"{file.name}, topic '{topic_id}': a {kind} where the text belongs{remedy}")
                 yield Topic(topic_id, query)
             return
         for number, row in enumerate(value if isinstance(value, list) else [value], 1):
@@ -178,12 +183,14 @@ def _grade(value: Any, name: str, topic: str, doc: str) -> int:
 
 
 def json_items(source: InputFile) -> Iterator[Any]:
-    """Yield the items of a file that is a JSON list; InputError gives the line of an error."""
+    """Yield the items of a file that is a JSON list, or objects one after the other; InputError gives the line of an error."""
     text = _TextBuffer(source)
+    if text.next() == "{":
+        while text.next():
+            yield text.value()
+        return
     if text.next() != "[":
-        kind = "an object over several lines" if text.next() == "{" else "something else"
-        remedy = f"of an object that has such a list, jq -c '.NAME[]' {shlex.quote(source.name)} makes JSON lines"
-        raise text.error(f"{kind} where a JSON list of objects, or an object a line, belongs; {remedy}")
+        raise text.error("something else where a JSON list of objects, or objects, belong")
     text.offset += 1
     while text.next() != "]":
         yield text.value()
@@ -196,6 +203,23 @@ def json_items(source: InputFile) -> Iterator[Any]:
     text.offset += 1
     if text.next():
         raise text.error("broken JSON (Extra data)")
+
+
+def _list_key(row: dict[str, Any], fields: Fields) -> str:
+    """Return the key of the only list of objects in an object that is no document, or ""."""
+    keys = fields.keys(tuple(row))
+    lists = [key for key, value in row.items() if _is_list_of_objects(value)]
+    return lists[0] if len(lists) == 1 and not (keys["id"] and keys["text"]) else ""
+
+
+def _is_list_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _lines_of(key: str, name: str) -> str:
+    """Return advice to make JSON lines of a list in an object."""
+    path, selected = shlex.quote(name), shlex.quote(f".[{json.dumps(key)}][]")
+    return f"jq -c {selected} {path} makes JSON lines of the list"
 
 
 class _TextBuffer:
@@ -257,5 +281,5 @@ class _TextBuffer:
             self._text += self._decoder.decode(chunk, self._ended)
         except UnicodeDecodeError as error:
             line = self._line + self._text.count("\n") + error.object[: error.start].count(b"\n")
-            raise InputError.at(self._source.name, line, f"not UTF-8; {self._source.remedy}") from None
+            raise InputError.at(self._source.name, line, f"not UTF-8; {self._source.remedy(error.object)}") from None
         return not self._ended

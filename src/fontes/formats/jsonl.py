@@ -11,9 +11,9 @@ from ..core import Doc, InputError, Qrels, Run, Topic, Topics, Turn
 from ..core.table import Table
 from .bad_records import BadRecords
 from .format import File, Format, json_or_none
-from .json import record_table
+from .json import Json, record_table
 from .packed import LineBlock, Packed, Packing, join_packed, pack_docs
-from .records import Fields, MissingPartError, doc_from, json_line, json_row, json_rows, located_in, topic_from
+from .records import Fields, MissingPartError, doc_from, is_topic, json_line, json_row, json_rows, located_in, topic_from
 
 SAMPLE = 50  # lines by which an id is chosen
 
@@ -37,11 +37,14 @@ class Jsonl(Format, name="jsonl"):
             return 0.9 if table.is_run or (kind == "qrels" and table.is_judged) else 0.0
         if file.start.startswith(("{", "[")) and file.plain.endswith(".jsonl"):
             return 0.9
-        # A single object without an id may map ids to texts.
-        several = "\n" in file.start.rstrip()
-        return 0.7 if isinstance(file.first, dict) and (several or "_id" in file.first) else 0.0
+        if not isinstance(file.first, dict):
+            return 0.0
+        # A single object without an id and a text may map ids to texts.
+        return 0.7 if "\n" in file.start.rstrip() or is_topic(file.first) else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
+        if _is_of_values(file):
+            return Json().read_corpus(file, fields)
         sample = self.sample(file)
         rows = json_rows(file, file.reading.bad)
         return file.docs(rows, lambda number, row: doc_from(row, fields, file.name, number), sample)
@@ -49,14 +52,17 @@ class Jsonl(Format, name="jsonl"):
     def sample(self, file: File) -> list[dict[str, Any]]:
         return _sample(file.head)
 
-    def pack_corpus(self, file: File, fields: Fields, size: int) -> Iterator[Packing]:
+    def pack_corpus(self, file: File, fields: Fields, size: int) -> Iterator[Packing] | None:
+        return None if _is_of_values(file) else self._packings(file, fields, size)
+
+    def _packings(self, file: File, fields: Fields, size: int) -> Iterator[Packing]:
         number = 1
         for block in file.blocks(size):
             yield Packing(partial(_pack_lines, block, fields, file.name, number, file.reading.bad), len(block))
             number += block.count(b"\n")
 
     def is_of_lines(self, file: File, fields: Fields) -> bool:
-        return True
+        return not _is_of_values(file)
 
     def read_topics(self, file: File) -> Iterator[Topic]:
         fields = Fields.of_topics(file.reading.fields)
@@ -78,6 +84,12 @@ class Jsonl(Format, name="jsonl"):
 
     def write_topics(self, topics: Topics) -> Iterator[bytes]:
         return (json_line(_topic_row(topic)) for topic in topics.values())
+
+
+def _is_of_values(file: File) -> bool:
+    """Whether a .json file of a folder, whose format is that of the first, is a list or has an object over several lines."""
+    is_json = file.folder and file.plain.endswith(".json") and not file.opening
+    return is_json and (file.start.startswith("[") or (file.start.startswith("{") and file.first is None))
 
 
 def _sample(lines: bytes) -> list[dict[str, Any]]:

@@ -12,8 +12,8 @@ from typing import Any
 from ..core import Doc, InputError
 from ..core.checks import string_of
 from .format import File, Format
+from .markup import spaced
 from .records import Fields, json_rows
-from .trec import spaced
 
 
 class Kilt(Format, name="kilt"):

@@ -1,4 +1,4 @@
-"""Functions that read and write corpora, topics, qrels and runs in any format, with gzip and standard streams."""
+"""Functions that read and write corpora, topics, qrels and runs in any format, compressed or not, and standard streams."""
 
 from __future__ import annotations
 
@@ -30,23 +30,25 @@ def read_topics(
     """Read topics from a file, or from a folder in BEIR's form.
 
     Args:
-        path: The file (.gz is decompressed), "-" for standard input, or a folder with queries.jsonl.
+        path: The file (decompressed if need be), "-" for standard input, or a folder with queries.jsonl.
         format: Name of a format, such as "jsonl" (BEIR's queries.jsonl, and all fields that `write_topics` writes), "tsv",
-            "csv", "trec" (SGML), "xml", "json", "cast" or "canard"; by default detected from the content.
+            "csv", "trec" (SGML), "xml", "lines", "json", "cast" or "canard"; by default detected from the content.
         split: Of a folder: keep only topics with judgments in qrels/SPLIT.tsv.
-        fields: Keys or columns that hold the "id" and "text", if named otherwise: `{"id": "Nr", "text": "Tweet"}`; columns
-            without a header go by number.
+        fields: Keys, columns or elements that hold the "id" and "text", if named otherwise: `{"id": "Nr", "text": "Tweet"}`;
+            columns without a header go by number.
         encoding: Encoding of the file, as in `read_corpus`.
         errors: Treatment of undecodable bytes, as in `read_corpus`.
 
     Raises:
         InputError: The file cannot be read, an id occurs twice, or there are no topics.
-        ParameterError: The format or split does not exist.
+        ParameterError: The format or split does not exist, or fields are given for a format without named fields.
     """
     if _is_folder(path, split):
         topics = read_topics(beir_file(Path(path), QUERIES), format, None, fields, encoding, errors)
         return topics if split is None else topics.judged(read_qrels(path, None, split, encoding, errors))
     with _open_file("topics", path, format, reading_of(encoding, errors, fields=fields)) as (form, file):
+        if file.reading.fields and not form.named_fields:
+            raise ParameterError(f"{path}: topics in the format '{form.name}' have no named fields to choose from")
         try:
             topics = Topics(form.read_topics(file))
         except InputError as error:
@@ -69,7 +71,7 @@ def read_qrels(
     """Read judgments from a file, or from a folder in BEIR's form.
 
     Args:
-        path: The file (.gz is decompressed), "-" for standard input, or a folder with qrels/SPLIT.tsv.
+        path: The file (decompressed if need be), "-" for standard input, or a folder with qrels/SPLIT.tsv.
         format: "trec" (topic, group, document, grade), "beir" (topic, document, grade, with or without a header), "csv", "json"
             or another format's name; by default detected from the first line. Lines that begin with "#" are comments.
         split: Of a folder: the split; by default the only one.
@@ -104,7 +106,7 @@ def read_run(
     """Read a run; takes about 16 bytes a row, plus the ids.
 
     Args:
-        path: The file (.gz is decompressed), or "-" for standard input.
+        path: The file (decompressed if need be), or "-" for standard input.
         topics: The run's topics, any value that `Topics.of` accepts; topics missing from the file get an empty ranking, and
             topics found only in the file follow without text.
         format: "trec" (topic, Q0, document, rank, score, tag; rank and line order are ignored), "msmarco" (topic, document,
@@ -128,7 +130,7 @@ def write_corpus(docs: Iterable[Any], path: str | Path, format: str = KINDS["cor
 
     Args:
         docs: Any source that `read_corpus` accepts.
-        path: The file, compressed if its name ends in .gz; "-" is standard output.
+        path: The file, compressed if its name ends in .gz, .bz2, .xz or .zst; "-" is standard output.
         format: "jsonl", as BEIR: `_id`, `title`, `text`, and each metadata key; or another format's name.
 
     Raises:
@@ -143,7 +145,7 @@ def write_topics(topics: object, path: str | Path, format: str = KINDS["topics"]
 
     Args:
         topics: Any value that `Topics.of` accepts.
-        path: The file, compressed if its name ends in .gz; "-" is standard output.
+        path: The file, compressed if its name ends in .gz, .bz2, .xz or .zst; "-" is standard output.
         format: "jsonl", as BEIR: `_id` and `text`, and non-empty `description`, `narrative`, `turns` and `weights` (`origin` is
             not written); "cast": whole conversations, see `fontes.formats.cast.cast_conversations`; or another format's name.
 
@@ -159,7 +161,7 @@ def write_qrels(qrels: object, path: str | Path, format: str = KINDS["qrels"].fi
 
     Args:
         qrels: Any value that `Qrels.of` accepts.
-        path: The file, compressed if its name ends in .gz; "-" is standard output.
+        path: The file, compressed if its name ends in .gz, .bz2, .xz or .zst; "-" is standard output.
         format: "trec", with groups, or another format's name.
 
     Raises:
@@ -183,7 +185,7 @@ def write_run(
 
     Args:
         run: Any value that `Run.of` accepts.
-        path: The file, compressed if its name ends in .gz; "-" is standard output.
+        path: The file, compressed if its name ends in .gz, .bz2, .xz or .zst; "-" is standard output.
         tag: One word, the last column of TREC's form.
         format: "trec" (six columns), "msmarco" (three), "checkthat" (a list a topic), "parquet", or another format's name.
         metadata: A header of ir_metadata for "trec", such as `fontes.experiments.metadata_of(run)`; `read_metadata` reads it.

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,7 +22,7 @@ from ..core.query import Group
 from ..core.table import Cell, Table
 from ..storage.files import InputFile, decode
 from .bad_records import BadRecords, EmptyIdError, KnownQuirkError
-from .decoding import REMEDY, warn
+from .decoding import remedy as encoding_remedy, warn
 
 
 class MissingPartError(InputError):
@@ -86,8 +86,10 @@ class Fields:
 
     @classmethod
     def of_topics(cls, chosen: Mapping[str, str | Sequence[str]]) -> Fields:
-        """The usual names for topics, except for the parts in `chosen`."""
+        """The usual names for topics, except for the parts in `chosen`; ParameterError for a part that topics lack."""
         fields = cls.of(chosen)
+        if "title" in fields.chosen:
+            raise ParameterError("fields: a topic has no part 'title'; it has id and text")
         return replace(
             fields,
             id=fields.id if "id" in fields.chosen else TOPIC_ID,
@@ -167,7 +169,7 @@ def json_rows(source: InputFile, bad: BadRecords | None = None) -> Iterator[tupl
             yield number, row
 
 
-def json_row(line: bytes, name: str, number: int, remedy: str = REMEDY) -> dict[str, Any] | None:
+def json_row(line: bytes, name: str, number: int, remedy: Callable[[bytes], str] = encoding_remedy) -> dict[str, Any] | None:
     """Parse a line as a JSON object; None for a blank line.
 
     Raises InputError for anything else, with file name and line number, and `remedy` for text that is not UTF-8.
@@ -262,9 +264,12 @@ def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPIC_FIELDS
     filled = [key for key, value in row.items() if value is not None]
     topic_id, text = (row.get(find(filled, names)) for names in (fields.id, fields.text))
     if topic_id is None or not str(topic_id).strip():
-        raise InputError(f"{where}: no id (a field {join_with_or(fields.id)}); found {present}")
+        text_keys = [key for key in [find(filled, fields.text)] if key is not None]
+        remedy = remedy_of("", {"id": (), "title": (), "text": text_keys}, [row], "topics")
+        raise InputError(f"{where}: no id (a field {join_with_or(fields.id)}); found {present}{remedy}")
     if not isinstance(text, str):
-        raise InputError(f"{where}: no text (a field {join_with_or(fields.text)}); found {present}")
+        remedy = remedy_of("", {"id": [find(filled, fields.id)], "title": (), "text": ()}, [row], "topics")
+        raise InputError(f"{where}: no text (a field {join_with_or(fields.text)}); found {present}{remedy}")
     try:
         turns = tuple(_turn(turn) for turn in row.get("turns") or ())
         weights = {term: _weight(w) for term, w in row["weights"].items()} if row.get("weights") is not None else None
@@ -278,6 +283,12 @@ def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPIC_FIELDS
     description, narrative = (row[name] if isinstance(row.get(name), str) else "" for name in ("description", "narrative"))
     metadata = row["metadata"] if isinstance(row.get("metadata"), dict) else {}
     return Topic(string_of(topic_id, "id", where), text, narrative, description, turns, weights, None, metadata, query)
+
+
+def is_topic(row: Mapping[str, Any]) -> bool:
+    """Whether a record has an id or `_id`, and a text, by the usual names of topics."""
+    keys = TOPIC_FIELDS.keys(tuple(row))
+    return "_id" in row or bool(keys["id"] and keys["text"])
 
 
 def json_value(source: InputFile) -> Any:
@@ -324,6 +335,9 @@ def _weight(value: Any) -> float:
 
 
 def _turn(fields: Mapping[str, str]) -> Turn:
+    unknown = next((name for name in fields if name not in Turn.__slots__), None)
+    if unknown is not None:
+        raise TypeError(f"a turn has {join_with_or(Turn.__slots__)}, not {unknown!r}")
     turn = Turn(**fields)
     for name in Turn.__slots__:
         value = getattr(turn, name)

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from ..core import Doc, InputError, MissingExtraError, Qrels, Run, Topic, Topics
 from ..core.checks import is_missing
+from ..core.names import TOPIC_ID
 from ..core.table import Table
 from ..storage.files import MAX_PIECE
 from .csv import columns_by_choice
@@ -58,7 +59,8 @@ class Sheet(Format):
 
     def read_qrels(self, file: File) -> Qrels:
         with self._table(file) as (header, rows):
-            table = Table(file.name, header, rows, "row")
+            chosen = Fields.of_topics(file.reading.fields)
+            table = Table(file.name, header, rows, "row", (*chosen.id, *TOPIC_ID))
             with located_in(table):
                 return Qrels(table.judgments())
 

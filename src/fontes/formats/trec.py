@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Iterator
 
@@ -20,6 +19,7 @@ from .columns import (
     run_width,
 )
 from .format import LAST_RESORT, File, Format
+from .markup import markup_topics, resolved, spaced
 from .records import Fields
 
 DOC_START = re.compile(r"<doc[\s>]", re.IGNORECASE)
@@ -28,20 +28,22 @@ DOC_END = re.compile(r"</doc\s*(?:>|\Z)", re.IGNORECASE)
 ID_TAGS = ("DOCNO",)
 TITLE_TAGS = ("TITLE", "HEADLINE", "HL", "HEAD", "TTL", "TI", "DOCTITLE")
 TEXT_TAGS = ("TEXT", "LP", "LEADPARA", "ABSTRACT")
-OTHER_TAGS = ("DOCNO", "DOCID", "DOCOLDNO", "DOCHDR", "SCRIPT", "STYLE")
-COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+OTHER_TAGS = ("DOCNO", "DOCID", "DOCOLDNO", "DOCHDR")
 TAG = re.compile(r"</?[a-zA-Z!?][^<>]*>")
-CODE_POINT = re.compile(r"&#([0-9]{8,});?")
-LABEL = re.compile(r"\s*(?:Number|Topic|Description|Narrative)\s*:", re.IGNORECASE)
+TOP = re.compile(r"<top[\s>]", re.IGNORECASE)
+HIDDEN = re.compile(r"<!--|-->|<(?P<slash>/?)(?P<tag>script|style)(?:\s[^<>]*)?(?<!/)>", re.IGNORECASE)
 
 
 def sgml_docs(source: File, fields: Fields) -> Iterator[Doc]:
     """Yield the documents of a TREC SGML file; InputError for a <DOC> without DOCNO, unless skipped, or end.
 
     The title is the first of TITLE, HEADLINE, HL, HEAD, TTL, TI, DOCTITLE; the text is all of TEXT, LP, LEADPARA, ABSTRACT. If
-    a document has none of these, like a web page, the text is everything except the id, header, title, scripts and styles.
-    Tags inside are removed, and character references resolved.
+    a document has none of these, like a web page, the text is everything except the id, header and title. The title of a web
+    page is the TITLE in its HEAD. Tags, comments, scripts and styles are removed, and character references resolved. Raises
+    InputError if no document has an element that the user chose as text.
     """
+    has_text = "text" not in fields.chosen
+    doc: Doc | None = None
     pending: list[str] = []  # pieces of a document, joined once
     start = size = 0
     for number, line in enumerate(source.decoded(), 1):
@@ -57,27 +59,14 @@ def sgml_docs(source: File, fields: Fields) -> Iterator[Doc]:
             check_length(size, source.name, "<DOC> that begins here", start)
             if not closes:
                 break
-            yield from source.docs([(start, "".join(pending))], lambda line, block: _doc(block, fields, source.name, line))
+            for doc in source.docs([(start, "".join(pending))], lambda line, block: _doc(block, fields, source.name, line)):
+                has_text = has_text or bool(doc.text)
+                yield doc
             pending, offset = [], closes.end()
     if pending:
         raise InputError.at(source.name, start, "the <DOC> that begins here has no </DOC>")
-
-
-def sgml_topics(text: str, name: str) -> Iterator[Topic]:
-    """Yield TREC SGML topics: <num>, <title>, <desc>, <narr>, with or without closing tags.
-
-    The query is the title, or else the description. "Number: 051" gives the id 51, as in the qrels. Raises InputError for a
-    topic without a number.
-    """
-    for position, block in enumerate(re.split(r"<top>", text, flags=re.IGNORECASE)[1:], 1):
-        parts = {tag: _topic_part(block, tag) for tag in ("num", "title", "desc", "narr")}
-        number = LABEL.sub("", parts["num"], count=1).strip()
-        if not number:
-            raise InputError(f"{name}, topic {position}: no number (<num>)")
-        if number != parts["num"] and number.isdecimal():
-            number = number.lstrip("0") or "0"
-        title, description, narrative = (LABEL.sub("", parts[tag], count=1).strip() for tag in ("title", "desc", "narr"))
-        yield Topic(number, title or description, narrative, description)
+    if doc is not None and not has_text:
+        raise InputError(f"{source.name}: no document has a text in <{'> or <'.join(fields.text)}>")
 
 
 def _doc(block: str, fields: Fields, name: str, line: int) -> Doc:
@@ -92,12 +81,14 @@ def _doc(block: str, fields: Fields, name: str, line: int) -> Doc:
     opening = OPENING.search(block)
     if not opening:
         raise InputError.at(name, line, "the <DOC> that begins here has no > after its name")
-    block = block[opening.end() :]
+    block = _without_hidden(block[opening.end() :])
     doc_id = next((spaced(_without_markup(value)) for value in _contents(block, id_tags)), "")
     if not doc_id:
         raise InputError.at(name, line, f"the <DOC> that begins here has no <{id_tags[0]}>")
     titles = list(_contents(block, title_tags))
-    title = "\n".join(spaced(_without_markup(t)) for t in (titles if "title" in fields.chosen else titles[:1]))
+    if "title" not in fields.chosen:
+        titles = [next(_contents(title, TITLE_TAGS[:1]), title) for title in titles[:1]]  # HEAD may be a headline, or HTML's
+    title = "\n".join(spaced(_without_markup(title)) for title in titles)
     texts = list(_contents(block, text_tags))
     if not texts and "text" not in fields.chosen:
         texts = [_without(block, (*OTHER_TAGS, *title_tags))]
@@ -131,28 +122,36 @@ def _elements(block: str, tags: Iterable[str]) -> Iterator[tuple[re.Match[str], 
             opening = None
 
 
-def _topic_part(block: str, tag: str) -> str:
-    match = re.search(rf"<{tag}(?:\s[^<>]*)?>(.*?)(?=</?[a-zA-Z]|\Z)", block, re.DOTALL | re.IGNORECASE)
-    return spaced(resolved(match[1])) if match else ""
+def _without_hidden(block: str) -> str:
+    """Remove comments, scripts and styles; one without an end is text."""
+    tokens = list(HIDDEN.finditer(block))
+    ends = {_kind(token): token.start() for token in tokens if _is_end(token)}
+    pieces, offset, hidden = [], 0, ""
+    for token in tokens:
+        kind = _kind(token)
+        if hidden:
+            if _is_end(token) and kind == hidden:
+                offset, hidden = token.end(), ""
+        elif not _is_end(token) and ends.get(kind, -1) > token.start():
+            pieces.append(block[offset : token.start()])
+            hidden = kind
+    return " ".join([*pieces, block[offset:]])
+
+
+def _kind(token: re.Match[str]) -> str:
+    return (token["tag"] or "comment").lower()
+
+
+def _is_end(token: re.Match[str]) -> bool:
+    return token[0] == "-->" or bool(token["slash"])
 
 
 def _without_markup(text: str) -> str:
-    end = text.rfind("-->") + 3 if "-->" in text else 0  # an unclosed comment is text; do not search for its end
-    return resolved(TAG.sub(" ", COMMENT.sub(" ", text[:end]) + text[end:]))
-
-
-def resolved(text: str) -> str:
-    """The text with character references resolved; invalid ones, of any length, become U+FFFD."""
-    return html.unescape(CODE_POINT.sub(lambda digits: f"&#{digits[1].lstrip('0')[:8] or 0};", text))
+    return resolved(TAG.sub(" ", text))
 
 
 def _spaced_lines(text: str) -> str:
     return "\n".join(filter(None, map(spaced, text.splitlines())))
-
-
-def spaced(text: str) -> str:
-    """The words separated by single spaces."""
-    return " ".join(text.split())
 
 
 class Trec(Format, name="trec"):
@@ -171,7 +170,7 @@ class Trec(Format, name="trec"):
             case "corpus":
                 return 0.4 if (opening.startswith("<doc>") if file.folder else "<doc>" in opening) else 0.0
             case "topics":
-                return 0.4 if "<top>" in opening and "<topics" not in opening and not opening.startswith("<?xml") else 0.0
+                return 0.4 if TOP.search(opening) and not opening.startswith("<?xml") else 0.0
             case "qrels":  # the last resort: its reader reports a wrong number of columns
                 return 0.5 if qrels_width(file) in (TREC_QRELS, PRELS) else LAST_RESORT
             case _:
@@ -181,7 +180,7 @@ class Trec(Format, name="trec"):
         return sgml_docs(file, fields)
 
     def read_topics(self, file: File) -> Iterator[Topic]:
-        return sgml_topics(file.text(), file.name)
+        return markup_topics(file.text(), file.name, Fields.of_topics(file.reading.fields))
 
     def read_qrels(self, file: File) -> Qrels:
         width = PRELS if qrels_width(file) == PRELS else TREC_QRELS

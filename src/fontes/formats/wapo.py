@@ -13,8 +13,8 @@ from typing import Any
 from ..core import Doc, InputError
 from ..core.checks import string_of
 from .format import File, Format
+from .markup import resolved, spaced
 from .records import Fields, json_rows
-from .trec import resolved, spaced
 
 TAG = re.compile(r"<[^<>]*>")
 KEYS = {"id", "article_url", "published_date"}  # keys of an article without blocks

@@ -61,7 +61,7 @@ class Synonyms(Stage[Topics, Topics], name="synonyms"):
 
     Args:
         index: The index that is searched.
-        file: File (.gz is decompressed); it is read again when its time or size has changed.
+        file: File (decompressed if need be); it is read again when its time or size has changed.
         weight: Weight of added synonyms; with 1 they count as one term with the typed words, else apart.
 
     Raises:

@@ -156,7 +156,7 @@ def read_duplicates(path: str | Path, prefix: str = "") -> Duplicates:
     (2021: marco_duplicates.txt, wapo-near-duplicates; 2022: all_duplicates.txt).
 
     Args:
-        path: The file (.gz is decompressed); "-" is standard input.
+        path: The file (decompressed if need be); "-" is standard input.
         prefix: Prefix for ids that lack it: MS MARCO's list of 2021 has D93515 for MARCO_D93515.
 
     Raises:

@@ -1,31 +1,34 @@
-"""Files, plain or gzip, local or remote, and standard streams; reads report a position, writes are atomic."""
+"""Files, plain or compressed, local or remote, and standard streams; reads report a position, writes are atomic."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import functools
-import gzip
 import io
 import os
 import stat
 import sys
 import threading
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from ..core import InputError
+from .compression import BUFFER, compressing, decompressed, without_ending
 from .interrupts import uninterrupted
 from .remote import address_of, open_at
 from .system import replace
 
 STANDARD = "-"
-BUFFER = 1 << 18
 MAX_PIECE = 1 << 26  # maximum bytes read at once: a line, a document, a table row, a file that is one value
 BOM = b"\xef\xbb\xbf"
+
+
+def convert_first(content: bytes) -> str:
+    """Advice for bytes that are not UTF-8 in a file whose encoding cannot be named."""
+    return "convert the file first"
 
 
 class InputFile:
@@ -35,16 +38,21 @@ class InputFile:
         name: Name for messages.
         file: Decompressed bytes.
         stored: File as stored, perhaps compressed, which tells the position; None for standard input.
+        member: Name inside its zip archive, or "".
+        is_compressed: Whether the file is stored in another form.
 
     Attributes:
-        remedy: Advice for a file that is not UTF-8.
+        remedy: Advice for bytes that are not UTF-8.
     """
 
-    remedy = "convert the file first"
-
-    def __init__(self, name: str, file: IO[bytes], stored: IO[bytes] | None = None) -> None:
+    def __init__(
+        self, name: str, file: IO[bytes], stored: IO[bytes] | None = None, member: str = "", is_compressed: bool = False
+    ) -> None:
         self.name = name
         self.file = file
+        self.member = member
+        self.is_compressed = is_compressed
+        self.remedy: Callable[[bytes], str] = convert_first
         self._stored = stored
 
     @property
@@ -126,18 +134,19 @@ def reading(path: str | Path, start: int = 0, end: int | None = None) -> Iterato
     """Open a file for reading.
 
     Args:
-        path: Path or address, decompressed if it ends in .gz; "-" is standard input.
+        path: Path or address; gzip, bzip2, xz, Zstandard and zip are recognised and decompressed; "-" is standard input.
         start: Offset of the first byte.
-        end: Offset after the last byte; None for the end of the file.
+        end: Offset after the last byte; None for the end of the file. A byte range is not decompressed.
 
     Raises:
-        InputError: The file is missing, unreadable, or truncated or damaged gzip.
+        InputError: The file is missing or unreadable, or its compression is damaged or unknown.
         MissingExtraError: The driver of an address is not installed.
     """
     name = address_of(path) or str(path)
     try:
         if name == STANDARD:
-            yield InputFile("standard input", sys.stdin.buffer)
+            with decompressed("standard input", sys.stdin.buffer) as content:
+                yield InputFile("standard input", content.file, None, content.member, content.is_compressed)
             return
         with _open_stored(path) as stored:
             if start or end is not None:
@@ -145,17 +154,11 @@ def reading(path: str | Path, start: int = 0, end: int | None = None) -> Iterato
                 yield InputFile(
                     f"{name} from byte {start:,}" if start else name, io.BufferedReader(piece, BUFFER), cast(IO[bytes], piece)
                 )
-            elif is_gzip(path):
-                with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=stored)), BUFFER) as file:
-                    yield InputFile(name, file, stored)
             else:
-                yield InputFile(name, stored, stored)
+                with decompressed(name, stored) as content:
+                    yield InputFile(name, content.file, stored, content.member, content.is_compressed)
     except FileNotFoundError:
         raise InputError(f"{name}: there is no such file") from None
-    except EOFError:
-        raise InputError(f"{name}: the gzip file is cut off before its end; fetch it again") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{name}: the gzip file is damaged ({error})") from None
     except BrokenPipeError:
         raise  # from output that the caller writes meanwhile
     except OSError as error:
@@ -167,7 +170,7 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> None:
     """Write a file atomically; devices and pipes are written directly.
 
     Args:
-        path: Path, compressed reproducibly if it ends in .gz; "-" is standard output.
+        path: Path, compressed reproducibly if it ends in .gz, .bz2, .xz or .zst; "-" is standard output.
         chunks: Content in order.
 
     Raises:
@@ -193,12 +196,12 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> None:
         raise
 
 
-def decode(line: bytes, path: object, number: int, remedy: str = InputFile.remedy) -> str:
-    """Decode a line; InputError names the file and the line number if it is not UTF-8, and ends with `remedy`."""
+def decode(line: bytes, path: object, number: int, remedy: Callable[[bytes], str] = convert_first) -> str:
+    """Decode a line; InputError names the file and the line number if it is not UTF-8, and ends with `remedy(line)`."""
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        raise InputError.at(path, number, f"not UTF-8 (byte {error.start + 1} of the line); {remedy}") from None
+        raise InputError.at(path, number, f"not UTF-8 (byte {error.start + 1} of the line); {remedy(line)}") from None
 
 
 def as_path(path: str | Path) -> Path:
@@ -214,13 +217,8 @@ def as_path(path: str | Path) -> Path:
 
 
 def plain_name(path: str | Path) -> str:
-    """Return the file name in lower case, without .gz."""
-    return _file_name(path).lower().removesuffix(".gz")
-
-
-def is_gzip(path: str | Path) -> bool:
-    """Whether the file name ends in .gz."""
-    return _file_name(path).endswith(".gz")
+    """Return the file name in lower case, without the ending of its compression, such as .gz."""
+    return without_ending(_file_name(path).lower())
 
 
 def _file_name(path: str | Path) -> str:
@@ -262,9 +260,9 @@ def _write(name: str, path: Path, chunks: Iterable[bytes]) -> None:
     with _write_errors(name):
         stored = path.open("wb", buffering=BUFFER)
     try:
-        if name.endswith(".gz"):
-            file = cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=stored, mtime=0, compresslevel=6))
-            _write_chunks(chunks, file, name)
+        file = compressing(name, stored)
+        if file is not None:
+            _write_chunks(chunks, cast(BinaryIO, file), name)
             with _write_errors(name):
                 file.close()
         else:

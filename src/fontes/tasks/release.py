@@ -14,11 +14,9 @@ from typing import IO, Any
 
 from ..core import InputError
 from ..formats.folder import is_beir
-from ..storage.files import MAX_PIECE
+from ..storage.compression import check_unpacked_size
 
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz")
-MAX_UNPACKED = 1 << 34  # bytes that an archive is unpacked to
-MAX_RATIO = 100  # and times its own size, if that is more than `MAX_PIECE`
 MAX_NAMES = 8  # names of files in a message
 
 
@@ -104,7 +102,7 @@ def _unpack(archive: Path, folder: Path) -> None:
             with zipfile.ZipFile(archive) as source:
                 _check_inside(archive, source.namelist())
                 # A member is not read beyond the size that it declares.
-                _check_size(archive, sum(member.file_size for member in source.infolist()))
+                check_unpacked_size(str(archive), archive.stat().st_size, sum(member.file_size for member in source.infolist()))
                 source.extractall(folder)
         else:
             with archive.open("rb") as stored:
@@ -129,7 +127,7 @@ class _LimitedReader(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         piece = self._stream.read(size)
         self._size += len(piece)
-        _check_size(self._archive, self._size)
+        check_unpacked_size(str(self._archive), self._archive.stat().st_size, self._size)
         return piece
 
 
@@ -138,16 +136,6 @@ def _without_holes(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None
     if member.issparse():
         raise tarfile.TarError(f"{member.name[:80]} is a sparse file")
     return tarfile.data_filter(member, path)
-
-
-def _check_size(archive: Path, size: int) -> None:
-    """Raise InputError if an archive is unpacked to too many bytes."""
-    limit = min(MAX_UNPACKED, max(MAX_RATIO * archive.stat().st_size, MAX_PIECE))
-    if size > limit:
-        reason = "the most that is unpacked" if limit == MAX_UNPACKED else f"for an archive of {archive.stat().st_size:,} bytes"
-        raise InputError(
-            f"{archive}: its contents have more than {limit:,} bytes, {reason}; if you trust it, unpack it and give the folder"
-        )
 
 
 def _check_inside(archive: Path, names: Iterable[str]) -> None:

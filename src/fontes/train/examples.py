@@ -63,7 +63,7 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
         """Read a file of JSON lines; raise InputError, with file and line, for anything unreadable or unusable.
 
         Args:
-            path: File; .gz is decompressed, "-" is standard input.
+            path: File (decompressed if need be), "-" is standard input.
         """
         with reading(os.fspath(path)) as source:
             items = [cls._parse(row, f"{source.name}, line {number}") for number, row in json_rows(source)]

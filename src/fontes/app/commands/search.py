@@ -112,6 +112,7 @@ def search(
             elif len(ranking):
                 print_least_count(ranking, stage)
         return
+    from ...core import InputError
     from ...datasets import topics_of
     from ...experiments import metadata_of
     from ...formats import write_run
@@ -134,5 +135,9 @@ def search(
     if json:
         for ranking in run.values():
             print_json(ranking_as_json(ranking, text=False))
+    elif not run.rows:
+        first = next(iter(run.values()))
+        cause = why_empty(first, opened, stage).sentence if any(map(str.strip, texts)) else "Their texts are empty."
+        raise InputError(f"{topics}: no topic has a result, so no run is written; topic '{first.topic.id}': {cause}")
     else:
         write_run(run, output, tag=tag, metadata=metadata_of(run) if ir_metadata else None)

@@ -150,12 +150,13 @@ def _answer_sums(path: Path) -> list[str]:
     from ....experiments.provenance import read_lock
     from ....experiments.runner import LOCK
     from ....formats import read_metadata, read_topics
+    from ....storage.files import plain_name
 
     sums: Any
     if path.is_dir() or path.name == LOCK:
         answers = read_lock(path / LOCK if path.is_dir() else path).get("answers")
         sums = [item for of_system in (answers.values() if isinstance(answers, dict) else ()) for item in of_system]
-    elif path.name.endswith((".jsonl", ".jsonl.gz")):
+    elif plain_name(path).endswith(".jsonl"):
         sums = answers_of(read_topics(path)).get("sums", ())
     else:
         facts = read_metadata(path).get("language models")

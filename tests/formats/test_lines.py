@@ -1,0 +1,88 @@
+"""Topics in plain lines: ids before a colon, two bars or a space; and texts without ids."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import fontes as ft
+from fontes.core import InputError
+from fontes.core.errors import InputWarning
+from fontes.formats import read_topics
+
+SHAPES = {
+    "TREC Terabyte": (
+        "1:after school program\n2:u.s. oil: history\n3:hp\n",
+        {"1": "after school program", "2": "u.s. oil: history", "3": "hp"},
+    ),
+    "TREC Million Query 2009": ("20001:1:river ferry\n20002:4:a pier\n", {"20001": "river ferry", "20002": "a pier"}),
+    "one line": ("201:raspberry pi\n", {"201": "raspberry pi"}),
+    "TREC Genomics": ("<160>What is PrnP?\n<161>What is a < b?\n", {"160": "What is PrnP?", "161": "What is a < b?"}),
+    "FIRE AILA": (
+        "AILA_Q1||The appellant sold || leased.\nAILA_Q2||He.\n",
+        {"AILA_Q1": "The appellant sold || leased.", "AILA_Q2": "He."},
+    ),
+    "Terrier": ("1 after school program\n\n2 oil history\r\n", {"1": "after school program", "2": "oil history"}),
+    "ids with letters": ("MB01: a pier\nMB02: a ferry\n", {"MB01": "a pier", "MB02": "a ferry"}),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_lines_with_ids_are_topics(tmp_path: Path, shape: str) -> None:
+    content, expected = SHAPES[shape]
+    (tmp_path / "t.txt").write_text(content)
+    assert {topic.id: topic.text for topic in read_topics(tmp_path / "t.txt").values()} == expected
+
+
+def test_texts_without_ids_are_numbered_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("how to cook\nwhat is rust\n")
+    with pytest.warns(InputWarning, match=r"t\.txt: the lines have no ids, so they are numbered from 1$"):
+        topics = read_topics(tmp_path / "t.txt")
+    assert {topic.id: topic.text for topic in topics.values()} == {"1": "how to cook", "2": "what is rust"}
+
+
+def test_a_line_unlike_the_first_is_an_error_with_its_number(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("".join(f"{n}:{'x' * 60}\n" for n in range(100)) + "no id\n")
+    with pytest.raises(InputError, match=r"t\.txt, line 101: no id and text as in the first line, '0:xxx"):
+        read_topics(tmp_path / "t.txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("1 0 d1 1\n1 0 d2 0\n", "holds judgments, not topics"),
+        ("1 d1 1\n2 d2 0\n", "holds judgments, not topics"),
+        ("1 Q0 d1 1 2.5 x\n2 Q0 d1 1 2.5 x\n", "holds a run, not topics"),
+        (
+            "# ir_metadata.start\n# tag: x\n# ir_metadata.end\n1 Q0 d1 1 2.5 x\n1 Q0 d2 2 1.5 x\n2 Q0 d3 2 1 x\n",
+            "a run",
+        ),
+        ("words alone", "the format is not clear"),
+    ],
+)
+def test_judgments_and_runs_are_no_topics(tmp_path: Path, content: str, problem: str) -> None:
+    (tmp_path / "t.txt").write_text(content)
+    with pytest.raises(InputError, match=problem):
+        read_topics(tmp_path / "t.txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("348\tIs the fear of open places\ta disorder\n349\tchem\n", {"348": "Is the fear of open places", "349": "chem"}),
+        ("1\tq one\n2\tq two\tnarr\n", {"1": "q one", "2": "q two"}),
+    ],
+)
+def test_the_options_for_a_third_column_or_a_tab_in_a_text_read_the_file(tmp_path: Path, fontes, content, expected) -> None:
+    (tmp_path / "t.tsv").write_text(content)
+    with pytest.raises(InputError) as caught:
+        read_topics(tmp_path / "t.tsv")
+    options = shlex.split(re.search(r"by number: ([^,;]*)", str(caught.value))[1])
+    ft.Index.build([("d1", "places chem q")], tmp_path / "i")
+    code, run, _ = fontes("search", tmp_path / "i", "--topics", tmp_path / "t.tsv", *options)
+    assert (code, [line.split()[0] for line in run.splitlines()]) == (0, list(expected))
+    fields = {name.removeprefix("--"): value for name, value in zip(options[::2], options[1::2], strict=True)}
+    assert {topic.id: topic.text for topic in read_topics(tmp_path / "t.tsv", fields=fields).values()} == expected
