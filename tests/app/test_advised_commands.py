@@ -60,7 +60,7 @@ def test_columns_of_a_first_line_that_is_a_document_go_by_number(place, fontes, 
     (place / "words.tsv").write_text("alpha\tone word\nb12\tand one more small word\nc3\tand a last small word\n")
     status, _, error = fontes("convert", kind, "words.tsv", "-")
     assert status == 1
-    status, output, problem = fontes("convert", kind, "words.tsv", "-", *advised(error, r"choose by number: (--id 1 --text 2)"))
+    status, output, problem = fontes("convert", kind, "words.tsv", "-", *advised(error, r"by number: (--id 1 --text 2)"))
     assert (status, len(output.splitlines())) == (0, 3), problem
 
 

@@ -47,6 +47,12 @@ def test_comments_are_skipped_in_qrels_and_runs_wherever_they_stand(tmp_path, co
     assert read_run(path).to_dict() == {"1": {"d1": 2.0}}
 
 
+@pytest.mark.parametrize(("row", "kind"), [("1 Q0 d1 1 2.0 x", "a run"), ("1 0 d1 1", "judgments")])
+def test_judgments_and_runs_with_comments_are_known_where_topics_belong(tmp_path, row, kind):
+    with pytest.raises(ft.FontesError, match=f"holds {kind}, not topics"):
+        ft.read_topics(put(tmp_path, f"# ir_metadata.start\n# a\n{row}\n", "x.txt"))
+
+
 def test_errors_after_comments_name_the_line_of_the_file(tmp_path):
     with pytest.raises(ft.FontesError, match="line 3: the grade 'x' is not an integer"):
         read_qrels(put(tmp_path, "# one\r\n1 0 d1 1\r\n1 0 d2 x\r\n", "a.qrels"))

@@ -34,8 +34,8 @@ SPACE[[9, 10, 11, 12, 13, 32]] = True  # white space of bytes.split()
 
 
 def qrels_width(file: File) -> int:
-    """Number of columns in the first line of a judgments file."""
-    line = file.start.split("\n", 1)[0]
+    """Number of columns in the first row of a judgments file."""
+    line = first_row(file)
     by_tabs = line.count("\t") + 1
     return by_tabs if by_tabs in QRELS_COLUMNS else len(line.split())
 
@@ -61,8 +61,13 @@ def read_qrels_columns(source: InputFile, width: int, groups: bool = False) -> Q
 
 
 def run_width(file: File) -> int:
-    """Number of columns in the first line of a run."""
-    return len(file.head.lstrip().split(b"\n", 1)[0].split())
+    """Number of columns in the first row of a run."""
+    return len(first_row(file).split())
+
+
+def first_row(file: File) -> str:
+    """Return the first line that is neither blank nor a comment; files of other kinds keep their comments."""
+    return next((line for line in file.start.split("\n") if not line.isspace() and line and line.lstrip()[:1] != "#"), "")
 
 
 def read_run_columns(source: InputFile, width: int, topics: Topics) -> Run:
