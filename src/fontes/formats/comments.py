@@ -6,7 +6,8 @@ import io
 import re
 from typing import IO, Any
 
-from ..storage.files import BOM, BUFFER, MAX_PIECE
+from ..storage.compression import BUFFER
+from ..storage.files import BOM, MAX_PIECE
 from .decoding import BINARY, warn
 
 COMMENT = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
