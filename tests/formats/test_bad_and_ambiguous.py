@@ -37,7 +37,7 @@ def test_an_id_that_is_unique_comes_before_one_that_repeats(tmp_path):
     path = lines(tmp_path, *({"pid": "person 7", "docno": f"d{i}", "text": "x"} for i in range(3)))
     with pytest.warns(InputWarning, match="the ids are in 'docno', as 'pid' repeats"):
         assert ids(path) == ft.Index.build(path, tmp_path / "x.index").bm25().search("x").ids[::-1] == ["d0", "d1", "d2"]
-    assert ids(path, fields={"id": "docno"}) == ["d0", "d1", "d2"]
+    assert ids(path, format="jsonl") == ids(path, fields={"id": "docno"}) == ["d0", "d1", "d2"]
 
 
 def test_ids_of_passages_under_other_names_come_first_if_they_are_ids(tmp_path):
