@@ -100,6 +100,21 @@ def test_the_command_for_a_table_whose_ids_have_no_name_works(tmp_path, fontes, 
         assert ids(Path(name), fields=chosen) == expected
 
 
+def test_the_command_for_a_workbook_whose_ids_have_no_name_works(tmp_path, fontes, monkeypatch):
+    openpyxl = pytest.importorskip("openpyxl")
+    monkeypatch.chdir(tmp_path)
+    book = openpyxl.Workbook()
+    for row in ((None, "doc"), (10, "alpha one"), (11, "beta two")):
+        book.active.append(row)
+    book.save("claims.xlsx")
+    status, _, error = fontes("index", "claims.xlsx", "-o", "x.index")
+    command = re.search(r"such as: fontes (.+?) \(in Python", error)
+    assert status == 1
+    assert command, error
+    assert fontes(*shlex.split(command[1]))[0] == 0
+    assert ids(Path("claims.xlsx"), fields={"id": "1", "text": "doc"}) == ["10", "11"]
+
+
 @pytest.mark.parametrize("name", ["tweets.tsv", "words.tsv"])
 def test_the_options_for_topics_whose_ids_have_no_name_work(tmp_path, fontes, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
