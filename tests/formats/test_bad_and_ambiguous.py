@@ -37,7 +37,7 @@ def test_an_id_that_is_unique_comes_before_one_that_repeats(tmp_path):
     path = lines(tmp_path, *({"pid": "person 7", "docno": f"d{i}", "text": "x"} for i in range(3)))
     with pytest.warns(InputWarning, match="the ids are in 'docno', as 'pid' repeats"):
         assert ids(path) == ft.Index.build(path, tmp_path / "x.index").bm25().search("x").ids[::-1] == ["d0", "d1", "d2"]
-    assert ids(path, fields={"id": "docno"}) == ["d0", "d1", "d2"]
+    assert ids(path, format="jsonl") == ids(path, fields={"id": "docno"}) == ["d0", "d1", "d2"]
 
 
 def test_ids_of_passages_under_other_names_come_first_if_they_are_ids(tmp_path):
@@ -98,6 +98,21 @@ def test_the_command_for_a_table_whose_ids_have_no_name_works(tmp_path, fontes, 
     assert [doc.id for doc in ft.read_corpus(name, fields=eval(command[2]))] == expected
     for chosen in ({"id": "1", "text": "2"}, {"id": "", "text": "2"}):
         assert ids(Path(name), fields=chosen) == expected
+
+
+def test_the_command_for_a_workbook_whose_ids_have_no_name_works(tmp_path, fontes, monkeypatch):
+    openpyxl = pytest.importorskip("openpyxl")
+    monkeypatch.chdir(tmp_path)
+    book = openpyxl.Workbook()
+    for row in ((None, "doc"), (10, "alpha one"), (11, "beta two")):
+        book.active.append(row)
+    book.save("claims.xlsx")
+    status, _, error = fontes("index", "claims.xlsx", "-o", "x.index")
+    command = re.search(r"such as: fontes (.+?) \(in Python", error)
+    assert status == 1
+    assert command, error
+    assert fontes(*shlex.split(command[1]))[0] == 0
+    assert ids(Path("claims.xlsx"), fields={"id": "1", "text": "doc"}) == ["10", "11"]
 
 
 @pytest.mark.parametrize("name", ["tweets.tsv", "words.tsv"])

@@ -70,16 +70,16 @@ class Corpus(DocumentRows):
         pieces = [replace(piece, reading=reading or reading_of()) for piece in pieces_of(path, chosen, first)]
         stack = ExitStack()
         streams: dict[CorpusPiece, tuple[ExitStack, File]] = {}
-        if chosen is None:
+        if chosen is None or (chosen.named_fields and not pieces[0].is_stream):
             with stack:
                 file = stack.enter_context(pieces[0].opened())
                 try:
-                    chosen = sniffed("corpus", file)
-                    fields = fields.by_sample(chosen.sample(file), file.name)
+                    chosen = chosen or sniffed("corpus", file)
                 except InputError:
                     if str(path) != STANDARD:
                         raise
                     chosen = first
+                fields = fields.by_sample(chosen.sample(file), file.name)
                 if pieces[0].is_stream:
                     streams[pieces[0]] = stack.pop_all(), file
         if fields.chosen and not chosen.named_fields:

@@ -42,12 +42,18 @@ class Sheet(Format):
         with self._table(file) as (header, rows):
             columns = columns_by_choice(header, fields)
             check_chosen(file.name, 1, columns, fields)
+            sample: list[dict[str, Any]] = []
             for number, cells in rows:
+                sample = sample or [
+                    {name or str(n): cell for n, (name, cell) in enumerate(zip(header, cells, strict=False), 1)}
+                ]
                 row = {name: cell for name, cell in zip(columns, cells, strict=False) if not (name is None or cell is None)}
                 if row:
                     for part in (name for part_keys in fields.keys(tuple(columns)).values() for name in part_keys):
                         row.setdefault(part, None)
-                    yield from file.docs([(number, row)], lambda number, row: doc_from(row, fields, file.name, number, "row"))
+                    yield from file.docs(
+                        [(number, row)], lambda number, row: doc_from(row, fields, file.name, number, "row"), sample
+                    )
 
     def read_topics(self, file: File) -> Iterator[Topic]:
         fields = Fields.of_topics(file.reading.fields)
