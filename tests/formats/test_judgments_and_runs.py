@@ -140,8 +140,7 @@ def test_the_header_that_an_error_asks_for_makes_the_run_readable(tmp_path, row)
 
 def test_subtopics_are_no_evidence_sets_unless_they_are_asked_for(tmp_path):
     path = put(tmp_path, "51 1 dA 1\n51 2 dA 1\n51 2 dB 1\n51 3 dC 0\n", "div.qrels")
-    with pytest.warns(InputWarning, match="several rows for one topic, such as 'dA' for '51' with 1 and 2"):
-        assert [len(one) for one in read_qrels(path).groups("51")] == [1, 1]
+    assert [len(one) for one in read_qrels(path).groups("51")] == [1, 1]
     assert sorted(map(len, read_qrels(path, groups=True).groups("51"))) == [1, 2]
     run = {"51": {"dB": 1.0}}
     assert ft.evaluate(run, path, ["Complete@1"])["Complete@1"] == 0.0  # the measure asks for them
@@ -149,7 +148,7 @@ def test_subtopics_are_no_evidence_sets_unless_they_are_asked_for(tmp_path):
 
 def test_a_document_of_several_subtopics_has_its_highest_grade(tmp_path):
     path = put(tmp_path, "201 1 dA 1\n201 2 dA 0\n201 3 dB 3\n201 4 dB -2\n", "div.qrels")
-    with pytest.warns(InputWarning, match="the highest grade counts"):
+    with pytest.warns(InputWarning, match="'dA' for '201' has 1 with 1 and 0 with 2 in the second column; the highest counts"):
         assert read_qrels(path).to_dict() == {"201": {"dA": 1, "dB": 3}}
     with pytest.raises(ft.FontesError, match="line 2: topic '1', document 'd' is judged twice, with the grades 1 and 0"):
         read_qrels(put(tmp_path, "1 1 d 1\n1 1 d 0\n", "twice.qrels"))

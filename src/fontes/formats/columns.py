@@ -139,19 +139,19 @@ class _QrelsRows:
 def _without_subtopics(rows: _QrelsRows) -> Iterator[tuple[str, str, str, int]]:
     """Yield one row for each document of a topic, without a group, with the highest grade of its rows."""
     judged: dict[str, dict[str, tuple[str, int]]] = {}
-    example: tuple[str, str, str, str] | None = None
+    example: str | None = None
     for topic, group, doc, grade in rows:
         first_group, first_grade = judged.setdefault(topic, {}).setdefault(doc, (group, grade))
-        if first_group != group:
-            example = example or (topic, doc, first_group, group)
-            judged[topic][doc] = first_group, max(first_grade, grade)
-        elif first_grade != grade:
+        if first_grade == grade:
+            continue
+        if first_group == group:
             raise InputError(f"topic '{topic}', document '{doc}' is judged twice, with the grades {first_grade} and {grade}")
+        judged[topic][doc] = first_group, max(first_grade, grade)
+        example = example or f"'{doc}' for '{topic}' has {first_grade} with {first_group} and {grade} with {group}"
     if example is not None:
-        topic, doc, *groups = example
         warn(
-            f"{rows.source.name}: documents have several rows for one topic, such as '{doc}' for '{topic}' with {groups[0]} "
-            f"and {groups[1]} in the second column; the highest grade counts (Complete@k, or groups=True, reads evidence sets)"
+            f"{rows.source.name}: documents have several grades for one topic, such as {example} in the second column; the "
+            "highest counts (Complete@k, or groups=True, reads evidence sets)"
         )
     for topic, docs in judged.items():
         yield from ((topic, "0", doc, grade) for doc, (_, grade) in docs.items())

@@ -78,8 +78,8 @@ def read_qrels(
         encoding: Encoding of the file, as in `read_corpus`.
         errors: Treatment of undecodable bytes, as in `read_corpus`.
         groups: Whether the second column of "trec" names evidence sets. By default it does not, and a document with several
-            rows for one topic, such as one for each subtopic, has the highest of their grades, with an `InputWarning`. Paths
-            given to `evaluate` and `compare` are read with groups if a measure needs them.
+            grades for one topic, such as one for each subtopic, has the highest, with an `InputWarning`. Paths given to
+            `evaluate` and `compare` are read with groups if a measure needs them.
 
     Raises:
         InputError: A line has a wrong number of columns, a grade that is no integer or a second grade for a document; or there
