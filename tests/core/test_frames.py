@@ -82,12 +82,12 @@ def test_all_splits_of_a_dataset_are_an_error():
         (
             ft.Run.of,
             {"qid": ["1"], "docno": ["a"], "score": ["x"]},
-            "row 1 of the run is not topic id, document id and a number",
+            "row 1: 'x' in the column 'score' is not a number",
         ),
         (
             ft.Run.of,
             {"qid": ["1"], "docno": ["a"], "score": [None]},
-            "row 1 of the run is not topic id, document id and a number",
+            "row 1: None in the column 'score' is not a number",
         ),
         (ft.Qrels.of, {"qid": ["1"], "docno": ["a"], "label": [0.5]}, "0.5 in the column 'label' is no grade"),
         (ft.Qrels.of, {"qid": ["1"], "docno": [None], "label": [1], "x": [b"1"]}, None),

@@ -162,7 +162,7 @@ def test_metadata_and_groups_are_written_and_read_back(tmp_path: Path) -> None:
     write_topics(read_topics(path), tmp_path / "queries.jsonl")
     write_qrels(read_qrels(path), tmp_path / "qrels.txt")
     assert read_topics(tmp_path / "queries.jsonl") == read_topics(path)
-    assert read_qrels(tmp_path / "qrels.txt").groups("62037") == read_qrels(path).groups("62037")
+    assert read_qrels(tmp_path / "qrels.txt", groups=True).groups("62037") == read_qrels(path).groups("62037")
 
 
 def test_every_command_takes_a_file_of_claims_as_corpus_topics_and_judgments(tmp_path: Path, fontes: Fontes) -> None:

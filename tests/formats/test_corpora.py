@@ -67,7 +67,7 @@ def test_a_corpus_can_be_iterated_again_and_tells_how_far_it_has_read(tmp_path: 
         ('{"_id": "1", "text": "x"}\n\n[1]', "line 3: a JSON list where an object"),
         (
             '{"title": "1", "text": "x"}',
-            "line 1: no id (a field _id, id, docno, doc_id, docid, cord_uid or pid); found 'title'",
+            "line 1: no id (a field _id, id, pid, docno, doc_id, docid or cord_uid); found 'title'",
         ),
         ('{"_id": "1", "body_text": "x"}', "line 1: no text (a field text, contents, abstract or body); found 'body_text'"),
         ('{"_id": "", "text": "x"}', "line 1: the id is empty"),

@@ -52,8 +52,8 @@ def test_the_formats_of_the_field_are_there_the_one_that_is_written_first() -> N
     assert {kind: list(formats_for("read", kind)) for kind in KINDS} == {
         "corpus": ["jsonl", "ciff", "claims", "csv", "json", "kilt", "parquet", "text", "trec", "tsv", "wapo", "xlsx"],
         "topics": ["jsonl", "canard", "cast", "claims", "csv", "json", "lines", "parquet", "trec", "tsv", "xlsx", "xml"],
-        "qrels": ["trec", "beir", "claims", "csv", "parquet", "tsv", "xlsx"],
-        "run": ["trec", "checkthat", "msmarco", "parquet"],
+        "qrels": ["trec", "beir", "claims", "csv", "json", "jsonl", "parquet", "tsv", "xlsx"],
+        "run": ["trec", "checkthat", "csv", "json", "jsonl", "msmarco", "parquet", "tsv"],
     }
     assert {kind: list(formats_for("write", kind)) for kind in KINDS} == {
         "corpus": ["jsonl"],
@@ -119,10 +119,10 @@ def test_a_format_may_be_named_for_judgments_and_runs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"line 1: 3 columns, not 6$"):
         read_run(path, format="trec")
     with pytest.raises(
-        ParameterError, match="no qrels format 'msmarco'; there are trec, beir, claims, csv, parquet, tsv, xlsx"
+        ParameterError, match="no qrels format 'msmarco'; there are trec, beir, claims, csv, json, jsonl, parquet, tsv"
     ):
         read_qrels(path, "msmarco")
-    with pytest.raises(ParameterError, match="no run format 'beir'; there are trec, checkthat, msmarco"):
+    with pytest.raises(ParameterError, match="no run format 'beir'; there are trec, checkthat, csv, json, jsonl, msmarco"):
         read_run(path, format="beir")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fontes.core import Doc, InputError, Topics
+from fontes.core.errors import InputWarning
 from fontes.formats import read_corpus
 from fontes.index import Index
 
@@ -265,3 +266,11 @@ def test_a_list_with_a_file_is_a_list_of_files(tmp_path, monkeypatch):
     assert docs(["notes"]) == [("a", "x")]
     with pytest.raises(InputError, match="a cat sat: there is no such file or folder"):
         read_corpus(["notes", "a cat sat"])
+
+
+def test_bad_rows_of_a_frame_are_left_out_on_request():
+    frame = pd.DataFrame({"id": ["a", None, "c"], "text": TEXTS, "n": [1, 2, 3]})
+    with pytest.warns(InputWarning, match="documents, row 2: the id is null.*; left out, 1 of at most 1"):
+        assert [doc.id for doc in read_corpus(frame, skip_bad=1)] == ["a", "c"]
+    with pytest.raises(InputError, match="documents, row 2: the id is null"):
+        list(read_corpus(frame))

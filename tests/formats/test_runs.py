@@ -54,8 +54,8 @@ GOOD = "q1 Q0 a 1 2.0 x\n\nq1 Q0 b 2 1.0 x\n"
         (GOOD.encode() + b"q1 Q0 \xff 3 0.1 x\n", "line 4: not UTF-8"),
         (GOOD.encode() + b"\xff Q0 a 3 0.1 x\n", "line 4: not UTF-8"),
         ("q1 a\n", "line 1: 2 columns, not 6 (TREC) or 3 (MS MARCO)"),
-        ("q1 a 1\nq1 b 0\n", "line 2: the rank '0' is not a whole number from 1"),
-        ("q1 a 1\nq1 b 1.5\n", "line 2: the rank '1.5' is not a whole number from 1"),
+        ("q1 a 1\nq1 b -1\n", "line 2: the rank '-1' is not a whole number from 0"),
+        ("q1 a 1\nq1 b 1.5\n", "line 2: the rank '1.5' is not a whole number from 0"),
     ],
 )
 @pytest.mark.parametrize("block", [1, 20, 1 << 24])
@@ -121,8 +121,8 @@ def test_what_a_run_file_cannot_hold_is_an_error(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_trec_qrels_keep_the_group(tmp_path: Path) -> None:
-    qrels = read_qrels(put(tmp_path, "1 0 a 2\n1 g b 1\n1 g c 1\n\n2\t0\td\t-1\r\n"))
+def test_trec_qrels_keep_the_group_that_is_asked_for(tmp_path: Path) -> None:
+    qrels = read_qrels(put(tmp_path, "1 0 a 2\n1 g b 1\n1 g c 1\n\n2\t0\td\t-1\r\n"), groups=True)
     assert qrels.to_dict() == {"1": {"a": 2, "b": 1, "c": 1}, "2": {"d": -1}}
     assert qrels.groups("1") == [frozenset({"b", "c"}), frozenset({"a"})]
 
@@ -154,7 +154,7 @@ def test_qrels_errors_name_file_and_line(tmp_path: Path, content: str, problem: 
 def test_written_qrels_read_back_the_same(tmp_path: Path) -> None:
     qrels = Qrels([("1", "0", "a", 2), ("1", "g", "b", 1), ("1", "h", "b", 1), ("2", "0", "c", 0)])
     write_qrels(qrels, tmp_path / "q.gz")
-    again = read_qrels(tmp_path / "q.gz")
+    again = read_qrels(tmp_path / "q.gz", groups=True)
     assert list(again.rows()) == list(qrels.rows())
     with pytest.raises(InputError, match="'a b' has white space"):
         write_qrels({"1": {"a b": 1}}, tmp_path / "q")

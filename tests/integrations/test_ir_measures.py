@@ -45,6 +45,22 @@ def test_values_of_ir_measures_are_ours(run, name):
     assert values[theirs] == pytest.approx(ft.evaluate(run, qrels, [ours])[name])
 
 
+@pytest.mark.parametrize("name", ["RBP(rel=1)", "RBP(p=0.9)", "RBP(rel=2)", "SetF(beta=2.0)", "SetF"])
+def test_the_meaning_of_a_measure_is_kept(name):
+    theirs = to_ir_measures(parse(name))
+    assert measure_of(theirs) == parse(name)
+    assert "rel" in theirs.params or theirs.params.get("beta") in (None, 4.0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["RBP@10", "ERR", "ERR(max_rel=3)@10", "SetP@5", "SetF@5", "R", "IPrec@0.125", "RR(judged_only=True)@5", "Complete@5"],
+)
+def test_a_measure_that_ir_measures_refuses_is_an_error(name):
+    with pytest.raises(ft.core.ParameterError, match="ir_measures"):
+        to_ir_measures(parse(name))
+
+
 def test_every_measure_of_ir_measures_is_ours_or_an_error():
     known = 0
     for name, measure in ir_measures.measures.registry.items():

@@ -8,10 +8,11 @@ import pytest
 
 import fontes as ft
 from fontes.core import Doc, InputError, Qrels, Run, Topics
+from fontes.core.errors import InputWarning
 from fontes.measures import AP, evaluate
 
 NO_TOPIC = "no topic in common: topics of the run are such as 'a1', those of the judgments such as '1'"
-NO_DOCUMENT = "not one document of .* is judged: those of the run are such as 'x', those of the judgments such as 'd'"
+NO_DOCUMENT = "not one document of .* is judged: those of the run are such as 'x7', those of the judgments such as 'd'"
 
 
 @dataclass
@@ -33,7 +34,17 @@ def test_a_run_of_other_topics_is_an_error_that_shows_one_of_each():
 
 def test_a_run_of_other_documents_is_an_error_that_shows_one_of_each():
     with pytest.raises(InputError, match=NO_DOCUMENT):
-        evaluate({"0": {"y": 1.0}, "1": {"x": 1.0}}, {"1": {"d": 1}, "2": {"e": 1}}, AP)
+        evaluate({"0": {"y7": 1.0}, "1": {"x7": 1.0}}, {"1": {"d": 1}, "2": {"e": 1}}, AP)
+
+
+@pytest.mark.parametrize(("found", "judged"), [("x", "d"), ("clueweb12-0-1", "clueweb22-10-23"), ("7", "123")])
+def test_a_run_that_found_no_judged_document_scores_0_with_a_warning(tmp_path, fontes, found, judged):
+    ft.write_run({"1": {found: 1.0}}, tmp_path / "a.run")
+    ft.write_qrels({"1": {judged: 1}}, tmp_path / "a.qrels")
+    with pytest.warns(InputWarning, match=f"not one document of the run is judged.*'{found}'.*'{judged}'; all values are 0"):
+        assert evaluate(tmp_path / "a.run", tmp_path / "a.qrels", AP)[AP] == 0.0
+    code, output, error = fontes("eval", tmp_path / "a.qrels", tmp_path / "a.run", "AP")
+    assert (code, output.split()[:2], "all values are 0" in error) == (0, ["AP", "0.0000"], True)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +84,11 @@ def test_compare_names_the_run_that_does_not_belong():
     with pytest.raises(InputError, match=f"the run 'bad' and the judgments have {NO_TOPIC}"):
         ft.compare({"good": good, "bad": {"a1": {"d": 1.0}}}, None, {"1": {"d": 1}}, AP)
     with pytest.raises(InputError, match="not one document of the run 'bad' is judged"):
-        ft.compare({"good": good, "bad": {"1": {"x": 1.0}}}, None, {"1": {"d": 1}}, AP)
+        ft.compare({"good": good, "bad": {"1": {"x7": 1.0}}}, None, {"1": {"d": 1}}, AP)
 
 
 def test_weights_are_not_learned_on_runs_that_do_not_belong():
-    runs = [{"1": {"d": 1.0}, "2": {"d": 1.0}}, {"1": {"x": 1.0}}]
+    runs = [{"1": {"d": 1.0}, "2": {"d": 1.0}}, {"1": {"x7": 1.0}}]
     with pytest.raises(InputError, match="not one document of run 2 is judged"):
         ft.tuning.fit_weights(runs, {"1": {"d": 1}, "2": {"d": 1}}, AP, folds=2)
 

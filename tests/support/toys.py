@@ -19,6 +19,9 @@ class Shelf:
     name: str = "shelf"
     fingerprint: str = "f00"
 
+    def __len__(self) -> int:
+        return 10  # no more than `Find` finds by default
+
 
 @dataclass(frozen=True)
 class Model(Part):

@@ -14,6 +14,7 @@ from support.organisers import GIVEN, POSTS, lines, put, relevant
 
 import fontes as ft
 from fontes.core import FontesError
+from fontes.core.errors import InputWarning
 from fontes.experiments.experiment import ExperimentFile
 from fontes.tasks import TaskProject, check_data, new_project
 from fontes.tasks.project import toml
@@ -49,6 +50,24 @@ def test_snapshots_have_documents_of_their_own(tmp_path):
     assert project.roles.measure == ("2025-01",)
     assert [line for line in check_data(project).facts if line.startswith("documents")][1].startswith("documents: 145")
     assert not project.sides["train"].qrels.groups("none")
+
+
+def test_twins_and_empty_documents_of_a_snapshot_are_left_out_as_by_the_organisers(tmp_path):
+    given = GIVEN["longeval"](tmp_path)
+    documents = given / "training" / "documents" / "documents_000001.jsonl"
+    first = json.loads(documents.read_text().partition("\n")[0])
+    empty = {"id": "none", "title": "", "abstract": ""}
+    documents.write_text(
+        lines([empty | {"id": first["id"]}]) + documents.read_text() + lines([first | {"title": "twin"}, empty])
+    )
+    numbers = "153 documents, 150 kept; 1 with the id of an earlier one and 2 without title and text are left out"
+    with pytest.warns(InputWarning, match=numbers):
+        project = new_project("longeval", tmp_path / "p", [given])
+    found = check_data(project)
+    assert (found.facts[0].startswith("documents: 150"), found.faults) == (True, ())
+    kept = {doc.id: doc.title for doc in ft.read_corpus(project.corpora["train"])}
+    assert kept[first["id"]] == first["title"]
+    assert Path(project.corpora["2025-01"]).resolve() == given / "testing" / "documents" / "documents_000001.jsonl"
 
 
 def test_months_of_one_list_of_queries_are_snapshots(tmp_path):

@@ -26,6 +26,9 @@ IndexPath = Annotated[Path, typer.Argument(help="An index directory.", show_defa
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Topics = Annotated[str, typer.Option(help="Topics: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)]
 Qrels = Annotated[str, typer.Option(help="Judgments: a file, a BEIR folder, irds:NAME, sample:NAME, or -.", show_default=False)]
+NotItself = Annotated[
+    bool, typer.Option("--not-itself", help="Leave out the document that has the topic's own id, as BEIR does.")
+]
 Split = Annotated[
     str | None, typer.Option(help="Split of a BEIR folder, irds:NAME or sample:NAME.", show_default="the only one")
 ]
@@ -155,15 +158,23 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
     The values are not passed to the command: they apply to all files that it reads.
 
     Args:
-        *parts: "id", "title" or "text", each of which becomes an option.
+        *parts: "id", "title" or "text", each of which becomes an option; "groups", whether qrels have evidence sets;
+            "skip_bad", the number of documents that may be left out.
         of: Kind of the records: "documents" or "topics".
     """
     defaults = {"id": "id, docno, …", "title": "title", "text": "text, abstract, …"}
+    defaults_of = {"encoding": None, "errors": "strict", "groups": False, "skip_bad": 0}
     if of == "topics":
         defaults |= {"id": "qid, id, …", "text": "query, text, …"}
     options: dict[str, Any] = {}
+    flags = {
+        "groups": Annotated[bool, typer.Option("--groups", help="The second column of TREC judgments names evidence sets.")],
+        "skip_bad": Annotated[int, typer.Option(help="Bad documents of a file to leave out, each named.", min=0)],
+    }
     for part in parts:
-        if part == "id" or of == "topics":
+        if part in flags:
+            options[part] = flags[part]
+        elif part == "id" or of == "topics":
             help_text = f"Column, key or tag of the {part}; a number without a header."
             options[part] = Annotated[str | None, typer.Option(f"--{part}", help=help_text, show_default=defaults[part])]
         else:
@@ -177,13 +188,16 @@ def reads_files(*parts: str, of: str = "documents") -> Callable[[Command], Comma
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def run(**arguments: Any) -> None:
+            from ..formats.bad_records import BadRecords
             from ..formats.decoding import ReadingOptions, reading_as
 
-            chosen = {part: value for part in parts if (value := arguments.pop(part))}
-            with reading_as(ReadingOptions(arguments.pop("encoding"), arguments.pop("errors"), chosen)):
+            columns = {part: arguments.pop(part) for part in parts if part not in defaults_of}
+            chosen = {part: value for part, value in columns.items() if value not in (None, [])}
+            settings = {name: arguments.pop(name) for name in defaults_of if name in options}
+            with reading_as(ReadingOptions(fields=chosen, bad=BadRecords(settings.pop("skip_bad", 0)), **settings)):
                 command(**arguments)
 
-        _extend(run, command, {name: (kind, "strict" if name == "errors" else None) for name, kind in options.items()})
+        _extend(run, command, {name: (kind, defaults_of.get(name)) for name, kind in options.items()})
         return run
 
     return decorate

@@ -63,7 +63,7 @@ def plot_measures(
         raise ParameterError("a curve needs k from 1 to 2 or more, not to 1")
     if not runs:
         raise ParameterError("there is no run to plot; give runs in a mapping from name to run")
-    judgments = judgments_of(qrels)
+    judgments = judgments_of(qrels, parsed)
     ranks = {}
     for name, value in runs.items():
         run = Run.of(value)

@@ -390,7 +390,7 @@ def compare_runs(
     """
     parsed = parse_all(measures)
     testing = testing or Testing()
-    judgments, machine_labels = judgments_of(qrels), None if machine is None else judgments_of(machine)
+    judgments, machine_labels = judgments_of(qrels, parsed), None if machine is None else judgments_of(machine)
     not_given = 0 if topics is None else sum(topic_id not in topics for topic_id in judgments)
     if topics is not None:
         judgments, machine_labels = labels_of(topics, judgments, machine_labels)
@@ -474,7 +474,7 @@ def failures(
     parsed = parse(measure)
     if parsed.summed:
         raise ParameterError(f"{parsed} is a count, which has no best order; nDCG@10 or AP is a measure of rankings")
-    ranking, judgments = run_and_judgments(run, qrels)
+    ranking, judgments = run_and_judgments(run, qrels, [parsed])
     name, against = names if beside is not None else (names[0], IDEAL)
     if name == against:
         raise ParameterError(f"both runs are called '{name}'; rename one")

@@ -63,6 +63,7 @@ STAGES = {
     "mmr": "fontes.reorder.mmr:MaximalMarginalRelevance",
     "mono_t5": "fontes.neural.rerank.monot5:MonoT5",
     "narrative": "fontes.causal.narratives:Narrative",
+    "not_itself": "fontes.reorder.own_documents:NotItself",
     "passages": "fontes.passages.split:Passages",
     "plain_posts": "fontes.rewrite.turns:PlainPosts",
     "ql": "fontes.lexical.likelihood:QueryLikelihood",

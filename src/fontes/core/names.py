@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-DOC_ID = ("_id", "id", "docno", "doc_id", "docid", "cord_uid", "pid")
+DOC_ID = ("_id", "id", "pid", "docno", "doc_id", "docid", "cord_uid")
+"""Names of ids; that of a passage (`pid`) before those of a document, which its passages share."""
 DOC_TITLE = ("title",)
 DOC_TEXT = ("text", "contents", "abstract", "body")
 TOPIC_ID = (
     "_id",
     "qid",
+    "q_id",
     "query_id",
     "topic_id",
     "question_id",
@@ -23,10 +26,13 @@ TOPIC_ID = (
     "topic",
 )
 TOPIC_TEXT = ("text", "query", "title", "question", "tweet_text", "tweet_content", "post_text", "claim", "contents", "raw")
-JUDGED = ("docno", "doc_id", "docid", "cord_uid", "pid", "corpus_id", "document_id", "id")
+JUDGED = ("pid", "docno", "doc_id", "docid", "cord_uid", "corpus_id", "document_id", "id")
 """The document id in a table that also has topic ids, to which "_id" belongs."""
 GRADE = ("relevance", "grade", "label", "rel", "score")
-SCORE = ("score",)
+SCORE = ("score", "sim")
+RANK = ("rank",)
+
+SHAPES = re.compile(r"[^\W\d_]+"), re.compile(r"\d+")
 
 
 def normalize(name: object) -> str:
@@ -34,13 +40,27 @@ def normalize(name: object) -> str:
     return str(name).strip().casefold().replace("-", "_").replace(" ", "_")
 
 
+def compact(name: object) -> str:
+    """Normalize a name, without "_": `queryId` as `query_id`."""
+    return normalize(name).replace("_", "")
+
+
 def find(present: Collection[Any], sought: Sequence[str]) -> Any:
     """Return the first of `sought` among the `present` names, in its present spelling, or None."""
     for name in sought:
         if name in present:
             return name
-    spelled = {normalize(name): name for name in reversed(list(present))}
-    return next((spelled[normalize(name)] for name in sought if normalize(name) in spelled), None)
+    for spelling in (normalize, compact):
+        spelled = {spelling(name): name for name in reversed(list(present))}
+        for name in sought:
+            if spelling(name) in spelled and not (spelling is compact and name == "_id"):
+                return spelled[spelling(name)]
+    return None
+
+
+def shape_of(name: str) -> str:
+    """Replace each run of letters by "a" and of digits by "0", so that ids of one collection have few shapes."""
+    return SHAPES[1].sub("0", SHAPES[0].sub("a", name))
 
 
 def join_with_or(names: Sequence[str]) -> str:

@@ -20,9 +20,9 @@ MAX_GRADE = 2**53  # the greatest grade: a float holds each whole number up to i
 class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
     """Judgments: a mapping from topic id to document id to grade. Immutable.
 
-    The second column of TREC qrels is kept as a group. Documents of one topic with the same group form an evidence *set*, which
-    is evidence only together. The groups "0" and "Q0", usual when the column is unused, mean none. A document may be in several
-    groups of a topic, with one grade.
+    Documents of one topic with the same group form an evidence *set*, which is evidence only together. The groups "0" and "Q0",
+    usual when the second column of TREC qrels is unused, mean none. A document may be in several groups of a topic, with one
+    grade.
     """
 
     __slots__ = ("_grades", "_groups")
@@ -50,7 +50,7 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
                 self._groups.setdefault(topic_id, {}).setdefault(group, set()).add(doc_id)
 
     @classmethod
-    def of(cls, value: object, split: str | None = None) -> Qrels:
+    def of(cls, value: object, split: str | None = None, groups: bool = False) -> Qrels:
         """Convert a value to Qrels.
 
         Args:
@@ -59,6 +59,7 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
                 document id, grade), or the path of a file or of a folder in BEIR's form. A whole number as an id stands for its
                 digits.
             split: Split of a folder; by default the only one.
+            groups: Whether the second column of a TREC file names evidence sets, as for `read_qrels`.
 
         Raises:
             InputError: The type is unsupported, an id is neither string nor whole number, a grade is no whole number, or a
@@ -66,7 +67,7 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
             ParameterError: The split is unknown, or not named among several.
         """
         if isinstance(value, (str, os.PathLike)):
-            qrels: Qrels = read("qrels", value, split=split)
+            qrels: Qrels = read("qrels", value, split=split, groups=groups)
             return qrels
         if split is not None:
             raise ParameterError(f"split='{split}' goes with the path of a folder, not with {type(value).__name__}")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from .checks import grade_of, is_missing, string_of
+from .checks import grade_of, is_missing, real, string_of
 from .errors import InputError
-from .names import GRADE, JUDGED, SCORE, TOPIC_ID, TOPIC_TEXT, find, join_with_or
+from .names import GRADE, JUDGED, RANK, SCORE, TOPIC_ID, TOPIC_TEXT, find, join_with_or, normalize
 from .tabular import Frame
+
+GENERIC_IDS = ("_id", "id", "number", "num")  # names of ids that may be those of documents
 
 
 class Cell(str):
@@ -87,28 +89,54 @@ class Table:
     def judgments(self) -> Iterator[tuple[str, str, str, int]]:
         """Yield (topic id, group, document id, grade) of each row with a document; the default grade is 1.
 
+        A column "group" names evidence sets.
+
         Raises:
             InputError: The topic or document column is missing, an id is neither string nor whole number, or a grade is no
                 whole number.
         """
         topic, doc = self._pair()
         grade = self._find_column(GRADE, topic, doc)
+        group = self._find_column(("group",), topic, doc)
         for row in self._read():
             if is_missing(row[doc]) or row[doc] == "":  # a topic whose document is not known
                 continue
-            pair = self._id(row[topic], "topic"), "0", self._id(row[doc], "document")
-            yield *pair, 1 if grade is None else self._grade(row[grade], self.header[grade])
+            name = "0" if group is None or is_missing(row[group]) else string_of(row[group], "group", self.where).strip()
+            triple = self._id(row[topic], "topic"), name, self._id(row[doc], "document")
+            yield *triple, 1 if grade is None else self._grade(row[grade], self.header[grade])
 
-    def results(self) -> Iterator[tuple[str, str, Any]]:
-        """Yield (topic id, document id, score) of each row.
+    def results(self) -> Iterator[tuple[str, str, float]]:
+        """Yield (topic id, document id, score) of each row; without a column of scores, 1/rank, with ranks counted from 1.
 
         Raises:
-            InputError: A column is missing, or an id is neither string nor whole number.
+            InputError: A column is missing, an id is neither string nor whole number, or a score or rank is not a number.
         """
         topic, doc = self._pair()
-        score = self._column("score", SCORE, topic, doc)
-        for row in self._read():
-            yield self._id(row[topic], "topic"), self._id(row[doc], "document"), row[score]
+        score = self._find_column((*SCORE, *RANK), topic, doc)
+        if score is None:
+            score = self._column("score", SCORE, topic, doc)
+        has_ranks = find((self.header[score],), SCORE) is None
+        rows: Iterator[tuple[str, str, float]] = (
+            (self._id(row[topic], "topic"), self._id(row[doc], "document"), self._number(row[score], self.header[score]))
+            for row in self._read()
+        )
+        if has_ranks:
+            rows = _with_reciprocal_ranks(list(rows))
+        yield from rows
+
+    @property
+    def is_run(self) -> bool:
+        """Whether the columns name a topic, a document and a score or rank."""
+        topic = self._find_column(self.topic_id)
+        doc = None if topic is None else self._find_doc(topic)
+        return topic is not None and doc is not None and self._find_column((*SCORE, *RANK), topic, doc) is not None
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the columns name a topic, a document and a grade."""
+        topic = self._find_column(self.topic_id)
+        doc = None if topic is None else self._find_doc(topic)
+        return topic is not None and doc is not None and self._find_column(GRADE, topic, doc) is not None
 
     def _read(self) -> Iterator[Sequence[Any]]:
         for number, row in self.rows:
@@ -127,9 +155,25 @@ class Table:
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"{self.where}: {value!r} in the column '{column}' is no grade, which is a whole number") from None
 
+    def _number(self, value: Any, column: object) -> float:
+        try:
+            return real(value)
+        except (TypeError, ValueError):
+            raise InputError(f"{self.where}: {value!r} in the column '{column}' is not a number") from None
+
     def _pair(self) -> tuple[int, int]:
         topic = self._column("id of the topic", self.topic_id)
-        return topic, self._column("id of the document", JUDGED, topic)
+        doc = self._find_doc(topic)
+        return topic, self._column("id of the document", JUDGED, topic) if doc is None else doc
+
+    def _find_doc(self, topic: int) -> int | None:
+        """Position of the column of document ids: one of the usual names, or beside a value the only one that ends in "_id"."""
+        doc = self._find_column(JUDGED, topic)
+        has_value = self._find_column((*GRADE, *SCORE, *RANK), topic) is not None
+        if doc is not None or not has_value or normalize(self.header[topic]) in GENERIC_IDS:
+            return doc
+        others = [i for i, name in enumerate(self.header) if i != topic and normalize(name).endswith("_id")]
+        return others[0] if len(others) == 1 else None
 
     def _column(self, what: str, names: Sequence[str], *without: int) -> int:
         column = self._find_column(names, *without)
@@ -144,3 +188,9 @@ class Table:
         candidates = {name: i for i, name in enumerate(self.header) if i not in without}
         name = find(candidates, names)
         return None if name is None else candidates[name]
+
+
+def _with_reciprocal_ranks(rows: list[tuple[str, str, float]]) -> Iterator[tuple[str, str, float]]:
+    """Yield rows with 1/rank in place of ranks, which count from 1 or, if there is a 0, from 0."""
+    first = min((rank for *_, rank in rows), default=1)
+    return ((topic, doc, 1 / (rank + (first == 0))) for topic, doc, rank in rows)

@@ -69,10 +69,10 @@ def topics_of(name: str, format: str | None = None, split: str | None = None) ->
     return collection.topics(split) if collection else read_topics(name, format, split)
 
 
-def qrels_of(name: str, format: str | None = None, split: str | None = None) -> Qrels:
+def qrels_of(name: str, format: str | None = None, split: str | None = None, groups: bool | None = None) -> Qrels:
     """Return the judgments of a file, folder or `named` collection; arguments and errors as for `read_qrels`."""
     collection = _named_without_format(name, format)
-    return collection.qrels(split) if collection else read_qrels(name, format, split)
+    return collection.qrels(split) if collection else read_qrels(name, format, split, groups=groups)
 
 
 def _named_without_format(name: str, format: str | None) -> Dataset | None:
@@ -83,13 +83,16 @@ def _named_without_format(name: str, format: str | None) -> Dataset | None:
     return collection
 
 
-def judged_topics(topics: str | None, qrels: str | None, split: str | None) -> tuple[Topics | None, Qrels | None]:
+def judged_topics(
+    topics: str | None, qrels: str | None, split: str | None, groups: bool | None = None
+) -> tuple[Topics | None, Qrels | None]:
     """Return topics and judgments of one split, as `topics_of` and `qrels_of` do.
 
     Args:
         topics: Name of a file, folder or collection; None returns no topics.
         qrels: Name of a file, folder or collection; None returns no judgments.
         split: Split of the folders or collections; it does not apply to a file beside one of these.
+        groups: Whether the second column of TREC judgments names evidence sets.
 
     Raises:
         InputError: Topics or judgments cannot be read.
@@ -98,7 +101,7 @@ def judged_topics(topics: str | None, qrels: str | None, split: str | None) -> t
     topics_split, qrels_split = splits_of((topics, qrels), split)
     return (
         None if topics is None else topics_of(topics, split=topics_split),
-        None if qrels is None else qrels_of(qrels, split=qrels_split),
+        None if qrels is None else qrels_of(qrels, split=qrels_split, groups=groups),
     )
 
 

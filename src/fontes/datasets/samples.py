@@ -68,7 +68,7 @@ class Harbour(Dataset):
         return read_topics(HARBOUR / split / TASKS[split]).values()
 
     def _qrels(self, split: str) -> Qrels:
-        return read_qrels(HARBOUR / split / "qrels.txt")
+        return read_qrels(HARBOUR / split / "qrels.txt", groups=True)
 
 
 harbour = Harbour()

@@ -486,7 +486,7 @@ class Experiment:
         documents, topics, qrels, machine = None, None, None, None
         with problems.collected():
             if "qrels" in data:
-                qrels = _qrels(sources.qrels)
+                qrels = _qrels(sources.qrels, groups=any(measure.grouped for measure in file.measures))
             if qrels is not None and sources.machine is not None and "machine" in data:
                 machine = both_labels(qrels, _qrels(sources.machine), file.measures, file.testing).machine
             topics = _judged_topics(sources, machine or qrels) if qrels is not None and "topics" in data else None
@@ -562,8 +562,8 @@ def _dataset(name: str) -> Dataset:
     return dataset
 
 
-def _qrels(source: Path | str) -> Qrels:
-    return _dataset(source).qrels() if isinstance(source, str) else Qrels.of(source)
+def _qrels(source: Path | str, groups: bool = False) -> Qrels:
+    return _dataset(source).qrels() if isinstance(source, str) else Qrels.of(source, groups=groups)
 
 
 def _judged_topics(sources: Sources, qrels: Qrels) -> Topics:

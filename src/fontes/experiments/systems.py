@@ -96,7 +96,7 @@ def compare(
     parsed = parse_all(measures)
     testing = Testing(test, correction, alpha, seed, allow_empty)
     baseline_name = None if baseline is None else _baseline_name(baseline, list(by_name))
-    judgments, labels = judgments_of(qrels), None if machine is None else judgments_of(machine)
+    judgments, labels = judgments_of(qrels, parsed), None if machine is None else judgments_of(machine)
     all_topics = None if topics is None else Topics.read(topics)
     searched = None if all_topics is None else all_topics.judged({**judgments, **(labels or {})})
     if labels is not None:  # checked before anything runs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +26,7 @@ class Ciff(Format, name="ciff"):
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         raise InputError(
             f"{file.name}: holds an inverted index in CIFF and no documents; "
-            f"fontes index {file.name} -o INDEX makes an index of it"
+            f"fontes index {shlex.quote(file.name)} -o INDEX makes an index of it"
         )
 
 

@@ -15,13 +15,18 @@ from ..core import InputError, Qrels, Ranking, Run, Strings, Topic, Topics
 from ..core.checks import grade_of
 from ..core.strings import SURROGATE, concatenated, utf8
 from ..storage.files import InputFile
-from .decoding import remedy
+from .decoding import remedy, warn
 from .format import File, Format
 
 TREC_RUN, MS_MARCO_RUN = 6, 3
 RUN_COLUMNS = {TREC_RUN: (2, 4), MS_MARCO_RUN: (1, 2)}  # indices of document and score (or rank)
-TREC_QRELS, BEIR_QRELS = 4, 3
-QRELS_COLUMNS = {BEIR_QRELS: "topic, document, grade", TREC_QRELS: "topic, group, document, grade"}
+BEIR_QRELS, TREC_QRELS, PRELS = 3, 4, 5
+QRELS_COLUMNS = {
+    BEIR_QRELS: "topic, document, grade",
+    TREC_QRELS: "topic, group, document, grade",
+    PRELS: "topic, document, grade, method, probability",
+}
+QRELS_COLUMN = {BEIR_QRELS: (1, 2), TREC_QRELS: (2, 3), PRELS: (1, 2)}  # indices of document and grade
 QRELS_HEADER = ("query-id", "query_id", "qid", "topic")
 BLOCK_SIZE = 1 << 17  # bytes; fits into the processor's cache
 SPACE = np.zeros(256, dtype=bool)
@@ -29,38 +34,48 @@ SPACE[[9, 10, 11, 12, 13, 32]] = True  # white space of bytes.split()
 
 
 def qrels_width(file: File) -> int:
-    """Number of columns in the first line of a judgments file."""
-    line = file.start.split("\n", 1)[0]
+    """Number of columns in the first row of a judgments file."""
+    line = first_row(file)
     by_tabs = line.count("\t") + 1
     return by_tabs if by_tabs in QRELS_COLUMNS else len(line.split())
 
 
-def read_qrels_columns(source: InputFile, width: int) -> Qrels:
-    """Read judgments in 3 or 4 columns, separated by tabs if that gives `width` columns, else by white space.
+def read_qrels_columns(source: InputFile, width: int, groups: bool = False) -> Qrels:
+    """Read judgments in 3 to 5 columns, separated by tabs if that gives `width` columns, else by white space.
 
-    Raises InputError for another number of columns, a grade that is no integer, or a document with two grades.
+    Args:
+        source: The file.
+        width: Number of columns; 5 are those of sampled judgments (prels), whose probabilities are not used.
+        groups: Whether the second of 4 columns names evidence sets. Otherwise a document with several values there, such as
+            subtopics, has the highest of its grades.
+
+    Raises:
+        InputError: Another number of columns, a grade that is no integer, or a document with two grades.
     """
     rows = _QrelsRows(source, width)
     try:
-        return Qrels(rows)
+        return Qrels(rows if groups or width != TREC_QRELS else _without_subtopics(rows))
     except InputError as error:
         # Qrels reads row by row, so the error is in the line read last.
         raise error if str(error).startswith(source.name) else InputError.at(source.name, rows.line, str(error)) from None
 
 
 def run_width(file: File) -> int:
-    """Number of columns in the first line of a run."""
-    return len(file.head.lstrip().split(b"\n", 1)[0].split())
+    """Number of columns in the first row of a run."""
+    return len(first_row(file).split())
 
 
-def read_run_columns(source: InputFile, width: int, topics: Topics, header_lines: int = 0) -> Run:
+def first_row(file: File) -> str:
+    """Return the first line that is neither blank nor a comment; files of other kinds keep their comments."""
+    return next((line for line in file.start.split("\n") if not line.isspace() and line and line.lstrip()[:1] != "#"), "")
+
+
+def read_run_columns(source: InputFile, width: int, topics: Topics) -> Run:
     """Read a run of 6 or 3 columns: `topics` first, then the topics found only in the file.
 
-    `header_lines` is the number of lines already read. Raises InputError for another number of columns, a score that is NaN or
-    not a number, or a repeated document.
+    Raises InputError for another number of columns, a score that is NaN or not a number, or a repeated document.
     """
     rows = _RunRows(source.name, width, topics)
-    rows.blanks = [0] * header_lines
     for block in source.blocks(BLOCK_SIZE):
         rows.add(block)
     return rows.run()
@@ -98,17 +113,20 @@ class _QrelsRows:
             self.line = number
             cells = self._cells(text)
             if len(cells) != self.width:
-                is_unknown = first and len(cells) not in QRELS_COLUMNS
-                columns = " or ".join(QRELS_COLUMNS.values()) if is_unknown else QRELS_COLUMNS[self.width]
-                raise self._error(f"{len(cells)} columns, not {columns}")
+                is_unknown = first and len(cells) not in (BEIR_QRELS, TREC_QRELS)
+                usual = f"{QRELS_COLUMNS[BEIR_QRELS]} or {QRELS_COLUMNS[TREC_QRELS]}"
+                raise self._error(f"{len(cells)} columns, not {usual if is_unknown else QRELS_COLUMNS[self.width]}")
             if first and self.width == BEIR_QRELS and cells[0].lower() in QRELS_HEADER and not _parses(grade_of, cells[2]):
                 first = False
                 continue
+            if first and self.width == PRELS:
+                warn(f"{self.source.name}: a sample of judgments (prels); the probabilities of sampling are not used")
             first = False
-            if not _parses(grade_of, cells[-1]):
-                raise self._error(f"the grade '{cells[-1]}' is not an integer")
-            topic, doc = cells[0].strip(), cells[-2].strip()
-            yield topic, cells[1].strip() if self.width == TREC_QRELS else "0", doc, grade_of(cells[-1])
+            doc, grade = QRELS_COLUMN[self.width]
+            if not _parses(grade_of, cells[grade]):
+                raise self._error(f"the grade '{cells[grade]}' is not an integer")
+            group = cells[1].strip() if self.width == TREC_QRELS else "0"
+            yield cells[0].strip(), group, cells[doc].strip(), grade_of(cells[grade])
 
     def _cells(self, line: str) -> list[str]:
         cells = line.split("\t")
@@ -116,6 +134,27 @@ class _QrelsRows:
 
     def _error(self, problem: str) -> InputError:
         return InputError.at(self.source.name, self.line, problem)
+
+
+def _without_subtopics(rows: _QrelsRows) -> Iterator[tuple[str, str, str, int]]:
+    """Yield one row for each document of a topic, without a group, with the highest grade of its rows."""
+    judged: dict[str, dict[str, tuple[str, int]]] = {}
+    example: str | None = None
+    for topic, group, doc, grade in rows:
+        first_group, first_grade = judged.setdefault(topic, {}).setdefault(doc, (group, grade))
+        if first_grade == grade:
+            continue
+        if first_group == group:
+            raise InputError(f"topic '{topic}', document '{doc}' is judged twice, with the grades {first_grade} and {grade}")
+        judged[topic][doc] = first_group, max(first_grade, grade)
+        example = example or f"'{doc}' for '{topic}' has {first_grade} with {first_group} and {grade} with {group}"
+    if example is not None:
+        warn(
+            f"{rows.source.name}: documents have several grades for one topic, such as {example} in the second column; the "
+            "highest counts (Complete@k, or groups=True, reads evidence sets)"
+        )
+    for topic, docs in judged.items():
+        yield from ((topic, "0", doc, grade) for doc, (_, grade) in docs.items())
 
 
 class _RunRows:
@@ -153,6 +192,8 @@ class _RunRows:
         numbers = np.concatenate([*self.numbers, np.zeros(0, dtype=np.int64)])
         codes = np.concatenate([*self.codes, np.zeros(0, dtype=np.int32)])
         scores = np.concatenate([*self.scores, np.zeros(0, dtype=np.float32)])
+        if self.width == MS_MARCO_RUN:
+            scores = 1 / (scores + (scores == 0).any())  # PyTerrier counts ranks from 0
         topic_ids = [t.decode() for t in self._checked_ids(self.topic_numbers, numbers)]
         topics = Topics(self.topics[t] if t in self.topics else Topic(t, "") for t in topic_ids)
         encoded = self._checked_ids(self.doc_codes, codes)
@@ -169,11 +210,11 @@ class _RunRows:
             raise InputError.at(self.name, self._line(row), problem) from None
 
     def _parse_scores(self, tokens: list[bytes]) -> NDArray[np.float32]:
-        """Return scores, or 1/rank; InputError for NaN, a rank below 1, or anything but a number."""
+        """Return scores or ranks; InputError for NaN, a rank below 0, or anything but a number."""
         parse: Callable[[bytes], float]
         parse, column, expected = float, "score", "number"
         if self.width == MS_MARCO_RUN:
-            parse, column, expected = _reciprocal, "rank", "whole number from 1"
+            parse, column, expected = _rank, "rank", "whole number from 0"
         try:
             values = np.fromiter(map(parse, tokens), np.float64, len(tokens))
             wrong = np.flatnonzero(np.isnan(values))[:1].tolist()
@@ -183,7 +224,9 @@ class _RunRows:
             wrong = [i for i, token in enumerate(tokens) if b"_" in token or not _parses(parse, token)][:1]
         for i in wrong:
             text = tokens[i].decode(errors="replace")
-            raise InputError.at(self.name, self._line(self.count + i), f"the {column} '{text}' is not a {expected}")
+            remedy = "; scores need a header: qid docid score" if column == "rank" and _parses(float, text) else ""
+            problem = f"the {column} '{text}' is not a {expected}{remedy}"
+            raise InputError.at(self.name, self._line(self.count + i), problem)
         with np.errstate(over="ignore"):
             return values.astype(np.float32)
 
@@ -196,7 +239,10 @@ class _RunRows:
             elif columns != self.width:
                 possible = "6 (TREC) or 3 (MS MARCO)" if columns not in RUN_COLUMNS else str(self.width)
                 expected = f"{self.width} as in the lines before" if rows else possible
-                raise InputError.at(self.name, self._line(rows), f"{columns} columns, not {expected}")
+                remedy = (
+                    "" if rows or columns in RUN_COLUMNS else f"; other columns need a header, such as: {_header_for(line)}"
+                )
+                raise InputError.at(self.name, self._line(rows), f"{columns} columns, not {expected}{remedy}")
             else:
                 rows += 1
 
@@ -214,6 +260,14 @@ class _RunRows:
     def _line(self, row: int) -> int:
         """Return the line number of a row."""
         return row + 1 + bisect.bisect_right(self.blanks, row)
+
+
+def _header_for(line: bytes) -> str:
+    """Return names for the columns of a run that are neither TREC's nor MS MARCO's."""
+    delimiter = "," if b"," in line else " "
+    count = len(line.split(delimiter.encode().strip() or None))
+    names = {4: "qid docid rank score", TREC_RUN: "qid Q0 docid rank score tag"}.get(count, "qid docid score")
+    return names.replace(" ", delimiter)
 
 
 def _numbering(keys: Iterable[bytes]) -> dict[bytes, int]:
@@ -238,9 +292,9 @@ def _is_regular(block: bytes, width: int) -> bool:
     return bool(np.all(starts[width - 1 :: width] < ends) and np.all(starts[width::width] > ends[:-1]))
 
 
-def _reciprocal(token: bytes) -> float:
+def _rank(token: bytes) -> float:
     rank = int(token)
-    return 1 / rank if rank > 0 else math.nan
+    return rank if rank >= 0 else math.nan
 
 
 def _parses(parse: Callable[[Any], object], token: str | bytes) -> bool:
@@ -271,7 +325,7 @@ class Beir(Format, name="beir"):
 
 
 class MsMarco(Format, name="msmarco"):
-    """Runs with the columns topic, document, rank. Scores read are 1/rank, to keep the order."""
+    """Runs with the columns topic, document, rank, from 1 or 0. Scores read are 1/rank, counted from 1, to keep the order."""
 
     def sniff(self, kind: str, file: File) -> float:
         return 0.5 if run_width(file) == MS_MARCO_RUN else 0.0

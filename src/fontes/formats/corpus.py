@@ -16,6 +16,7 @@ from ..core import Doc, InputError, ParameterError
 from ..core.cells import cell_value, is_json
 from ..core.tabular import Tabular, columns_of, is_frame, listed
 from ..storage.files import STANDARD
+from .bad_records import BadRecords
 from .decoding import ReadingOptions, reading_of
 from .folder import CorpusPiece, cut, grouped, pieces_of
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
@@ -75,15 +76,16 @@ class Corpus(DocumentRows):
         pieces = [replace(piece, reading=reading or reading_of()) for piece in pieces_of(path, chosen, first)]
         stack = ExitStack()
         streams: dict[CorpusPiece, tuple[ExitStack, File]] = {}
-        if chosen is None:
+        if chosen is None or (chosen.named_fields and not pieces[0].is_stream):
             with stack:
                 file = stack.enter_context(pieces[0].opened())
                 try:
-                    chosen = sniffed("corpus", file)
+                    chosen = chosen or sniffed("corpus", file)
                 except InputError:
                     if str(path) != STANDARD:
                         raise
                     chosen = first
+                fields = fields.by_sample(chosen.sample(file), file.name)
                 if pieces[0].is_stream:
                     streams[pieces[0]] = stack.pop_all(), file
         if fields.chosen and not chosen.named_fields:
@@ -178,22 +180,25 @@ class IterableCorpus(DocumentRows):
     Args:
         source: Any source that `read_corpus` accepts, except a path.
         fields: Names of the id, title and text in a dict or row.
+        bad: Documents left out because they are bad.
     """
 
-    def __init__(self, source: Iterable[Any], fields: Fields) -> None:
+    def __init__(self, source: Iterable[Any], fields: Fields, bad: BadRecords | None = None) -> None:
         self._source = source
         self.fields = fields
+        self._bad = bad or BadRecords()
 
     def __iter__(self) -> Iterator[Doc]:
         """Yield documents; InputError gives the number of a bad item, counted from 1."""
         if is_frame(self._source):
-            return (doc for chunk in chunks_of(self._source, self.fields) for doc in chunk.docs())
+            return (doc for chunk in chunks_of(self._source, self.fields) for doc in chunk.docs(self._bad))
         return self._docs(self._items(), 1)
 
     def portions(self, size: int, count: int) -> Iterator[Portion]:
         """Yield documents in batches of `count`, as lists or deferred packing work; `size` is ignored."""
         if is_frame(self._source):
-            yield from (chunk.packing() or chunk.docs() for chunk in chunks_of(self._source, self.fields))
+            chunks = chunks_of(self._source, self.fields)
+            yield from (chunk.packing() or list(chunk.docs(self._bad)) for chunk in chunks)
             return
         items, first = iter(self._items()), 1
         while portion := list(islice(items, count)):
@@ -203,30 +208,34 @@ class IterableCorpus(DocumentRows):
     def _docs(self, items: Iterable[Any], first: int) -> Iterator[Doc]:
         """Convert items, the first of which has the number `first` in messages."""
         for number, item in enumerate(items, first):
-            if self._is_record(item):
-                item = item._asdict()
-            if self.fields.chosen and not isinstance(item, Mapping):
-                kind = type(item).__name__
-                raise ParameterError(
-                    f"documents, item {number}: a {kind} has no named fields to choose from; fields= is of dicts"
-                )
-            match item:
-                case Doc():
-                    if not isinstance(item.id, str):
-                        raise InputError(f"documents, item {number}: the id of a Doc is {item.id!r}, not a string")
-                    yield _with_json(item, number)
-                case Mapping():
-                    yield _with_json(doc_from(dict(item), self.fields, "documents", number, "item"), number)
-                case str():
-                    yield Doc(str(number - 1), str(item))
-                case (doc_id, text):
-                    yield doc_from({"id": doc_id, "text": text}, DOC_FIELDS, "documents", number, "item")
-                case (doc_id, title, text):
-                    yield doc_from({"id": doc_id, "title": title, "text": text}, DOC_FIELDS, "documents", number, "item")
-                case _:
-                    kind = type(item).__name__
-                    forms = "Doc, a dict, (id, text), (id, title, text) or a text"
-                    raise InputError(f"documents, item {number}: a {kind}; give {forms}")
+            try:
+                doc = self._doc(item, number)
+            except InputError as error:
+                self._bad.skip(error)
+            else:
+                yield doc
+
+    def _doc(self, item: Any, number: int) -> Doc:
+        if self._is_record(item):
+            item = item._asdict()
+        if self.fields.chosen and not isinstance(item, Mapping):
+            kind = type(item).__name__
+            raise ParameterError(f"documents, item {number}: a {kind} has no named fields to choose from; fields= is of dicts")
+        match item:
+            case Doc():
+                if not isinstance(item.id, str):
+                    raise InputError(f"documents, item {number}: the id of a Doc is {item.id!r}, not a string")
+                return _with_json(item, number)
+            case Mapping():
+                return _with_json(doc_from(dict(item), self.fields, "documents", number, "item"), number)
+            case str():
+                return Doc(str(number - 1), str(item))
+            case (doc_id, text):
+                return doc_from({"id": doc_id, "text": text}, DOC_FIELDS, "documents", number, "item")
+            case (doc_id, title, text):
+                return doc_from({"id": doc_id, "title": title, "text": text}, DOC_FIELDS, "documents", number, "item")
+        kind = type(item).__name__
+        raise InputError(f"documents, item {number}: a {kind}; give Doc, a dict, (id, text), (id, title, text) or a text")
 
     def _is_record(self, item: object) -> bool:
         """Whether an item is a named tuple, as `itertuples` gives them, whose fields are those of a document."""
@@ -244,6 +253,7 @@ def read_corpus(
     fields: Mapping[str, str | Sequence[str]] | None = None,
     encoding: str | None = None,
     errors: str | None = None,
+    skip_bad: int | None = None,
 ) -> Corpus: ...
 @overload
 def read_corpus(
@@ -252,6 +262,7 @@ def read_corpus(
     fields: Mapping[str, str | Sequence[str]] | None = None,
     encoding: str | None = None,
     errors: str | None = None,
+    skip_bad: int | None = None,
 ) -> Corpus | IterableCorpus: ...
 def read_corpus(
     source: str | Path | Iterable[Any],
@@ -259,6 +270,7 @@ def read_corpus(
     fields: Mapping[str, str | Sequence[str]] | None = None,
     encoding: str | None = None,
     errors: str | None = None,
+    skip_bad: int | None = None,
 ) -> Corpus | IterableCorpus:
     """Read the documents of a file, a folder or an iterable, one at a time.
 
@@ -280,6 +292,8 @@ def read_corpus(
         encoding: Of a file: its encoding, such as "cp1252"; by default UTF-8, or else detected, with an `InputWarning`.
         errors: Of a file, treatment of undecodable bytes: "strict" stops, "replace" puts U+FFFD and warns with the number of
             changed lines.
+        skip_bad: Maximum number of bad documents, such as those without an id, to leave out, each with an `InputWarning`;
+            known quirks of official collections are not counted. By default 0.
 
     Returns:
         Documents, which can be iterated repeatedly if `source` can; a corpus of files reports how much of them was read.
@@ -292,14 +306,17 @@ def read_corpus(
     paths = [source] if isinstance(source, (str, Path)) else _paths(source)
     if paths:
         chosen = None if format is None else format_named(format, "read", "corpus")
-        return join_corpora([Corpus.at(path, chosen, Fields.of(fields), reading_of(encoding, errors)) for path in paths])
+        options = reading_of(encoding, errors, bad=None if skip_bad is None else BadRecords(skip_bad))
+        return join_corpora([Corpus.at(path, chosen, Fields.of(fields), options) for path in paths])
     for name, value in (("format", format), ("encoding", encoding), ("errors", errors)):
         if value is not None:
             raise ParameterError(f"{name}='{value}' is of a file, not of a {type(source).__name__}")
     if not isinstance(source, (Corpus, IterableCorpus)):
-        return IterableCorpus(cast(Iterable[Any], source), Fields.of(fields))
+        return IterableCorpus(cast(Iterable[Any], source), Fields.of(fields), BadRecords(skip_bad or 0))
     if fields:
         raise ParameterError(f"fields are chosen where documents are read first, not of a {type(source).__name__}")
+    if skip_bad is not None:
+        raise ParameterError(f"skip_bad is given where documents are read first, not for a {type(source).__name__}")
     return source
 
 

@@ -16,6 +16,7 @@ from ..core import InputError, ParameterError
 from ..core.errors import InputWarning
 from ..storage.compression import BUFFER
 from .alphabets import guessed, is_mostly_utf8, suggested
+from .bad_records import BadRecords
 
 UTF8, CP1252 = "utf-8", "cp1252"
 ERRORS = ("strict", "replace")
@@ -43,11 +44,17 @@ class ReadingOptions:
         encoding: Encoding of the files; None detects it.
         errors: Treatment of undecodable bytes: "strict" stops, "replace" puts U+FFFD.
         fields: Columns or keys that hold the id, title and text, as in `read_corpus`.
+        groups: Whether the second column of TREC qrels names evidence sets.
+        split: Of predictions of mteb: SUBSET/SPLIT, or one of the two; None for the only one.
+        bad: Documents left out because they are bad.
     """
 
     encoding: str | None = None
     errors: str = ERRORS[0]
     fields: Mapping[str, str | Sequence[str]] = field(default_factory=dict, hash=False)
+    groups: bool = False
+    split: str | None = None
+    bad: BadRecords = field(default_factory=BadRecords, compare=False)
 
     def __post_init__(self) -> None:
         if self.encoding is not None:
@@ -69,12 +76,10 @@ def reading_as(reading: ReadingOptions) -> Iterator[None]:
         _default.reset(token)
 
 
-def reading_of(
-    encoding: str | None = None, errors: str | None = None, fields: Mapping[str, str | Sequence[str]] | None = None
-) -> ReadingOptions:
+def reading_of(encoding: str | None = None, errors: str | None = None, **options: Any) -> ReadingOptions:
     """Return reading settings; None stands for the default that `reading_as` set. ParameterError for unknown values."""
-    values = {"encoding": encoding, "errors": errors, "fields": fields}
-    return replace(_default.get(), **{name: value for name, value in values.items() if value is not None})  # type: ignore[arg-type]
+    values = {"encoding": encoding, "errors": errors, **options}
+    return replace(_default.get(), **{name: value for name, value in values.items() if value is not None})
 
 
 def as_utf8(file: IO[bytes], name: str, reading: ReadingOptions) -> tuple[IO[bytes], str]:

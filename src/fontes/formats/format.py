@@ -7,10 +7,10 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import IO, Any, ClassVar, NamedTuple
+from typing import IO, Any, ClassVar, NamedTuple, TypeVar
 
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.registry import Registry
@@ -18,7 +18,9 @@ from ..storage.compression import BUFFER
 from ..storage.files import BOM, InputFile, plain_name
 from .decoding import ReadingOptions, as_utf8, reading_of, remedy
 from .packed import Packing
-from .records import Fields
+from .records import Fields, MissingPartError
+
+Row = TypeVar("Row")
 
 PICKLE = re.compile(rb"\x80[\x02-\x05]")
 HEAD_SIZE = 2000  # minimum number of bytes read to detect a format
@@ -103,6 +105,10 @@ class Format:
             fields: Names of the document parts.
         """
         return False
+
+    def sample(self, file: File) -> list[dict[str, Any]]:
+        """Return the first records of a file, if they have named fields, by which an id is chosen (default none)."""
+        return []
 
     def read_topics(self, file: File) -> Iterable[Topic]:
         """Return the topics of a file; InputError gives file and line."""
@@ -207,6 +213,23 @@ class File(InputFile):
         """The first line that is not blank, with its end."""
         return next((line for line in io.BytesIO(self.head) if not line.isspace()), b"")
 
+    def docs(
+        self, rows: Iterable[tuple[int, Row]], make: Callable[[int, Row], Doc], sample: Sequence[Mapping[str, Any]] = ()
+    ) -> Iterator[Doc]:
+        """Yield the document that `make` makes of each (number, row); bad ones are left out as `reading.bad` allows.
+
+        `sample` are the first records, for the advice of an error.
+        """
+        for number, row in rows:
+            try:
+                doc = make(number, row)
+            except MissingPartError as error:
+                self.reading.bad.skip(error.advised(sample))
+            except InputError as error:
+                self.reading.bad.skip(error)
+            else:
+                yield doc
+
     @cached_property
     def full_text(self) -> str:
         """The whole file in memory; InputError if it is not UTF-8, or too long."""
@@ -217,12 +240,12 @@ class File(InputFile):
     @cached_property
     def first(self) -> Any:
         """The JSON value in the first line that is not blank, or None."""
-        return _json_or_none(self.start.split("\n", 1)[0])
+        return json_or_none(self.start.split("\n", 1)[0])
 
     @cached_property
     def value(self) -> Any:
         """The whole file as a JSON value if it begins like an object or a list, else None."""
-        return _json_or_none(self.full_text) if self.start.startswith(("{", "[")) else None
+        return json_or_none(self.full_text) if self.start.startswith(("{", "[")) else None
 
 
 FORMATS = {
@@ -309,7 +332,8 @@ class _WithHead(io.RawIOBase):
         return size
 
 
-def _json_or_none(text: str) -> Any:
+def json_or_none(text: str) -> Any:
+    """Return a text as a JSON value, None if it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

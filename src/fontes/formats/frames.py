@@ -10,6 +10,7 @@ from typing import Any
 from ..core import Doc, InputError
 from ..core.cells import cell_values
 from ..core.tabular import Frame
+from .bad_records import BadRecords
 from .packed import Packed, Packing, metadata_json, packed_columns
 from .records import Fields, doc_from
 
@@ -32,15 +33,18 @@ class Chunk:
     fields: Fields
     numbering: str
 
-    def docs(self) -> list[Doc]:
-        """Return the documents; InputError names a row."""
+    def docs(self, bad: BadRecords) -> Iterator[Doc]:
+        """Yield the documents, without bad ones that may be left out; InputError names a row."""
         rows = (dict(zip(self.names, row, strict=True)) for row in zip(*self.columns, strict=True))
-        try:
-            return [doc_from(row, self.fields, "documents", number, "row") for number, row in enumerate(rows, self.first)]
-        except InputError as error:
-            if self.numbering and not self._keys["id"]:
-                raise InputError(f"{error}; or give the rows ids: {self.numbering}") from None
-            raise
+        for number, row in enumerate(rows, self.first):
+            try:
+                doc = doc_from(row, self.fields, "documents", number, "row")
+            except InputError as error:
+                if self.numbering and not self._keys["id"]:
+                    raise InputError(f"{error}; or give the rows ids: {self.numbering}") from None
+                bad.skip(error)
+            else:
+                yield doc
 
     def packing(self) -> Packing | None:
         """Return the work of packing the documents; None if their parts are not plain columns of texts."""

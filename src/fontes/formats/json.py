@@ -1,26 +1,37 @@
-"""Documents and topics in JSON values: a list of objects, objects over several lines, or topics as an object {id: text}."""
+"""JSON values: documents and topics as lists of objects, topics as {id: text}, judgments and runs as {topic: {document: …}}."""
 
 from __future__ import annotations
 
 import codecs
 import json
+import re
 import shlex
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
-from ..core import Doc, InputError, Topic
+from ..core import Doc, InputError, ParameterError, Qrels, Run, Topic, Topics
+from ..core.checks import grade_of, string_of
+from ..core.names import JUDGED, SCORE, find
+from ..core.table import Table
 from ..storage.compression import BUFFER
 from ..storage.files import InputFile, check_length
 from .format import File, Format
-from .records import DECODER, LONG_NUMBER, Fields, doc_from, is_topic, json_value, topic_from
+from .records import DECODER, LONG_NUMBER, Fields, doc_from, is_topic, json_value, located_in, topic_from
 
 BLANKS = " \t\r\n"
+META = "mteb_model_meta"  # beside the subsets in predictions of mteb 2
+LEVELS = (0, 2)  # number of names above a topic: none, or subset and split
+PAIRS = json.JSONDecoder(object_pairs_hook=list)  # keeps a document that is named twice
+FIRST_MEMBER = re.compile(r"""\{\s*(?:\}|"(?:[^"\\]|\\.)*"\s*:\s*(\S))""")
+SHAPE = 'judgments and runs are objects such as {"q1": {"d1": 1.5, "d2": 0.5}}'
 
 
 class Json(Format, name="json"):
-    """Documents or topics in JSON: a list of objects with the fields of "jsonl", or objects over several lines.
+    """JSON values: a list of objects with the fields of "jsonl", or objects over several lines; topics also as {id: text}.
 
-    Documents are read object by object, so that a file may be of any length. Topics may also be an object {id: text}.
+    Judgments and runs are {topic: {document: grade or score}}, as ranx writes them, or {subset: {split: …}} of such objects, as
+    mteb 2 writes predictions. Documents and rankings are read one by one, so that a file may be of any length.
     """
 
     named_fields = True
@@ -30,15 +41,19 @@ class Json(Format, name="json"):
             eligible = not file.folder or file.plain.endswith(".json")
             is_object = file.plain.endswith(".json") and file.start.startswith("{") and file.first is None  # multi-line
             return 0.95 if eligible and (file.start.startswith("[") or is_object) else 0.0
+        if kind in ("qrels", "run"):
+            return 0.7 if file.start.startswith(("{", "[")) else 0.0
         return 0.5 if file.start.startswith(("{", "[")) else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
-        for number, row in enumerate(json_items(file), 1):
+        def doc_of(number: int, row: Any) -> Doc:
             if not isinstance(row, dict):
                 raise InputError(f"{file.name}, item {number}: a JSON {type(row).__name__} where an object {{…}} belongs")
             if number == 1 and (key := _list_key(row, fields)):
                 raise InputError(f"{file.name}: an object that has a list of objects, '{key}'; {_lines_of(key, file.name)}")
-            yield doc_from(row, fields, file.name, number, "item")
+            return doc_from(row, fields, file.name, number, "item")
+
+        return file.docs(enumerate(json_items(file), 1), doc_of)
 
     def read_topics(self, file: File) -> Iterator[Topic]:
         value, fields = json_value(file), Fields.of_topics(file.reading.fields)
@@ -54,6 +69,117 @@ class Json(Format, name="json"):
             if not isinstance(row, dict):
                 raise InputError(f"{file.name}, item {number}: a {type(row).__name__} where an object belongs")
             yield topic_from(row, f"{file.name}, item {number}", fields)
+
+    def read_qrels(self, file: File) -> Qrels:
+        if file.start.startswith("["):
+            table = record_table(file.name, enumerate(json_items(file), 1), "item")
+            with located_in(table):
+                return Qrels(table.judgments())
+        rankings = _of_split(file, None)
+        return Qrels(
+            (topic, "0", doc, _grade(value, file.name, topic, doc)) for topic, doc, value in _rows(file.name, rankings)
+        )
+
+    def read_run(self, file: File, topics: Topics) -> Run:
+        if file.start.startswith("["):
+            table = record_table(file.name, enumerate(json_items(file), 1), "item")
+            with located_in(table):
+                return Run.of(table.results(), topics)
+        rankings = _of_split(file, file.reading.split)
+        all_topics = Topics([*topics.values(), *(Topic(topic, "") for topic in rankings if topic not in topics)])
+        try:
+            return Run.of(_rows(file.name, rankings), all_topics)
+        except InputError as error:
+            raise error if str(error).startswith(file.name) else InputError(f"{file.name}: {error}") from None
+
+
+def record_table(name: str, rows: Iterator[tuple[int, Any]], unit: str) -> Table:
+    """Return the table of records, the keys of the first of which are its columns; InputError if it is no object."""
+    number, first = next(rows, (1, {}))
+    if not isinstance(first, dict):
+        raise InputError(f"{name}, {unit} {number}: a JSON {type(first).__name__} where an object {{…}} belongs")
+    cells = ((n, [row.get(key) for key in first] if isinstance(row, dict) else []) for n, row in rows)
+    return Table(name, list(first), chain([(number, list(first.values()))], cells), unit)
+
+
+def _of_split(file: File, split: str | None) -> dict[str, list[Any]]:
+    """Return what the file has for each topic of a split: pairs (document, value), or the items of a list.
+
+    Args:
+        file: The file.
+        split: "SUBSET/SPLIT" of predictions of mteb, or one of the two; None for the only one.
+
+    Raises:
+        InputError: The value is broken, of another shape, or a topic occurs twice.
+        ParameterError: There are several splits and none is named, or not the one that is named.
+    """
+    splits: dict[str, dict[str, list[Any]]] = {}
+    text = _TextBuffer(file)
+    for keys, value in _innermost(text):
+        *parents, topic = keys
+        if keys[0] == META:
+            continue
+        if not isinstance(value, list) or len(parents) not in LEVELS:
+            problem = f"'{topic}' has {json.dumps(value)[:40]} where an object of documents belongs"
+            raise text.error(f"{problem}; {SHAPE}")
+        if splits.setdefault("/".join(parents), {}).setdefault(topic, value) is not value:
+            raise text.error(f"topic '{topic}' occurs twice")
+    if text.next():
+        raise text.error("broken JSON (Extra data)")
+    matching = [name for name in splits if split is None or split == name or split in name.split("/")]
+    if len(matching) == 1 and (split is None or matching[0]):
+        return splits[matching[0]]
+    if not splits:
+        return {}
+    if split is not None and not matching:
+        raise ParameterError(f"{file.name}: there is no split '{split}'; there are {', '.join(splits)}")
+    example = f"fontes convert run {shlex.quote(file.name)} one.run --split {shlex.quote(matching[0])}"
+    raise ParameterError(f"{file.name}: holds {', '.join(matching)}; choose one with split= (read_run), or write it: {example}")
+
+
+def _innermost(text: _TextBuffer, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield (keys, value) of the innermost objects, as pairs, and of lists and other values, reading one at once."""
+    if not text.has_object():
+        members = text.value(PAIRS)
+        yield from [(keys, members)] if keys else ((((key,), value)) for key, value in members)
+        return
+    text.offset += 1
+    while text.next() != "}":
+        key = text.value()
+        if not isinstance(key, str) or text.next() != ":":
+            raise text.error("broken JSON (Expecting a name and ':')")
+        text.offset += 1
+        if text.next() == "{":
+            yield from _innermost(text, (*keys, key))
+        else:
+            yield (*keys, key), text.value(PAIRS)
+        if text.next() not in (",", "}"):
+            raise text.error("broken JSON (Expecting ',' delimiter)")
+        text.offset += text.next() == ","
+    text.offset += 1
+
+
+def _rows(name: str, rankings: dict[str, list[Any]]) -> Iterator[tuple[str, str, Any]]:
+    """Yield (topic, document, value); documents without scores have 1/rank."""
+    for topic, items in rankings.items():
+        for rank, item in enumerate(items, 1):
+            if isinstance(item, list) and item and isinstance(item[0], tuple):  # an object, as pairs
+                record = dict(item)
+                doc, score = find(record, JUDGED), find(record, SCORE)
+                item = (record.get(doc), 1 / rank if score is None else record[score])
+            elif isinstance(item, (str, int)):
+                item = (item, 1 / rank)
+            if not isinstance(item, (list, tuple)) or len(item) != 2:
+                raise InputError(f"{name}, topic '{topic}': {json.dumps(item)[:40]} is no document with its value; {SHAPE}")
+            where = f"{name}, topic '{topic}'"
+            yield topic, string_of(item[0], "document id", where), item[1]
+
+
+def _grade(value: Any, name: str, topic: str, doc: str) -> int:
+    try:
+        return grade_of(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name}, topic '{topic}', document '{doc}': {json.dumps(value)[:40]} is no grade") from None
 
 
 def json_items(source: InputFile) -> Iterator[Any]:
@@ -112,10 +238,18 @@ class _TextBuffer:
             if self.offset < len(self._text) or not self._read_more():
                 return self._text[self.offset : self.offset + 1]
 
-    def value(self) -> Any:
+    def has_object(self) -> bool:
+        """Whether the next character begins an object whose first member is an object; InputError unless it begins one."""
+        if self.next() != "{":
+            raise self.error(f"no object where one belongs; {SHAPE}")
+        while (match := FIRST_MEMBER.match(self._text, self.offset)) is None and self._read_more(len(self._text) - self.offset):
+            pass
+        return match is not None and match[1] == "{"
+
+    def value(self, decoder: json.JSONDecoder = DECODER) -> Any:
         while True:
             try:
-                value, end = DECODER.raw_decode(self._text, self.offset)
+                value, end = decoder.raw_decode(self._text, self.offset)
             except json.JSONDecodeError as error:
                 distance = error.pos - self.offset  # reading more moves the offset
                 if self._read_more(len(self._text) - self.offset):

@@ -7,15 +7,19 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from ..core import Doc, InputError, Topic, Topics, Turn
-from .format import File, Format
-from .json import Json
+from ..core import Doc, InputError, Qrels, Run, Topic, Topics, Turn
+from ..core.table import Table
+from .bad_records import BadRecords
+from .format import File, Format, json_or_none
+from .json import Json, record_table
 from .packed import LineBlock, Packed, Packing, join_packed, pack_docs
-from .records import Fields, doc_from, is_topic, json_line, json_row, json_rows, topic_from
+from .records import Fields, MissingPartError, doc_from, is_topic, json_line, json_row, json_rows, located_in, topic_from
+
+SAMPLE = 50  # lines by which an id is chosen
 
 
 class Jsonl(Format, name="jsonl"):
-    """Documents or topics as JSON objects, one a line.
+    """Documents, topics, or rows of judgments or a run as JSON objects, one a line.
 
     Documents are BEIR's (`_id`, `title`, `text`) or Pyserini's (`id`, `contents`); other keys are metadata. Topics have `_id`
     and `text`, and optionally `description`, `narrative`, `turns`, `weights`, and the objects `metadata` and `query`, a
@@ -28,6 +32,9 @@ class Jsonl(Format, name="jsonl"):
     def sniff(self, kind: str, file: File) -> float:
         if kind == "corpus":
             return super().sniff(kind, file) or (0.6 if file.start.startswith("{") and not file.folder else 0.0)
+        if kind in ("qrels", "run"):
+            table = Table(file.name, list(file.first) if isinstance(file.first, dict) else [], ())
+            return 0.9 if table.is_run or (kind == "qrels" and table.is_judged) else 0.0
         if file.start.startswith(("{", "[")) and file.plain.endswith(".jsonl"):
             return 0.9
         if not isinstance(file.first, dict):
@@ -37,10 +44,13 @@ class Jsonl(Format, name="jsonl"):
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         if _is_of_values(file):
-            yield from Json().read_corpus(file, fields)
-            return
-        for number, row in json_rows(file):
-            yield doc_from(row, fields, file.name, number)
+            return Json().read_corpus(file, fields)
+        sample = self.sample(file)
+        rows = json_rows(file, file.reading.bad)
+        return file.docs(rows, lambda number, row: doc_from(row, fields, file.name, number), sample)
+
+    def sample(self, file: File) -> list[dict[str, Any]]:
+        return _sample(file.head)
 
     def pack_corpus(self, file: File, fields: Fields, size: int) -> Iterator[Packing] | None:
         return None if _is_of_values(file) else self._packings(file, fields, size)
@@ -48,7 +58,7 @@ class Jsonl(Format, name="jsonl"):
     def _packings(self, file: File, fields: Fields, size: int) -> Iterator[Packing]:
         number = 1
         for block in file.blocks(size):
-            yield Packing(partial(_pack_lines, block, fields, file.name, number), len(block))
+            yield Packing(partial(_pack_lines, block, fields, file.name, number, file.reading.bad), len(block))
             number += block.count(b"\n")
 
     def is_of_lines(self, file: File, fields: Fields) -> bool:
@@ -58,6 +68,16 @@ class Jsonl(Format, name="jsonl"):
         fields = Fields.of_topics(file.reading.fields)
         for number, row in json_rows(file):
             yield topic_from(row, f"{file.name}, line {number}", fields)
+
+    def read_qrels(self, file: File) -> Qrels:
+        table = record_table(file.name, json_rows(file), "line")
+        with located_in(table):
+            return Qrels(table.judgments())
+
+    def read_run(self, file: File, topics: Topics) -> Run:
+        table = record_table(file.name, json_rows(file), "line")
+        with located_in(table):
+            return Run.of(table.results(), topics)
 
     def write_corpus(self, docs: Iterable[Doc]) -> Iterator[bytes]:
         return map(_doc_line, docs)
@@ -72,7 +92,13 @@ def _is_of_values(file: File) -> bool:
     return is_json and (file.start.startswith("[") or (file.start.startswith("{") and file.first is None))
 
 
-def _pack_lines(block: bytes, fields: Fields, name: str, number: int) -> Packed:
+def _sample(lines: bytes) -> list[dict[str, Any]]:
+    """Return the objects of the first lines, as far as they are JSON."""
+    rows = map(json_or_none, lines.decode(errors="replace").split("\n", SAMPLE)[:SAMPLE])
+    return [row for row in rows if isinstance(row, dict)]
+
+
+def _pack_lines(block: bytes, fields: Fields, name: str, number: int, bad: BadRecords) -> Packed:
     """Pack a block of lines; Python decodes the lines that the compiled reader rejects, in runs of doubling length."""
     parts: list[Packed] = []
     reader, start, run_length = None, 0, 1
@@ -81,10 +107,15 @@ def _pack_lines(block: bytes, fields: Fields, name: str, number: int) -> Packed:
         for _ in range(run_length):
             end = block.find(b"\n", start) + 1 or len(block)
             line, start = block[start:end], end
-            if line and (row := json_row(line, name, number)) is not None:
-                keys = tuple(row)
-                docs.append(doc_from(row, fields, name, number))
-                reader = reader or LineBlock(block, _plain_keys(keys, fields))
+            try:
+                if line and (row := json_row(line, name, number)) is not None:
+                    keys = tuple(row)
+                    docs.append(doc_from(row, fields, name, number))
+                    reader = reader or LineBlock(block, _plain_keys(keys, fields))
+            except MissingPartError as error:
+                bad.skip(error.advised(_sample(block)))
+            except InputError as error:
+                bad.skip(error)
             number += 1
         parts.append(pack_docs(docs))
         run_length *= 2

@@ -7,6 +7,7 @@ NAACL 2021).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ..core import Doc, InputError
 from ..core.checks import string_of
@@ -27,20 +28,22 @@ class Kilt(Format, name="kilt"):
         return 0.96 if isinstance(first, dict) and {"wikipedia_id", "text"} <= first.keys() else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
-        for number, row in json_rows(file):
-            where = f"{file.name}, line {number}"
-            paragraphs = row.get("text")
-            if "wikipedia_id" not in row or not isinstance(paragraphs, list):
-                raise InputError(f"{where}: not a page of KILT: 'wikipedia_id' and 'text', a list of paragraphs, are needed")
-            if not all(isinstance(paragraph, str) for paragraph in paragraphs):
-                raise InputError(f"{where}: a paragraph is not a string")
-            page_id = string_of(row["wikipedia_id"], "wikipedia_id", where)
-            if not page_id.strip():
-                raise InputError(f"{where}: the wikipedia_id is empty")
-            title, history = row.get("wikipedia_title"), row.get("history")
-            url = history.get("url") if isinstance(history, dict) else None
-            metadata = {"url": url} if isinstance(url, str) else {}
-            yield Doc(page_id, spaced(" ".join(paragraphs)), title if isinstance(title, str) else "", metadata)
+        return file.docs(json_rows(file, file.reading.bad), lambda number, row: _page(row, f"{file.name}, line {number}"))
 
     def is_of_lines(self, file: File, fields: Fields) -> bool:
         return True
+
+
+def _page(row: dict[str, Any], where: str) -> Doc:
+    paragraphs = row.get("text")
+    if "wikipedia_id" not in row or not isinstance(paragraphs, list):
+        raise InputError(f"{where}: not a page of KILT: 'wikipedia_id' and 'text', a list of paragraphs, are needed")
+    if not all(isinstance(paragraph, str) for paragraph in paragraphs):
+        raise InputError(f"{where}: a paragraph is not a string")
+    page_id = string_of(row["wikipedia_id"], "wikipedia_id", where)
+    if not page_id.strip():
+        raise InputError(f"{where}: the wikipedia_id is empty")
+    title, history = row.get("wikipedia_title"), row.get("history")
+    url = history.get("url") if isinstance(history, dict) else None
+    metadata = {"url": url} if isinstance(url, str) else {}
+    return Doc(page_id, spaced(" ".join(paragraphs)), title if isinstance(title, str) else "", metadata)

@@ -208,7 +208,7 @@ def _remedy(document: Document) -> str:
     for element in document.walk():
         if len({child.tag for child in element.children}) > 1 and not any(child.children for child in element.children):
             row = {child.tag: document.text(child) for child in element.children}
-            return remedy_of(document.name, "", {"id": (), "title": (), "text": ()}, row, "topics")
+            return remedy_of(document.name, {"id": (), "title": (), "text": ()}, [row], "topics")
     return "; --id NAME and --text NAME choose those of the id and of the text"
 
 
@@ -307,7 +307,7 @@ class _TopicParts:
 
     def _error(self, problem: str, keys: Mapping[str, Sequence[str]]) -> InputError:
         names = ", ".join(f"'{name}'" for name in self.spelled) or "nothing"
-        remedy = remedy_of(self.document.name, self.where, {"title": (), "text": (), **keys}, self.spelled, "topics")
+        remedy = remedy_of(self.document.name, {"title": (), "text": (), **keys}, [self.spelled], "topics")
         return InputError(f"{self.where}: {problem}; found {names}{remedy}")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from ..core import InputError, ParameterError, Qrels, Run, Topics, edge
 from ..core.strings import SURROGATE
 from ..storage.files import STANDARD, as_path, reading, write as write_bytes
+from .comments import without_comments
 from .corpus import read_corpus
 from .decoding import ReadingOptions, reading_of
 from .folder import BEIR_LAYOUT, QUERIES, beir_file, qrels_files, split_of
@@ -45,7 +46,7 @@ def read_topics(
     if _is_folder(path, split):
         topics = read_topics(beir_file(Path(path), QUERIES), format, None, fields, encoding, errors)
         return topics if split is None else topics.judged(read_qrels(path, None, split, encoding, errors))
-    with _open_file("topics", path, format, reading_of(encoding, errors, fields)) as (form, file):
+    with _open_file("topics", path, format, reading_of(encoding, errors, fields=fields)) as (form, file):
         if file.reading.fields and not form.named_fields:
             raise ParameterError(f"{path}: topics in the format '{form.name}' have no named fields to choose from")
         try:
@@ -65,16 +66,20 @@ def read_qrels(
     split: str | None = None,
     encoding: str | None = None,
     errors: str | None = None,
+    groups: bool | None = None,
 ) -> Qrels:
     """Read judgments from a file, or from a folder in BEIR's form.
 
     Args:
         path: The file (decompressed if need be), "-" for standard input, or a folder with qrels/SPLIT.tsv.
-        format: "trec" (topic, group, document, grade; the group is kept), "beir" (topic, document, grade, with or without a
-            header), or another format's name; by default detected from the first line.
+        format: "trec" (topic, group, document, grade), "beir" (topic, document, grade, with or without a header), "csv", "json"
+            or another format's name; by default detected from the first line. Lines that begin with "#" are comments.
         split: Of a folder: the split; by default the only one.
         encoding: Encoding of the file, as in `read_corpus`.
         errors: Treatment of undecodable bytes, as in `read_corpus`.
+        groups: Whether the second column of "trec" names evidence sets. By default it does not, and a document with several
+            grades for one topic, such as one for each subtopic, has the highest, with an `InputWarning`. Paths given to
+            `evaluate` and `compare` are read with groups if a measure needs them.
 
     Raises:
         InputError: A line has a wrong number of columns, a grade that is no integer or a second grade for a document; or there
@@ -83,8 +88,8 @@ def read_qrels(
     """
     if _is_folder(path, split):
         files = qrels_files(Path(path))
-        return read_qrels(files[split_of(path, files, split)], format, None, encoding, errors)
-    with _open_file("qrels", path, format, reading_of(encoding, errors)) as (form, file):
+        return read_qrels(files[split_of(path, files, split)], format, None, encoding, errors, groups)
+    with _open_file("qrels", path, format, reading_of(encoding, errors, groups=groups)) as (form, file):
         qrels = form.read_qrels(file)
     _check_not_empty("qrels", qrels, path)
     return qrels
@@ -96,6 +101,7 @@ def read_run(
     format: str | None = None,
     encoding: str | None = None,
     errors: str | None = None,
+    split: str | None = None,
 ) -> Run:
     """Read a run; takes about 16 bytes a row, plus the ids.
 
@@ -104,15 +110,18 @@ def read_run(
         topics: The run's topics, any value that `Topics.of` accepts; topics missing from the file get an empty ranking, and
             topics found only in the file follow without text.
         format: "trec" (topic, Q0, document, rank, score, tag; rank and line order are ignored), "msmarco" (topic, document,
-            rank; scores become 1/rank, to keep the order), or another format's name; by default detected from the first line.
+            rank; scores become 1/rank, to keep the order), "csv" (a header with a topic, a document and a score or rank),
+            "json" (scores by topic and document), or another format's name; by default detected from the first line. Lines that
+            begin with "#" are comments.
         encoding: Encoding of the file, as in `read_corpus`.
         errors: Treatment of undecodable bytes, as in `read_corpus`.
+        split: Of predictions of mteb: "SUBSET/SPLIT", or one of the two; by default the only one.
 
     Raises:
         InputError: A line has a wrong number of columns, a score that is no number or NaN, or a repeated document.
         ParameterError: The format does not exist.
     """
-    with _open_file("run", path, format, reading_of(encoding, errors)) as (form, file):
+    with _open_file("run", path, format, reading_of(encoding, errors, split=split)) as (form, file):
         return form.read_run(file, Topics() if topics is None else Topics.of(topics))
 
 
@@ -229,6 +238,8 @@ def _open_file(kind: str, path: str | Path, name: str | None, options: ReadingOp
     form = None if name is None else format_named(name, "read", kind)
     with reading(path) as source:
         file = File(source, str(path), reading=options)
+        if kind in ("qrels", "run"):
+            file.file = without_comments(file.file, file.name)
         yield form or sniffed(kind, file), file
 
 

@@ -21,7 +21,39 @@ from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find
 from ..core.query import Group
 from ..core.table import Cell, Table
 from ..storage.files import InputFile, decode
-from .decoding import remedy as encoding_remedy
+from .bad_records import BadRecords, EmptyIdError, KnownQuirkError
+from .decoding import remedy as encoding_remedy, warn
+
+
+class MissingPartError(InputError):
+    """A record without an id or a text.
+
+    Args:
+        fields: Names of the parts.
+        row: The record.
+        name: File name.
+        where: Line of a file, or item of an iterable.
+        sample: More records, by which an id is found to advise.
+    """
+
+    def __init__(
+        self, fields: Fields, row: Mapping[Any, Any], name: str, where: str, sample: Sequence[Mapping[Any, Any]] = ()
+    ) -> None:
+        keys = fields.keys(tuple(row))
+        part = "id" if not keys["id"] else "text"
+        present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
+        problem = f"{name}, {where}: no {part} (a field {join_with_or(getattr(fields, part))}); found {present}"
+        # The sample of a table has its columns without a name, too.
+        rows = sample if sample and row.keys() <= sample[0].keys() else [row]
+        super().__init__(problem + remedy_of(name, keys, rows))
+        self._parts = fields, row, name, where
+
+    def advised(self, sample: Sequence[Mapping[Any, Any]]) -> MissingPartError:
+        """Return the error with advice by more records of the file."""
+        return MissingPartError(*self._parts, sample)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MissingPartError, self._parts
 
 
 @dataclass(frozen=True)
@@ -64,6 +96,30 @@ class Fields:
             text=fields.text if "text" in fields.chosen else TOPIC_TEXT,
         )
 
+    def by_sample(self, rows: Sequence[Mapping[Any, Any]], name: str) -> Fields:
+        """Return the names with the id of passages first, or one whose values differ, if there are several; warn if so.
+
+        Args:
+            rows: First records of a file.
+            name: File name.
+        """
+        if not rows or "id" in self.chosen:
+            return self
+        of_passage = find(rows[0], PASSAGE_IDS)
+        of_document = find(rows[0], self.id)
+        if of_passage is not None and of_document is not None and normalize(of_document) not in UNIQUE_IDS:
+            values = [row.get(of_passage) for row in rows]
+            if all(isinstance(value, str) and not value.isdecimal() for value in values) and are_distinct(values):
+                warn(f"{name}: the ids are in '{of_passage}', not in '{of_document}'; --id NAME (fields=) chooses another")
+                return replace(self, id=(of_passage, *self.id))
+        usual = [key for key in self.id if all(find(row, (key,)) is not None for row in rows)]
+        distinct = [key for key in usual if are_distinct([row[find(row, (key,))] for row in rows])]
+        if len(rows) < 2 or not distinct or distinct[0] == usual[0]:
+            return self
+        first = distinct[0]
+        warn(f"{name}: the ids are in '{first}', as '{usual[0]}' repeats; --id NAME (fields=) chooses another")
+        return replace(self, id=(first, *(key for key in self.id if key != first)))
+
     @lru_cache(1000)  # noqa: B019  (records of one file have few sets of keys, and there are millions of records)
     def keys(self, present: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
         """Return the keys of a record's "id", "text" and "title"; an empty tuple for none.
@@ -87,15 +143,28 @@ DOC_FIELDS = Fields()
 TOPIC_FIELDS = Fields.of_topics({})
 TITLES = ("title", "headline", "heading")
 TEXTS = ("text", "abstract", "content", "body", "summary", "description", "passage", "paragraph", "sentence")
+PASSAGE_IDS = ("pid", "passage_id", "paragraph_id", "segment_id", "chunk_id")  # before those of documents
+UNIQUE_IDS = ("_id", "id", "pid")  # names of ids that are not those of a passage's document
+NO_ID = re.compile(
+    "date|time|host|domain|lang|year|month|_utc|created|updated|published"
+)  # in names of columns that hold no ids
+DATE = re.compile(r"\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?:\d\d")
+HOST = re.compile(r"(?:[a-z]+://)?(?:(?:[a-z0-9-]+\.)+[a-z]{2,}|\d+(?:\.\d+){3})(?::\d+)?/?", re.IGNORECASE)
+FRACTION = re.compile(r"[+-]?\d*\.\d+(?:e[+-]?\d+)?", re.IGNORECASE)
 DECODER = json.JSONDecoder()
+FEVER_KEYS = {"id", "text", "lines"}  # of a page of FEVER's Wikipedia; the first line of each file is an empty page
 LINE_ENDS = ("\n", "\r\n", "")  # line ends
 LONG_NUMBER = "a number of thousands of digits"
 
 
-def json_rows(source: InputFile) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each line that is not blank; InputError for anything but a JSON object."""
+def json_rows(source: InputFile, bad: BadRecords | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line number, object) of each line that is not blank; InputError for anything else, unless `bad` allows it."""
     for number, line in enumerate(source.lines(), 1):
-        row = json_row(line, source.name, number, source.remedy)
+        try:
+            row = json_row(line, source.name, number, source.remedy)
+        except InputError as error:
+            (bad or BadRecords()).skip(error)
+            continue
         if row is not None:
             yield number, row
 
@@ -144,17 +213,19 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
             return Doc(doc_id, text, title, row)
     keys = fields.keys(tuple(row))
     if not keys["id"] or not keys["text"]:
-        raise _missing_part(fields, keys, row, name, f"{unit} {number}")
+        raise MissingPartError(fields, row, name, f"{unit} {number}")
     parts: list[str] = []
     for part, part_keys in keys.items():
         values = [row[key] for key in part_keys]
         value = values[0] if len(values) == 1 else "\n".join(str(v) for v in values if v not in (None, ""))
         parts.append(value if type(value) is str else _string_of_part(value, part, f"{name}, {unit} {number}"))
+    if not parts[0] or parts[0].isspace():
+        if row.keys() == FEVER_KEYS and not any(row.values()):
+            raise KnownQuirkError(f"{name}, {unit} {number}: FEVER's empty page, without id, text and lines")
+        raise EmptyIdError(f"{name}, {unit} {number}: the id is empty")
     for key in {key for part_keys in keys.values() for key in part_keys}:
         del row[key]
     doc_id, text, title = parts
-    if not doc_id or doc_id.isspace():
-        raise InputError(f"{name}, {unit} {number}: the id is empty")
     if "metadata" in row and isinstance(row["metadata"], Mapping):
         row |= row.pop("metadata")
     return Doc(doc_id, text, title, row)
@@ -165,12 +236,12 @@ def as_cells(doc: Doc) -> Doc:
     return Doc(doc.id, doc.text, doc.title, {name: Cell(cell) for name, cell in doc.metadata.items()}) if doc.metadata else doc
 
 
-def check_chosen(name: str, number: int, header: Sequence[str], fields: Fields) -> None:
+def check_chosen(name: str, number: int, header: Sequence[str | None], fields: Fields) -> None:
     """Raise InputError if the header, in line `number`, lacks columns that the user chose."""
     for part in sorted(fields.chosen):
         for column in getattr(fields, part):
             if find(header, (column,)) is None:
-                columns = ", ".join(map(str, header))
+                columns = ", ".join(name if name else f"'{name}'" for name in header if name is not None)
                 raise InputError.at(name, number, f"there is no column '{column}'; the columns are {columns}")
 
 
@@ -194,10 +265,10 @@ def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPIC_FIELDS
     topic_id, text = (row.get(find(filled, names)) for names in (fields.id, fields.text))
     if topic_id is None or not str(topic_id).strip():
         text_keys = [key for key in [find(filled, fields.text)] if key is not None]
-        remedy = remedy_of("", where, {"id": (), "title": (), "text": text_keys}, row, "topics")
+        remedy = remedy_of("", {"id": (), "title": (), "text": text_keys}, [row], "topics")
         raise InputError(f"{where}: no id (a field {join_with_or(fields.id)}); found {present}{remedy}")
     if not isinstance(text, str):
-        remedy = remedy_of("", where, {"id": [find(filled, fields.id)], "title": (), "text": ()}, row, "topics")
+        remedy = remedy_of("", {"id": [find(filled, fields.id)], "title": (), "text": ()}, [row], "topics")
         raise InputError(f"{where}: no text (a field {join_with_or(fields.text)}); found {present}{remedy}")
     try:
         turns = tuple(_turn(turn) for turn in row.get("turns") or ())
@@ -257,15 +328,6 @@ def _string_of_part(value: Any, part: str, where: str) -> str:
     raise InputError(f"{where}: the {part} is {kind.get(type(value), type(value).__name__)}, not a string")
 
 
-def _missing_part(
-    fields: Fields, keys: Mapping[str, tuple[Any, ...]], row: Mapping[Any, Any], name: str, where: str
-) -> InputError:
-    part = "id" if not keys["id"] else "text"
-    present = ", ".join(f"'{key}'" for key in row if key not in keys["id"]) or "nothing" + (" else" if keys["id"] else "")
-    problem = f"{name}, {where}: no {part} (a field {join_with_or(getattr(fields, part))}); found {present}"
-    return InputError(problem + remedy_of(name, where, {part: list(part_keys) for part, part_keys in keys.items()}, row))
-
-
 def _weight(value: Any) -> float:
     if not math.isfinite(weight := real(value)):
         raise ValueError(f"the weight {value!r} is not a number")
@@ -284,21 +346,20 @@ def _turn(fields: Mapping[str, str]) -> Turn:
     return turn
 
 
-def remedy_of(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Mapping[Any, Any], kind: str = "corpus") -> str:
-    """Return advice for an error: options that assign the fields, guessed from names and lengths; may be empty.
+def remedy_of(name: str, keys: Mapping[str, Sequence[Any]], rows: Sequence[Mapping[Any, Any]], kind: str = "corpus") -> str:
+    """Return advice for an error: options that assign the fields, guessed from names and values; may be empty.
 
     Args:
         name: File name, or "documents".
-        where: Line of a file, or item of an iterable.
         keys: Known fields by "id", "text" and "title".
-        row: The first record.
+        rows: The first records.
         kind: "corpus" or "topics".
     """
     chosen = {part: list(part_keys) for part, part_keys in keys.items()}
     chosen_keys = [key for part_keys in chosen.values() for key in part_keys]
-    candidates = [key for key in row if key not in chosen_keys and isinstance(row[key], (str, int))]
+    candidates = [key for key in rows[0] if key not in chosen_keys and isinstance(rows[0][key], (str, int))]
     for part, guess in (("title", _guess_title), ("id", _guess_id), ("text", _guess_text)):
-        if not chosen[part] and (guessed := guess(candidates, row)) is not None:
+        if not chosen[part] and (guessed := guess(candidates, rows)) is not None:
             chosen[part] = [guessed]
             candidates.remove(guessed)
     if not chosen["id"] or not chosen["text"]:
@@ -316,17 +377,38 @@ def remedy_of(name: str, where: str, keys: Mapping[str, Sequence[Any]], row: Map
     return f"; say which is which, such as: {line} (in Python: read_corpus(…, fields={fields}))"
 
 
-def _guess_title(candidates: Sequence[Any], row: Mapping[Any, Any]) -> Any:
+def are_distinct(values: Sequence[Any]) -> bool:
+    """Whether values may be ids: none is missing, and none is repeated."""
+    texts = [str(value).strip() for value in values if value is not None]
+    return len(values) == len(set(texts) - {""})
+
+
+def _guess_title(candidates: Sequence[Any], rows: Sequence[Mapping[Any, Any]]) -> Any:
     return next((key for key in candidates if normalize(key).endswith(TITLES)), None)
 
 
-def _guess_id(candidates: Sequence[Any], row: Mapping[Any, Any]) -> Any:
-    """Return a field whose name ends like an id, else the first."""
-    named = next((key for key in candidates if normalize(key).endswith(("id", "no", "key", "number"))), None)
-    return next(iter(candidates), None) if named is None else named
+def _guess_id(candidates: Sequence[Any], rows: Sequence[Mapping[Any, Any]]) -> Any:
+    """Return a field that may be an id: one named like a passage's, or else like any id, or without a name, or the first."""
+    names = [key for key in candidates if not NO_ID.search(normalize(key))]
+    values = {key: [row.get(key) for row in rows] for key in names}
+    possible = [key for key in names if are_distinct(values[key]) and all(map(_may_be_id, values[key]))]
+    ranks = {key: _rank_of_id(normalize(key)) for key in possible}
+    return min(possible, key=ranks.__getitem__, default=None)
 
 
-def _guess_text(candidates: Sequence[Any], row: Mapping[Any, Any]) -> Any:
+def _rank_of_id(name: str) -> int:
+    likely = (name.endswith(PASSAGE_IDS), name.endswith(("id", "no", "key", "number")), name.isdecimal() or not name)
+    return likely.index(True) if True in likely else len(likely)
+
+
+def _may_be_id(value: Any) -> bool:
+    text = str(value)
+    if not isinstance(value, (str, int)) or isinstance(value, bool) or " " in text:
+        return False
+    return not (DATE.match(text) or HOST.fullmatch(text) or FRACTION.fullmatch(text))
+
+
+def _guess_text(candidates: Sequence[Any], rows: Sequence[Mapping[Any, Any]]) -> Any:
     """Return a field with a usual text name, else the one with the longest text."""
     named = next((key for key in candidates if any(word in normalize(key) for word in TEXTS)), None)
-    return max(candidates, key=lambda key: len(str(row[key])), default=None) if named is None else named
+    return max(candidates, key=lambda key: len(str(rows[0][key])), default=None) if named is None else named

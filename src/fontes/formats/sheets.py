@@ -15,6 +15,7 @@ from ..core.names import TOPIC_ID
 from ..core.table import Table
 from ..storage.compression import check_unpacked_size
 from ..storage.files import MAX_PIECE
+from .csv import columns_by_choice
 from .format import File, Format
 from .records import Fields, check_chosen, doc_from, located_in
 
@@ -38,19 +39,27 @@ class Sheet(Format):
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         with self._table(file) as (header, rows):
-            check_chosen(file.name, 1, header, fields)
+            columns = columns_by_choice(header, fields)
+            check_chosen(file.name, 1, columns, fields)
+            sample: list[dict[str, Any]] = []
             for number, cells in rows:
-                row = {name: cell for name, cell in zip(header, cells, strict=False) if name and cell is not None}
+                sample = sample or [
+                    {name or str(n): cell for n, (name, cell) in enumerate(zip(header, cells, strict=False), 1)}
+                ]
+                row = {name: cell for name, cell in zip(columns, cells, strict=False) if not (name is None or cell is None)}
                 if row:
-                    for part in (name for part_keys in fields.keys(tuple(header)).values() for name in part_keys):
+                    for part in (name for part_keys in fields.keys(tuple(columns)).values() for name in part_keys):
                         row.setdefault(part, None)
-                    yield doc_from(row, fields, file.name, number, "row")
+                    yield from file.docs(
+                        [(number, row)], lambda number, row: doc_from(row, fields, file.name, number, "row"), sample
+                    )
 
     def read_topics(self, file: File) -> Iterator[Topic]:
         fields = Fields.of_topics(file.reading.fields)
         with self._table(file) as (header, rows):
-            check_chosen(file.name, 1, header, fields)
-            table = Table(file.name, header, rows, "row", fields.id, fields.text)
+            columns = [column or "" for column in columns_by_choice(header, fields)]
+            check_chosen(file.name, 1, columns, fields)
+            table = Table(file.name, columns, rows, "row", fields.id, fields.text)
             yield from (Topic(*parts) for parts in table.topics())
 
     def read_qrels(self, file: File) -> Qrels:

@@ -6,10 +6,19 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ..core import Doc, InputError, Qrels, Run, Topic, Topics
-from ..storage.files import InputFile, check_length
-from .columns import TREC_QRELS, TREC_RUN, one_word, qrels_width, read_qrels_columns, read_run_columns, run_rankings, run_width
+from ..storage.files import check_length
+from .columns import (
+    PRELS,
+    TREC_QRELS,
+    TREC_RUN,
+    one_word,
+    qrels_width,
+    read_qrels_columns,
+    read_run_columns,
+    run_rankings,
+    run_width,
+)
 from .format import LAST_RESORT, File, Format
-from .ir_metadata import START, skip_header
 from .markup import markup_topics, resolved, spaced
 from .records import Fields
 
@@ -25,8 +34,8 @@ TOP = re.compile(r"<top[\s>]", re.IGNORECASE)
 HIDDEN = re.compile(r"<!--|-->|<(?P<slash>/?)(?P<tag>script|style)(?:\s[^<>]*)?(?<!/)>", re.IGNORECASE)
 
 
-def sgml_docs(source: InputFile, fields: Fields) -> Iterator[Doc]:
-    """Yield the documents of a TREC SGML file; InputError for a <DOC> without DOCNO or end.
+def sgml_docs(source: File, fields: Fields) -> Iterator[Doc]:
+    """Yield the documents of a TREC SGML file; InputError for a <DOC> without DOCNO, unless skipped, or end.
 
     The title is the first of TITLE, HEADLINE, HL, HEAD, TTL, TI, DOCTITLE; the text is all of TEXT, LP, LEADPARA, ABSTRACT. If
     a document has none of these, like a web page, the text is everything except the id, header and title. The title of a web
@@ -50,9 +59,9 @@ def sgml_docs(source: InputFile, fields: Fields) -> Iterator[Doc]:
             check_length(size, source.name, "<DOC> that begins here", start)
             if not closes:
                 break
-            doc = _doc("".join(pending), fields, source.name, start)
-            has_text = has_text or bool(doc.text)
-            yield doc
+            for doc in source.docs([(start, "".join(pending))], lambda line, block: _doc(block, fields, source.name, line)):
+                has_text = has_text or bool(doc.text)
+                yield doc
             pending, offset = [], closes.end()
     if pending:
         raise InputError.at(source.name, start, "the <DOC> that begins here has no </DOC>")
@@ -149,8 +158,8 @@ class Trec(Format, name="trec"):
     """Formats that NIST distributes for TREC.
 
     Documents are SGML with <DOC> and <DOCNO>, many a file; topics SGML with <top>, <num>, <title>, <desc>, <narr>. Qrels have
-    the columns topic, group, document, grade; runs topic, Q0, document, rank, score, tag. A run's rank and line order are
-    ignored.
+    the columns topic, group, document, grade, or topic, document, grade, method, probability (prels); runs topic, Q0, document,
+    rank, score, tag. A run's rank and line order are ignored.
     """
 
     named_fields = True
@@ -163,9 +172,9 @@ class Trec(Format, name="trec"):
             case "topics":
                 return 0.4 if TOP.search(opening) and not opening.startswith("<?xml") else 0.0
             case "qrels":  # the last resort: its reader reports a wrong number of columns
-                return 0.5 if qrels_width(file) == TREC_QRELS else LAST_RESORT
+                return 0.5 if qrels_width(file) in (TREC_QRELS, PRELS) else LAST_RESORT
             case _:
-                return 0.5 if run_width(file) == TREC_RUN or file.start.startswith(START) else LAST_RESORT
+                return 0.5 if run_width(file) == TREC_RUN else LAST_RESORT
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         return sgml_docs(file, fields)
@@ -174,11 +183,11 @@ class Trec(Format, name="trec"):
         return markup_topics(file.text(), file.name, Fields.of_topics(file.reading.fields))
 
     def read_qrels(self, file: File) -> Qrels:
-        return read_qrels_columns(file, TREC_QRELS)
+        width = PRELS if qrels_width(file) == PRELS else TREC_QRELS
+        return read_qrels_columns(file, width, file.reading.groups)
 
     def read_run(self, file: File, topics: Topics) -> Run:
-        header = skip_header(file)
-        return read_run_columns(file, TREC_RUN, topics, len(header))
+        return read_run_columns(file, TREC_RUN, topics)
 
     def write_qrels(self, qrels: Qrels) -> Iterator[bytes]:
         for topic_id, group, doc_id, grade in qrels.rows():

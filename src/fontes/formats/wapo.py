@@ -33,20 +33,22 @@ class WashingtonPost(Format, name="wapo"):
         return 0.96 if isinstance(first, dict) and (isinstance(first.get("contents"), list) or first.keys() >= KEYS) else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
-        for number, row in json_rows(file):
-            where = f"{file.name}, line {number}"
-            blocks = row.get("contents")
-            if "id" not in row or not (blocks is None or isinstance(blocks, list)):
-                raise InputError(f"{where}: not an article of The Washington Post: 'id' and 'contents', a list, are needed")
-            article_id = string_of(row["id"], "id", where)
-            if not article_id.strip():
-                raise InputError(f"{where}: the id is empty")
-            blocks = [block for block in blocks or () if isinstance(block, dict)]
-            title = row.get("title")
-            yield Doc(article_id, _text(blocks), spaced(title) if isinstance(title, str) else "", _metadata(row, blocks, where))
+        return file.docs(json_rows(file, file.reading.bad), lambda number, row: _article(row, f"{file.name}, line {number}"))
 
     def is_of_lines(self, file: File, fields: Fields) -> bool:
         return True
+
+
+def _article(row: dict[str, Any], where: str) -> Doc:
+    blocks = row.get("contents")
+    if "id" not in row or not (blocks is None or isinstance(blocks, list)):
+        raise InputError(f"{where}: not an article of The Washington Post: 'id' and 'contents', a list, are needed")
+    article_id = string_of(row["id"], "id", where)
+    if not article_id.strip():
+        raise InputError(f"{where}: the id is empty")
+    blocks = [block for block in blocks or () if isinstance(block, dict)]
+    title = row.get("title")
+    return Doc(article_id, _text(blocks), spaced(title) if isinstance(title, str) else "", _metadata(row, blocks, where))
 
 
 def _text(blocks: list[dict[str, Any]]) -> str:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -53,7 +54,7 @@ DELETED_COUNTS = ("documents", "postings", "tokens")  # in the entry of a segmen
 def read_manifest(path: Path) -> dict[str, Any]:
     """Return the manifest of the index at `path`; raise IndexFormatError if there is none that this version can read."""
     if not path.exists():
-        raise IndexFormatError(f"{path} does not exist; fontes index CORPUS -o {path} makes an index")
+        raise IndexFormatError(f"{path} does not exist; fontes index CORPUS -o {shlex.quote(str(path))} makes an index")
     if not (path / MANIFEST).is_file():
         raise IndexFormatError(f"{path} is not an index: it has no {MANIFEST}; fontes index CORPUS -o DIR makes one")
     return read_description(path / MANIFEST, KIND, _is_manifest)

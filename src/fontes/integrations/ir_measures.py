@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from ..core import InputError, MissingExtraError, ParameterError, Qrels, Run
 from ..measures import Measure
+from ..measures.formulas import RankBiasedPrecision, SetFMeasure
 from ..measures.names import parse
 
 try:
@@ -20,7 +23,7 @@ def to_ir_measures(value: Run | Qrels | Measure) -> Any:
 
     Raises:
         InputError: The value is not a Run, Qrels or measure of Fontes.
-        ParameterError: ir_measures does not have the measure, or one of its parameters.
+        ParameterError: ir_measures does not have the measure, or one of its parameters, or no provider that computes it.
     """
     if isinstance(value, Run):
         return [ir_measures.ScoredDoc(topic_id, hit.id, hit.score) for topic_id, ranking in value.items() for hit in ranking]
@@ -28,10 +31,17 @@ def to_ir_measures(value: Run | Qrels | Measure) -> Any:
         return [ir_measures.Qrel(topic_id, doc_id, grade, group) for topic_id, group, doc_id, grade in value.rows()]
     if not isinstance(value, Measure):
         raise InputError(f"to_ir_measures takes a Run, Qrels or a measure of Fontes, not {type(value).__name__}")
+    if value.name == "IPrec" and round(value.cutoff or 0, 2) != value.cutoff:
+        raise ParameterError(f"ir_measures rounds the recall of {value} to two decimals")
     try:
-        return ir_measures.parse_measure(str(value))
-    except (NameError, ValueError, TypeError, SyntaxError, AssertionError) as error:
-        raise ParameterError(f"ir_measures has no {value} ({error})") from None
+        measure = ir_measures.parse_measure(_written(value))
+        supported = any(provider.supports(measure) for provider in ir_measures.DefaultPipeline.providers)
+    except (NameError, ValueError, TypeError, SyntaxError, AssertionError, KeyError) as error:
+        problem = re.sub("=<object .*?>", " is missing", str(error))
+        raise ParameterError(f"ir_measures has no {value} ({problem})") from None
+    if not supported:
+        raise ParameterError(f"ir_measures has no {value}: none of its providers computes it")
+    return measure
 
 
 def run_of(scored: Any) -> Run:
@@ -60,7 +70,18 @@ def measure_of(measure: Any) -> Measure:
     Raises:
         ParameterError: Fontes does not have the measure.
     """
-    return parse(str(measure))
+    ours = parse(str(measure))
+    return ours if not isinstance(ours, SetFMeasure) else ours(beta=math.sqrt(ours.beta))
+
+
+def _written(measure: Measure) -> str:
+    """Return the name of a measure in ir_measures: SetF's beta is β² there, and RBP takes grades unless it has rel."""
+    if isinstance(measure, SetFMeasure):
+        measure = measure(beta=float(measure.beta) ** 2)
+    name = str(measure)
+    if isinstance(measure, RankBiasedPrecision) and "rel=" not in name:
+        name = name.replace("(", "(rel=1,") if "(" in name else name.replace("RBP", "RBP(rel=1)")
+    return name
 
 
 def _rows(judged: Iterable[Any]) -> Iterable[tuple[str, str, str, int]]:

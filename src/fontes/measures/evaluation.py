@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
@@ -14,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Documents, FontesError, InputError, ParameterError, Qrels, Run, Topic, Topics
+from ..core.errors import InputWarning
 from ..core.html import table
+from ..core.names import shape_of
 from ..core.tabular import Tabular
 from .measure import Measure
 from .names import DEFAULT, parse, parse_all
@@ -51,25 +54,25 @@ AnyTopics: TypeAlias = (
 )
 
 
-def judgments_of(qrels: object) -> Qrels:
-    """Convert `qrels` with `Qrels.of`; raise InputError if they are empty, a run or topics."""
+def judgments_of(qrels: object, measures: Iterable[Measure] = ()) -> Qrels:
+    """Convert `qrels` with `Qrels.of`, with groups if a measure needs them; raise InputError if empty, a run or topics."""
     if isinstance(qrels, (Run, Topics)):
         raise InputError(
             f"{type(qrels).__name__} stand where judgments belong; the order is evaluate(run, qrels, measures) and "
             "compare(systems, topics, qrels, measures)"
         )
-    judgments = Qrels.of(qrels)
+    judgments = Qrels.of(qrels, groups=any(measure.grouped for measure in measures))
     if not judgments:
         raise InputError("the qrels hold no judgments")
     return judgments
 
 
-def run_and_judgments(run: object, qrels: object) -> tuple[Run, Qrels]:
+def run_and_judgments(run: object, qrels: object, measures: Iterable[Measure] = ()) -> tuple[Run, Qrels]:
     """Convert a run with `Run.of` and judgments with `judgments_of`; raise InputError if exchanged or unreadable."""
     try:
         if isinstance(run, Qrels):
             raise InputError("judgments stand where the run belongs")
-        return Run.of(run), judgments_of(qrels)
+        return Run.of(run), judgments_of(qrels, measures)
     except InputError as error:
         refuse_exchanged(run, qrels, error)
         raise
@@ -86,9 +89,9 @@ def refuse_exchanged(run: object, qrels: object, error: Exception) -> None:
 def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
     """Check that a run's topics and collection are those that were judged.
 
-    They must share a topic, and a document of the run must be judged for some topic. If none is judged but the run knows its
-    collection, a judged document in the collection suffices, since a poor system may find none. An empty run agrees with all
-    judgments.
+    They must share a topic. If no document of the run is judged, all values are 0, as in trec_eval; that is an error if none of
+    its ids looks like a judged one, with the same kinds of characters, and an `InputWarning` otherwise. A run that knows its
+    collection is better known: a judged document there suffices, and none is an error. An empty run agrees with all judgments.
 
     Args:
         run: The run.
@@ -115,10 +118,15 @@ def check_agreement(run: Run, qrels: Qrels, name: str = "the run") -> None:
     if run.documents is not None and any(has_document(run.documents, doc_id) for doc_id in islice(judged, MAX_LOOKUPS)):
         return
     collection = "" if run.documents is None else ", nor is any document of its collection"
-    raise InputError(
+    problem = (
         f"not one document of {name} is judged{collection}: those of the run are such as '{run[answered[0]].ids[0]}', those of "
-        f"the judgments such as '{next(iter(qrels[answered[0]]))}'; give the judgments of this collection, with its ids"
+        f"the judgments such as '{next(iter(qrels[answered[0]]))}'"
     )
+    run_ids = (doc_id for topic_id in answered for doc_id in run[topic_id].ids)
+    shapes = set(map(shape_of, islice(run_ids, MAX_LOOKUPS)))
+    if run.documents is not None or shapes.isdisjoint(map(shape_of, islice(judged, MAX_LOOKUPS))):
+        raise InputError(f"{problem}; give the judgments of this collection, with its ids")
+    warnings.warn(InputWarning(f"{problem}; all values are 0"), stacklevel=2)
 
 
 def has_document(documents: Documents, doc_id: str) -> bool:
@@ -172,7 +180,7 @@ def evaluate(
         ParameterError: There is no measure, one is unknown, or with `machine` one is a count.
     """
     parsed = parse_all(measures)
-    ranking, judgments = run_and_judgments(run, qrels)
+    ranking, judgments = run_and_judgments(run, qrels, parsed)
     if machine is None:
         check_agreement(ranking, judgments)
         return measure_run(ranking, judgments, parsed)

@@ -150,6 +150,7 @@ class CompleteEvidence(Binary, name="Complete"):
     """
 
     cut = "required"
+    grouped = True
 
     def values(self, ranks: Ranks) -> Mask:
         return ranks.evidence(self.rel) < self.depth

@@ -41,6 +41,7 @@ class Measure(ABC):
         aliases: Other names, such as those of trec_eval.
         cut: Whether the measure needs a cutoff, can have one, or takes none.
         summed: Whether values are summed over topics, not averaged.
+        grouped: Whether values depend on evidence sets, so that the groups of a file of judgments are read.
         example: A sensible cutoff, for messages.
 
     Raises:
@@ -51,6 +52,7 @@ class Measure(ABC):
     aliases: ClassVar[tuple[str, ...]] = ()
     cut: ClassVar[Literal["required", "optional", "none"]] = "optional"
     summed: ClassVar[bool] = False
+    grouped: ClassVar[bool] = False
     example: ClassVar[float] = 10
 
     cutoff: float | None = field(default=None, kw_only=True)

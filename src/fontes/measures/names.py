@@ -75,6 +75,11 @@ def parse_all(measures: str | Measure | Iterable[str | Measure]) -> list[Measure
     return parsed
 
 
+def need_groups(measures: str | Measure | Iterable[str | Measure]) -> bool:
+    """Whether a measure depends on evidence sets, so that groups of judgments are read; raises as `parse_all` does."""
+    return any(measure.grouped for measure in parse_all(measures))
+
+
 def _split(names: str) -> list[str]:
     """Split at commas outside parentheses, dropping empty names."""
     return [name for name in COMMA.split(names) if name.strip()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -62,8 +62,12 @@ def check_data(project: TaskProject, progress: ProgressCallback = silent) -> Dat
     remarks: list[str] = []
     faults: list[str] = []
     ids: dict[Path | str, set[str]] = {}
+    try:
+        texts = {topic.id: _plain(topic.text) for side in project.sides.values() for topic in side.topics.values()}
+    except FontesError:
+        texts = {}  # reported below
     for corpus in dict.fromkeys(project.corpora.values()):
-        ids[corpus] = _check_documents(project, corpus, facts, remarks, faults, progress)
+        ids[corpus] = _check_documents(project, corpus, texts, facts, remarks, faults, progress)
     if not project.corpora:
         consequence = "runs can be compared (fontes compare) and fused (fontes fuse --learn), and nothing can be searched"
         faults.append(f"there are no documents: {consequence}; lay the task out again with the documents among --data")
@@ -94,13 +98,15 @@ def _role_remarks(project: TaskProject) -> Iterator[str]:
 def _check_documents(
     project: TaskProject,
     corpus: Path | str,
+    texts: Mapping[str, str],
     facts: list[str],
     remarks: list[str],
     faults: list[str],
     progress: ProgressCallback,
 ) -> set[str]:
-    """Return the ids of a corpus, and append to facts, remarks and faults."""
+    """Return the ids of a corpus, and append to facts, remarks and faults; `texts` are those of the topics, by id."""
     ids: set[str] = set()
+    same_ids: list[str] = []  # topics that are documents
     duplicates: list[str] = []
     count = empty = 0
     try:
@@ -109,6 +115,8 @@ def _check_documents(
             if doc.id in ids:
                 duplicates.append(doc.id)
             ids.add(doc.id)
+            if (text := texts.get(doc.id)) and text in _plain(f"{doc.title} {doc.text}"):
+                same_ids.append(doc.id)
             empty += not (doc.text.strip() or doc.title.strip())
             if count % PROGRESS_INTERVAL == 0:
                 progress(Progress("checking", count, None, 0.0))
@@ -121,9 +129,19 @@ def _check_documents(
         remarks.append(f"{count:,} documents, and {published:,} were published")
     if duplicates:
         faults.append(f"{len(duplicates):,} documents have the id of another, such as '{duplicates[0]}'; take one of each out")
+    if same_ids:
+        remarks.append(
+            f"{len(same_ids):,} topics are documents with the same id, such as '{same_ids[0]}'; BEIR leaves these out of their "
+            "rankings, as systems do that end in '>> not_itself()' in experiment.toml"
+        )
     if empty:
         remarks.append(f"{empty:,} documents have no text and no title")
     return ids
+
+
+def _plain(text: str) -> str:
+    """Return lower-case words separated by single spaces."""
+    return " ".join(text.casefold().split())
 
 
 def _side_fact(side: TaskSide) -> str:

@@ -28,6 +28,7 @@ FOLDS = 5
 MIN_TOPICS = 4  # two for each part of two folds
 DEPTH = 100  # documents reranked
 BASELINE = "bm25"
+OWN_DOCUMENTS = " >> not_itself()"  # of all systems, if the baseline has it
 HELD_OUT = 0.2  # share of the training topics on which weights are chosen, if there is no dev side
 
 
@@ -112,6 +113,7 @@ class Chooser:
         self._index, self._measure, self._folder = index, measure, folder
         self._side, self._options, self._progress = side, options, progress
         self._systems, self._stages = dict(systems), dict(stages)
+        self._ending = OWN_DOCUMENTS if "not_itself(" in systems[BASELINE] else ""
         self._notes: list[str] = []
         self._runs: dict[str, Run] = {}
 
@@ -131,8 +133,8 @@ class Chooser:
         self._add_models(train, measured)
         tuning = self._tune()
         fixed = [name for name in self._systems if name != BASELINE]
-        texts = [_bm25(fold.params) for fold in tuning.folds]
-        final = _bm25(tuning.params)
+        texts = [_bm25(fold.params) + self._ending for fold in tuning.folds]
+        final = _bm25(tuning.params) + self._ending
         learned = self._fit_weights([*fixed, "tuned"], final, self._side.qrels)
         held_out = self._held_out_runs(fixed, tuning, texts)
         weights = ", ".join(f"{weight:g}" for weight in learned.weights)
@@ -146,8 +148,8 @@ class Chooser:
         options = self._options
         reranker = options.rerank if options.train is None else self._train_reranker(options.train, train, measured)
         rows = {
-            "dense": ("dense({})", options.dense),
-            "sparse": ("splade({})", options.sparse),
+            "dense": (f"dense({{}}){self._ending}", options.dense),
+            "sparse": (f"splade({{}}){self._ending}", options.sparse),
             "reranked": (f"{BASELINE} % {options.depth} >> cross_encoder({{}})", reranker),
         }
         for name, (text, model) in rows.items():
@@ -184,7 +186,7 @@ class Chooser:
         return training.model("reranker", start, candidates, settings, **sampling)
 
     def _tune(self) -> Tuning:
-        text = f"bm25(k1=tune({list(K1)}), b=tune({list(B)}))"
+        text = f"bm25(k1=tune({list(K1)}), b=tune({list(B)})){self._ending}"
         folds = min(FOLDS, len(self._side.qrels))
         tuning = tune(text, None, *self._side, self._measure, folds, seed=self._options.seed, index=self._index)
         self._notes += [f"tuned: {warning.removeprefix('bm25__')}" for warning in tuning.warnings]

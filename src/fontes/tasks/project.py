@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -70,9 +71,8 @@ class TaskProject:
         """
         path = Path(folder) / FILE
         if not path.is_file():
-            raise InputError(
-                f"{folder}: no {FILE}, so no project of a task; 'fontes task new NAME {folder} --data …' makes one"
-            )
+            command = f"fontes task new NAME {shlex.quote(str(folder))} --data …"
+            raise InputError(f"{folder}: no {FILE}, so no project of a task; {command} makes one")
         raw = read_toml(path)
         try:
             table = TaskTable.model_validate(raw)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Mapping
+import warnings
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
 
-from ..core import InputError, Qrels, Run, Topics
-from ..formats import read_qrels, read_topics, write_run
+from ..core import Doc, FontesError, InputError, Qrels, Run, Topics
+from ..core.errors import InputWarning
+from ..formats import read_corpus, read_qrels, read_topics, write_run
 from ..storage.files import write
-from .base import Task, TaskData, TaskSide
+from .base import Task, TaskData, TaskSide, write_documents
 from .release import ReleasedFiles
 from .submission import check_rows, file_name, run_rows
 
@@ -123,8 +126,12 @@ class LongEval(Task, name="longeval"):
                 if side.name in sides:
                     raise InputError(f"{inside}: the snapshot '{side.name}' has queries already; give each snapshot once")
                 sides[side.name] = side
+        corpora: dict[Path | str, Path | str] = {}
+        for side in sides.values():
+            if side.corpus is not None and side.corpus not in corpora:
+                corpora[side.corpus] = _without_twins(side.corpus, folder / side.name)
         ordered = sorted(sides.values(), key=lambda side: (side.name != "train", side.name))
-        return TaskData(tuple(ordered))
+        return TaskData(tuple(replace(side, corpus=corpora.get(side.corpus or "")) for side in ordered))
 
     def _side(
         self, snapshot: str | None, inside: str, topics: Topics, judgments: Mapping[str, Path], release: ReleasedFiles
@@ -137,8 +144,7 @@ class LongEval(Task, name="longeval"):
         for (first, first_qrels), (second, second_qrels) in combinations(files.items(), 2):
             if any(topic in second_qrels for topic in first_qrels):
                 raise InputError(f"{first} and {second} judge the same queries; give one of them")
-        # The second column of LongEval's judgments is the snapshot, not a group.
-        qrels = Qrels((t, "0", d, g) for file in files.values() for t, _, d, g in file.rows()) if files else None
+        qrels = Qrels(row for file in files.values() for row in file.rows()) if files else None
         shared = snapshot is not None and _snapshot(inside) is None  # queries of all snapshots in one file
         judged = topics.judged(qrels) if shared and qrels is not None else topics
         return TaskSide(snapshot or "train", judged, qrels, _documents_folder(release, snapshot, inside))
@@ -192,6 +198,38 @@ def _documents_folder(release: ReleasedFiles, snapshot: str | None, inside: str)
         )
     folder = folders.pop()
     return next(iter(candidates.values())) if len(candidates) == 1 else folder
+
+
+def _without_twins(corpus: Path | str, folder: Path) -> Path | str:
+    """Return a corpus in which ids occur once and no document is empty, written to `folder` if the release is not like that.
+
+    The organisers' reader (ir_datasets_longeval 0.0.15) keeps the first of several documents with one id, and no document
+    without title and abstract. A warning has both numbers.
+    """
+    count, empty, first = 0, 0, set()
+    try:
+        for doc in read_corpus(corpus):
+            count += 1
+            empty += not (doc.title or doc.text)
+            first |= {doc.id} if doc.title or doc.text else set()
+    except FontesError:
+        return corpus  # `check_data` reports what is wrong
+    if count == len(first):
+        return corpus
+    twins = count - empty - len(first)
+    left_out = f"{twins:,} with the id of an earlier one and {empty:,} without title and text are left out"
+    warnings.warn(
+        InputWarning(f"{corpus}: {count:,} documents, {len(first):,} kept; {left_out}, as by the organisers' reader"),
+        stacklevel=2,
+    )
+
+    def kept() -> Iterator[Doc]:
+        for doc in read_corpus(corpus):
+            if doc.id in first and (doc.title or doc.text):
+                first.discard(doc.id)
+                yield doc
+
+    return write_documents(kept(), folder)
 
 
 def _years(inside: str) -> list[str]:

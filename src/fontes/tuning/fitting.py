@@ -93,7 +93,7 @@ def fit(
 
     start = time.perf_counter()
     budget_seconds, parsed = seconds_of(budget), mean_measure(measure)
-    judged, judgments = judged_topics(topics, qrels)
+    judged, judgments = judged_topics(topics, qrels, parsed)
     units = units_of(judged, judgments, groups)
     fold_of = folds_of(units, folds, seed)
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}

@@ -230,7 +230,7 @@ def tune(
 
     start = time.perf_counter()
     parsed = mean_measure(measure)
-    judged, judgments = judged_topics(topics, qrels)
+    judged, judgments = judged_topics(topics, qrels, parsed)
     maker, values_by_parameter = maker_of(stage, space, index)
     axes = axes_of(values_by_parameter, maker)
     trial_count = _trial_count(method, trials)
@@ -337,9 +337,9 @@ def mean_measure(name: str | Measure) -> Measure:
     return measure
 
 
-def judged_topics(topics: object, qrels: object) -> tuple[Topics, Qrels]:
+def judged_topics(topics: object, qrels: object, measure: Measure) -> tuple[Topics, Qrels]:
     """Return the given topics that are judged, and their judgments, both in id order; raise InputError if there are none."""
-    judgments = judgments_of(qrels)
+    judgments = judgments_of(qrels, [measure])
     judged = Topics.read(topics).judged(judgments)
     ordered = Qrels(sorted(judgments.only(judged).rows()))
     return Topics(judged[topic_id] for topic_id in ordered), ordered

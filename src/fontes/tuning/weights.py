@@ -129,7 +129,7 @@ def fit_weights(
     systems = [Run.of(run) for run in runs]
     if len(systems) < 2:
         raise ParameterError(f"weights are learned for two runs or more, not {len(systems)}")
-    judged = judgments_of(qrels)
+    judged = judgments_of(qrels, [parse(measure)])
     for number, system in enumerate(systems, 1):
         check_agreement(system, judged, f"run {number}")
     fold_masks = _fold_masks(judged, folds, seed)

@@ -13,7 +13,7 @@ commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Index")
-@reads_files("id", "title", "text")
+@reads_files("id", "title", "text", "skip_bad")
 def add(
     index: IndexPath,
     part: Parts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,5 +71,7 @@ def _print_leftovers(index: Path, removed: list[Leftover], leftovers: list[Lefto
     for leftover in removed:
         say(f"removed: {leftover.path} ({leftover.what})")
     for leftover in leftovers:
-        remedy = "another process works in it" if leftover.in_use else f"fontes check {index} --clean removes it"
+        remedy = (
+            "another process works in it" if leftover.in_use else f"fontes check {shlex.quote(str(index))} --clean removes it"
+        )
         say(f"left behind: {leftover.path} ({leftover.what}); {remedy}")

@@ -47,19 +47,21 @@ def compare(
     from ...datasets import judged_topics, qrels_of
     from ...measures import DEFAULT
     from ...measures.evaluation import refuse_exchanged
+    from ...measures.names import need_groups, parse_all
     from ..pipelines import open_index
 
     for path in runs:
         _refuse_measure(path)
     opened = None if index is None else open_index(index)
+    parsed = parse_all(measures or DEFAULT)
     try:
-        queries, judgments = judged_topics(topics, qrels, split)
+        queries, judgments = judged_topics(topics, qrels, split, groups=need_groups(parsed))
         assert judgments is not None  # `qrels` is given
         report = compare_runs(
             runs,
             queries,
             judgments,
-            measures or DEFAULT,
+            parsed,
             baseline=baseline,
             cache=False,
             machine=None if machine is None else qrels_of(machine),

@@ -13,7 +13,7 @@ commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Runs")
-@reads_files("id", "title", "text")
+@reads_files("id", "title", "text", "groups", "skip_bad")
 def convert(
     kind: Annotated[str, typer.Argument(help="corpus, topics, qrels, run or index.", show_default=False)],
     source: Annotated[str, typer.Argument(help="File to read, a BEIR folder, irds:NAME, an index, or -.", show_default=False)],
@@ -38,12 +38,12 @@ def convert(
         "corpus": lambda: documents(source, format),
         "topics": lambda: topics_of(source, format, split),
         "qrels": lambda: sentence_qrels(topics_of(source, format, split)) if sentences else qrels_of(source, format, split),
-        "run": lambda: read_run(source, format=format),
+        "run": lambda: read_run(source, format=format, split=split),
     }
     if kind not in readers:
         raise typer.BadParameter(f"'{kind}' is not one of {', '.join(readers)}, index")
-    if split is not None and kind not in ("topics", "qrels"):
-        raise typer.BadParameter(f"--split applies to topics and qrels, not to a {kind}")
+    if split is not None and kind == "corpus":
+        raise typer.BadParameter("--split applies to topics, qrels and runs, not to a corpus")
     if sentences and kind != "qrels":
         raise typer.BadParameter(f"--sentences applies to qrels, not to a {kind}")
     write(kind, readers[kind](), target, to, tag)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from ...core.errors import InputError
-from ..options import Json, Machine, Measures, Split, check_one_stdin, reads_files
+from ..options import Json, Machine, Measures, NotItself, Split, check_one_stdin, reads_files
 
 commands = typer.Typer()
+
+NOTEWORTHY = 10  # a note on topics whose own document is first, if they are one in ten
 
 
 @commands.command("eval", rich_help_panel="Measure")
@@ -22,6 +25,7 @@ def eval_(
     per_topic: Annotated[bool, typer.Option("-q", "--per-topic", help="Each topic as well.")] = False,
     split: Split = None,
     machine: Machine = None,
+    not_itself: NotItself = False,
     json: Json = False,
 ) -> None:
     """Measure a run against judgments: means over all judged topics."""
@@ -29,16 +33,26 @@ def eval_(
     from ...formats import read_run
     from ...measures import DEFAULT, evaluate
     from ...measures.evaluation import refuse_exchanged
-    from ..output import print_evaluation, print_json
+    from ...measures.names import need_groups, parse_all
+    from ...reorder import NotItself as OwnDocuments
+    from ...reorder.own_documents import own_documents_first
+    from ..output import counted, print_evaluation, print_json
 
     check_one_stdin(qrels=qrels, run=run)
+    parsed = parse_all([*(names or []), *(measures or [])] or DEFAULT)
     try:
-        ranking, judgments = read_run(run), qrels_of(qrels, split=split)
+        ranking = read_run(run)
+        judgments = qrels_of(qrels, split=split, groups=need_groups(parsed))
         labels = None if machine is None else qrels_of(machine)
     except InputError as error:
         refuse_exchanged(run, qrels, error)
         raise
-    result = evaluate(ranking, judgments, [*(names or []), *(measures or [])] or DEFAULT, machine=labels)
+    if not_itself:
+        ranking = OwnDocuments()(ranking)
+    elif (first := own_documents_first(ranking, judgments)) and len(first) * NOTEWORTHY >= len(judgments):
+        note = f"in {len(first):,} of {counted(len(judgments), 'topic')} the document with the topic's own id is first"
+        print(f"fontes: {note}, such as '{first[0]}'; --not-itself leaves these out, as BEIR does", file=sys.stderr)
+    result = evaluate(ranking, judgments, parsed, machine=labels)
     if json:
         print_json(result.to_dict(per_topic=per_topic))
     else:

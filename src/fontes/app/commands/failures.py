@@ -44,11 +44,12 @@ def failures(
     from ...datasets import judged_topics
     from ...formats import read_run
     from ...measures.evaluation import refuse_exchanged
+    from ...measures.names import need_groups
     from ..pipelines import open_index
 
     opened = None if index is None else open_index(index)
     try:
-        queries, judgments = judged_topics(topics, qrels, split)
+        queries, judgments = judged_topics(topics, qrels, split, need_groups(measure))
         assert judgments is not None  # `qrels` is given
         ranking, other = read_run(run), None if beside is None else read_run(beside)
         names = run.stem, "" if beside is None else beside.stem

@@ -46,6 +46,8 @@ def fit(
 ) -> None:
     """Choose the best pipeline within a time budget, and measure the choice on held-out topics."""
     from ...datasets import judged_topics
+    from ...measures import DEFAULT
+    from ...measures.names import need_groups
     from ...plots.plot import format_of
     from ..output import print_tuned
     from ..pipelines import open_index
@@ -54,7 +56,7 @@ def fit(
     check_one_stdin(topics=topics, qrels=qrels)
     if plot is not None:
         format_of(plot)
-    queries, judgments = judged_topics(topics, qrels, split)
+    queries, judgments = judged_topics(topics, qrels, split, need_groups(settings.get("measure", DEFAULT)))
     with reporting(json) as progress:
         result = fit_pipeline(
             open_index(index, analyzer, verify),

@@ -48,6 +48,8 @@ def fuse(
     from ...datasets import qrels_of
     from ...formats import read_run, write_run
     from ...fusion import fuse as fuse_runs
+    from ...measures import DEFAULT
+    from ...measures.names import need_groups
     from ..output import print_json
 
     if learn is not None and weights is not None:
@@ -69,7 +71,8 @@ def fuse(
         numbers = None if weights is None else [_parse_number(weight, "--weights") for weight in weights.split(",")]
         run = fuse_runs(*systems, weights=numbers, **fusion)
     else:
-        learned = fit_weights(systems, qrels_of(learn, split=split), **settings, **fusion)
+        judgments = qrels_of(learn, split=split, groups=need_groups(settings.get("measure", DEFAULT)))
+        learned = fit_weights(systems, judgments, **settings, **fusion)
         run = learned.run
         if json:
             print_json(learned.to_dict())

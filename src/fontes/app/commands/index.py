@@ -17,7 +17,7 @@ commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Index")
-@reads_files("id", "title", "text")
+@reads_files("id", "title", "text", "skip_bad")
 @options_of(Index.build, "separate", "positions", "shards", "overwrite", "drop_vectors")
 def index(
     settings: dict[str, Any],

@@ -127,4 +127,5 @@ def _draw_measures(qrels: str, *runs: str, split: str | None = None, **settings:
     from ...datasets import qrels_of
     from ...experiments.systems import named
 
-    return plot_measures(named(list(runs)), qrels_of(qrels, split=split), **settings)
+    groups = "complete" in str(settings.get("measures")).lower()
+    return plot_measures(named(list(runs)), qrels_of(qrels, split=split, groups=groups), **settings)

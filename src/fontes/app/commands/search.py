@@ -12,6 +12,7 @@ from ..options import (
     IndexPath,
     Json,
     Model,
+    NotItself,
     Partial,
     Pipeline,
     Ray,
@@ -60,6 +61,7 @@ def search(
     ] = None,
     offset: Annotated[int, typer.Option(help="Best documents to leave out, for the next page.", min=0)] = 0,
     count: Annotated[bool, typer.Option("--count", help="Count all documents that match, beyond 1,000 too.")] = False,
+    not_itself: NotItself = False,
     output: RunOutput = "-",
     tag: Tag = "fontes",
     ir_metadata: Annotated[
@@ -82,6 +84,8 @@ def search(
     refuse_exchanged(index, query)
     if split is not None and topics is None:
         raise typer.BadParameter("--split goes with --topics")
+    if not_itself and topics is None:
+        raise typer.BadParameter("--not-itself goes with --topics")
     if topics is not None and (offset or count):
         raise typer.BadParameter("--offset and --count go with a query, not with --topics")
     if ir_metadata and (topics is None or json):
@@ -112,9 +116,13 @@ def search(
     from ...datasets import topics_of
     from ...experiments import metadata_of
     from ...formats import write_run
+    from ...reorder import NotItself as OwnDocuments
 
-    if k is not None or pipeline is None:
-        stage = stage % (k or RUN_DEPTH)
+    depth = None if k is None and pipeline is not None else k or RUN_DEPTH
+    if depth is not None:
+        stage = stage % (depth + not_itself)
+    if not_itself:
+        stage = stage >> OwnDocuments() if depth is None else stage >> OwnDocuments() % depth
     queries = topics_of(topics, split=split)
     texts = [topic.text for topic in queries.values()]
     if language:

@@ -53,6 +53,8 @@ def tune(
 ) -> None:
     """Tune a pipeline by nested cross-validation, and measure it on held-out topics."""
     from ...datasets import judged_topics
+    from ...measures import DEFAULT
+    from ...measures.names import need_groups
     from ...plots.plot import format_of
     from ..output import print_tuned
     from ..pipelines import open_index
@@ -60,7 +62,7 @@ def tune(
     check_one_stdin(topics=topics, qrels=qrels)
     if plot is not None:
         format_of(plot)
-    queries, judgments = judged_topics(topics, qrels, split)
+    queries, judgments = judged_topics(topics, qrels, split, need_groups(settings.get("measure", DEFAULT)))
     result = tune_stage(
         pipeline,
         None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -182,7 +183,7 @@ class VectorStore:
             for parts in opened:
                 if isinstance(part := parts.get(name), IndexFormatError):
                     return part
-        kind, remedy = component.label(form), component.remedy.format(path=self._path)
+        kind, remedy = component.label(form), component.remedy.format(path=shlex.quote(str(self._path)))
         covered = max(
             sum(leaf.documents for leaf, is_usable in zip(self._leaves, usable, strict=True) if is_usable)
             for usable in (self._sound(component, fingerprint, candidate) for candidate in forms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import time
 import warnings
 from collections.abc import Mapping
@@ -558,9 +559,8 @@ def encoder_of(index: Index, name: str | None) -> Encoder:
         which = "give one's name" if name is None else "search from Python"
         raise ParameterError(f"{index.path} holds vectors of several encoders ({', '.join(map(repr, encoders))}); {which}")
     if name is None:
-        raise ParameterError(
-            f"{index.path} has no vectors of an encoder of Fontes; fontes encode {index.path} MODEL makes them"
-        )
+        command = f"fontes encode {shlex.quote(str(index.path))} MODEL"
+        raise ParameterError(f"{index.path} has no vectors of an encoder of Fontes; {command} makes them")
     return SentenceEncoder(name)
 
 

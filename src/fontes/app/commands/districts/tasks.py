@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -61,7 +62,7 @@ def new(
         print_json({"folder": str(folder), **result.to_dict()})
     else:
         say(str(result))
-        next_step = f"'fontes task run {folder}' runs it" if result else "fix the problems, then run it"
+        next_step = f"fontes task run {shlex.quote(str(folder))} runs it" if result else "fix the problems, then run it"
         note(f"{folder}: laid out; {next_step}; {folder}/README.md tells more")
 
 

@@ -1,0 +1,80 @@
+"""Comments of qrels and runs: lines that begin with "#", which trec_eval 10 skips, too."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import IO, Any
+
+from ..storage.compression import BUFFER
+from ..storage.files import BOM, MAX_PIECE
+from .decoding import BINARY, warn
+
+COMMENT = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
+OPENINGS = (b"#", b" ", b"\t")  # beginnings of lines that may be comments
+NUMBERS = {3: 2, 4: 3, 6: 4}  # index of the grade, rank or score, by number of columns
+SCORE = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+def without_comments(file: IO[bytes], name: str) -> IO[bytes]:
+    """Return a file of text with its comments made blank, so that lines keep their numbers; binary files are left alone.
+
+    A line whose first word is longer than "#" and that has the columns of the lines before, with a number where they have one,
+    is a row of an id that begins with "#", with a warning.
+    """
+    start: bytes = file.peek(BUFFER)  # type: ignore[attr-defined]
+    if start.startswith(BINARY):
+        return file
+    return io.BufferedReader(_WithoutComments(file, name), BUFFER)
+
+
+class _WithoutComments(io.RawIOBase):
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._file, self._name = file, name
+        self._pending = memoryview(b"")
+        self._width = 0  # columns of the first row
+        self._line, self._ended_line, self._has_warned = 1, True, False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._pending:
+            self._pending = memoryview(self._next_lines())
+        size = min(len(buffer), len(self._pending))
+        buffer[:size] = self._pending[:size]
+        self._pending = self._pending[size:]
+        return size
+
+    def _next_lines(self) -> bytes:
+        lines = self._file.read(BUFFER)
+        if not lines.endswith(b"\n"):
+            lines += self._file.readline(MAX_PIECE)
+        lines = lines.removeprefix(BOM) if self._line == 1 else lines
+        self._width = self._width or _first_width(lines)
+        # What follows a line longer than `MAX_PIECE` begins within it.
+        start = 0 if self._ended_line else lines.find(b"\n") + 1 or len(lines)
+        first, self._line = self._line, self._line + lines.count(b"\n")
+        self._ended_line = lines.endswith(b"\n")
+        # Most ids with "#" do not begin a line, which is quick to see.
+        if b"#" not in lines or not (lines.startswith(OPENINGS) or any(b"\n" + opening in lines for opening in OPENINGS)):
+            return lines
+        return lines[:start] + COMMENT.sub(lambda match: self._row_or_blank(match, first), lines[start:])
+
+    def _row_or_blank(self, match: re.Match[bytes], first: int) -> bytes:
+        cells = match[0].split()
+        number = NUMBERS.get(len(cells))
+        is_row = cells[0] != b"#" and number is not None and len(cells) == (self._width or len(cells))
+        if not is_row or number is None or not SCORE.fullmatch(cells[number]):
+            return b"\r" if match[0].endswith(b"\r") else b""
+        if not self._has_warned:
+            self._has_warned = True
+            line, topic = first + match.string.count(b"\n", 0, match.start()), cells[0].decode(errors="replace")
+            warn(f"{self._name}, line {line}: read as a row of topic '{topic}'; trec_eval 10 takes it for a comment")
+        return match[0]
+
+
+def _first_width(lines: bytes) -> int:
+    """Number of columns of the first line that is neither blank nor begins with "#"; 0 for none."""
+    rows = (line.split() for line in lines.splitlines() if not line.lstrip().startswith(b"#"))
+    return next((len(row) for row in rows if row), 0)
