@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,10 +73,20 @@ def test_one_question_loads_no_compiler_and_finds_the_same(path: str) -> None:
 
 def test_numba_is_loaded_when_python_has_taken_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "_steps_left", 100)
+    monkeypatch.setattr(compiled, "_loaded", False)
+    monkeypatch.setattr(compiled, "_loader", None)
     monkeypatch.delitem(sys.modules, "numba", raising=False)
+    started = []
+    monkeypatch.setattr(compiled, "_load_in_thread", lambda: started.append(threading.current_thread().name))
     assert compiled.affordable(60)
-    assert not compiled.affordable(60)
-    assert compiled.affordable(40)
+    assert not compiled.affordable(compiled.PAUSE + 1)
+    assert not started
+    assert compiled.affordable(60)  # a thread loads it meanwhile
+    compiled._loader.join()
+    assert started == ["fontes-loader"]
+    assert compiled.affordable(60)
+    assert not compiled.affordable(compiled.PAUSE + 1)
+    assert not compiled.is_loaded()
 
 
 def test_loops_count_as_loaded_when_all_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Python loops compiled by Numba once enough work justifies loading it (about a second).
 
-A loop with a step count runs uncompiled until all such loops together have taken half of Numba's load time; then all loops
-are compiled. Both give the same numbers.
+A loop with a step count runs uncompiled until all such loops together have taken half of Numba's load time. Then a thread
+compiles all loops; until it has done so, loops run uncompiled where they take at most PAUSE steps. Both give the same numbers.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, update_wrapper
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,6 +25,9 @@ Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 
 STEPS = 400_000  # Python steps, of about a microsecond each, that run before Numba is loaded
+PAUSE = 100_000  # steps of a loop that need not wait while Numba is loaded
+
+MAX_CALLBACKS = 4  # the latest ones are called
 
 logger = logging.getLogger("fontes.storage")
 
@@ -31,6 +35,9 @@ _lock = threading.RLock()
 _waiting: list[tuple[Function, dict[str, Any], Kernel | None]] = []  # loops to compile when Numba is loaded
 _steps_left = STEPS  # -1 from the beginning of `load`: what is decorated from then on is compiled at once
 _loaded = False  # at its end: whoever imports a loop before may get the function that is not compiled
+_loader: threading.Thread | None = None  # while it loads, or calls what waits for it
+_callbacks: list[Callable[[], object]] = []  # what the thread calls at its end
+_loops: list[Kernel] = []  # compiled loops that are not in their modules yet
 
 
 def kernel(steps: Callable[..., int] | None = None) -> Callable[[Function], Any]:
@@ -63,21 +70,29 @@ class Kernel:
     """Loop compiled when worthwhile; see `kernel`.
 
     Attributes:
-        py_func: The uncompiled function.
+        py_func: The function.
+        uncompiled: The function, which calls only functions that are not compiled either.
     """
 
     def __init__(self, function: Function, steps: Callable[..., int] | None) -> None:
-        self.py_func = function
+        self.py_func = self.uncompiled = function
         self._steps = steps
-        self._compiled: Function | None = None
+        self._compiled: Any = None
         update_wrapper(self, function)
         _waiting.append((function, {}, self))
 
-    def __call__(self, *args: Any) -> Any:
+    @property
+    def _numba_type_(self) -> Any:
+        """Its type for compiled loops that call it."""
         if self._compiled is None:
+            raise AttributeError("_numba_type_")
+        return self._compiled._numba_type_
+
+    def __call__(self, *args: Any) -> Any:
+        if self._compiled is None or not is_loaded():
             if self._steps is not None and affordable(self._steps(*args)):
                 with np.errstate(over="ignore"):  # as in compiled code
-                    return self.py_func(*args)
+                    return self.uncompiled(*args)
             load()
             assert self._compiled is not None
         return self._compiled(*args)
@@ -85,16 +100,45 @@ class Kernel:
 
 def is_loaded() -> bool:
     """Whether all loops are compiled, and modules that use them can be imported."""
-    return _loaded
+    return _loaded and (_loader is None or _loader is threading.current_thread())
 
 
 def affordable(steps: int) -> bool:
-    """Whether these steps in Python cost less than loading Numba; if so, they are counted."""
-    global _steps_left
-    if steps > _steps_left or "numba" in sys.modules:
+    """Whether these steps in Python cost less than loading Numba, or waiting for it; if so, they are counted."""
+    global _steps_left, _loader
+    if _loader is not None:
+        return steps <= PAUSE and _loader is not threading.current_thread()
+    if "numba" in sys.modules or _loaded:
         return False
-    _steps_left -= steps
+    if steps <= _steps_left:
+        _steps_left -= steps
+        return True
+    if steps > PAUSE:
+        return False
+    with _lock:
+        if _loader is None and not _loaded:
+            _loader = threading.Thread(target=_load_in_thread, name="fontes-loader")
+            _loader.start()
     return True
+
+
+def when_loaded(callback: Callable[[], object]) -> None:
+    """Let the thread that loads Numba call a function before compiled loops are used, such as one that prepares a search."""
+    if not _loaded and callback not in _callbacks:
+        _callbacks[:] = [*_callbacks[1 - MAX_CALLBACKS :], callback]
+
+
+def _load_in_thread() -> None:
+    global _loader
+    try:
+        load()
+        while _callbacks and threading.main_thread().is_alive():
+            _callbacks.pop()()
+    except Exception:  # a search that needs the loops meets the problem, and reports it
+        logger.debug("compiled loops could not be prepared", exc_info=True)
+    finally:
+        _loader = None
+        _replace_loops()
 
 
 def load() -> None:
@@ -104,13 +148,40 @@ def load() -> None:
         _steps_left = -1
         # Functions called by loops come before the loops.
         waiting, _waiting[:] = sorted(_waiting, key=lambda entry: entry[2] is not None), []
+        _keep_uncompiled(waiting)
         for function, options, loop in waiting:
             dispatcher = _compiled(function, **options)
-            # The dispatcher replaces the function in its module, for the loops that call it.
-            function.__globals__[function.__name__] = dispatcher
-            if loop is not None:
+            if loop is None:  # it replaces the function in its module, for the loops that call it
+                function.__globals__[function.__name__] = dispatcher
+            else:
                 loop._compiled = dispatcher
+                _loops.append(loop)
         _loaded = True
+        if _loader is not threading.current_thread():
+            _replace_loops()
+
+
+def _replace_loops() -> None:
+    """Replace loops by what is compiled, which is called faster."""
+    while _loops:
+        loop = _loops.pop()
+        loop.py_func.__globals__[loop.py_func.__name__] = loop._compiled
+
+
+def _keep_uncompiled(waiting: list[tuple[Function, dict[str, Any], Kernel | None]]) -> None:
+    """Give loops copies of the functions that they call, for threads that run them while these are replaced."""
+    names = {id(function.__globals__): {**function.__globals__} for function, _, _ in waiting}
+    copies: dict[Function, Function] = {}
+    for function, _, loop in waiting:
+        of_module = names[id(function.__globals__)]
+        copies[function] = FunctionType(
+            function.__code__, of_module, function.__name__, function.__defaults__, function.__closure__
+        )
+        if loop is not None:
+            loop.uncompiled = copies[function]
+    for of_module in names.values():
+        functions = [(name, value) for name, value in of_module.items() if isinstance(value, FunctionType)]
+        of_module |= {name: copies[value] for name, value in functions if value in copies}
 
 
 def private_folder() -> Path | None:
