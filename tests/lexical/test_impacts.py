@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import weakref
 
 import numpy as np
@@ -65,18 +66,20 @@ def test_the_best_k_are_those_of_plain_sums(collection, words, k, model, sign):
 
 def test_long_lists_have_rows_of_bounds_and_know_where_their_windows_begin(collection):
     found = impacts.impacts_of(collection, collection.bm25().weighting)
-    assert len(found.rows) > 3
-    starts, all_docs, all_weights = found.unpacked(np.arange(len(found.best)))
+    bounds_of = found.bounds
+    assert len(bounds_of.rows) > 3
+    every = np.arange(len(bounds_of.best))
+    starts, all_docs, all_weights = found.unpacked(every)
+    greatest = found.idfs(every) * bounds_of.best
     for term in np.flatnonzero(found.lists.row_of >= 0).tolist():
         part = slice(int(starts[term]), int(starts[term + 1]))
         docs, weights = all_docs[part], all_weights[part]
-        bounds = found.rows[found.lists.row_of[term]][docs // 64] * found.best[term] / 255
+        bounds = bounds_of.rows[found.lists.row_of[term]][docs // 64] * greatest[term] / 255
         assert np.all(weights <= bounds * (1 + 1e-6))
-        assert np.all(bounds <= found.best[term] * (1 + 1e-6))
+        assert np.all(bounds <= greatest[term] * (1 + 1e-6))
         for depth, k in enumerate((10, 100, 1000)):
-            assert np.count_nonzero(weights >= found.kth[term, depth] / (BINS - 1) * found.best[term] * (1 - 1e-6)) >= min(
-                k, len(weights)
-            )
+            least = bounds_of.kth[term, depth] / (BINS - 1) * greatest[term] * (1 - 1e-6)
+            assert np.count_nonzero(weights >= least) >= min(k, len(weights))
         windows = np.bincount(docs // WINDOW, minlength=found.lists.starts.shape[1] - 1)
         assert np.array_equal(np.diff(found.lists.starts[found.lists.row_of[term]]), windows)
 
@@ -216,6 +219,9 @@ def test_all_terms_are_weighted_once_single_topics_have_weighted_a_share_of_the_
     for term in np.argsort(-df).tolist():
         stage.search(str(index.terms[term]))
         weighted += int(df[term])
+        for thread in threading.enumerate():
+            if thread.name == "fontes-impacts":
+                thread.join()
         if models(large):
             break
     assert len(models(large)) == 2  # the lists and one model
@@ -231,10 +237,10 @@ def test_one_topic_takes_the_impacts_of_all_terms_where_they_are_there(large, mo
 
 
 def test_impacts_that_are_worked_out_in_memory_are_not_kept_on_disk(large, monkeypatch):
-    def zeros(index, weighting, lists, curve):
-        return {name: np.zeros(shape, dtype) for name, (dtype, shape) in impacts._impact_shapes(index, lists, curve).items()}
+    def zeros(index, lists, curve):
+        return impacts._empty(impacts._bound_shapes(index, lists, curve))
 
-    monkeypatch.setattr(impacts, "_weighted", zeros)
+    monkeypatch.setattr(impacts, "_bound", zeros)
     index = Index.open(large)
     with impacts.in_memory():
         with impacts.in_memory():
@@ -325,7 +331,7 @@ def test_the_impacts_of_the_indexes_used_longest_ago_go(large, tmp_path, monkeyp
         os.utime(folder, (1, 1))
     monkeypatch.setattr(impacts.CACHE, "limit", 1)
     other.bm25()(TOPICS)
-    assert [f.name for f in (caches.cache_folder() / "impacts").iterdir()] == [other.fingerprint[:32]]
+    assert [f.name for f in (caches.cache_folder() / "impacts").iterdir()] == [other.base.fingerprint[:32]]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -14,7 +14,7 @@ from fontes.index.columns import Filter
 from fontes.lexical import kernel
 from fontes.lexical.conjunctions import search_all
 from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, SORTED, WINDOW, best_first, pack, search, summarize
-from fontes.lexical.packed import NO_CODES, NO_CURVE, NO_PLACE_CODES, NO_REST, NO_WIDTHS, offsets_of
+from fontes.lexical.packed import NO_CODES, NO_PLACE_CODES, NO_REST, NO_SATURATION, NO_WIDTHS, SAME_WEIGHTS, offsets_of
 from fontes.lexical.searching import NO_WORDS
 from fontes.storage.arrays import fixed
 
@@ -141,9 +141,9 @@ def results(
     weights = np.array([weight for bag in ordered for _, weight in bag])
     counts = np.zeros(len(bags) - 1, dtype=np.int64)
     docs, scores = np.zeros((len(counts), k), dtype=np.int32), np.zeros((len(counts), k), dtype=np.float32)
-    limits = (c.best, c.kth, c.positive, c.row_of, c.rows, c.starts)
-    topics = (bounds, terms, weights)
-    postings = *packed_of(c), fixed(c.weights), NO_CURVE, NO_REST
+    limits = (c.best, c.kth, c.positive, c.row_of, c.rows, c.starts, SAME_WEIGHTS)
+    topics = (bounds, terms, weights, np.ones(len(terms)))
+    postings = *packed_of(c), fixed(c.weights), NO_SATURATION, NO_REST
     ids = c.rank, np.argsort(c.rank).astype(np.int32)
     keys = np.zeros((len(counts), k if k > SORTED else 0), dtype=np.uint64)
     loop(1, len(bags), topics, postings, limits, allowed, ids, k, depth, (counts, docs, scores, keys))

@@ -49,24 +49,23 @@ class Lists:
         pack(*map(fixed, inputs), (words, of_words, places, of_places), self.starts)
         self._weigh(draws, bounds, codes, whole, bits)
         packed = bounds, offsets, words, of_words if has_rest else NO_CODES, places, of_places, widths, self.flat
-        self.lists = *map(fixed, packed), tuple(map(fixed, self.curve)), tuple(map(fixed, self.rest))
+        self.lists = *map(fixed, packed), fixed(self.saturation), tuple(map(fixed, self.rest))
         self.row_of, self.starts = fixed(self.row_of), fixed(self.starts)
 
     def _weigh(self, draws: Any, bounds: Any, codes: Any, whole: Any, bits: int) -> None:
         """Weights of the postings: by code, except those of the code 0; or all by themselves."""
         term_of = np.repeat(np.arange(len(DF)), np.diff(bounds))
-        alone = draws.random(len(whole)).astype(np.float32)
-        self.flat, self.curve = np.zeros(0, np.float32), (np.zeros(0), np.zeros(0))
-        self.rest: tuple[Any, ...] = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
-        weights = alone
+        alone, self.idf = draws.random(len(whole)), np.ones(len(DF))
+        self.flat, self.saturation = np.zeros(0, np.float32), np.zeros(0)
+        self.rest: tuple[Any, ...] = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)
+        weights = alone.astype(np.float32)
         if bits:
-            idf, saturation = draws.random(len(DF)) + 1, draws.random(1 << bits) + 1
+            self.idf, self.saturation = draws.random(len(DF)) + 1, draws.random(1 << bits) + 1
             rare = np.flatnonzero(codes == 0)
-            self.curve = idf, saturation
             self.rest = np.searchsorted(term_of[rare], np.arange(len(DF) + 1)), whole[rare], alone[rare]
-            weights = np.where(codes == 0, alone, (idf[term_of] * saturation[codes]).astype(np.float32))
+            weights = (self.idf[term_of] * np.where(codes == 0, alone, self.saturation[codes])).astype(np.float32)
         else:
-            self.flat = alone
+            self.flat = weights
         self.weights = np.split(weights, bounds[1:-1])
 
 
@@ -115,7 +114,8 @@ def test_weights_of_single_postings_are_added(made: Lists, loops: ModuleType) ->
     for term, (docs, weights) in enumerate(zip(made.docs, made.weights, strict=True)):
         postings = np.sort(draws.choice(len(docs), min(len(docs), 50), replace=False))
         sums = np.full(len(postings), 0.5)
-        loops.add_weights(made.lists, int(made.row_of[term]), term, 2.0, docs[postings], postings, sums)
+        row, idf = int(made.row_of[term]), float(made.idf[term])
+        loops.add_weights(made.lists, row, term, 2.0, idf, docs[postings], postings, sums)
         assert sums.tolist() == [0.5 + 2.0 * float(weight) for weight in weights[postings]]
 
 

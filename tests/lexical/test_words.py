@@ -10,7 +10,6 @@ from support.examples import up_to
 
 from fontes import Index
 from fontes.lexical import retriever
-from fontes.lexical.retriever import Words
 
 TEXTS = ["The cats' nap in Zürich", "running runs ran; the state-of-the-art", "a cat and a dog", "IT'S 3.14 o'clock"]
 SOME = st.lists(
@@ -34,7 +33,7 @@ def whole(index: Index, text: str) -> dict[int, float]:
 @settings(max_examples=up_to(40), deadline=None)
 @given(texts=st.lists(SOME.map(" ".join), max_size=5))
 def test_a_topics_terms_are_those_of_its_whole_text_be_its_words_new_or_known(index: Index, texts: list[str]) -> None:
-    known = Words(index.state)
+    known = retriever._words(index.state)
     for _ in range(2):
         assert known.counts(texts) == [whole(index, text) for text in texts]
         assert [known.counts([text])[0] for text in reversed(texts)] == [whole(index, text) for text in reversed(texts)]
@@ -42,7 +41,7 @@ def test_a_topics_terms_are_those_of_its_whole_text_be_its_words_new_or_known(in
 
 def test_words_beyond_the_limit_are_not_kept(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retriever, "MAX_CACHED_WORDS", 2)
-    known = Words(index.state)
+    known = retriever._words(index.state)
     for text in ["the cat and the dog", "dog", "RUNS the", "cat dog RUNS"]:
         assert known.counts([text]) == [whole(index, text)]
         assert len(known._numbers) <= 5

@@ -399,8 +399,8 @@ def test_tuning_keeps_no_weights_on_disk(collection, tmp_path, monkeypatch):
 def test_k3_needs_no_weights_of_its_own(collection, monkeypatch):
     index, topics, qrels = collection
     made = []
-    real = impacts._weighted
-    monkeypatch.setattr(impacts, "_weighted", lambda *given: made.append(given[1]) or real(*given))
+    real = impacts._bound
+    monkeypatch.setattr(impacts, "_bound", lambda *given: made.append(given[2]) or real(*given))
     ft.tune(ft.Index.open(index.path).bm25(), {"k1": [0.31, 0.32], "k3": [None, 0, 2, 8]}, topics, qrels)
     assert len(made) == 3  # the stage as given, and one for each k1
 

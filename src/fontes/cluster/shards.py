@@ -27,6 +27,7 @@ from ..index.field_statistics import FieldStatistics, NumberedFields
 from ..index.files import shard_of, with_segments
 from ..index.positions import NumberedPositions, Positions
 from ..index.postings import Searchable
+from ..index.segment import Part
 from ..index.state import State
 from ..index.tables import union
 from ..storage.arrays import REMEDY
@@ -194,6 +195,16 @@ class PartOfIndex(State):
         self.whole = whole
         self.fingerprint = hash_json([whole.fingerprint, self.manifest["fingerprint"]])  # covers the statistics too
         self.actors = None
+
+    @property
+    def base(self) -> PartOfIndex:
+        """The part itself: its terms have the numbers of the whole index."""
+        return self
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """Nothing: the part is searched as one."""
+        return ()
 
     @cached_property
     def _lists(self) -> Any:

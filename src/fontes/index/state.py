@@ -35,7 +35,7 @@ from .field_statistics import FIELDS, FieldStatistics
 from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifest_file, read_manifest, shard_of
 from .positions import POSITIONS, Positions
 from .postings import POSTINGS, JoinedLists, PostingLists
-from .segment import Deletions, Leaf, Segment, leaves_of
+from .segment import Deletions, Leaf, Part, Segment, SegmentIndex, documents_with_terms, leaves_of, parts_of
 from .shards import readable_manifest
 from .suggestions import SUGGESTER, Suggestions
 from .tables import find_positions, join_tables
@@ -212,6 +212,23 @@ class State:
     @property
     def _lists(self) -> PostingLists | JoinedLists:
         return self._own_lists
+
+    @property
+    def base(self) -> State | SegmentIndex:
+        """The lists that are searched if the state is searched as one: those of its only segment, or its own."""
+        if len(self.leaves) == 1 and self.leaves[0].dead is None:
+            return SegmentIndex.of(self.leaves[0].segment)
+        return self
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts that are searched one after the other, the largest first; () if the state is searched as one."""
+        return () if self.base is not self or not self.leaves else parts_of(self)
+
+    @cached_property
+    def documents_with_terms(self) -> int:
+        """Number of documents with at least one term."""
+        return documents_with_terms(self.leaves)
 
     @property
     def lengths(self) -> NDArray[np.integer[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ..storage.compiled import inner, is_loaded, kernel
 
 Numbers = NDArray[np.int32]
 
+MANY = 16  # strings for one that is read, from which on joined tables are not made one
 CHUNK_NUMBERS = 1 << 16  # numbers written to a temporary file at a time
 SORTING = 64  # bytes of memory of an id while ids are sorted, besides its own
 
@@ -41,10 +43,80 @@ def union(tables: Sequence[Strings]) -> tuple[Strings, list[Numbers]]:
     return (pool[0][2] if pool else Strings.of([]).ascending()), maps
 
 
+class JoinedStrings(Strings):
+    """The strings of several tables at some positions, end to end; single strings are read where they are.
+
+    Args:
+        tables: The tables.
+        live: Ascending positions in each table; None for all.
+    """
+
+    __slots__ = ("_firsts", "_live", "_tables", "_whole")
+
+    def __init__(self, tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> None:
+        self._tables, self._live = tables, live
+        self._whole: Strings | None = None
+        sizes = [len(table) if indices is None else len(indices) for table, indices in zip(tables, live, strict=True)]
+        self._firsts: list[int] = offsets_of(sizes).tolist()
+
+    @property
+    def whole(self) -> Strings:
+        """One table of the strings, made when first needed."""
+        if self._whole is None:
+            self._whole = _joined(self._tables, self._live)
+        return self._whole
+
+    @property
+    def blob(self) -> NDArray[np.uint8]:  # type: ignore[override]
+        return self.whole.blob
+
+    @property
+    def offsets(self) -> NDArray[Any]:  # type: ignore[override]
+        return self.whole.offsets
+
+    @property
+    def order(self) -> NDArray[np.uint32]:
+        return self.whole.order
+
+    @property
+    def rank(self) -> NDArray[np.uint32]:
+        return self.whole.rank
+
+    def find(self, string: str) -> int:
+        for table, live, first in zip(self._tables, self._live, self._firsts[:-1], strict=True):
+            if (position := table.find(string)) >= 0:
+                if live is None:
+                    return first + position
+                at = int(np.searchsorted(live, position))
+                if at < len(live) and live[at] == position:
+                    return first + at
+                return self.whole.find(string)  # it may be there twice
+        return -1
+
+    def take(self, positions: NDArray[Any]) -> list[str]:
+        if self._whole is not None or len(positions) * MANY > len(self):
+            return self.whole.take(positions)
+        return [self._bytes(position).decode() for position in positions.tolist()]
+
+    def _bytes(self, position: int) -> bytes:
+        number = bisect_right(self._firsts, position) - 1
+        table, live, at = self._tables[number], self._live[number], position - self._firsts[number]
+        at = at if live is None else int(live[at])
+        return table.blob[table.offsets.item(at) : table.offsets.item(at + 1)].tobytes()
+
+    def __len__(self) -> int:
+        return self._firsts[-1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Strings, (self.blob, self.offsets, self.order)
+
+
 def join_tables(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> Strings:
     """Concatenate the strings of tables at the positions in `live`, ascending (None: all); merge the tables' orders."""
-    if len(tables) == 1 and live[0] is None:
-        return tables[0]
+    return tables[0] if len(tables) == 1 and live[0] is None else JoinedStrings(tables, live)
+
+
+def _joined(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> Strings:
     parts = [table if indices is None else _select(table, indices) for table, indices in zip(tables, live, strict=True)]
     firsts = offsets_of([len(part) for part in parts]).tolist()
     orders = [part.order + np.uint32(first) for part, first in zip(parts, firsts, strict=False)]

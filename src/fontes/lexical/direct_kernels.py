@@ -11,90 +11,46 @@ import numpy as np
 
 from ..index.payload_kernels import MAX_VALUE, phrase_frequency, rarest_first, row_readers
 from ..index.positions import ROWS_PER_OFFSET as ROWS_BLOCK
-from ..index.tables import position
 from ..storage.compiled import compiled
 from ..storage.pinned import view
-from ..text.folding import fold_non_ascii, fold_token
-from ..text.porter import STEP2, STEP3, STEP4, stem_word
-from ..text.tokenizers import scan_text
 from .conjunctions import collect, decode, key_of, reaches
+from .direct_tables import (
+    BOUNDS,
+    CHAMPION_WEIGHTS,
+    CHAMPIONS,
+    CURVE,
+    CUTS,
+    DEAD,
+    FIRSTS,
+    LENGTHS,
+    LIVING,
+    ORDER,
+    POSITION_BOUNDS,
+    POSITION_OFFSETS,
+    POSITIONS,
+    RANK,
+    RATIOS,
+    ROW_OF,
+    bounds_of_part,
+    depth_of,
+    find_numbers,
+    keep_living,
+    packed_lists,
+    present_terms,
+    rows_of_part,
+    sort_terms,
+    weigh_text,
+    write_idf,
+    write_idfs,
+)
 from .filtered import LOOKUP_COST
 from .impacts import CHAMPIONS as WIDTH
-from .kernel import BLOCK, DEPTHS, ONE, SORTED, WINDOW, WORD, bound_blocks, is_positive, pruned, select, write_best
-from .lookup import search_clauses, search_few
+from .kernel import ONE, SORTED, WINDOW, WORD, bound_blocks, is_positive, pruned, select, write_best
+from .lookup import UNKNOWN, search_clauses, search_few
 from .packed_kernels import add_weights, meet, read
+from .searching import NOT_SUPPORTED
 
 CHUNK_DOCUMENTS = 512  # documents of the shortest list looked up at a time
-NOT_SUPPORTED = -1  # returned if the query must be searched in another way
-TYPES = (
-    ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms
-    ("bounds", np.int64), ("list_offsets", np.int64), ("docs", np.uint32), ("codes", np.uint16), ("places", np.uint16),
-    ("place_codes", np.uint8), ("widths", np.int64), ("weights", np.float32), ("idfs", np.float64),
-    ("saturation", np.float64), ("rest_bounds", np.int64), ("rest_docs", np.int32),
-    ("rest_weights", np.float32),  # of the postings
-    ("best", np.float32), ("kth", np.uint16), ("positive", np.bool_), ("row_of", np.int32), ("rows", np.uint8),
-    ("starts", np.uint32),  # their limits
-    ("rank", np.uint32), ("order", np.uint32),  # of the documents' ids
-    ("positions", np.uint8), ("position_offsets", np.uint32), ("position_bounds", np.uint32), ("firsts", np.uint32),
-    ("lengths", np.float64), ("idf", np.float64), ("curve", np.float64),  # of phrases
-    ("properties", np.int16), ("stops", np.uint8), ("stop_bounds", np.int64), ("pipeline", np.int64),  # of the analyzer
-    ("shifts", np.int32),
-    ("counts", np.float64),
-    ("champions", np.int32), ("champion_weights", np.float32),  # of terms with rows
-)  # fmt: skip
-"""The arrays of an index, in the order in which they are pinned."""
-(
-    HEADS, BLOB, OFFSETS, BOUNDS, LIST_OFFSETS, DOCS, CODES, PLACES, PLACE_CODES, WIDTHS, WEIGHTS, IDFS, SATURATION,
-    REST_BOUNDS, REST_DOCS, REST_WEIGHTS, BEST, KTH, POSITIVE, ROW_OF, ROWS, STARTS, RANK,
-    ORDER, POSITIONS, POSITION_OFFSETS, POSITION_BOUNDS, FIRSTS, LENGTHS, IDF, CURVE, PROPERTIES, STOPS, STOP_BOUNDS,
-    PIPELINE, SHIFTS, COUNTS, CHAMPIONS, CHAMPION_WEIGHTS,
-) = range(len(TYPES))  # fmt: skip
-
-
-@compiled()
-def _find_numbers(table: Any, text: Any, offsets: Any, numbers: Any) -> Any:
-    """Write the number and the offset of each term of a text; a zero byte ends a word, and the next has the next offset.
-
-    Returns:
-        The number of terms, NOT_SUPPORTED if it is not the length of `numbers`; and whether the index has all of them.
-    """
-    heads, blob, bounds = view(table, HEADS, np.uint64), view(table, BLOB, np.uint8), view(table, OFFSETS, np.uint32)
-    count, start, offset, all_known = 0, 0, 0, True
-    for end in range(len(text) + 1):
-        if end == len(text) or text[end] == 0:
-            if end > start:
-                if count == len(numbers):
-                    return NOT_SUPPORTED, all_known
-                numbers[count], offsets[count] = position(heads, blob, bounds, text, start, end), offset
-                all_known &= numbers[count] >= 0
-                count += 1
-            start, offset = end + 1, offset + 1
-    return (count if count == len(numbers) else NOT_SUPPORTED), all_known
-
-
-@compiled()
-def _sort(numbers: Any) -> None:
-    """Sort a few numbers in ascending order by insertion, with less code than numpy's sort."""
-    for i in range(1, len(numbers)):
-        number, slot = numbers[i], i
-        while slot > 0 and numbers[slot - 1] > number:
-            numbers[slot] = numbers[slot - 1]
-            slot -= 1
-        numbers[slot] = number
-
-
-@compiled()
-def _packed_lists(table: Any) -> Any:
-    """Return the `lists` argument of `kernel.search`, and `row_of` and `starts` of `packed.PackedLists`."""
-    curve = view(table, IDFS, np.float64), view(table, SATURATION, np.float64)
-    rest = view(table, REST_BOUNDS, np.int64), view(table, REST_DOCS, np.int32), view(table, REST_WEIGHTS, np.float32)
-    lists = (
-        view(table, BOUNDS, np.int64), view(table, LIST_OFFSETS, np.int64), view(table, DOCS, np.uint32),
-        view(table, CODES, np.uint16), view(table, PLACES, np.uint16), view(table, PLACE_CODES, np.uint8),
-        view(table, WIDTHS, np.int64), view(table, WEIGHTS, np.float32), curve, rest,
-    )  # fmt: skip
-    windows, starts = (len(view(table, RANK, np.uint32)) + WINDOW - 1) // WINDOW, view(table, STARTS, np.uint32)
-    return lists, view(table, ROW_OF, np.int32), starts.reshape(len(starts) // (windows + 1), windows + 1)
 
 
 @compiled()
@@ -141,36 +97,64 @@ def _meet_chunk(terms: Any, order: Any, packed: Any, first: Any, cursors: Any, d
 
 
 @compiled()
-def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, docs: Any, scores: Any, keys: Any) -> int:
+def find_all(
+    tables: Any, text: bytes, words: int, query_weight: float, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any
+) -> int:
     """Find the documents that have all of some distinct terms with equal query weights.
 
     Args:
-        table: The result of `pinned` for the arrays of an index.
+        tables: The result of `pinned` for the arrays of each part of an index.
         text: The terms in UTF-8, separated by zero bytes.
         words: Number of terms.
         query_weight: Query weight of each term.
-        k: Greatest number of documents; 0 only counts.
-        docs: Output: the best documents, if k is at most SORTED.
-        scores: Output: scores of the best documents, if k is at most SORTED.
-        keys: Output: unordered keys of the best documents, if k is greater.
+        k: Greatest number of documents of a part; 0 only counts.
+        part_counts: Output: number of documents written of each part.
+        docs: Output: the best documents of the only part, if `keys` is empty.
+        scores: Output: their scores, if `keys` is empty.
+        keys: Output: unordered keys of the best documents of each part, which begin at multiples of k.
 
     Returns:
-        The number of all matching documents, or NOT_SUPPORTED.
+        The number of all matching documents; NOT_SUPPORTED; or UNKNOWN_IDF - df.
     """
-    terms, offsets = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
-    count, all_known = _find_numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
-    if count == NOT_SUPPORTED:
+    numbers, idfs = np.empty((len(tables), words), dtype=np.int64), np.empty(words, dtype=np.float64)
+    if find_numbers(tables, np.frombuffer(text, np.uint8), np.empty(words, np.int64), numbers) == NOT_SUPPORTED:
         return NOT_SUPPORTED
-    if not all_known:
-        return 0
-    _sort(terms)
-    bounds = view(table, BOUNDS, np.int64)
-    if words == 1:
-        matches: int = bounds[terms[0] + 1] - bounds[terms[0]]
-        weights = np.full(1, query_weight, dtype=np.float64)
-        if k == 0 or _search_any(table, terms, weights, *_all(), k, docs, scores, keys) >= 0:
-            return matches
-    packed = _packed_lists(table)
+    unknown: int = write_idfs(tables, numbers, idfs) if k else 0
+    if unknown:
+        return unknown
+    weights, total = np.full(words, query_weight, dtype=np.float64), 0
+    for part in range(len(tables)):
+        part_counts[part] = 0
+        terms, part_weights, part_idfs = present_terms(tables[part], numbers[part], weights, idfs)
+        if len(terms) < words:
+            continue
+        sort_terms(terms, part_idfs)
+        if words == 1 and len(view(tables[part], LIVING, np.uint64)) == 0:
+            bounds = view(tables[part], BOUNDS, np.int64)
+            if k:
+                part_counts[part] = _search_any(
+                    tables[part],
+                    terms,
+                    part_weights,
+                    part_idfs,
+                    *_all(),
+                    k,
+                    0,
+                    *rows_of_part(part, len(tables), docs, scores, keys),
+                )
+            if part_counts[part] >= 0:
+                total += bounds[terms[0] + 1] - bounds[terms[0]]
+                continue
+        of_part = rows_of_part(part, len(tables), docs, scores, keys)
+        matches = _find_all(tables[part], terms, query_weight, part_idfs, k, *of_part)
+        part_counts[part], total = min(matches, k), total + matches
+    return total
+
+
+@compiled()
+def _find_all(table: Any, terms: Any, query_weight: float, idfs: Any, k: int, docs: Any, scores: Any, keys: Any) -> int:
+    """Find the documents of a part that have all of some terms, ascending; return their number."""
+    words, bounds, packed = len(terms), view(table, BOUNDS, np.int64), packed_lists(table)
     rank, best, score = view(table, RANK, np.uint32), np.zeros(min(k, SORTED), dtype=np.uint64), np.empty(1, np.float32)
     order, total = _order_by_length(terms, bounds), 0
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
@@ -182,11 +166,12 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
     cursors, sums = np.zeros(words, dtype=np.int64), np.empty(len(chunk), dtype=np.float64)
     for first in range(0, length, CHUNK_DOCUMENTS):
         size = _meet_chunk(terms, order, packed, first, cursors, chunk, places, places[words])
+        size = keep_living(table, chunk, size, places)
         if k:
             sums[:size] = 0
             for i in range(words):
                 row = packed[1][terms[i]]
-                add_weights(packed[0], row, terms[i], query_weight, chunk[:size], places[i, :size], sums)
+                add_weights(packed[0], row, terms[i], query_weight, idfs[i], chunk[:size], places[i, :size], sums)
             for match in range(size):
                 score[0] = sums[match]
                 if k > SORTED or total + match < k or reaches(score, best):
@@ -198,46 +183,81 @@ def find_all(table: Any, text: bytes, words: int, query_weight: float, k: int, d
 
 @compiled()
 def _write_matches(best: Any, all_keys: Any, total: int, k: int, order: Any, docs: Any, scores: Any, keys: Any) -> None:
-    """Write the best documents for `conjunctions.collect`, or their keys if k is greater than SORTED."""
+    """Write the best documents for `conjunctions.collect`, or their keys if there is room for these."""
     if k > SORTED:
         size = select(all_keys, total, k)
         keys[:size] = all_keys[:size]
+    elif len(keys):
+        keys[: min(total, k)] = best[: min(total, k)]
     else:
         decode(best, min(total, k), order, (docs, scores))
 
 
 @compiled()
-def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int, docs: Any, scores: Any, keys: Any) -> int:
+def find_phrase(
+    tables: Any, text: bytes, words: int, query_weight: float, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any
+) -> int:
     """Find the documents that have an exact phrase.
 
     Args:
-        table: As in `find_all`.
+        tables: As in `find_all`.
         text: As in `find_all`; n zero bytes between two terms mean that their offsets differ by n.
         words: Number of terms.
         query_weight: Query weight of the phrase.
         k: As in `find_all`.
+        part_counts: As in `find_all`.
         docs: As in `find_all`.
         scores: As in `find_all`.
         keys: As in `find_all`.
 
     Returns:
-        The number of all matching documents, or NOT_SUPPORTED, also if bytes or weights are damaged.
+        As `find_all`; NOT_SUPPORTED also if bytes or weights are damaged.
     """
-    of_words, terms = np.empty((2, words), dtype=np.int64), np.empty(words, dtype=np.int64)
-    count, all_known = _find_numbers(table, np.frombuffer(text, np.uint8), of_words[1], of_words[0])
-    if count == NOT_SUPPORTED:
+    parts, total = len(tables), 0
+    numbers, offsets = np.empty((parts, words), dtype=np.int64), np.empty(words, dtype=np.int64)
+    if find_numbers(tables, np.frombuffer(text, np.uint8), offsets, numbers) == NOT_SUPPORTED:
         return NOT_SUPPORTED
-    if not all_known:
-        return 0
+    matched, tf, ends = np.empty(64, dtype=np.int32), np.empty(64, dtype=np.int32), np.zeros(parts + 1, dtype=np.int64)
+    for part in range(parts):
+        matched, tf, total = _match_phrase(tables[part], numbers[part], offsets, matched, tf, total)
+        if total < 0:
+            return NOT_SUPPORTED
+        ends[part + 1] = total
+    idfs = np.empty(1, dtype=np.float64)
+    unknown: int = write_idf(tables[0], total, idfs, 0) if k else 0
+    if unknown:
+        return unknown
+    for part in range(parts if k else 0):
+        rows = slice(ends[part], ends[part + 1])
+        is_finite = _weigh_matches(
+            tables[part], matched[rows], tf[rows], idfs[0], query_weight, k, *rows_of_part(part, parts, docs, scores, keys)
+        )
+        if not is_finite:
+            return NOT_SUPPORTED
+        part_counts[part] = min(k, ends[part + 1] - ends[part])
+    return total
+
+
+@compiled()
+def _match_phrase(table: Any, numbers: Any, offsets: Any, matched: Any, tf: Any, total: Any) -> Any:
+    """Append the documents of a part that have a phrase, and its frequencies.
+
+    Returns the arrays, perhaps replaced by larger ones, and the number of documents in them, -1 if bytes are damaged.
+    """
+    if numbers.min() < 0:
+        return matched, tf, total
+    words = len(numbers)
+    of_words, terms = np.empty((2, words), dtype=np.int64), np.empty(words, dtype=np.int64)
+    of_words[1] = offsets
     count = 0
     for word in range(words):
         slot = 0
-        while slot < count and terms[slot] != of_words[0, word]:
+        while slot < count and terms[slot] != numbers[word]:
             slot += 1
-        terms[slot], of_words[0, word] = of_words[0, word], slot
+        terms[slot], of_words[0, word] = numbers[word], slot
         count = max(count, slot + 1)
     terms = terms[:count]
-    bounds, packed = view(table, BOUNDS, np.int64), _packed_lists(table)
+    bounds, packed = view(table, BOUNDS, np.int64), packed_lists(table)
     rows, row_offsets = view(table, POSITIONS, np.uint8), view(table, POSITION_OFFSETS, np.uint32)
     row_bounds, firsts = view(table, POSITION_BOUNDS, np.uint32), view(table, FIRSTS, np.uint32)
     order = _order_by_length(terms, bounds)
@@ -249,9 +269,9 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
     cursors, streams = np.zeros(words, dtype=np.int64), np.empty((3, words), dtype=np.int64)
     readers = row_readers(row_bounds, firsts, terms)
     of_words = rarest_first(of_words, readers)
-    matched, tf, total = np.empty(64, dtype=np.int32), np.empty(64, dtype=np.int32), 0
     for first in range(0, length, CHUNK_DOCUMENTS):
         size = _meet_chunk(terms, order, packed, first, cursors, chunk, places, places[count])
+        size = keep_living(table, chunk, size, places)
         if total + size > len(matched):
             larger, larger_tf = np.empty(2 * (total + size), dtype=np.int32), np.empty(2 * (total + size), dtype=np.int32)
             larger[:total], larger_tf[:total] = matched[:total], tf[:total]
@@ -259,24 +279,23 @@ def find_phrase(table: Any, text: bytes, words: int, query_weight: float, k: int
         for match in range(size):
             frequency = phrase_frequency(rows, row_offsets, ROWS_BLOCK, readers, places, match, of_words, 0, MAX_VALUE, streams)
             if frequency < 0:
-                return NOT_SUPPORTED
+                return matched, tf, -1
             matched[total], tf[total] = chunk[match], frequency
             total += frequency > 0
-    if k == 0:
-        return total
-    matches: int = _weigh_matches(table, matched[:total], tf[:total], query_weight, k, docs, scores, keys)
-    return matches
+    return matched, tf, total
 
 
 @compiled()
-def _weigh_matches(table: Any, matched: Any, tf: Any, query_weight: float, k: int, docs: Any, scores: Any, keys: Any) -> int:
-    """Write the best documents for a clause with these frequencies; see `conjunctions.search_weighed`."""
-    idfs, rank, lengths = view(table, IDF, np.float64), view(table, RANK, np.uint32), view(table, LENGTHS, np.float64)
-    curve = view(table, CURVE, np.float64)
+def _weigh_matches(
+    table: Any, matched: Any, tf: Any, idf: float, query_weight: float, k: int, docs: Any, scores: Any, keys: Any
+) -> bool:
+    """Write the best documents of a part for a clause with these frequencies; return whether all weights are finite.
+
+    See `conjunctions.search_weighed`.
+    """
+    rank, lengths, curve = view(table, RANK, np.uint32), view(table, LENGTHS, np.float64), view(table, CURVE, np.float64)
     factor, k1, delta, constant, b, mean = curve[0], curve[1], curve[2], curve[3], curve[4], curve[5]
-    if len(matched) >= len(idfs):
-        return NOT_SUPPORTED
-    idf, is_finite = idfs[len(matched)], True
+    is_finite = True
     best, score = np.zeros(min(k, SORTED), dtype=np.uint64), np.empty(1, dtype=np.float32)
     all_keys = np.empty(len(matched) if k > SORTED else 0, dtype=np.uint64)
     for i in range(len(matched)):
@@ -287,115 +306,122 @@ def _weigh_matches(table: Any, matched: Any, tf: Any, query_weight: float, k: in
         if k > SORTED or i < k or reaches(score, best):
             collect(key_of(score, rank[matched[i]]), i, k, best, all_keys)
     _write_matches(best, all_keys, len(matched), k, view(table, ORDER, np.uint32), docs, scores, keys)
-    return len(matched) if is_finite else NOT_SUPPORTED
+    return is_finite
 
 
 @compiled()
-def find_any(table: Any, text: bytes, words: int, query_weight: float, k: int, docs: Any, scores: Any, keys: Any) -> int:
+def find_any(
+    tables: Any, text: bytes, words: int, query_weight: float, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any
+) -> int:
     """Find the best documents that have at least one of some distinct terms with equal query weights.
 
     Args:
-        table: As in `find_all`.
+        tables: As in `find_all`.
         text: As in `find_all`.
         words: As in `find_all`.
         query_weight: As in `find_all`.
-        k: Greatest number of documents, at least 1.
-        docs: Output: the best documents, if k is at most SORTED.
-        scores: Output: scores of the best documents, if k is at most SORTED.
-        keys: Output: unordered keys of the best documents, if k is greater.
+        k: Greatest number of documents of a part, at least 1.
+        part_counts: As in `find_all`.
+        docs: As in `find_all`.
+        scores: As in `find_all`.
+        keys: As in `find_all`.
 
     Returns:
-        The number of documents written, or NOT_SUPPORTED.
+        0; NOT_SUPPORTED; or UNKNOWN_IDF - df.
     """
-    terms, offsets = np.empty(words, dtype=np.int64), np.empty(words, dtype=np.int64)
-    count, _ = _find_numbers(table, np.frombuffer(text, np.uint8), offsets, terms)
-    if count == NOT_SUPPORTED:
+    numbers, idfs = np.empty((len(tables), words), dtype=np.int64), np.empty(words, dtype=np.float64)
+    if find_numbers(tables, np.frombuffer(text, np.uint8), np.empty(words, np.int64), numbers) == NOT_SUPPORTED:
         return NOT_SUPPORTED
-    _sort(terms)
-    unknown = 0
-    while unknown < count and terms[unknown] < 0:
-        unknown += 1
-    weights = np.empty(count - unknown, dtype=np.float64)
-    weights[:] = query_weight
-    size: int = _search_any(table, terms[unknown:], weights, *_all(), k, docs, scores, keys)
-    return size
+    unknown: int = write_idfs(tables, numbers, idfs)
+    if unknown:
+        return unknown
+    weights, nothing = np.full(words, query_weight, dtype=np.float64), np.zeros(len(tables) + 1, dtype=np.int64)
+    return _search_parts(  # type: ignore[no-any-return]
+        tables, numbers, weights, idfs, True, _all()[0], nothing, _all()[1], nothing, k, part_counts, docs, scores, keys
+    )
+
+
+@compiled()
+def _search_parts(
+    tables: Any, numbers: Any, query_weights: Any, idfs: Any, unsorted: bool, allowed: Any, allowed_bounds: Any,
+    candidates: Any, candidate_bounds: Any, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any,
+) -> int:  # fmt: skip
+    """Find the best documents of each part that have at least one of some terms; arguments and result as in `find_text`."""
+    size = len(query_weights)
+    threshold, bits = np.float32(0), np.empty(1, dtype=np.float32)
+    for part in range(len(tables)):
+        of_part = rows_of_part(part, len(tables), docs, scores, keys)
+        terms, weights, part_idfs = present_terms(tables[part], numbers[part][:size], query_weights, idfs)
+        if unsorted:  # only if all weights are equal
+            sort_terms(terms, part_idfs)
+        words = allowed[allowed_bounds[part] : allowed_bounds[part + 1]]
+        few = candidates[candidate_bounds[part] : candidate_bounds[part + 1]]
+        part_counts[part] = _search_any(tables[part], terms, weights, part_idfs, words, few, k, threshold, *of_part)
+        if part_counts[part] < 0:
+            return NOT_SUPPORTED
+        if part_counts[part] == k and part + 1 < len(tables):  # the least of the keys is the last
+            bits.view(np.uint32)[0] = np.uint32(of_part[2][k - 1] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
+            threshold = max(threshold, bits[0])
+    return 0
 
 
 @compiled()
 def find_clauses(
-    table: Any, text: bytes, sizes: Any, query_weight: float, k: int, counts: Any, docs: Any, scores: Any, keys: Any
+    tables: Any, text: bytes, sizes: Any, query_weight: float, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any
 ) -> int:
     """Find the best documents that have required terms, lack others, and may have optional ones; all are distinct.
 
     Args:
-        table: As in `find_all`.
+        tables: As in `find_all`.
         text: The required, the optional, then the excluded terms, as in `find_all`.
         sizes: Numbers of required, optional and excluded terms.
         query_weight: Query weight of each required and optional term.
         k: As in `find_any`.
-        counts: Output: number of documents written.
+        part_counts: As in `find_any`.
         docs: As in `find_any`.
         scores: As in `find_any`.
         keys: As in `find_any`.
 
     Returns:
-        The number of all matching documents, `lookup.UNKNOWN` without required terms; or NOT_SUPPORTED.
+        The number of all matching documents, `lookup.UNKNOWN` without required terms; NOT_SUPPORTED; or UNKNOWN_IDF - df.
     """
-    required, scoring, total = sizes[0], sizes[0] + sizes[1], sizes[0] + sizes[1] + sizes[2]
-    numbers, offsets = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
-    count, _ = _find_numbers(table, np.frombuffer(text, np.uint8), offsets, numbers)
-    if count == NOT_SUPPORTED:
+    required, scoring, words = sizes[0], sizes[0] + sizes[1], sizes[0] + sizes[1] + sizes[2]
+    numbers, idfs = np.empty((len(tables), words), dtype=np.int64), np.empty(scoring, dtype=np.float64)
+    if find_numbers(tables, np.frombuffer(text, np.uint8), np.empty(words, np.int64), numbers) == NOT_SUPPORTED:
         return NOT_SUPPORTED
-    counts[0] = 0
-    if np.any(numbers[:required] < 0):
-        return 0
-    terms, excluded = numbers[:scoring].copy(), numbers[scoring:]
-    _sort(terms)
-    terms, excluded = terms[terms >= 0], excluded[excluded >= 0]
-    if len(terms) == 0:
-        return 0
-    lists, bounds_of = _packed_lists(table), _bounds_of(table)
-    weights, topics = np.full(len(terms), query_weight, dtype=np.float64), np.array([0, len(terms)])
-    ids, allowed = (view(table, RANK, np.uint32), view(table, ORDER, np.uint32)), np.empty(0, dtype=np.uint64)
-    matches: int = search_clauses(
-        numbers[:required], excluded, (topics, terms, weights), lists[0], bounds_of, allowed, ids, k, _depth_of(k),
-        (counts, docs[None], scores[None], keys[None]),
-    )  # fmt: skip
+    unknown: int = write_idfs(tables, numbers, idfs)
+    if unknown:
+        return unknown
+    weights, total = np.full(scoring, query_weight, dtype=np.float64), 0
+    for part in range(len(tables)):
+        part_counts[part] = 0
+        terms, part_weights, part_idfs = present_terms(tables[part], numbers[part][:scoring], weights, idfs)
+        if np.any(numbers[part, :required] < 0) or len(terms) == 0:
+            continue
+        sort_terms(terms, part_idfs)
+        excluded = numbers[part, scoring:]
+        excluded = excluded[excluded >= 0]
+        lists, bounds_of, topics = packed_lists(tables[part]), bounds_of_part(tables[part]), np.array([0, len(terms)])
+        ids, depth = (view(tables[part], RANK, np.uint32), view(tables[part], ORDER, np.uint32)), depth_of(k)
+        living = view(tables[part], LIVING, np.uint64)
+        part_docs, part_scores, part_keys = rows_of_part(part, len(tables), docs, scores, keys)
+        total += search_clauses(
+            numbers[part, :required], excluded, (topics, terms, part_weights, part_idfs), lists[0], bounds_of, living, ids, k,
+            depth if len(living) == 0 else -1, (part_counts[part:], part_docs[None], part_scores[None], part_keys[None]),
+        )  # fmt: skip
+    matches: int = total if required else UNKNOWN
     return matches
 
 
 @compiled()
-def _bounds_of(table: Any) -> Any:
-    """Return the `bounds_of` argument of `kernel.search`."""
-    _, row_of, starts = _packed_lists(table)
-    best, of_blocks = view(table, BEST, np.float32), (starts.shape[1] - 1) * (WINDOW // BLOCK)
-    kth, rows = view(table, KTH, np.uint16), view(table, ROWS, np.uint8)
-    return (
-        best, kth.reshape(len(best), len(DEPTHS)), view(table, POSITIVE, np.bool_), row_of,
-        rows.reshape(len(starts), of_blocks), starts,
-    )  # fmt: skip
-
-
-@compiled()
-def _depth_of(k: int) -> int:
-    """Return the column of `kth` to use, or -1."""
-    depth = -1
-    for i in range(len(DEPTHS) - 1, -1, -1):
-        if k <= DEPTHS[i]:
-            depth = i
-    return depth
-
-
-@compiled()
-def find_text(table: Any, text: bytes, allowed: Any, candidates: Any, k: int, docs: Any, scores: Any, keys: Any) -> int:
-    """Analyse a text in UTF-8, and find the best documents that have one of its terms; arguments as in `find_any`.
+def find_text(tables: Any, text: bytes, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any) -> int:
+    """Analyse a text in UTF-8, and find the best documents of each part of an index that have one of its terms.
 
     Args:
-        table: As in `find_all`.
+        tables: As in `find_all`.
         text: The text.
-        allowed: As in `kernel.search`.
-        candidates: int32; the allowed documents, if they are few, ascending; else empty.
         k: As in `find_any`.
+        part_counts: As in `find_any`.
         docs: As in `find_any`.
         scores: As in `find_any`.
         keys: As in `find_any`.
@@ -403,77 +429,76 @@ def find_text(table: Any, text: bytes, allowed: Any, candidates: Any, k: int, do
     Returns:
         As `find_any`.
     """
-    terms, counts = np.empty(len(text) + 1, dtype=np.int64), np.empty(len(text) + 1, dtype=np.int64)
-    size = find_terms(table, text, terms, counts)
-    of_counts, weights = view(table, COUNTS, np.float64), np.empty(max(size, 0), dtype=np.float64)
-    for i in range(size):
-        if counts[i] >= len(of_counts):
-            return NOT_SUPPORTED
-        weights[i] = of_counts[counts[i]]
-    if size < 0:
-        return NOT_SUPPORTED
-    best: int = _search_any(table, terms[:size], weights, allowed, candidates, k, docs, scores, keys)
-    return best
+    numbers, (weights, idfs) = np.empty((len(tables), len(text) + 1), dtype=np.int64), np.empty((2, len(text)))
+    status: int = weigh_text(tables, text, numbers, weights, idfs)
+    if status < 0:
+        return status
+    (allowed, candidates), nothing = _all(), np.zeros(len(tables) + 1, dtype=np.int64)
+    return _search_parts(  # type: ignore[no-any-return]
+        tables, numbers, weights[:status], idfs[:status], False, allowed, nothing, candidates, nothing, k, part_counts, docs,
+        scores, keys,
+    )  # fmt: skip
 
 
 @compiled()
-def find_terms(table: Any, text: bytes, terms: Any, counts: Any) -> int:
-    """Analyse a text in UTF-8, and write the numbers of its terms, ascending, and the count of each.
-
-    Args:
-        table: As in `find_all`.
-        text: The text.
-        terms: Output: numbers of the terms, with one entry more than the text has bytes.
-        counts: Output: count of each term, of the same length.
-
-    Returns:
-        The number of terms, or NOT_SUPPORTED.
-    """
-    letters, pipeline = np.frombuffer(text, np.uint8), view(table, PIPELINE, np.int64)
-    starts, ends = np.empty(len(letters) + 1, dtype=np.int32), np.empty(len(letters) + 1, dtype=np.int32)
-    tokens = scan_text(pipeline[0], letters, 0, len(letters), view(table, PROPERTIES, np.int16), starts, ends, 0)
-    heads, blob, bounds = view(table, HEADS, np.uint64), view(table, BLOB, np.uint8), view(table, OFFSETS, np.uint32)
-    stops, stop_bounds, shifts = view(table, STOPS, np.uint8), view(table, STOP_BOUNDS, np.int64), view(table, SHIFTS, np.int32)
-    codes, units, size = np.empty(len(letters) + 1, dtype=np.int32), np.empty(2 * len(letters) + 1, dtype=np.int32), 0
-    for token in range(tokens):
-        start, end = starts[token], ends[token]
-        length = fold_token(letters, start, end, pipeline[1], pipeline[2], stops, stop_bounds, units)
-        if length > 0 and pipeline[3]:
-            length = stem_word(units, length, STEP2, STEP3, STEP4)
-        elif length < 0 and pipeline[4]:
-            length = fold_non_ascii(
-                letters, start, end, pipeline[1], shifts, pipeline[3], (STEP2, STEP3, STEP4), stops, stop_bounds, codes, units
-            )
-        if length < 0:
-            return NOT_SUPPORTED
-        term = position(heads, blob, bounds, units, 0, length) if length else -1
-        if term < 0:
-            continue
-        slot = 0
-        while slot < size and terms[slot] < term:
-            slot += 1
-        if slot < size and terms[slot] == term:
-            counts[slot] += 1
-            continue
-        for j in range(size, slot, -1):
-            terms[j], counts[j] = terms[j - 1], counts[j - 1]
-        terms[slot], counts[slot] = term, 1
-        size += 1
+def find_text_in_one(tables: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any) -> int:
+    """Find the same as `find_text` in an index of one part; return the number of documents written, or as `find_text`."""
+    numbers, (weights, idfs) = np.empty((1, len(text) + 1), dtype=np.int64), np.empty((2, len(text)))
+    size: int = weigh_text(tables, text, numbers, weights, idfs)
+    if size > 0:
+        terms = numbers[0][:size]
+        size = _search_any(tables[0], terms, weights[:size], idfs[:size], *_all(), k, 0, docs, scores, keys)
     return size
 
 
 @compiled()
-def _search_champions(table: Any, term: int, k: int, docs: Any, scores: Any, keys: Any) -> int:
+def find_text_among(
+    tables: Any, text: bytes, allowed: Any, allowed_bounds: Any, candidates: Any, candidate_bounds: Any, k: int,
+    part_counts: Any, docs: Any, scores: Any, keys: Any,
+) -> int:  # fmt: skip
+    """Find the same as `find_text` among some documents.
+
+    Args:
+        tables: As in `find_all`.
+        text: The text.
+        allowed: As in `kernel.search`, those of part p from allowed_bounds[p] on; none: all that live.
+        allowed_bounds: Start of each part in `allowed`, and the end of the last.
+        candidates: int32; the allowed documents of each part, if they are few, ascending; else empty.
+        candidate_bounds: Start of each part in `candidates`, and the end of the last.
+        k: As in `find_any`.
+        part_counts: As in `find_any`.
+        docs: As in `find_any`.
+        scores: As in `find_any`.
+        keys: As in `find_any`.
+
+    Returns:
+        As `find_any`.
+    """
+    numbers, (weights, idfs) = np.empty((len(tables), len(text) + 1), dtype=np.int64), np.empty((2, len(text)))
+    status: int = weigh_text(tables, text, numbers, weights, idfs)
+    if status < 0:
+        return status
+    return _search_parts(  # type: ignore[no-any-return]
+        tables, numbers, weights[:status], idfs[:status], False, allowed, allowed_bounds, candidates, candidate_bounds, k,
+        part_counts, docs, scores, keys,
+    )  # fmt: skip
+
+
+@compiled()
+def _search_champions(table: Any, term: int, idf: float, k: int, docs: Any, scores: Any, keys: Any) -> int:
     """Find the best documents for a term of query weight 1 in its champion list; NOT_SUPPORTED if that is too short."""
     row = np.int64(view(table, ROW_OF, np.int32)[term])
     champions = view(table, CHAMPIONS, np.int32)[row * WIDTH : (row + 1) * WIDTH]
-    if row < 0 or k < 1 or k > WIDTH or champions[k - 1] < 0:
+    if row < 0 or k < 1 or k > WIDTH or champions[k - 1] < 0 or not idf > 0 or view(table, RATIOS, np.float64)[0] != 1:
+        return NOT_SUPPORTED  # or the order of the list is that of other weights
+    weights = view(table, CHAMPION_WEIGHTS, np.float64)[row * WIDTH : (row + 1) * WIDTH]
+    least = np.float32(idf * weights[k - 1])
+    if least <= np.float32(idf * view(table, CUTS, np.float64)[row]):  # a document outside the list may tie
         return NOT_SUPPORTED
-    weights = view(table, CHAMPION_WEIGHTS, np.float32)[row * WIDTH : (row + 1) * WIDTH]
     rank, candidates, score = view(table, RANK, np.uint32), np.empty(WIDTH, dtype=np.uint64), np.empty(1, dtype=np.float32)
     size = 0
-    while size < WIDTH and champions[size] >= 0 and weights[size] >= weights[k - 1]:
-        score[0] = weights[size]
+    while size < WIDTH and champions[size] >= 0 and np.float32(idf * weights[size]) >= least:
+        score[0] = idf * weights[size]
         candidates[size] = key_of(score, rank[champions[size]])
         size += 1
     counts = np.empty(1, dtype=np.int64)
@@ -490,34 +515,51 @@ def _all() -> Any:
 
 @compiled()
 def _search_any(
-    table: Any, terms: Any, query_weights: Any, allowed: Any, candidates: Any, k: int, docs: Any, scores: Any, keys: Any
-) -> int:
-    """Find the best documents that have at least one of some terms; see `find_text`."""
+    table: Any, terms: Any, query_weights: Any, idfs: Any, allowed: Any, candidates: Any, k: int, threshold: Any, docs: Any,
+    scores: Any, keys: Any,
+) -> int:  # fmt: skip
+    """Find the best documents of a part that have at least one of some terms; see `find_text`.
+
+    Args:
+        table: The arrays of the part.
+        terms: Numbers of the terms.
+        query_weights: Query weights of the terms.
+        idfs: Idf of each term.
+        allowed: As in `kernel.search`.
+        candidates: int32; the allowed documents, if they are few.
+        k: Greatest number of documents.
+        threshold: A score below which no document is needed.
+        docs: Output, as in `find_any`.
+        scores: Output, as in `find_any`.
+        keys: Output, as in `find_any`.
+    """
     if len(terms) == 0:
         return 0
-    rank, lists, bounds_of = view(table, RANK, np.uint32), _packed_lists(table)[0], _bounds_of(table)
-    bag = terms, query_weights, lists, bounds_of, lists[1][terms]
+    living, has_filter = view(table, LIVING, np.uint64), len(allowed) > 0
+    is_plain_term = len(terms) == 1 and query_weights[0] == 1.0 and not (has_filter or len(living))
+    if is_plain_term and _search_champions(table, terms[0], idfs[0], k, docs, scores, keys) == k:
+        return k
+    rank, lists, bounds_of = view(table, RANK, np.uint32), packed_lists(table)[0], bounds_of_part(table)
+    bag = terms, query_weights, idfs, lists, bounds_of, lists[1][terms]
     if not is_positive(bag):
         return NOT_SUPPORTED
+    depth = -1 if has_filter else depth_of(k + view(table, DEAD, np.int64)[0])
+    allowed = allowed if has_filter else living
     counts, order = np.empty(1, dtype=np.int64), view(table, ORDER, np.uint32)
     results = counts, docs[None], scores[None], keys[None]
     postings: Any = 0
     for term in terms if len(candidates) else terms[:0]:
         postings += lists[0][term + 1] - lists[0][term]
     if len(candidates) * len(terms) * LOOKUP_COST < postings:
-        topics = np.array([0, len(terms)]), terms, query_weights
+        topics = np.array([0, len(terms)]), terms, query_weights, idfs
         search_few(0, 1, topics, lists, bounds_of, candidates, (rank, order), k, -1, results)
         few: int = counts[0]
         return few
-    has_filter = len(allowed) > 0
-    is_plain_term = not has_filter and len(terms) == 1 and query_weights[0] == 1.0
-    if is_plain_term and _search_champions(table, terms[0], k, docs, scores, keys) == k:
-        return k
     sums, score, block_bounds = np.empty(WINDOW), np.empty(1, dtype=np.float32), np.zeros(bounds_of[4].shape[1], np.float32)
     keys_found = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
-    threshold = bound_blocks(bag, len(terms), -1 if has_filter else _depth_of(k), block_bounds)
+    threshold = max(np.float32(threshold), bound_blocks(bag, len(terms), depth, block_bounds))
     if has_filter:
-        threshold = max(threshold, _champion_threshold(table, terms, query_weights, allowed, k))
+        threshold = max(threshold, _champion_threshold(table, terms, query_weights, idfs, allowed, k))
     size = pruned(bag, None, allowed, rank, k, block_bounds, threshold, sums, score, keys_found)
     write_best(keys_found, size, k, order, results)
     returned: int = counts[0]
@@ -525,10 +567,11 @@ def _search_any(
 
 
 @compiled()
-def _champion_threshold(table: Any, terms: Any, query_weights: Any, allowed: Any, k: int) -> Any:
+def _champion_threshold(table: Any, terms: Any, query_weights: Any, idfs: Any, allowed: Any, k: int) -> Any:
     """Return a score that at least k allowed documents reach, as they are champions of one of the terms; or 0."""
-    row_of, weights = view(table, ROW_OF, np.int32), view(table, CHAMPION_WEIGHTS, np.float32)
+    row_of, weights = view(table, ROW_OF, np.int32), view(table, CHAMPION_WEIGHTS, np.float64)
     champions, threshold = view(table, CHAMPIONS, np.int32), np.float32(0)
+    lowered = view(table, RATIOS, np.float64)[1] * (1 - 1e-6)
     for i in range(len(terms)):
         row: Any = np.int64(row_of[terms[i]])
         passed: Any = 0
@@ -538,6 +581,6 @@ def _champion_threshold(table: Any, terms: Any, query_weights: Any, allowed: Any
                 break
             passed += np.int64(allowed[doc // WORD] >> np.uint64(doc % WORD) & ONE)
             if passed == k:
-                threshold = max(threshold, np.float32(query_weights[i] * weights[slot] * (1 - 1e-6)))
+                threshold = max(threshold, np.float32(query_weights[i] * idfs[i] * weights[slot] * lowered))
                 break
     return threshold

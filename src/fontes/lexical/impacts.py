@@ -27,9 +27,9 @@ from ..storage.caches import Attached, Cached, DiskCache, weakly
 from ..storage.hashes import block_sums, hash_text
 from . import packed
 from .kernel import BLOCK, DEPTHS, WINDOW, pack, summarize
-from .packed import Codes, Curve, Filled, PackedLists, long_lists
+from .packed import NO_WEIGHTS, SAME_WEIGHTS, Codes, Curve, Filled, PackedLists, long_lists
 from .unions import unite
-from .weighting import Postings, Statistics, Weighting
+from .weighting import Postings, Statistics, Weighting, base_of
 
 if TYPE_CHECKING:
     from ..index.postings import Searchable
@@ -43,7 +43,35 @@ CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of t
 Shapes = dict[str, tuple[Any, tuple[int | None, ...]]]
 Unpacked = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # bounds, documents, weights
 CACHE = DiskCache("impacts")
-KIND = ArtifactKind("fontes-impacts", 6, "impacts", "they are worked out again when they are needed")
+KIND = ArtifactKind("fontes-impacts", 7, "impacts", "they are worked out again when they are needed")
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Greatest weights of terms and of blocks of documents, by which the search prunes; of one segment, in all its states.
+
+    Args:
+        saturation: float64; the curve by code with which the bounds were made, empty without one; see `packed.Curve`.
+        rest: float64; the curve of the rest of the postings.
+        best: float32; greatest weight of each term, without its idf if there is a curve.
+        kth: uint16, (terms, DEPTHS); bin of a weight that this many postings of the term reach; 0 if it has fewer.
+        positive: Whether all weights of a term are above 0.
+        rows: uint8, (rows, blocks); block bounds of terms with long lists, as fractions of the greatest weight.
+        champions: int32, (rows, CHAMPIONS); documents by descending weight, all of each weight in the row, then
+            -1 (champion lists; Manning, Raghavan and Schütze 2008, section 7.1.3).
+        champion_weights: float64; weights of the champions, without idf if there is a curve.
+        cuts: float64, (rows,); greatest weight of the documents that are not among the champions; 0 if all are.
+    """
+
+    saturation: NDArray[np.float64]
+    rest: NDArray[np.float64]
+    best: NDArray[np.float32]
+    kth: NDArray[np.uint16]
+    positive: NDArray[np.bool_]
+    rows: NDArray[np.uint8]
+    champions: NDArray[np.int32]
+    champion_weights: NDArray[np.float64]
+    cuts: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,24 +82,19 @@ class Impacts:
         lists: The postings.
         curve: The weights as a function of tf and length; None for a model of another form.
         weights: float32; weight of each posting; empty if there is a curve.
-        best: float32; greatest weight of each term.
-        kth: uint16, (terms, DEPTHS); bin of a weight that this many postings of the term reach; 0 if it has fewer.
-        positive: Whether all weights of a term are above 0.
-        rows: uint8, (rows, blocks); block bounds of terms with long lists, as fractions of the greatest weight.
-        champions: int32, (rows, CHAMPIONS); documents by descending weight, all of each weight in the row, then
-            -1 (champion lists; Manning, Raghavan and Schütze 2008, section 7.1.3).
-        champion_weights: float32; weights of the champions.
+        bounds: The bounds.
+        ratios: float64, (2,); greatest and least ratio of a weight to the one with which the bounds were made.
     """
 
     lists: PackedLists
     curve: Curve | None
     weights: NDArray[np.float32]
-    best: NDArray[np.float32]
-    kth: NDArray[np.uint16]
-    positive: NDArray[np.bool_]
-    rows: NDArray[np.uint8]
-    champions: NDArray[np.int32]
-    champion_weights: NDArray[np.float32]
+    bounds: Bounds
+    ratios: NDArray[np.float64]
+
+    def idfs(self, terms: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """Return the idf of each of some terms; 1 if postings have weights."""
+        return np.ones(len(terms)) if self.curve is None else self.curve.idfs(terms)
 
     @cached_property
     def postings(self) -> tuple[Any, ...]:
@@ -81,7 +104,8 @@ class Impacts:
     @cached_property
     def limits(self) -> tuple[NDArray[Any], ...]:
         """The `bounds_of` argument of the search."""
-        arrays = (self.best, self.kth, self.positive, self.lists.row_of, self.rows, self.lists.starts)
+        bounds = self.bounds
+        arrays = (bounds.best, bounds.kth, bounds.positive, self.lists.row_of, bounds.rows, self.lists.starts, self.ratios)
         return tuple(fixed(array) for array in arrays)
 
     @cached_property
@@ -95,8 +119,8 @@ class Impacts:
     def unpacked(self, terms: NDArray[np.integer[Any]]) -> Unpacked:
         """Return the bounds, documents and weights of all postings, filled in for these terms; only these take memory."""
         filled, docs, weights, unpacked = self._unpacked
-        out = np.zeros(0, np.float32) if self.curve is None else weights
-        filled.ensure(terms, lambda terms: self.lists.unpack(terms, self.curve, docs, out))
+        out = NO_WEIGHTS if self.curve is None else weights
+        filled.ensure(terms, lambda terms: self.lists.unpack(terms, self.curve, self.idfs(terms), docs, out))
         return unpacked
 
 
@@ -134,9 +158,17 @@ def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.intege
     key, models = weighting.for_postings(), _MODELS.of(index)  # a stage returns the same key each time, quickly found
     if terms is not None and key not in models:
         part = _PARTIAL_IMPACTS.of(index).get(key, lambda: _partial_impacts(index, key))
-        if part is not None and not part.is_large:
+        if part is not None:
+            if part.is_large:
+                part.complete(lambda: _complete(index, key))
             return part.impacts(terms)
     return models.get(key, lambda: _impacts(index, key))
+
+
+def _complete(index: Searchable, weighting: Weighting) -> None:
+    """Compute all impacts before other threads can wait for them."""
+    impacts = _impacts(index, weighting)
+    _MODELS.of(index).get(weighting, lambda: impacts)
 
 
 def whole_impacts(index: Searchable, weighting: Weighting) -> Impacts | None:
@@ -149,7 +181,7 @@ def whole_impacts(index: Searchable, weighting: Weighting) -> Impacts | None:
 
 def documents_of(index: Searchable, term: int) -> NDArray[np.int32]:
     """Return the ordinals of the documents with a term, ascending; from the packed lists if they are in memory."""
-    lists = _LISTS.get(index)
+    lists = _LISTS.get(base_of(index))
     if lists is None:
         return index.postings(np.array([term]))[0]
     bounds, docs = lists.unpacked(np.array([term]))
@@ -160,7 +192,7 @@ def decoded_lists(
     index: Searchable, terms: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
     """Return the numbers of the terms' lists, and the bounds and documents of lists; see `documents_of`."""
-    lists = _LISTS.get(index)
+    lists = _LISTS.get(base_of(index))
     if lists is not None:
         return terms, *lists.unpacked(terms)
     bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(index.df[terms], dtype=np.int64)])
@@ -169,7 +201,7 @@ def decoded_lists(
 
 def documents_of_any(index: Searchable, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
     """Return the ordinals of the documents with at least one of some terms, ascending."""
-    lists, postings = _LISTS.get(index), int(index.df[terms].sum(dtype=np.int64))
+    lists, postings = _LISTS.get(base_of(index)), int(index.df[terms].sum(dtype=np.int64))
     if lists is None:
         return np.unique(index.postings(terms)[0])
     if postings * SPARSE < len(index):
@@ -205,7 +237,7 @@ def _count_of_any(index: Searchable, terms: NDArray[np.integer[Any]], passed: ND
         return int(np.count_nonzero(passed[documents_of_any(index, terms)]))
     if len(terms) == 1:
         return int(index.df[terms[0]])
-    lists = _LISTS.get(index)
+    lists = _LISTS.get(base_of(index))
     if lists is None:
         return len(documents_of_any(index, terms))
     return int(unite(terms, *lists.unweighted, WINDOW, _empty_bitmap(index), np.zeros(0, np.int32)))
@@ -217,12 +249,26 @@ def _empty_bitmap(index: Searchable) -> NDArray[np.uint64]:
 
 
 def _impacts(index: Searchable, weighting: Weighting) -> Impacts:
-    lists = _LISTS.of(index)
+    lists = _LISTS.of(base_of(index))
     curve = Curve.of(index, weighting, lists)
-    shapes = _impact_shapes(index, lists, curve)
-    arrays = _load_or_make(index, _name(weighting), shapes, not _blocks, lambda: _weighted(index, weighting, lists, curve))
-    _PARTIAL_IMPACTS.of(index).drop(weighting)  # its arrays are now part of `arrays`
-    return Impacts(lists, curve, **arrays)
+    if curve is None:
+        shapes = _bound_shapes(index, lists, None) | {"weights": (np.float32, (int(lists.bounds[-1]),))}
+        arrays = _load_or_make(index, _name(weighting), shapes, not _blocks, lambda: _weighted(index, weighting, lists))
+        impacts = Impacts(lists, None, arrays.pop("weights"), Bounds(**arrays), SAME_WEIGHTS)
+    else:
+        bounds = _BOUNDS.of(base_of(index)).get(weighting, lambda: _bounded(index, weighting, lists, curve))
+        ratios = curve.ratios(bounds.saturation, bounds.rest)
+        if ratios is None:
+            bounds, ratios = Bounds(**_bound(index, lists, curve)), SAME_WEIGHTS
+        impacts = Impacts(lists, curve, NO_WEIGHTS, bounds, ratios)
+    _PARTIAL_IMPACTS.of(index).drop(weighting)  # its arrays are now part of the whole
+    return impacts
+
+
+def _bounded(index: Searchable, weighting: Weighting, lists: PackedLists, curve: Curve) -> Bounds:
+    """Return the bounds of a curve, from the cache on disk, where they may be of another state, or computed."""
+    shapes, base = _bound_shapes(index, lists, curve), base_of(index)
+    return Bounds(**_load_or_make(base, _name(weighting), shapes, not _blocks, lambda: _bound(index, lists, curve)))
 
 
 def _name(weighting: Weighting) -> str:
@@ -241,14 +287,23 @@ class _PartialImpacts:
     def __init__(self, index: Searchable, weighting: Weighting) -> None:
         self._index, self._weighting = index, weighting
         self._lists = PackedLists(_bounds(index), _row_of(index), **_empty(_list_shapes(index)))
-        self._arrays = _empty(_impact_shapes(index, self._lists, None))
-        self._impacts = Impacts(self._lists, None, **self._arrays)
+        self._arrays, weights = _empty(_bound_shapes(index, self._lists, None)), np.zeros(self._lists.bounds[-1], np.float32)
+        self._impacts = Impacts(self._lists, None, weights, Bounds(**self._arrays), SAME_WEIGHTS)
         self._filled, self._weighted = Filled(len(index.df)), 0
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None  # computes all impacts
 
     @property
     def is_large(self) -> bool:
         """Whether so many postings are weighted that all should be."""
         return self._weighted * WEIGHT_ALL_AFTER >= int(self._lists.bounds[-1])
+
+    def complete(self, make: Callable[[], object]) -> None:
+        """Call a function that computes all impacts, once and in a thread, so that no query waits for it."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=make, name="fontes-impacts")
+                self._thread.start()
 
     def impacts(self, terms: NDArray[np.integer[Any]]) -> Impacts:
         self._filled.ensure(terms, self._weigh)
@@ -257,17 +312,20 @@ class _PartialImpacts:
     def _weigh(self, terms: NDArray[np.int64]) -> None:
         for term in terms.tolist():
             _pack(self._index, self._lists, term, term + 1)
-            _weight(self._index, self._weighting, self._lists, self._arrays, term, term + 1)
+            _weigh(self._index, self._weighting, self._lists, self._arrays, self._impacts.weights, term, term + 1)
             self._weighted += int(self._index.df[term])
 
 
 def _partial_impacts(index: Searchable, weighting: Weighting) -> _PartialImpacts | None:
     """Return impacts by term; None if all impacts are stored, or quickly computed."""
-    small = int(index.df.sum(dtype=np.int64)) < MIN_STORED_POSTINGS
-    return None if small or _folder(index, _name(weighting)).exists() else _PartialImpacts(weakly(index), weighting)
+    base = base_of(index)
+    if weighting in _BOUNDS.of(base) or int(base.df.sum(dtype=np.int64)) < MIN_STORED_POSTINGS:
+        return None
+    return None if _folder(base, _name(weighting)).exists() else _PartialImpacts(weakly(index), weighting)
 
 
 _LISTS = Attached("lists", _lists)
+_BOUNDS: Attached[Searchable, Cached[Weighting, Bounds]] = Attached("bounds", lambda base: Cached(MAX_MODELS))
 _MODELS: Attached[Searchable, Cached[Weighting, Impacts]] = Attached("impacts", lambda index: Cached(MAX_MODELS))
 _PARTIAL_IMPACTS: Attached[Searchable, Cached[Weighting, _PartialImpacts | None]] = Attached(
     "impacts_of_terms", lambda index: Cached(MAX_MODELS)
@@ -296,20 +354,22 @@ def _list_shapes(index: Searchable) -> Shapes:
         "widths": (np.int64, (3,)),
         "starts": (np.uint32, (len(rows), _windows(index) + 1)),
         "pairs": (np.int32, (2, None)),
-        "rest": (np.int32, (3, None)),
+        "rest": (np.int32, (4, None)),
     }
 
 
-def _impact_shapes(index: Searchable, lists: PackedLists, curve: Curve | None) -> Shapes:
+def _bound_shapes(index: Searchable, lists: PackedLists, curve: Curve | None) -> Shapes:
     terms, rows = len(index.df), len(lists.starts)
     return {
-        "weights": (np.float32, (int(lists.bounds[-1]) if curve is None else 0,)),
+        "saturation": (np.float64, (0 if curve is None else len(curve.saturation),)),
+        "rest": (np.float64, (0 if curve is None else len(curve.rest),)),
         "best": (np.float32, (terms,)),
         "kth": (np.uint16, (terms, len(DEPTHS))),
         "positive": (np.bool_, (terms,)),
         "rows": (np.uint8, (rows, _windows(index) * (WINDOW // BLOCK))),
         "champions": (np.int32, (rows, CHAMPIONS)),
-        "champion_weights": (np.float32, (rows, CHAMPIONS)),
+        "champion_weights": (np.float64, (rows, CHAMPIONS)),
+        "cuts": (np.float64, (rows,)),
     }
 
 
@@ -352,40 +412,66 @@ def _pack(index: Searchable, lists: PackedLists, first: int, last: int, codes: C
     pack(*map(fixed, inputs), lists.postings, lists.starts)
     rest = np.flatnonzero(posting_codes == 0)
     terms = first + np.searchsorted(bounds, rest, side="right") - 1
-    return np.stack([terms, docs[rest], tfs[rest]]).astype(np.int32)
+    return np.stack([terms, docs[rest], tfs[rest], index.lengths[docs[rest]]]).astype(np.int32)
 
 
-def _weighted(index: Searchable, weighting: Weighting, lists: PackedLists, curve: Curve | None) -> dict[str, NDArray[Any]]:
-    """Return the arrays of `Impacts` for all terms."""
-    arrays = _empty(_impact_shapes(index, lists, curve))
-    in_threads(lambda edges: _weight(index, weighting, lists, arrays, *edges), list(chunks(lists.bounds)))
-    return arrays
+def _weighted(index: Searchable, weighting: Weighting, lists: PackedLists) -> dict[str, NDArray[Any]]:
+    """Return the weights of all postings and the arrays of `Bounds`."""
+    arrays, weights = _empty(_bound_shapes(index, lists, None)), np.zeros(lists.bounds[-1], np.float32)
+    in_threads(lambda edges: _weigh(index, weighting, lists, arrays, weights, *edges), list(chunks(lists.bounds)))
+    return {**arrays, "weights": weights}
 
 
-def _weight(
-    index: Searchable, weighting: Weighting, lists: PackedLists, arrays: dict[str, NDArray[Any]], first: int, last: int
+def _weigh(
+    index: Searchable,
+    weighting: Weighting,
+    lists: PackedLists,
+    arrays: dict[str, NDArray[Any]],
+    all_weights: NDArray[np.float32],
+    first: int,
+    last: int,
 ) -> None:
     """Fill in the weights and bounds of the terms from `first` to `last` (excluded)."""
     docs, weights = weighted_postings(index, weighting, np.arange(first, last))
-    start, end = lists.bounds[first], lists.bounds[last]
-    if len(arrays["weights"]):
-        arrays["weights"][start:end] = weights
-    bounds, row_of = lists.bounds[first : last + 1] - start, lists.row_of[first:last]
+    all_weights[lists.bounds[first] : lists.bounds[last]] = weights
+    _summarize(lists, arrays, docs, weights, first, last)
+
+
+def _bound(index: Searchable, lists: PackedLists, curve: Curve) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `Bounds` of a curve."""
+    arrays, lengths = _empty(_bound_shapes(index, lists, curve)), curve.function.lengths
+    arrays["saturation"], arrays["rest"] = curve.saturation, curve.rest
+
+    def bound(edges: tuple[int, int]) -> None:
+        docs, tfs = base_of(index).postings(np.arange(*edges))
+        _summarize(lists, arrays, docs, curve.function.saturate(tfs, lengths[docs]), *edges)
+
+    in_threads(bound, list(chunks(lists.bounds)))
+    return arrays
+
+
+def _summarize(
+    lists: PackedLists, arrays: dict[str, NDArray[Any]], docs: NDArray[np.int32], weights: NDArray[Any], first: int, last: int
+) -> None:
+    """Fill in the bounds of the terms from `first` to `last` (excluded), whose postings have these documents and weights."""
+    bounds, row_of = lists.bounds[first : last + 1] - lists.bounds[first], lists.row_of[first:last]
     term_arrays = (arrays[name][first:last] for name in ("best", "kth", "positive"))
-    summarize(0, last - first, bounds, fixed(docs), weights, fixed(row_of), *term_arrays, arrays["rows"])
+    float_weights = weights.astype(np.float32, copy=False)
+    summarize(0, last - first, bounds, fixed(docs), float_weights, fixed(row_of), *term_arrays, arrays["rows"])
     for term in np.flatnonzero(row_of >= 0).tolist():
         rows, row = slice(bounds[term], bounds[term + 1]), row_of[term]
-        best = bounds[term] + _champions(weights[rows])
+        champions, arrays["cuts"][row] = _champions(weights[rows])
+        best = bounds[term] + champions
         for name, values, none in (("champions", docs, -1), ("champion_weights", weights, 0)):
             arrays[name][row, : len(best)], arrays[name][row, len(best) :] = values[best], none
 
 
-def _champions(weights: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Return the postings, by descending weight, that weigh more than the one of rank CHAMPIONS, with which others may tie."""
+def _champions(weights: NDArray[Any]) -> tuple[NDArray[np.intp], float]:
+    """Return the postings, by descending weight, that weigh more than the one of rank CHAMPIONS, and the weight of that one."""
     cut = max(0, len(weights) - CHAMPIONS)
     threshold = np.partition(weights, cut)[cut]
     above = np.flatnonzero(weights > threshold)
-    return above[np.argsort(-weights[above], kind="stable")]
+    return above[np.argsort(-weights[above], kind="stable")], float(threshold)
 
 
 def weighted_postings(

@@ -113,19 +113,20 @@ def pack(bounds: Any, docs: Any, codes: Any, row_of: Any, offsets: Any, widths: 
 
 
 @kernel()
-def unpack(terms: Any, lists: Any, row_of: Any, starts: Any, docs: Any, weights: Any) -> None:
+def unpack(terms: Any, idfs: Any, lists: Any, row_of: Any, starts: Any, docs: Any, weights: Any) -> None:
     """Write the documents of some terms, and their weights by the curve if `weights` is not empty.
 
     Args:
         terms: The terms.
+        idfs: Idf of each of the terms.
         lists: As in `search`.
         row_of: Row of each term, -1 for none.
         starts: As in `packed.PackedLists`.
         docs: Output: the documents, those of term t from bounds[t] on.
         weights: Output: weights of the postings, or an empty array.
     """
-    bounds, offsets, of_lists, _, places, _, widths, _, (idf, saturation), rest = lists
-    for term in terms:
+    bounds, offsets, of_lists, _, places, _, widths, _, saturation, rest = lists
+    for number, term in enumerate(terms):
         row, begin, end, shift = row_of[term], bounds[term], bounds[term + 1], offsets[term] - bounds[term]
         if row < 0:
             for posting in range(begin, end):
@@ -136,12 +137,12 @@ def unpack(terms: Any, lists: Any, row_of: Any, starts: Any, docs: Any, weights:
                     docs[posting] = window * WINDOW + np.int64(places[posting + shift] >> POSITION_BITS)
         if len(weights):
             for posting in range(begin, end):
-                weights[posting] = idf[term] * saturation[code_at(lists, row, term, posting - begin)]
+                weights[posting] = idfs[number] * saturation[code_at(lists, row, term, posting - begin)]
             posting = begin
             for i in range(rest[0][term], rest[0][term + 1]):
                 while docs[posting] < rest[1][i]:
                     posting += 1
-                weights[posting] = rest[2][i]
+                weights[posting] = idfs[number] * rest[2][i]
 
 
 @inner(inline="always")
@@ -172,20 +173,21 @@ def search(
     Args:
         first: The first topic.
         last: The topic after the last.
-        topics: (bounds, terms, weights): topic i has terms[bounds[i]:bounds[i+1]], ascending, with float64 weights.
+        topics: (bounds, terms, weights, idfs): topic i has terms[bounds[i]:bounds[i+1]], ascending, with float64 query weights
+            and the idf of each; 1 if postings have weights.
         lists: The postings of all terms and their weights; see `packed.PackedLists.with_weights`.
-        bounds_of: (best, kth, positive, row_of, rows, starts), as from `summarize`; starts[r, w] is the start of window w in
-            the list of row r, counted from its first posting.
+        bounds_of: (best, kth, positive, row_of, rows, starts, ratios), as from `summarize`; starts[r, w] is the start of window
+            w in the list of row r; ratios are the greatest and the least of a weight to that with which the bounds were made.
         allowed: uint64; a bit for each document that may be returned, the lowest first; empty: all.
         ids: (rank, order): rank of each document's id, ascending; number of the document of each rank, for the results.
         k: Greatest number of documents per topic.
         depth: Column of `kth` to use, or -1; -1 if not all documents are allowed.
-        results: Output, (counts, docs, scores, keys); topic i has row i - first. Counts are always written; documents and
-            scores if k is at most SORTED, otherwise unordered keys, for `best_first`.
+        results: Output, (counts, docs, scores, keys); topic i has row i - first. Counts are always written; unordered keys, for
+            `best_first`, if `keys` has columns; otherwise documents and scores, for a k of at most SORTED.
     """
     rank, order = ids
     counts, docs, scores, keys = results
-    topic_bounds, terms, query_weights = topics
+    topic_bounds, terms, query_weights, idfs = topics
     windows = (len(rank) + WINDOW - 1) // WINDOW
     block_bounds = np.empty(windows * (WINDOW // BLOCK), dtype=np.float32)
     sums = np.empty(WINDOW, dtype=np.float64)
@@ -193,7 +195,7 @@ def search(
     candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
     for topic in range(first, last):
         rows = slice(topic_bounds[topic], topic_bounds[topic + 1])
-        bag = terms[rows], query_weights[rows], lists, bounds_of, lists[1][terms[rows]]
+        bag = terms[rows], query_weights[rows], idfs[rows], lists, bounds_of, lists[1][terms[rows]]
         if is_positive(bag):
             block_bounds[:] = 0
             threshold = bound_blocks(bag, len(bag[0]), depth, block_bounds)
@@ -202,11 +204,11 @@ def search(
             hit = np.zeros(WINDOW, dtype=np.uint8)
             size = _exhaustive(bag, None, allowed, rank, k, windows, sums, hit, score, candidates)
         counts[topic - first] = size = select(candidates, size, k)
-        if k <= SORTED:
+        if keys.shape[1]:
+            keys[topic - first, :size] = candidates[:size]
+        else:
             sort_keys(candidates, size)
             decode_keys(candidates, size, order, docs[topic - first], scores[topic - first])
-        else:
-            keys[topic - first, :size] = candidates[:size]
 
 
 @kernel()
@@ -214,7 +216,7 @@ def search_any(term_bag: Any, other: Any, allowed: Any, depth: int, ids: Any, k:
     """Find the best documents that match at least one of some clauses, whose lists are in two groups of arrays.
 
     Args:
-        term_bag: (terms, weights, lists, bounds_of) of the first clauses: numbers, query weights, and as in `search`.
+        term_bag: (terms, weights, idfs, lists, bounds_of) of the first clauses: numbers, query weights, and as in `search`.
         other: The same of the other clauses.
         allowed: As in `search`.
         depth: As in `search`.
@@ -227,8 +229,8 @@ def search_any(term_bag: Any, other: Any, allowed: Any, depth: int, ids: Any, k:
     windows = (len(rank) + WINDOW - 1) // WINDOW
     sums, score = np.zeros(WINDOW, dtype=np.float64), np.empty(1, dtype=np.float32)
     candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
-    bag = term_bag[0], term_bag[1], term_bag[2], term_bag[3], term_bag[2][1][term_bag[0]]
-    second = other[0], other[1], other[2], other[3], other[2][1][other[0]]
+    bag = term_bag[0], term_bag[1], term_bag[2], term_bag[3], term_bag[4], term_bag[3][1][term_bag[0]]
+    second = other[0], other[1], other[2], other[3], other[4], other[3][1][other[0]]
     if is_positive(bag) and is_positive(second):
         block_bounds = np.zeros(windows * (WINDOW // BLOCK), dtype=np.float32)
         threshold = bound_blocks(bag, terms, depth, block_bounds)
@@ -243,9 +245,9 @@ def search_any(term_bag: Any, other: Any, allowed: Any, depth: int, ids: Any, k:
 @inner()
 def is_positive(bag: Any) -> bool:
     """Whether all weights of the terms of a topic are above 0."""
-    terms, query_weights, _, bounds_of, _ = bag
+    terms, query_weights, idfs, _, bounds_of, _ = bag
     for i in range(len(terms)):
-        if not (query_weights[i] > TINY and bounds_of[2][terms[i]]):
+        if not (query_weights[i] > TINY and idfs[i] > TINY and bounds_of[2][terms[i]]):
             return False
     return True
 
@@ -255,11 +257,11 @@ def write_best(candidates: Any, size: int, k: int, order: Any, results: Any) -> 
     """Write the best candidates as the results of one topic."""
     counts, docs, scores, keys = results
     counts[0] = size = select(candidates, size, k)
-    if k <= SORTED:
+    if keys.shape[1]:
+        keys[0, :size] = candidates[:size]
+    else:
         sort_keys(candidates, size)
         decode_keys(candidates, size, order, docs[0], scores[0])
-    else:
-        keys[0, :size] = candidates[:size]
 
 
 @kernel()
@@ -292,21 +294,23 @@ def decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> Non
 @inner()
 def bound_blocks(bag: Any, terms_of_query: int, depth: int, block_bounds: Any) -> Any:
     """Add the bounds of some terms to each block; return a score that at least k documents reach, or 0."""
-    terms, query_weights, lists, bounds_of, _ = bag
-    list_bounds, offsets, docs, codes, _, _, widths, weights, (idf, saturation), rest = lists
-    best, kth, _, row_of, rows, _ = bounds_of
+    terms, query_weights, idfs, lists, bounds_of, _ = bag
+    list_bounds, offsets, docs, codes, _, _, widths, weights, saturation, rest = lists
+    best, kth, _, row_of, rows, _, ratios = bounds_of
     is_packed = len(saturation) > 0
     bits, mask, chosen = _unsigned(widths)
     margin = 1 + 3e-7 * (terms_of_query + 4)  # tolerance for rounding of float32 sums
     threshold = np.float32(0)
     for i in range(len(terms)):
         term = terms[i]
+        greatest_weight = query_weights[i] * idfs[i] * best[term]
         if depth >= 0:
-            threshold = max(threshold, np.float32(query_weights[i] * best[term] / (BINS - 1) * kth[term, depth] * (1 - 1e-6)))
+            least = greatest_weight * ratios[1] * (1 - 1e-6)
+            threshold = max(threshold, np.float32(least / (BINS - 1) * kth[term, depth]))
         if row_of[term] >= 0:
-            _add_row(block_bounds, rows[row_of[term]], np.float32(query_weights[i] * best[term] / 255 * margin))
+            _add_row(block_bounds, rows[row_of[term]], np.float32(greatest_weight * ratios[0] / 255 * margin))
             continue
-        scale, of_term = np.float32(query_weights[i] * margin), idf[term] if is_packed else 1.0
+        scale, of_term = np.float32(query_weights[i] * margin), idfs[i]
         block, greatest, shift = NO_BLOCK, 0.0, list_bounds[term] - offsets[term]
         for posting in range(offsets[term], list_bounds[term + 1] - shift):
             word = np.uint64(docs[posting])
@@ -325,7 +329,7 @@ def bound_blocks(bag: Any, terms_of_query: int, depth: int, block_bounds: Any) -
             block_bounds[block] += np.float32(of_term * greatest) * scale
         if is_packed:
             for posting in range(rest[0][term], rest[0][term + 1]):
-                block_bounds[rest[1][posting] // BLOCK] += rest[2][posting] * scale
+                block_bounds[rest[1][posting] // BLOCK] += np.float32(of_term * rest[2][posting]) * scale
     return threshold
 
 
@@ -420,15 +424,15 @@ def lowest_bit(word: Any) -> Any:
 @inner(inline="always")  # a call would copy the descriptors of all arrays, for each window
 def _sum_window(window: int, bag: Any, sums: Any) -> None:
     """Add the scores of one window to `sums`; `cursors` of terms without a row advance."""
-    terms, query_weights, lists, bounds_of, cursors = bag
-    bounds, offsets, docs, codes, places, place_codes, widths, weights, (idf, saturation), rest = lists
-    _, _, _, row_of, _, starts = bounds_of
+    terms, query_weights, idfs, lists, bounds_of, cursors = bag
+    bounds, offsets, docs, codes, places, place_codes, widths, weights, saturation, rest = lists
+    _, _, _, row_of, _, starts, _ = bounds_of
     begin, is_packed, has_rest = window * WINDOW, len(saturation) > 0, len(rest[1]) > 0
     bits, mask, chosen = _unsigned(widths)
     first_word, last_word = np.uint64(begin) << bits, np.uint64(begin + WINDOW) << bits
     for i in range(len(terms)):
         term, query_weight, row = terms[i], query_weights[i], row_of[terms[i]]
-        of_term = idf[term] if is_packed else 0.0
+        of_term = idfs[i]
         if row >= 0:
             first, last = offsets[term] + np.int64(starts[row, window]), offsets[term] + np.int64(starts[row, window + 1])
             term_places, shift = places[first:last], bounds[term] - offsets[term]
@@ -464,17 +468,17 @@ def _sum_window(window: int, bag: Any, sums: Any) -> None:
                 at += 1
             cursors[i] = at
         if has_rest and rest[0][term] < rest[0][term + 1]:
-            _sum_rest(begin, term, query_weight, rest, sums)
+            _sum_rest(begin, term, query_weight, of_term, rest, sums)
 
 
 @inner()
-def _sum_rest(begin: int, term: int, query_weight: Any, rest: Any, sums: Any) -> None:
-    """Add the postings of a window whose weights are in `rest` to `sums`."""
+def _sum_rest(begin: int, term: int, query_weight: Any, idf: Any, rest: Any, sums: Any) -> None:
+    """Add the postings of a window that are in `rest` to `sums`."""
     posting, end = rest[0][term], rest[0][term + 1]
     if rest[1][posting] < begin:
         posting = _skip(rest[1], posting, end, begin)
     while posting < end and rest[1][posting] < begin + WINDOW:
-        sums[rest[1][posting] - begin] += query_weight * rest[2][posting]
+        sums[rest[1][posting] - begin] += query_weight * np.float32(idf * rest[2][posting])
         posting += 1
 
 
@@ -523,9 +527,9 @@ def _hit_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
 
     The window is summed term by term. The documents of each term are marked first, and newly marked ones start from 0.
     """
-    terms, query_weights, lists, bounds_of, cursors = bag
+    terms, query_weights, idfs, lists, bounds_of, cursors = bag
     for i in range(len(terms)):
-        term_bag = terms[i : i + 1], query_weights[i : i + 1], lists, bounds_of, cursors[i : i + 1]
+        term_bag = terms[i : i + 1], query_weights[i : i + 1], idfs[i : i + 1], lists, bounds_of, cursors[i : i + 1]
         _mark_window(begin, term_bag, sums, hit)
         _sum_window(begin // WINDOW, term_bag, sums)
 
@@ -533,7 +537,7 @@ def _hit_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
 @inner()
 def _mark_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
     """Mark the documents of one term in a window, and set the sums of newly marked ones to 0."""
-    terms, _, (bounds, offsets, docs, _, places, _, widths, _, _, _), bounds_of, cursors = bag
+    terms, _, _, (bounds, offsets, docs, _, places, _, widths, _, _, _), bounds_of, cursors = bag
     term, row, window = terms[0], bounds_of[3][terms[0]], begin // WINDOW
     if row >= 0:
         starts = bounds_of[5]

@@ -12,7 +12,7 @@ import numpy as np
 from ..storage.compiled import compiled
 from .conjunctions import key_of
 from .filtered import LOOKUP_COST
-from .kernel import ONE, SORTED, WORD, decode_keys, search, select, sort_keys
+from .kernel import ONE, WORD, decode_keys, search, select, sort_keys
 from .packed_kernels import add_weights, meet, read
 
 UNKNOWN = -2  # number of documents that were not all visited
@@ -129,7 +129,7 @@ def search_few(
     """
     rank, order = ids
     counts, docs, scores, keys = results
-    topic_bounds, terms, query_weights = topics
+    topic_bounds, terms, query_weights, idfs = topics
     row_of, starts = bounds_of[3], bounds_of[5]
     sums, weights, matched = np.empty(len(candidates)), np.empty(len(candidates)), np.empty(len(candidates), dtype=np.bool_)
     met, postings = np.empty(len(candidates) + 1, dtype=np.int64), np.empty(len(candidates) + 1, dtype=np.int64)
@@ -143,7 +143,7 @@ def search_few(
             weights[:size] = 0
             for j in range(size):
                 docs_met[j] = candidates[met[j]]
-            add_weights(lists, row_of[terms[i]], terms[i], query_weights[i], docs_met[:size], postings, weights)
+            add_weights(lists, row_of[terms[i]], terms[i], query_weights[i], idfs[i], docs_met[:size], postings, weights)
             for j in range(size):
                 sums[met[j]] += weights[j]
                 matched[met[j]] = True
@@ -154,8 +154,8 @@ def search_few(
                 best[size] = key_of(score, rank[candidates[j]])
                 size += 1
         counts[topic - first] = size = select(best, size, k)
-        if k <= SORTED:
+        if keys.shape[1]:
+            keys[topic - first, :size] = best[:size]
+        else:
             sort_keys(best, size)
             decode_keys(best, size, order, docs[topic - first], scores[topic - first])
-        else:
-            keys[topic - first, :size] = best[:size]

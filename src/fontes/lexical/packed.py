@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..storage.arrays import fixed
 from .kernel import BLOCK, POSITION_BITS, unpack
-from .weighting import Saturation, Statistics, Weighting, saturation_of
+from .weighting import Idfs, Saturation, Statistics, Weighting, in_one_byte, saturation_of
 
 if TYPE_CHECKING:
     from ..index.postings import Searchable
@@ -70,7 +70,7 @@ class PackedLists:
         widths: int64, (3,); bits of codes in `docs`, 1 if `codes` has other bits, bytes per posting in `place_codes`.
         starts: uint32, (rows, windows + 1); start of each window in the list of a term with a row.
         pairs: int32, (2, codes); tf and length of each code; empty if postings have no codes.
-        rest: int32, (3, R); term, document and tf of each posting with the code 0, ascending.
+        rest: int32, (4, R); term, document, tf and length of each posting with the code 0, ascending.
     """
 
     bounds: NDArray[np.int64]
@@ -97,7 +97,7 @@ class PackedLists:
     @cached_property
     def unweighted(self) -> tuple[Any, ...]:
         """The `lists` argument of loops that read only documents, `row_of` and `starts`."""
-        return self.with_weights(np.zeros(0, np.float32), None), fixed(self.row_of), fixed(self.starts)
+        return self.with_weights(NO_WEIGHTS, None), fixed(self.row_of), fixed(self.starts)
 
     @cached_property
     def _rest_bounds(self) -> NDArray[np.int64]:
@@ -111,14 +111,19 @@ class PackedLists:
     def unpacked(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return the bounds and documents of all postings, filled in for these terms; only these take memory."""
         filled, docs = self.documents
-        filled.ensure(terms, lambda terms: self.unpack(terms, None, docs, np.zeros(0, np.float32)))
+        filled.ensure(terms, lambda terms: self.unpack(terms, None, np.ones(len(terms)), docs, NO_WEIGHTS))
         return self.bounds, fixed(docs)
 
     def unpack(
-        self, terms: NDArray[np.int64], curve: Curve | None, docs: NDArray[np.int32], weights: NDArray[np.float32]
+        self,
+        terms: NDArray[np.int64],
+        curve: Curve | None,
+        idfs: NDArray[np.float64],
+        docs: NDArray[np.int32],
+        weights: NDArray[np.float32],
     ) -> None:
-        """Write the documents of some terms, and their weights by a curve if `weights` is not empty."""
-        unpack(terms, self.with_weights(np.zeros(0, np.float32), curve), fixed(self.row_of), fixed(self.starts), docs, weights)
+        """Write the documents of some terms, and their weights by a curve and the terms' idfs if `weights` is not empty."""
+        unpack(terms, idfs, self.with_weights(NO_WEIGHTS, curve), fixed(self.row_of), fixed(self.starts), docs, weights)
 
     def with_weights(self, weights: NDArray[np.float32], curve: Curve | None) -> tuple[Any, ...]:
         """Return the `lists` argument of the search: bounds, offsets, the arrays of `postings`, weights, curve, rest.
@@ -131,8 +136,8 @@ class PackedLists:
         codes = codes if len(codes) else NO_CODES  # the search always reads one
         arrays = _fixed(self.bounds, self.offsets, docs, codes, places, place_codes, self.widths, weights)
         if curve is None:
-            return *arrays, NO_CURVE, NO_REST
-        return *arrays, _fixed(curve.idf, curve.saturation), _fixed(self._rest_bounds, self.rest[1], curve.rest)
+            return *arrays, NO_SATURATION, NO_REST
+        return *arrays, fixed(curve.saturation), _fixed(self._rest_bounds, self.rest[1], curve.rest)
 
 
 def _fixed(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
@@ -140,8 +145,10 @@ def _fixed(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
 
 
 NO_CODES, NO_PLACE_CODES, NO_WIDTHS = _fixed(np.zeros(1, np.uint16), np.zeros(0, np.uint8), np.zeros(3, np.int64))
-NO_CURVE = _fixed(np.zeros(0, np.float64), np.zeros(0, np.float64))
-NO_REST = _fixed(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+NO_WEIGHTS = np.zeros(0, np.float32)  # also an output that takes nothing
+NO_SATURATION = fixed(np.zeros(0, np.float64))
+NO_REST = _fixed(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float64))
+SAME_WEIGHTS = fixed(np.ones(2))  # ratios, as in `kernel.search`
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,14 +156,16 @@ class Curve:
     """Weights of a model as idf times a function of tf and length, rounded to float32.
 
     Args:
-        idf: float64; idf of each term.
+        idfs: Returns the idf of each of some terms.
+        function: The function.
         saturation: float64; the function by code, 0 for the code 0.
-        rest: float32; weights of the postings in the `rest` of the lists.
+        rest: float64; the function of the postings in the `rest` of the lists.
     """
 
-    idf: NDArray[np.float64]
+    idfs: Callable[[NDArray[np.integer[Any]]], NDArray[np.float64]]
+    function: Saturation
     saturation: NDArray[np.float64]
-    rest: NDArray[np.float32]
+    rest: NDArray[np.float64]
 
     @classmethod
     def of(cls, index: Searchable, weighting: Weighting, lists: PackedLists) -> Curve | None:
@@ -165,24 +174,33 @@ class Curve:
         function = saturation_of(weighting, statistics)
         if function is None or function.sums_idf or not lists.pairs.size:
             return None
-        exact = index.lengths
-        length_of = np.zeros(int(exact.max()) + 1, dtype=np.float64)  # the length that the model uses, by exact length
-        length_of[exact] = function.lengths
-        if not np.array_equal(length_of[exact], function.lengths):
-            return None
-        idf = function.idf(statistics.df_of(np.arange(len(lists.row_of)))).astype(np.float64)
+        _, docs, rest_tf, rest_lengths = lists.rest
+        if function.lengths is statistics.lengths:
+            pair_lengths, rest_lengths = lists.pairs[1, 1:].astype(np.float64), rest_lengths.astype(np.float64)
+        elif function.lengths is statistics.lengths_in_one_byte:
+            pair_lengths, rest_lengths = in_one_byte(lists.pairs[1, 1:]), in_one_byte(rest_lengths)
+        else:
+            exact = index.lengths
+            length_of = np.zeros(int(exact.max()) + 1, dtype=np.float64)  # the length that the model uses, by exact length
+            length_of[exact] = function.lengths
+            if not np.array_equal(length_of[exact], function.lengths):
+                return None
+            pair_lengths, rest_lengths = length_of[lists.pairs[1, 1:]], function.lengths[docs]
         saturation = np.zeros(lists.pairs.shape[1], dtype=np.float64)
-        saturation[1:] = _saturate(function, lists.pairs[0, 1:], length_of[lists.pairs[1, 1:]])
-        terms, docs, tf = lists.rest
-        rest = idf[terms] * _saturate(function, tf, length_of[exact[docs]])
-        return cls(idf, saturation, rest.astype(np.float32))
+        saturation[1:] = function.saturate(lists.pairs[0, 1:], pair_lengths)
+        idfs = Idfs.of(index, weighting, function.idf)
+        rest = function.saturate(rest_tf, rest_lengths)
+        return cls(lambda terms: idfs(statistics.counts_of(terms)), function, saturation, rest)
 
-
-def _saturate(function: Saturation, counts: NDArray[np.int32], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return weights without the idf, of postings with these tf and lengths."""
-    factor, k1, delta, constant, b, mean = function.parameters
-    tf = counts.astype(np.float64)
-    return factor * tf / (tf + k1 * (constant + b * lengths / mean)) + delta
+    def ratios(self, saturation: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return the greatest and the least ratio of the weights to those of another curve; None if it has values of 0."""
+        old, new = np.concatenate([saturation[1:], rest]), np.concatenate([self.saturation[1:], self.rest])
+        if np.array_equal(old, new):
+            return SAME_WEIGHTS
+        if not (old.min() > 0 and new.min() > 0):
+            return None
+        quotients = new / old
+        return fixed(np.array([quotients.max() * (1 + 1e-9), quotients.min() * (1 - 1e-9)]))
 
 
 class Codes:
@@ -197,7 +215,8 @@ class Codes:
         self._distinct = np.flatnonzero(np.bincount(lengths))
         self._number_of = np.zeros(int(lengths.max()) + 1, dtype=np.int64)
         self._number_of[self._distinct] = np.arange(len(self._distinct))
-        self._counts = np.zeros(len(self._distinct) * max(1, PAIRS // len(self._distinct)), dtype=np.int64)
+        width = min(max(1, PAIRS // len(self._distinct)), int(lengths.max()) + 1)  # no tf is above the length
+        self._counts = np.zeros(len(self._distinct) * width, dtype=np.int64)
         self._documents = len(lengths)
 
     def count(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> None:

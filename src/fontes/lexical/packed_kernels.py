@@ -107,7 +107,7 @@ def _reach(words: Any, at: Any, end: Any, word: Any) -> Any:
 
 
 @compiled()
-def add_weights(lists: Any, row: Any, term: Any, query_weight: float, docs: Any, postings: Any, sums: Any) -> None:
+def add_weights(lists: Any, row: Any, term: Any, query_weight: Any, idf: Any, docs: Any, postings: Any, sums: Any) -> None:
     """Add the weights of postings of a term to the sums of their documents.
 
     Args:
@@ -115,16 +115,17 @@ def add_weights(lists: Any, row: Any, term: Any, query_weight: float, docs: Any,
         row: Row of the term.
         term: The term.
         query_weight: Query weight of the term.
+        idf: Idf of the term; 1 if postings have weights.
         docs: The documents.
         postings: Posting of each document, counted from the first of the list.
         sums: float64; sum of each document, to which weights are added.
     """
-    bounds, _, _, _, _, _, _, weights, (idf, saturation), rest = lists
+    bounds, _, _, _, _, _, _, weights, saturation, rest = lists
     if len(saturation) == 0:
         for i in range(len(docs)):
             sums[i] += query_weight * weights[bounds[term] + postings[i]]
         return
-    of_term, offset, is_narrow = idf[term], lists[1][term], row >= 0 and lists[6][2] == 1
+    offset, is_narrow = lists[1][term], row >= 0 and lists[6][2] == 1
     for i in range(len(docs)):
         if is_narrow:
             code = (
@@ -132,8 +133,8 @@ def add_weights(lists: Any, row: Any, term: Any, query_weight: float, docs: Any,
             )
         else:
             code = code_at(lists, row, term, postings[i])
-        weight = np.float32(of_term * saturation[code])
+        value = saturation[code]
         if code == 0:
             of_rest = rest[1][rest[0][term] : rest[0][term + 1]]
-            weight = rest[2][rest[0][term] + np.searchsorted(of_rest, docs[i])]
-        sums[i] += query_weight * weight
+            value = rest[2][rest[0][term] + np.searchsorted(of_rest, docs[i])]
+        sums[i] += query_weight * np.float32(idf * value)

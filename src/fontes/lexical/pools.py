@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..storage.arrays import fixed
 from .kernel import BLOCK, DEPTHS, WINDOW, pack, summarize
-from .packed import NO_CODES, NO_CURVE, NO_PLACE_CODES, NO_REST, NO_WIDTHS, long_lists, offsets_of
+from .packed import NO_CODES, NO_PLACE_CODES, NO_REST, NO_SATURATION, NO_WIDTHS, SAME_WEIGHTS, long_lists, offsets_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +88,8 @@ class ImpactPool:
         lists = tuple(map(fixed, self._lists.arrays))
         bounds, offsets, docs, places, weights = lists
         arrays = docs, NO_CODES, places, NO_PLACE_CODES, NO_WIDTHS
-        self._postings: tuple[Any, ...] = bounds, offsets, *arrays, weights, NO_CURVE, NO_REST
-        self._limits: tuple[NDArray[Any], ...] = tuple(map(fixed, (*self._terms.arrays, *self._rows.arrays)))
+        self._postings: tuple[Any, ...] = bounds, offsets, *arrays, weights, NO_SATURATION, NO_REST
+        self._limits: tuple[NDArray[Any], ...] = (*map(fixed, (*self._terms.arrays, *self._rows.arrays)), SAME_WEIGHTS)
         self.nbytes = sum(array.nbytes for array in (*lists, *self._limits))
 
 

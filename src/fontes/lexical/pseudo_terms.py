@@ -27,7 +27,7 @@ from .impacts import MAX_MODELS, weights_not_finite
 from .pools import ImpactPool, PooledLists
 from .proximity import proximity_counts, spans_in
 from .searching import search_matches
-from .weighting import ClauseStatistics, Floats, Postings, Saturation, Statistics, Weighting, saturation_of
+from .weighting import ClauseStatistics, Floats, Idfs, Postings, Saturation, Statistics, Weighting, saturation_of
 
 if TYPE_CHECKING:
     from ..index.state import State
@@ -122,7 +122,7 @@ def search_clause(
     if curve.sums_idf and (parts := statistics_of(index, clause, counts).parts) is not None:
         idf = float(np.sum(curve.idf(np.maximum(parts, 1.0))))
     else:
-        idf = curve.idf_of(counts.df)
+        idf = Idfs.of(index, weighting, curve.idf)(np.array([counts.df])).item()
     query_weight = weighting.query(np.array([weight])).item()
     arguments = counts.docs, counts.tf, curve.lengths, (idf, *curve.parameters), query_weight
     best = search_matches(search_weighed, arguments, index, k, lambda: counts.df)

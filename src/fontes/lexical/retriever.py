@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,19 @@ from ..core.progress import ProgressCallback, silent
 from ..core.ranking import Counter
 from ..core.run import Ranking, Run
 from ..core.stage import Stage, at_most, topic_of
+from ..core.strings import offsets_of
 from ..core.threads import in_threads
 from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
 from ..index.columns import Filter, explain_exclusion, filter_of
 from ..storage.caches import Attached, weakly
-from ..text.analyzer import MAX_CACHED_WORDS
+from ..storage.compiled import when_loaded
+from ..text.analyzer import MAX_CACHED_WORDS, Analyzer
 from .direct import Direct
 from .filtered import filtered_impacts
-from .impacts import chunks, count_of_any, documents_of_any, weighted_postings
+from .impacts import chunks, count_of_any, documents_of_any, impacts_of, weighted_postings
+from .merging import parts_for
+from .parts import count_in_parts, documents_in_parts, numbers_in, search_parts
 from .searching import Bags, scores_of, search_topic, search_topics
 from .structured import MAX_TERM_WEIGHT, StructuredQuery
 from .weighting import Postings, Statistics, Weighting, posting_of
@@ -37,8 +41,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from ..index.postings import Searchable
+    from ..index.segment import Part
     from ..index.state import State
 
+K = TypeVar("K", int, str)
 UNLIMITED = 1_000_000_000  # documents per topic: more than an index holds
 MASKED = 1 << 18  # documents up to which a filter is always a mask; in larger indexes lists of its documents pay
 
@@ -102,7 +108,25 @@ class Lexical(Stage[Topics, Run]):
         direct: Direct | None = vars(self).get("_direct_search")
         if direct is None and self.searched is self.index and self.index.actors is None:
             direct = vars(self)["_direct_search"] = Direct.of(self.index, self._ready[0])
+            if direct is None:
+                when_loaded(self._prepare)
         return direct
+
+    def _prepare(self) -> None:
+        """Make ready what a search needs, in another thread."""
+        weighting = self._ready[0]
+        with work(threads=1):
+            for part in parts_for(self.index, weighting) or (self.index,):
+                impacts_of(part, weighting)
+        if (direct := Direct.of(self.index, weighting)) is not None:
+            direct.text("a", 1)
+
+    @property
+    def _parts(self) -> tuple[Part, ...]:
+        """The parts that are searched one after the other; () if the index is searched as one."""
+        if self.searched is not self.index or self.index.actors is not None or not self.index.parts:
+            return ()
+        return parts_for(self.index, self._ready[0])
 
     def _search_directly(self, query: str | Topic, k: int) -> tuple[Any, ...] | None:
         """Return the best documents, their scores and perhaps the number of all, from one compiled call; None if it cannot."""
@@ -116,9 +140,9 @@ class Lexical(Stage[Topics, Run]):
             return direct.text(text, k)
         if not passed.count:
             return None
-        if len(passed.mask) > MASKED:
+        if len(passed.mask) > MASKED and not direct.has_parts:
             terms = direct.terms(text)
-            if terms is None or filtered_impacts(self.index, self._ready[0], passed).of(terms, build=False) is not None:
+            if terms is None or filtered_impacts(self.index, self._ready[0], passed).of(terms[0], build=False) is not None:
                 return None
         return direct.text(text, min(k, passed.count), passed)
 
@@ -129,11 +153,15 @@ class Lexical(Stage[Topics, Run]):
         if (actors := self.index.actors) is not None:
             run = actors.run(self, "apply", (topics, silent), progress)
             return self._with_matches(run, topics)
-        weighting = self.weighting
-        bags = _bags(weighting, self._counts(list(topics.values()), progress))
+        weighting, all_topics = self.weighting, list(topics.values())
         with work(threads=self.threads):
-            run = search_topics(self.index, self.searched, weighting, topics, bags, self.k, self._filter)
-        return self._with_matches(run, topics)
+            if parts := self._parts:
+                results = search_parts(self.index, parts, weighting, self._term_counts(all_topics), self.k, self._filter)
+            else:
+                bags = _bags(weighting, self._counts(all_topics, progress))
+                results = search_topics(self.searched, weighting, bags, self.k, self._filter)
+        run = Run(topics, self.index.ids, offsets_of(results[0]), *results[1:], documents=self.index)
+        return self._with_matches(run.with_(provenance=self.index.provenance), topics)
 
     def _with_queries(self, topics: Topics, progress: ProgressCallback) -> Run:
         """Search topics of which some have structured queries; this process searches them even if actors hold shards."""
@@ -164,6 +192,8 @@ class Lexical(Stage[Topics, Run]):
         topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
             return self._structured(topic).matches(self._filter)
+        if parts := self._parts:
+            return documents_in_parts(parts, sorted(self._term_counts([topic])[0]), self._filter)
         terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64)
         docs, passed = documents_of_any(self.searched, terms), self._filter
         return docs if passed is None else docs[passed.mask[docs]]
@@ -177,8 +207,12 @@ class Lexical(Stage[Topics, Run]):
                 return at_most(hits[2], up_to)
             return self._structured(topic).count(self._filter, up_to)
         direct, passed = self._direct if topic.weights is None else None, self._filter
-        if direct is None or (terms := direct.terms(topic.text)) is None:
-            terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64)
+        numbers = None if direct is None else direct.terms(topic.text)
+        if parts := self._parts:
+            if numbers is None:
+                numbers = numbers_in(parts, sorted(self._term_counts([topic])[0]))
+            return count_in_parts(parts, numbers, passed, up_to)
+        terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64) if numbers is None else numbers[0]
         return count_of_any(self.searched, terms, None if passed is None else passed.mask, up_to)
 
     def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
@@ -198,6 +232,8 @@ class Lexical(Stage[Topics, Run]):
                 docs, scores, total = structured.search(weighting, depth, passed)
             elif self.index.actors is not None:
                 return super().search(query, k, offset)
+            elif parts := self._parts:
+                docs, scores = search_parts(self.index, parts, weighting, self._term_counts([topic]), depth, passed)[1:]
             else:
                 bag = _bag(weighting, self._counts([topic])[0])
                 docs, scores = search_topic(self.searched, weighting, bag, depth, passed)
@@ -278,20 +314,27 @@ class Lexical(Stage[Topics, Run]):
         counts = iter(WORD_CACHES.of(self.index).counts([topic.text for topic in topics if topic.weights is None]))
         return [next(counts) if topic.weights is None else bag_of(self.index, topic, topic.weights) for topic in topics]
 
+    def _term_counts(self, topics: Sequence[Topic]) -> list[dict[str, float]]:
+        """Return the term counts, or weights, of each topic by term."""
+        counts = iter(TERM_CACHES.of(self.index.analyzer).counts([topic.text for topic in topics if topic.weights is None]))
+        return [next(counts) if topic.weights is None else checked_weights(topic, topic.weights) for topic in topics]
 
-class Words:
-    """Cache of analysed words and their term numbers; thread-safe.
+
+class Words(Generic[K]):
+    """Cache of analysed words and their terms, or the numbers of these; thread-safe.
 
     Args:
-        index: The index that has the terms.
+        analyzer: Makes the terms.
+        numbers: Returns the numbers of terms, or the terms themselves; unknown ones are left out.
     """
 
-    def __init__(self, index: State) -> None:
-        self._index, self._analyzer, self._plain = index, index.analyzer, index.analyzer.plain_words
-        self._numbers: dict[str, list[int]] = {}
+    def __init__(self, analyzer: Analyzer, numbers: Callable[[Iterable[str]], list[K]]) -> None:
+        self._analyzer, self._plain = analyzer, analyzer.plain_words
+        self._numbers_of: Callable[[Iterable[str]], list[K]] = numbers
+        self._numbers: dict[str, list[K]] = {}
 
-    def counts(self, texts: Sequence[str]) -> list[dict[int, float]]:
-        """Return the term counts of each text by term number; unknown terms are left out."""
+    def counts(self, texts: Sequence[str]) -> list[dict[K, float]]:
+        """Return the counts of the terms of each text; unknown terms are left out."""
         cache, plain_words = self._numbers, [self._plain(text) for text in texts]
         try:
             if None not in plain_words:
@@ -300,25 +343,29 @@ class Words:
             pass  # a word is new
         return self._analyze(texts, plain_words)
 
-    def _analyze(self, texts: Sequence[str], plain_words: Sequence[list[str] | None]) -> list[dict[int, float]]:
+    def _analyze(self, texts: Sequence[str], plain_words: Sequence[list[str] | None]) -> list[dict[K, float]]:
         """Return the same as `counts`; new words, and texts that are not plain, are analysed."""
         cache = self._numbers if len(self._numbers) <= MAX_CACHED_WORDS else {}
-        new = list({word: None for words in plain_words for word in words or () if word not in cache})
-        other_texts = [text for text, words in zip(texts, plain_words, strict=True) if words is None]
-        numbers = (
-            [n for n in map(self._index.term_number, terms) if n >= 0] for terms in self._analyzer.many([*new, *other_texts])
-        )
+        new: list[str] = list({word: None for words in plain_words for word in words or () if word not in cache})
+        other_texts: list[str] = [text for text, words in zip(texts, plain_words, strict=True) if words is None]
+        numbers = map(self._numbers_of, self._analyzer.many([*new, *other_texts]))
         self._numbers = cache
         cache.update((word, next(numbers)) for word in new)
         return [_count_numbers([next(numbers)] if words is None else [cache[word] for word in words]) for words in plain_words]
 
 
-WORD_CACHES: Attached[State, Words] = Attached("words", lambda index: Words(weakly(index)))
+def _words(index: State) -> Words[int]:
+    weak = weakly(index)
+    return Words(index.analyzer, lambda terms: [n for n in map(weak.term_number, terms) if n >= 0])
 
 
-def _count_numbers(words: Iterable[list[int]]) -> dict[int, float]:
+WORD_CACHES: Attached[State, Words[int]] = Attached("words", _words)
+TERM_CACHES: Attached[Analyzer, Words[str]] = Attached("terms_of_words", lambda analyzer: Words(weakly(analyzer), list))
+
+
+def _count_numbers(words: Iterable[list[K]]) -> dict[K, float]:
     """Count each term number in lists of numbers."""
-    bag: dict[int, float] = {}
+    bag: dict[K, float] = {}
     for numbers in words:
         for number in numbers:
             bag[number] = bag.get(number, 0.0) + 1.0
@@ -331,15 +378,20 @@ def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> 
     Raises:
         InputError: A weight is not a number, or too great.
     """
-    bag: dict[int, float] = {}
+    numbers = ((searched.term_number(term), weight) for term, weight in checked_weights(topic, weights).items())
+    return {number: weight for number, weight in numbers if number >= 0}
+
+
+def checked_weights(topic: Topic, weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the weights of a topic's terms that are not 0; raises as `bag_of`."""
+    bag: dict[str, float] = {}
     for term, weight in weights.items():
         if not isinstance(weight, Real) or not math.isfinite(weight):
             raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is not a finite number")
         if not abs(weight) <= MAX_TERM_WEIGHT:
             raise InputError(f"topic '{topic.id}', term '{term}': the weight {weight!r} is beyond {MAX_TERM_WEIGHT:g}")
-        number = searched.term_number(term)
-        if number >= 0 and weight != 0:
-            bag[number] = float(weight)
+        if weight != 0:
+            bag[term] = float(weight)
     return bag
 
 

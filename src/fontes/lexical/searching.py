@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.run import Run, order_keys
+from ..core.ranking import order_keys
 from ..core.threads import in_threads
-from ..core.values import Topics
 from ..core.work import thread_count
 from ..index.columns import Filter
 from ..storage.compiled import affordable, is_loaded, load
@@ -24,7 +23,6 @@ from .weighting import Weighting
 
 if TYPE_CHECKING:
     from ..index.postings import Searchable
-    from ..index.state import State
 
 Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
@@ -35,39 +33,15 @@ RESULTS = 1 << 21  # results of the topics searched in one batch
 POSTINGS_PER_STEP = 10  # postings that numpy sums in the time of one Python step
 SUMS_PER_STEP = 400  # sums that numpy scans in the time of one step
 CALL_STEPS = 250  # steps in the time of all calls of numpy for one topic
+NOT_SUPPORTED = -1  # result of a loop if the query must be searched in another way
+UNKNOWN_IDF = -10  # UNKNOWN_IDF - df is the result of a loop if the idf of df is not computed yet
 NO_KEYS = np.zeros(0, np.uint64)
 NO_WORDS = np.zeros(0, np.uint64)  # all documents are allowed
 
 
-def search_topics(
-    index: State,
-    searched: Searchable,
-    weighting: Weighting,
-    topics: Topics,
-    bags: Bags,
-    k: int,
-    where: Filter | None = None,
-) -> Run:
-    """Return the best documents of an index for each topic.
-
-    Args:
-        index: The index.
-        searched: Source of the postings: the index, or weights attached to it.
-        weighting: The model.
-        topics: The topics.
-        bags: Query weights of each topic by term number.
-        k: Greatest number of documents per topic.
-        where: The documents that may be returned; None: all.
-    """
-    counts, docs, scores = _search_all(searched, weighting, bags, k, where)
-    bounds = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=bounds[1:])
-    return Run(topics, index.ids, bounds, docs, scores, documents=index, provenance=index.provenance)
-
-
 def search_topic(searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None = None) -> Ranked:
-    """Return the best `k` documents for one topic and their scores, without building a run."""
-    return _search_all(searched, weighting, bag, k, where)[1:]
+    """Return the best `k` documents for one topic and their scores; see `search_topics`."""
+    return search_topics(searched, weighting, bag, k, where)[1:]
 
 
 def scores_of(searched: Searchable, weighting: Weighting, bag: Bags, docs: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
@@ -106,8 +80,16 @@ def _search_uncompiled(
     return matching[best], scores[best]
 
 
-def _search_all(index: Searchable, weighting: Weighting, bags: Bags, k: int, where: Filter | None) -> Results:
-    """Return the number of results of each topic, and their documents and scores end to end."""
+def search_topics(index: Searchable, weighting: Weighting, bags: Bags, k: int, where: Filter | None = None) -> Results:
+    """Return the number of results of each topic, and their documents and scores end to end.
+
+    Args:
+        index: The lists that are searched.
+        weighting: The model.
+        bags: Query weights of each topic by term number.
+        k: Greatest number of documents per topic.
+        where: The documents that may be returned; None: all.
+    """
     count, k = len(bags[0]) - 1, min(k, len(index.ids) if where is None else where.count)
     if not k or not len(bags[1]):
         return np.zeros(count, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
@@ -130,7 +112,7 @@ def _search_all(index: Searchable, weighting: Weighting, bags: Bags, k: int, whe
 def _search_portion(
     index: Searchable, weighting: Weighting, bags: Bags, first: int, last: int, k: int, where: Filter | None
 ) -> Results:
-    """Return the results of `_search_all` for the topics from `first` to `last` (excluded)."""
+    """Return the results of `search_topics` for the topics from `first` to `last` (excluded)."""
     rank, order, depth = index.ids.rank, index.ids.order, depth_of(k)
     find: Any = search
     allowed: NDArray[Any] = NO_WORDS
@@ -140,10 +122,10 @@ def _search_portion(
     if impacts_of_filter is not None and lists is not None:
         postings, limits, rank = lists.postings, lists.limits, impacts_of_filter.rank
         bags = bags[0][first : last + 1] - bags[0][first], lists.numbers, bags[2][bags[0][first] : bags[0][last]]
-        first, last = 0, last - first
+        first, last, idfs = 0, last - first, np.ones(len(lists.numbers))
     else:
         impacts = impacts_of(index, weighting, bags[1] if len(bags[0]) == 2 else None)
-        postings, limits = impacts.postings, impacts.limits
+        postings, limits, idfs = impacts.postings, impacts.limits, impacts.idfs(bags[1])
         if where is not None:
             depth, allowed = -1, where.words
             if where.count * len(terms) * LOOKUP_COST < int(index.df[terms].sum(dtype=np.int64)):
@@ -151,20 +133,25 @@ def _search_portion(
     count = last - first
     results = counts, docs, scores, keys = _buffers(count, k)
     if count == 1:
-        find(first, last, bags, postings, limits, allowed, (rank, order), k, depth, results)
+        find(first, last, (*bags, idfs), postings, limits, allowed, (rank, order), k, depth, results)
         return _decode(results, order)
 
     def part(a: int, b: int) -> None:
         portion = counts[a:b], docs[a:b], scores[a:b], keys[a:b]
-        search(first + a, first + b, bags, postings, limits, allowed, (rank, order), k, depth, portion)
+        search(first + a, first + b, (*bags, idfs), postings, limits, allowed, (rank, order), k, depth, portion)
 
+    in_ranges(part, count)
+    return _decode(results, order)
+
+
+def in_ranges(function: Callable[[int, int], None], count: int) -> None:
+    """Call a function with consecutive ranges of `count` topics, in threads."""
     threads = min(thread_count(), count)
     if threads == 1:
-        part(0, count)
+        function(0, count)
     else:  # small ranges keep all threads busy until the end
         edges = np.linspace(0, count, min(8 * threads, count) + 1).astype(int).tolist()
-        in_threads(part, edges[:-1], edges[1:])
-    return _decode(results, order)
+        in_threads(function, edges[:-1], edges[1:])
 
 
 def lookup() -> Any:
@@ -228,8 +215,8 @@ def search_clauses(
     impacts, depth = impacts_of(index, weighting, np.concatenate([bag[1], excluded])), depth_of(min(k, len(index)))
 
     def find(ids: Any, k: int, results: Any) -> int:
-        lists = impacts.postings, impacts.limits
-        return int(lookup().search_clauses(required, excluded, bag, *lists, allowed, ids, k, depth, results))
+        lists, topic = (impacts.postings, impacts.limits), (*bag, impacts.idfs(bag[1]))
+        return int(lookup().search_clauses(required, excluded, topic, *lists, allowed, ids, k, depth, results))
 
     docs, scores, total = search_kernel(find, (), index, k)
     return docs, scores, total if len(required) else None

@@ -327,8 +327,9 @@ class StructuredQuery:
             allowed = allowed.copy() if len(allowed) else np.ones(len(index), dtype=np.bool_)
             for clause in excluded:
                 allowed[self.docs(clause)] = False
-        term_bag = np.array(terms, dtype=np.int32), weights[: len(terms)], impacts.postings, impacts.limits
-        other = lists.numbers, weights[len(terms) :], lists.postings, lists.limits
+        numbers = np.array(terms, dtype=np.int32)
+        term_bag = numbers, weights[: len(terms)], impacts.idfs(numbers), impacts.postings, impacts.limits
+        other = lists.numbers, weights[len(terms) :], np.ones(len(other_clauses)), lists.postings, lists.limits
         depth = -1 if len(allowed) else depth_of(min(k, len(index)))
         words = Filter("", allowed).words if len(allowed) else NO_WORDS
         docs, scores, _ = search_kernel(search_any, (term_bag, other, words, depth), index, k)

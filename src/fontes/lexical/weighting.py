@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 CHUNK_POSTINGS = 1 << 21  # postings weighted at a time
 MAX_CACHED_NORMS = 8  # models
-MAX_CACHED_IDFS = 1 << 16  # per model
+NO_IDF = 5e-324  # stands for an idf of 0, with which it gives equal weights
 METHODS = (FunctionType, property, cached_property, classmethod, staticmethod)
 LENGTHS = ("exact", "lucene")  # ways to count document lengths
 PHRASE_IDF = ("own", "sum")  # ways to compute the idf of phrases and windows
@@ -113,10 +113,48 @@ class Saturation:
         """The arguments of `conjunctions.search_weighed` after the idf."""
         return tuple(map(float, (self.factor, self.k1, self.delta, 1 - self.b, self.b, self.mean)))
 
-    @cached_property
-    def idf_of(self) -> Callable[[int], float]:
-        """Idf of a single df, cached."""
-        return lru_cache(MAX_CACHED_IDFS)(lambda df: float(self.idf(np.array([df], dtype=np.float64))[0]))
+    def saturate(self, counts: NDArray[Any], lengths: NDArray[Any]) -> Floats:
+        """Return weights without the idf, of postings with these tf and dl."""
+        factor, k1, delta, constant, b, mean = self.parameters
+        tf = counts.astype(np.float64)
+        weights: Floats = factor * tf / (tf + k1 * (constant + b * lengths / mean)) + delta
+        return weights
+
+
+class Idfs:
+    """The idf of document frequencies under one model, computed by numpy when first needed.
+
+    Args:
+        function: Computes idf from an array of df.
+        documents: Number of documents.
+
+    Attributes:
+        values: float64, (documents + 1,): the idf of each df; 0 if it is not computed yet.
+    """
+
+    def __init__(self, function: Callable[[Floats], Floats], documents: int) -> None:
+        self._function, self.values = function, np.zeros(documents + 1)
+
+    @classmethod
+    def of(cls, index: Searchable, weighting: Weighting, function: Callable[[Floats], Floats]) -> Idfs:
+        """Return the cached idfs of a model on an index; for a part of one, those of the whole."""
+        whole = getattr(index, "whole", index)
+        return _IDFS.of(whole).get(weighting, lambda: cls(function, len(whole)))
+
+    def __call__(self, df: NDArray[Any]) -> Floats:
+        """Return the idf of each df; a df of 0 counts as 1."""
+        df = np.maximum(df, 1)
+        idfs: Floats = self.values[df]
+        if not idfs.all():
+            self.fill(df)
+            idfs = self.values[df]
+        return idfs
+
+    def fill(self, df: NDArray[Any]) -> None:
+        """Compute the idf of each df that a term can have."""
+        df = df[df < len(self.values)]
+        idfs = np.asarray(self._function(df.astype(np.float64)))
+        self.values[df] = np.where(idfs == 0, NO_IDF, idfs)
 
 
 class Weighting(ABC):
@@ -181,8 +219,6 @@ class Statistics:
     Attributes:
         documents: N, the number of documents.
         tokens: Total number of terms in all documents.
-        lengths: dl of each document, float64.
-        df: Document frequency of each term, float64.
     """
 
     def __init__(self, index: Searchable) -> None:
@@ -190,14 +226,22 @@ class Statistics:
         self._whole: Searchable = getattr(index, "whole", index)
         self.documents = len(self._whole)
         self.tokens = self._whole.tokens
-        self.lengths = index.lengths.astype(np.float64)
-        self.df = self._whole.df.astype(np.float64)
         self._norms: Cached[Weighting, Floats] = Cached(MAX_CACHED_NORMS)
 
     @classmethod
     def of(cls, index: Searchable) -> Statistics:
         """Return the cached statistics of an index."""
         return _STATISTICS.of(index)
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """dl of each document."""
+        return _LENGTHS.of(base_of(self._index))[0]
+
+    @cached_property
+    def df(self) -> Floats:
+        """Document frequency of each term."""
+        return self._whole.df.astype(np.float64)
 
     @property
     def vocabulary(self) -> Statistics:
@@ -216,9 +260,15 @@ class Statistics:
         vars(statistics).pop("lengths_in_one_byte", None)
         return statistics
 
+    def counts_of(self, terms: NDArray[Any]) -> NDArray[np.integer[Any]]:
+        """Return the number of documents that have each of some terms."""
+        in_whole = getattr(self._index, "df_in_whole", None)
+        df: NDArray[np.integer[Any]] = self._whole.df[terms] if in_whole is None else in_whole(terms)
+        return df
+
     def df_of(self, terms: NDArray[Any]) -> Floats:
         """Return the df of terms; at least 1, so that a term that is in no chosen field has an idf."""
-        df: Floats = np.maximum(self.df[terms], 1.0)
+        df: Floats = np.maximum(self.counts_of(terms), 1.0)
         return df
 
     def field(self, name: str) -> Statistics:
@@ -262,7 +312,8 @@ class Statistics:
     @cached_property
     def lengths_in_one_byte(self) -> NDArray[Any]:
         """dl of each document, rounded as Lucene does."""
-        return in_one_byte(self.lengths)
+        lengths, in_bytes = _LENGTHS.of(base_of(self._index))
+        return in_bytes() if self.lengths is lengths else in_one_byte(self.lengths)
 
     @cached_property
     def mean_length(self) -> float:
@@ -272,7 +323,8 @@ class Statistics:
     @cached_property
     def documents_with_terms(self) -> int:
         """Number of documents with at least one term: N as Lucene counts it."""
-        return int(np.count_nonzero(self._whole.lengths))
+        counted: int | None = getattr(self._whole, "documents_with_terms", None)
+        return int(np.count_nonzero(self._whole.lengths)) if counted is None else counted
 
     def norms(self, weighting: Weighting) -> Floats:
         """Return the Euclidean norm of each document's posting weights; 1 for a row of zeros."""
@@ -335,6 +387,10 @@ class ClauseStatistics(Statistics):
         self.lengths = vocabulary.lengths if lengths is None else lengths
         self.df = np.array([counts.df], dtype=np.float64)
 
+    def counts_of(self, terms: NDArray[Any]) -> NDArray[np.integer[Any]]:
+        df: NDArray[np.int64] = self.df.astype(np.int64)[terms]
+        return df
+
     @cached_property
     def cf(self) -> Floats:
         """Collection frequency of the clause."""
@@ -368,6 +424,19 @@ class ClauseStatistics(Statistics):
         return self._vocabulary.norms(weighting)
 
 
+def base_of(index: Searchable) -> Searchable:
+    """Return the lists of an index that are searched as they are: those of its only segment, or its own."""
+    base: Searchable = getattr(index, "base", index)
+    return base
+
+
+def _float_lengths(base: Searchable) -> tuple[Floats, Callable[[], Floats]]:
+    lengths = base.lengths.astype(np.float64)
+    return lengths, cache(lambda: in_one_byte(lengths))
+
+
+_LENGTHS: Attached[Searchable, tuple[Floats, Callable[[], Floats]]] = Attached("float_lengths", _float_lengths)
+_IDFS: Attached[Searchable, Cached[Weighting, Idfs]] = Attached("idfs", lambda index: Cached(MAX_CACHED_NORMS))
 _STATISTICS: Attached[Searchable, Statistics] = Attached("statistics", lambda index: Statistics(weakly(index)))
 
 

@@ -1,0 +1,82 @@
+"""Compiled merge of the best documents of the parts of an index.
+
+Import this module only when loops are compiled; see `storage.compiled`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..index.tables import compare_bytes
+from ..storage.compiled import compiled
+from ..storage.pinned import view
+from .kernel import sort_keys
+
+TYPES = (np.uint32, np.uint8, np.int64, np.int32, np.int64)
+"""Of each part: documents by rank, bytes and offsets of ids, ordinals in the index, and the first ordinal."""
+ORDER, BLOB, OFFSETS, ORDINALS, FIRST = range(len(TYPES))
+
+
+@compiled()
+def merge(tables: Any, part_counts: Any, keys: Any, ends: Any, counts: Any, docs: Any, scores: Any) -> None:
+    """Merge the best documents of the parts for each topic, by score and then by id, both descending.
+
+    Args:
+        tables: The result of `pinned` for the arrays of each part.
+        part_counts: Number of keys of each topic in the first part, then in the next.
+        keys: Rows of keys in the same order; see `kernel.search`.
+        ends: End of the keys of each row if these are ascending; empty: they are sorted here.
+        counts: Number of results of each topic.
+        docs: Output: ordinals of the documents of all topics end to end.
+        scores: Output: scores of the documents.
+    """
+    start, topics = 0, len(counts)
+    for topic in range(topics):
+        of_topic = part_counts[topic::topics], keys[topic::topics]
+        start += merge_topic(tables, *of_topic, ends[topic::topics], counts[topic], docs[start:], scores[start:])
+
+
+@compiled()
+def merge_topic(tables: Any, part_counts: Any, keys: Any, ends: Any, k: int, docs: Any, scores: Any) -> int:
+    """Merge the best `k` documents of the parts for one topic; return their number. Arguments as in `merge`."""
+    parts, bits, written = len(tables), scores.view(np.uint32), 0
+    heads = np.zeros(parts, dtype=np.int64)
+    if len(ends) == 0:
+        for part in range(parts):
+            sort_keys(keys[part], part_counts[part])
+    while written < k:
+        best, best_key = -1, np.uint64(0)
+        for part in range(parts):
+            if heads[part] == part_counts[part]:
+                continue
+            key = keys[part, ends[part] - 1 - heads[part] if len(ends) else heads[part]]
+            if best >= 0 and key >> np.uint64(32) == best_key >> np.uint64(32):
+                is_better = _compare_ids(tables[part], key, tables[best], best_key) > 0
+            else:
+                is_better = best < 0 or key > best_key
+            if is_better:
+                best, best_key = part, key
+        if best < 0:
+            break
+        heads[best] += 1
+        doc = np.int64(view(tables[best], ORDER, np.uint32)[best_key & np.uint64(0xFFFFFFFF)])
+        ordinals = view(tables[best], ORDINALS, np.int32)
+        docs[written] = ordinals[doc] if len(ordinals) else view(tables[best], FIRST, np.int64)[0] + doc
+        half = np.uint32(best_key >> np.uint64(32))
+        bits[written] = half & np.uint32(0x7FFFFFFF) if half >> np.uint32(31) else ~half
+        written += 1
+    return written
+
+
+@compiled()
+def _compare_ids(table: Any, key: Any, other_table: Any, other_key: Any) -> Any:
+    """Compare the ids of two documents, given as keys in two parts, as `compare_bytes` does."""
+    doc = np.int64(view(table, ORDER, np.uint32)[key & np.uint64(0xFFFFFFFF)])
+    other = np.int64(view(other_table, ORDER, np.uint32)[other_key & np.uint64(0xFFFFFFFF)])
+    bounds, other_bounds = view(table, OFFSETS, np.int64), view(other_table, OFFSETS, np.int64)
+    return compare_bytes(
+        view(table, BLOB, np.uint8), bounds[doc], bounds[doc + 1],
+        view(other_table, BLOB, np.uint8), other_bounds[other], other_bounds[other + 1],
+    )  # fmt: skip
