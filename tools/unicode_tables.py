@@ -2,8 +2,10 @@
 
 properties.npy   int32, rows of (first code point, last code point, property bits of fontes.text.tokenizers)
 lower.npy        int32, rows of (code point, its simple lower-case mapping)
+composing.npy    int32, rows of (first code point, last code point) that Unicode's NFC may change, move or join with others
 """
 
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -77,8 +79,16 @@ ends = np.append(starts[1:], 0x110000) - 1
 rows = np.stack([starts, ends, bits[starts]], axis=1).astype("<i4")
 lower = [(ord(p), ord(p.lower())) for p in points if len(p.lower()) == 1 and p.lower() != p]
 lower.append((0x130, ord("i")))  # the one simple mapping that str.lower does not give
+pairs = [unicodedata.decomposition(p).split() for p in points if unicodedata.normalize("NFC", p) == p]
+second = {chr(int(pair[1], 16)) for pair in pairs if len(pair) == 2 and pair[0][0] != "<"}
+second |= set(map(chr, (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))))  # those of Hangul, whose syllables are computed
+changes = np.zeros(0x110000 + 1, dtype=np.int8)
+for p in points:
+    changes[ord(p)] = unicodedata.combining(p) > 0 or p in second or unicodedata.normalize("NFC", p) != p
+edges = np.flatnonzero(np.diff(changes, prepend=0)).reshape(-1, 2)
 
 FOLDER.mkdir(exist_ok=True)
+np.save(FOLDER / "composing.npy", (edges - [0, 1]).astype("<i4"))
 np.save(FOLDER / "properties.npy", rows[rows[:, 2] != 0])
 np.save(FOLDER / "lower.npy", np.array(sorted(lower), dtype="<i4"))
 print(f"regex {regex.__version__}: {len(rows)} ranges, {len(lower)} lower-case mappings")

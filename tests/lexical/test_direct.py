@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +225,9 @@ def test_any_character_has_the_term_of_the_analyzer(of_every_character: Any) -> 
     for first in (*range(0x20, 0xD7C0, 64), *range(0xE000, 0x10000, 64)):
         text = " ".join(f"{chr(code)}s {chr(code)}" for code in range(first, first + 64))
         terms = direct.terms(text)
-        assert terms is not None
+        if terms is None:
+            assert max(unicodedata.normalize("NFC", text)) > "\uffff"  # some ideographs are composed to rare ones
+            continue
         assert terms[0].tolist() == sorted(of_every_character._counts([Topic("1", text)])[0])
 
 
@@ -274,7 +277,7 @@ def test_a_phrase_over_damaged_positions_is_left_to_other_loops(index: Index) ->
     assert direct._has_phrases
     (arrays,) = direct._parts
     positions = np.full(len(arrays["positions"]), 255, np.uint8)
-    damaged = Direct([arrays | {"positions": positions}], index.bm25().weighting, len(index), list, direct._idfs, None)
+    damaged = Direct([arrays | {"positions": positions}], index.bm25().weighting, len(index), list, direct._idfs, None, str)
     assert damaged.search(Group(should=(Phrase(("hot", "spring"), (0, 1)),)), 10) is None
 
 

@@ -1,4 +1,4 @@
-"""Tokens and stems are those of Lucene and Snowball: expected values that other programs gave."""
+"""Tokens and stems are those of Lucene and Snowball: expected values that other programs gave, with letters composed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fontes.text import Analyzer, stopwords
+from fontes.text.composition import composed
 
 HERE = Path(__file__).parent / "data"
 CASES = json.loads((HERE / "lucene_cases.json").read_text(encoding="utf-8"))
@@ -19,7 +20,7 @@ def unequal(analyzer: Analyzer, key: str) -> list[str]:
     return [
         f"{case['text']!a}: {found!a} instead of {case[key]!a}"
         for case, found in zip(CASES, terms, strict=True)
-        if found != case[key]
+        if found != [composed(term) for term in case[key]]
     ]
 
 
@@ -33,7 +34,7 @@ def test_standard_finds_the_tokens_of_lucenes_standard_tokenizer():
     wrong = []
     for case in CASES:
         found = [[*terms, start, end] for start, end, terms in analyzer.spans(case["text"])]
-        if found != case["standard"]:
+        if found != [[composed(term), start, end] for term, start, end in case["standard"]]:
             wrong.append(f"{case['text']!a}: {found!a} instead of {case['standard']!a}")
     assert wrong == []
 
@@ -73,7 +74,7 @@ def test_a_token_is_cut_after_255_utf16_units(text, sizes):
 
 def test_the_marks_after_a_chinese_character_stay_with_it_in_cjk():
     assert Analyzer.of("cjk")("中\u0301文") == ["中\u0301文"]
-    assert Analyzer.of("cjk")("か\u3099き") == ["か\u3099き"]
+    assert Analyzer.of("cjk")("か\u309aき") == ["か\u309aき"]
 
 
 @pytest.mark.parametrize(("name", "count"), [("english", 33), ("czech", 171)])

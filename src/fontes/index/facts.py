@@ -52,7 +52,7 @@ def facts_of(state: State) -> dict[str, Any]:
 
 def shown(name: str, info: Mapping[str, Any]) -> str:
     """Return the facts as an HTML table, for notebooks."""
-    analyzer = info["analyzer"]
+    analyzer = {"version": 1, **info["analyzer"]}
     rows = [
         ("path", info["path"]),
         *((name, f"{info[name]:,}") for name in ("documents", "terms", "postings", "tokens")),

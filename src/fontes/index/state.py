@@ -585,7 +585,7 @@ def stored_analyzer(path: Path, manifest: dict[str, Any], analyzer: Any) -> Anal
             return stored.with_tokenizer(analyzer)
         except ParameterError as error:
             raise ParameterError(f"{path} was made with another analyzer: {error}; {ANALYZER}") from error
-    requested = Analyzer.of(analyzer)
+    requested = Analyzer.of(analyzer).as_version(stored.version)
     if {**requested.to_dict(), "libraries": None} != {**manifest["analyzer"], "libraries": None}:
         raise ParameterError(f"{path} was made with another analyzer; {ANALYZER}")
     return requested

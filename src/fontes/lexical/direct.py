@@ -57,6 +57,7 @@ class Direct:
         phrases: Returns the arrays to search phrases; none if the index or the model does not allow it.
         idfs: The idf of document frequencies; None for a model without a curve.
         merge: Merges the best documents of several parts.
+        composed: Returns the form of a text in which tokens are found: `Analyzer.composed`.
     """
 
     def __init__(
@@ -67,10 +68,12 @@ class Direct:
         phrases: Callable[[], Sequence[Arrays]],
         idfs: Idfs | None,
         merge: Merge | None,
+        composed: Callable[[str], str],
     ) -> None:
         from . import direct_kernels
 
         self._loops, self._documents, self._phrases, self._idfs, self._merge = direct_kernels, documents, phrases, idfs, merge
+        self._composed = composed
         self._order, self._has_texts = fixed(parts[0]["order"]), "pipeline" in parts[0]
         self._pin(parts)
         self._query_weight = lru_cache(None)(lambda size: _equal_weight(weighting, size))
@@ -117,7 +120,7 @@ class Direct:
         arrays = [_arrays(part, impacts, idfs) | texts for part, impacts in zip(searched, every, strict=True)]
         weak_index = weakly(index)
         phrases = partial(_phrase_arrays, weak_index, weighting)
-        return cls(arrays, weighting, len(index), phrases, idfs, Merge.of(index) if parts else None)
+        return cls(arrays, weighting, len(index), phrases, idfs, Merge.of(index) if parts else None, index.analyzer.composed)
 
     def text(self, text: str, k: int, where: Filter | None = None) -> Ranked | None:
         """Return the best documents for a text and their scores; None if the text must be analysed in another way."""
@@ -199,7 +202,7 @@ class Direct:
         """Return the UTF-8 of a text; None if compiled loops cannot analyse the text."""
         if not (self._has_texts and len(text) <= MAX_TEXT_LENGTH and (text.isascii() or SURROGATE.search(text) is None)):
             return None
-        return text.encode()
+        return (text if text.isascii() else self._composed(text)).encode()
 
     def search(self, query: Group, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None] | None:
         """Search by a structured query: terms that a document must, may or must not have, or an exact phrase.
@@ -304,7 +307,7 @@ def _phrase_arrays(index: State, weighting: Weighting) -> list[Arrays]:
 
 def _text_arrays(analyzer: Analyzer, weighting: Weighting) -> Arrays:
     """Return the arrays to analyse texts; none if the analyzer or the model does not allow it."""
-    has_loops = analyzer.tokenizer in TOKENIZERS and analyzer.stemmer in STEMMERS
+    has_loops = analyzer.tokenizer in TOKENIZERS and analyzer.stemmer in STEMMERS and not analyzer.language
     if not has_loops or analyzer.words != (1, 1) or analyzer.chars is not None or not weighting.weighs_terms_alone:
         return {}
     stems, folds_non_ascii = analyzer.stemmer == "porter", not analyzer.normalize

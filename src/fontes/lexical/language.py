@@ -290,7 +290,7 @@ class _Analysis:
         analyzer = replace(self._analyzer, stopwords=(), stemmer="", words=(1, 1), chars=None)
         if isinstance(analyzer.tokenizer, str) and analyzer.tokenizer in TOKENIZERS:
             return analyzer(text) or [""]
-        return [term for term in analyzer.terms([text]) if term] or [""]
+        return [term for term in analyzer.terms([analyzer.composed(text)]) if term] or [""]
 
     def _weight(self, weight: float, factor: float) -> float:
         """Return a weight; 1 if its product with the weights of the groups around it is too great."""

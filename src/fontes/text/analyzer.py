@@ -16,12 +16,15 @@ from typing import Any
 
 from ..core.errors import ParameterError
 from . import external
+from .composition import composed
+from .languages import prepared
 from .tokenizers import lowercase
 from .vocabulary import Vocabulary
 
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace", "nltk")
 MAX_NGRAM = 32
 NORMALIZATIONS = ("", "width", "nfkc", "ascii")
+VERSION = 2  # version 1 neither composed letters nor knew languages
 MAX_CACHE_BYTES = 1 << 26  # size of the cached vocabulary
 MAX_CACHED_WORDS = 1 << 18  # words of plain texts whose terms are cached
 KINDS = (external.SPACY, external.PLAIN, "simplemma", "snowball")  # analyzers named KIND:DETAIL
@@ -60,6 +63,11 @@ class Analyzer:
         stemmer: "", "porter" (as in Lucene), a Snowball language such as "german", or "simplemma:LANG" (lemmas).
         words: Least and greatest size of word n-grams: (1, 2) keeps words and adds adjacent pairs, joined by a space.
         chars: None, or least and greatest size of character n-grams, which replace each term; shorter terms stay whole.
+        language: "", or the language whose apostrophes and capitals are respected: a stemmer's name, or simplemma's code. All
+            apostrophes become '. Elided words (l'homme) are stripped in Catalan, Esperanto, French, Irish and Italian. In
+            Turkish, endings after an apostrophe are stripped, and I and İ become ı and i.
+        version: 2 composes letters and their marks (Unicode NFC) before tokens are found, except for a callable. Indexes of
+            earlier releases keep version 1, which does not, and has no languages.
 
     Raises:
         ParameterError: A name is unknown, or sizes are invalid.
@@ -73,6 +81,8 @@ class Analyzer:
     stemmer: str = ""
     words: tuple[int, int] = (1, 1)
     chars: tuple[int, int] | None = None
+    language: str = ""
+    version: int = VERSION
 
     def __post_init__(self) -> None:
         if isinstance(self.stopwords, str):
@@ -84,6 +94,10 @@ class Analyzer:
             raise ParameterError(f"unknown normalisation '{self.normalize}'; there are width, nfkc and ascii")
         if self.stemmer and self.stemmer not in stemmers() and not self.stemmer.startswith("simplemma:"):
             raise ParameterError(f"unknown stemmer '{self.stemmer}'; there are {', '.join(stemmers())} and simplemma:LANG")
+        if self.language and self.language not in stemmers() and not re.fullmatch("[a-z]{2,3}", self.language):
+            raise ParameterError(f"unknown language '{self.language}'; there are {', '.join(stemmers())} and codes, such as fr")
+        if not 1 <= self.version <= VERSION:
+            raise ParameterError(f"unknown version {self.version} of analyzers; there are 1 to {VERSION}, or update Fontes")
         for sizes in (self.words, self.chars):
             if sizes is not None and not 1 <= sizes[0] <= sizes[1] <= MAX_NGRAM:
                 bounds = f"1 <= least <= most <= {MAX_NGRAM}"
@@ -159,6 +173,19 @@ class Analyzer:
         """Return each token of `text` as (first character, end, its terms), without word n-grams."""
         return Vocabulary(replace(self, words=(1, 1))).spans(text)
 
+    def composed(self, text: str) -> str:
+        """Return the text in the form in which tokens are found: in Unicode's NFC, if letters are composed."""
+        return composed(text) if self.composes else text
+
+    @property
+    def composes(self) -> bool:
+        """Whether letters and their marks are composed before tokens are found."""
+        return self.version > 1 and isinstance(self.tokenizer, str)
+
+    def as_version(self, version: int) -> Analyzer:
+        """Return the analyzer as it was in a version; see `version`."""
+        return replace(self, language=self.language if version > 1 else "", version=version)
+
     def vocabulary(self) -> Vocabulary:
         """Return an empty vocabulary for this analyzer."""
         return Vocabulary(self)
@@ -184,6 +211,8 @@ class Analyzer:
         """Return the term of each token before n-grams, "" for a dropped token."""
         if self.possessive:
             tokens = [t[:-2] if len(t) > 1 and t[-1] in "sS" and t[-2] in "'’＇" else t for t in tokens]
+        if self.language:
+            tokens = [prepared(t, self.language, self.lowercase) for t in tokens]
         if self.normalize:
             tokens = [t if t.isascii() else _normalized(t, self.normalize) for t in tokens]
         if self.lowercase:
@@ -206,6 +235,8 @@ class Analyzer:
         pipeline["stopwords"] = list(self.stopwords)
         pipeline["words"] = list(self.words)
         pipeline["chars"] = list(self.chars) if self.chars else None
+        if self.version == 1:
+            del pipeline["language"], pipeline["version"]
         return {**pipeline, "libraries": {name: version(name) for name in self._libraries()}}
 
     @classmethod
@@ -218,7 +249,7 @@ class Analyzer:
         Raises:
             ParameterError: The description is malformed.
         """
-        values = {key: value for key, value in pipeline.items() if key != "libraries"}
+        values = {"language": "", "version": 1, **{key: value for key, value in pipeline.items() if key != "libraries"}}
         if set(values) != {f.name for f in dataclasses.fields(cls)}:
             raise ParameterError(f"an analyzer is described by {', '.join(f.name for f in dataclasses.fields(cls))}")
         try:
@@ -254,7 +285,7 @@ class Analyzer:
 
 def _check_types(values: Mapping[str, Any]) -> None:
     """Raise TypeError unless the fields of a description, except the tokenizer, have an analyzer's types."""
-    types = {"possessive": bool, "lowercase": bool, "normalize": str, "stemmer": str}
+    types = {"possessive": bool, "lowercase": bool, "normalize": str, "stemmer": str, "language": str, "version": int}
     sizes = [values["words"], *([values["chars"]] if values["chars"] is not None else [])]
     if not (
         all(type(values[name]) is kind for name, kind in types.items())
@@ -327,7 +358,7 @@ def _preset(name: str) -> Analyzer:
         case "english":
             return Analyzer(possessive=True, stopwords="english", stemmer="porter")
         case "czech":
-            return Analyzer(stopwords="czech", stemmer="czech")
+            return Analyzer(stopwords="czech", stemmer="czech", language="czech")
         case "standard":
             return Analyzer()
         case "simple":
@@ -341,11 +372,11 @@ def _preset(name: str) -> Analyzer:
         case external.SPACY | external.PLAIN if detail:
             return Analyzer(tokenizer=name)
         case "simplemma" if detail:
-            return Analyzer(stemmer=name)
+            return Analyzer(stemmer=name, language=detail)
         case "snowball" if detail in stemmers():
-            return Analyzer(stemmer=detail)
+            return Analyzer(stemmer=detail, language="" if detail == "porter" else detail)
     if name in stemmers() and name != "porter":
-        return Analyzer(stemmer=name)
+        return Analyzer(stemmer=name, language=name)
     languages = [language for language in stemmers() if language != "porter"]
     names = ("english", "standard", "simple", "whitespace", "cjk", "nltk", "spacy:MODEL", "simplemma:LANG")
     close = difflib.get_close_matches(name.lower(), (*names, *languages), 1)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import MissingExtraError, ParameterError
+from .languages import prepared
 from .tokenizers import lowercase
 
 SPACY, PLAIN = "spacy", "spacy-plain"  # spaCy tokenizers; the second keeps letters and digits alone
@@ -207,7 +208,8 @@ def _simplemma(language: str) -> Callable[[list[str]], Sequence[str]]:
         lemmatizer.lemmatize("a", language)
     except ValueError as e:
         raise ParameterError(f"simplemma has no language '{language}'") from e
-    return lambda words: [lower(lemmatizer.lemmatize(word, language)) for word in words]
+    lowered = (lambda lemma: lower(prepared(lemma, language, True))) if language == "tr" else lower
+    return lambda words: [lowered(lemmatizer.lemmatize(word, language)) for word in words]
 
 
 def _nltk() -> Callable[[Iterable[str]], Iterable[Sequence[str]]]:

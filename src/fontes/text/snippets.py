@@ -54,7 +54,7 @@ class Snippet:
 
 
 def snippet(analyzer: Analyzer, text: str, terms: Collection[str], length: int = 240) -> Snippet:
-    """Return the piece of a text with the most distinct terms, white space collapsed.
+    """Return the piece of a text with the most distinct terms, white space collapsed and letters composed.
 
     Args:
         analyzer: Analyzer for the text.
@@ -67,7 +67,7 @@ def snippet(analyzer: Analyzer, text: str, terms: Collection[str], length: int =
 
 def snippets(analyzer: Analyzer, texts: Sequence[tuple[str, Collection[str]]], length: int = 240) -> list[Snippet]:
     """Return the snippet of each (text, terms), as `snippet` does, but much faster for many texts."""
-    folded = [_folded(text) for text, _ in texts]
+    folded = [_folded(analyzer.composed(text)) for text, _ in texts]
     if analyzer.chars is not None or analyzer.tokenizer not in TOKENIZERS:
         return [_by_pieces(analyzer, text, terms, length) for text, (_, terms) in zip(folded, texts, strict=True)]
     cache = _TOKEN_CACHES.of(analyzer)
@@ -102,7 +102,7 @@ def clause_snippet(analyzer: Analyzer, text: str, clauses: Collection[Leaf], len
     terms = {term for clause in clauses if clause not in near for term in terms_of(clause)}
     if not near or len(text) > CHUNK_CHARACTERS:  # the tokens of a longer text would take too much memory
         return snippet(analyzer, text, terms.union(*map(terms_of, near)), length)
-    text = _folded(text)
+    text = _folded(analyzer.composed(text))
     tokens = analyzer.spans(text)
     keys: list[set[Hashable]] = [{*terms.intersection(token_terms)} for _, _, token_terms in tokens]
     positions: dict[str, list[int]] = {}

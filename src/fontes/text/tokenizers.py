@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..storage.arrays import fixed
 from ..storage.compiled import inner, kernel
 
 # Word_Break classes, in the lowest five bits. Format and ZWJ count as Extend (rule WB4).
@@ -26,9 +27,11 @@ CLASS = 31
 # Flags. COMPLEX is Line_Break=SA: Thai, Lao, Khmer, Myanmar, which UAX 29 leaves to dictionaries.
 COMPLEX, HAN, HIRAGANA, HANGUL = 32, 64, 128, 256
 ALPHABETIC, SPACE, EMOJI, SKIN_TONE, REGIONAL = 512, 1024, 2048, 4096, 8192
+COMPOSING = 16384  # Unicode's NFC may change or move the character, or join it with the one before
 
 TOKENIZERS = ("standard", "cjk", "letters", "whitespace")
 MAX_UNITS = 255
+FIRST_COMPOSING = 0xCC  # first byte of U+0300, the first of the COMPOSING characters, in UTF-8
 ZWJ, TEXT_STYLE, EMOJI_STYLE, KEYCAP = 0x200D, 0xFE0E, 0xFE0F, 0x20E3
 
 
@@ -51,6 +54,24 @@ def tokenize(
     token_bounds = np.zeros(len(bounds), dtype=np.int64)
     count = _scan(TOKENIZERS.index(name), text, bounds, properties(), starts, ends, token_bounds)
     return starts[:count], ends[:count], token_bounds
+
+
+def may_compose(text: NDArray[np.uint8], bounds: NDArray[np.int64]) -> list[int]:
+    """Return the numbers of the texts that have a character which Unicode's NFC may change, move or join with another."""
+    if not len(text) or text.max() < FIRST_COMPOSING:
+        return []
+    leads = np.flatnonzero(text >= FIRST_COMPOSING)
+    _keep_composing(fixed(text), properties(), leads)
+    numbers: list[int] = np.unique(np.searchsorted(bounds, leads[leads >= 0], side="right") - 1).tolist()
+    return numbers
+
+
+@kernel(steps=lambda text, table, leads: len(leads))
+def _keep_composing(text: Any, table: Any, leads: Any) -> None:
+    """Replace the positions of characters that are not COMPOSING by -1."""
+    for i in range(len(leads)):
+        if not table[code_point(text, leads[i])[0]] & COMPOSING:
+            leads[i] = -1
 
 
 @kernel(steps=lambda mode, text, *rest: len(text))
@@ -376,6 +397,8 @@ def properties() -> NDArray[np.int16]:
     sizes = rows[:, 1] - rows[:, 0] + 1
     indices = np.arange(sizes.sum()) + np.repeat(rows[:, 0] - np.cumsum(sizes) + sizes, sizes)
     table[indices] = np.repeat(rows[:, 2], sizes)
+    for first, last in _table("composing").tolist():
+        table[first : last + 1] |= COMPOSING
     return table
 
 

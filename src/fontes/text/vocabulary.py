@@ -14,6 +14,7 @@ from ..core.strings import Strings, concatenated, offsets_of, utf8
 from ..storage.arrays import fixed
 from ..storage.compiled import kernel
 from . import external, folding, tokenizers
+from .composition import composed_edges, composed_table
 from .interning import Interner
 
 if TYPE_CHECKING:
@@ -98,6 +99,13 @@ class Vocabulary:
 
     def spans(self, text: str, terms: Collection[str] | None = None) -> list[tuple[int, int, tuple[str, ...]]]:
         """Return tokens as (first character, end, its terms), optionally only those with one of `terms`."""
+        composed = self._analyzer.composed(text)
+        if composed != text:
+            starts, ends = composed_edges(text)
+            return [
+                (int(starts[a]), int(ends[b - 1]) if b > a else int(starts[a]), terms_of)
+                for a, b, terms_of in self.spans(composed, terms)
+            ]
         encoded = utf8(text)
         with self._lock:
             buffer, starts, ends, _ = self._tokenize(*concatenated([encoded]))
@@ -116,6 +124,8 @@ class Vocabulary:
         self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
     ) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
         """Return the tokens of texts given as in `encode_table`; the analyzer must have no n-grams.
+
+        Texts must have the form of `Analyzer.composed`.
 
         Returns:
             Term number (-1 if dropped), first byte and end of each token; and the index of the first token of each text, with
@@ -146,6 +156,8 @@ class Vocabulary:
         self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
         """Return a buffer, the starts and ends of tokens in it, and the first token of each text."""
+        if self._analyzer.composes:
+            text, text_bounds = composed_table(text, text_bounds)
         tokenizer = self._analyzer.tokenizer
         if self._compiled:
             text = fixed(text)
@@ -184,7 +196,7 @@ class Vocabulary:
     def _terms_for(self, tokens: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
         """Return the term of each token, "" if dropped, as spans of a text."""
         analyzer = self._analyzer
-        if analyzer.stemmer not in folding.STEMMERS:
+        if analyzer.stemmer not in folding.STEMMERS or analyzer.language:
             terms = Strings.of(analyzer.terms(tokens.tolist()))
             return terms.blob, *_spans(terms)
         ascii_terms, skipped = folding.fold(tokens, analyzer.possessive, analyzer.lowercase, self._stopwords, analyzer.stemmer)
