@@ -38,3 +38,53 @@ def test_a_text_up_to_the_longest_length_is_one_piece(monkeypatch: pytest.Monkey
     assert sentences._edges("") == [0, 0]
     assert sentences._edges("a\nb\nc") == [0, 5]
     assert sentences._edges("abcdefgh") == [0, 8, 8]
+
+
+def split(text: str) -> list[str]:
+    return [text[a:b] for a, b in sentences.sentence_spans(text)]
+
+
+@pytest.mark.parametrize(
+    "expected",  # as nupunkt 0.8.0 splits them, but for the German quotation marks
+    [
+        ["He left.", "(She stayed.)", "They met again."],
+        ["It works (see Fig. 2).", "We tested it."],
+        ['He said "stop."', "Then he left."],
+        ["He said “stop.”", "Then he left.", "“Go!” she cried.", "He went."],
+        ["He said 'no.'", "Then he left."],
+        ["He said ‘no.’", "Then he left."],
+        ["One.)”", "Two.", "One.”)", "Three."],
+        ["« Arrêtez. »", "Il partit.", "«Non!»", "Elle resta.", "« Oui. »"],
+        ["„Halt.“", "Er ging.", "»Nein.«", "Sie blieb."],
+        ["(It has two.", "They are in brackets.)", "Next one."],
+        ["He came [1].", "She left.[2]", "They met.[15]", "It ended."],
+        ["First…", "Second."],
+        ["Really?!", "“Yes?!”", "¿No?", "No."],
+    ],
+)
+def test_what_closes_a_sentence_stays_with_it(expected: list[str]) -> None:
+    assert split(" ".join(expected)) == expected
+    assert split("\n".join(expected)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Smith et al. Showed this, as did Jones et al. (2010) and Li et al. [3].",
+        "See Fig. 3, Figs. S1 and S2, FIG. 4 and Eq. 4 on pp. 5 and 6 (cf. Dr. Li, Prof. No and St. Mary).",
+        "On Jan. 5 and Sept. 11, Vol. 3, No. 4, ch. 5, Sec. 6, Ref. 7 and p. 8 were read, i.e. All, c. 1900.",
+        "Brown v. Board (e.g. Mr. X) vs. Y, viz. Z.",
+        "“Why?” he asked, and (Stop!) nobody answered.",
+    ],
+)
+def test_an_abbreviation_ends_no_sentence(text: str) -> None:
+    assert split(text) == [text]
+
+
+def test_a_month_or_a_number_word_ends_a_sentence_before_a_word() -> None:
+    assert split("It ended in Jan. The next began. He said no. They left.") == [
+        "It ended in Jan.",
+        "The next began.",
+        "He said no.",
+        "They left.",
+    ]

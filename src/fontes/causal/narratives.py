@@ -13,7 +13,7 @@ from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..rewrite.turns import with_texts
 from ..text.external import version_of
-from ..text.sentences import ABBREVIATION, GAP, check_sentence_finder, sentence_spans, sentences
+from ..text.sentences import GAP, MAX_ABBREVIATION, check_sentence_finder, is_abbreviated, sentence_spans, sentences
 from .topicrank import Phrases, TopicRank
 
 
@@ -191,7 +191,7 @@ def _sentences(text: str, splitter: str) -> list[str]:
     merged: list[list[str]] = []
     for piece in GAP.split(text):
         piece, last = " ".join(piece.split()), merged[-1][-1] if merged else ""
-        if ABBREVIATION.search(last, max(0, len(last) - 12)) and not (last[-2].isupper() and OPENS.match(piece)):
+        if is_abbreviated(last[-MAX_ABBREVIATION:], piece) and not (last[-2].isupper() and OPENS.match(piece)):
             merged[-1].append(piece)
         elif piece:
             merged.append([piece])

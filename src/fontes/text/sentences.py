@@ -18,8 +18,21 @@ Spans = list[Span]
 MAX_TEXT_LENGTH = 100_000  # characters analysed at once by spaCy; longer texts are cut at white space, or at twice as many
 SPACE = re.compile(r"\s")
 CAPITALS = "".join(filter(str.isupper, map(chr, range(0x530))))  # Latin, Greek and Cyrillic capitals
-GAP = re.compile(rf"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[„]*[{CAPITALS}0-9])|\n\s*\n")
-ABBREVIATION = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|vs|cf|No|Mr|Mrs|Ms|Dr|Prof|St|Gen|Sen|Rep|Gov|Inc|Ltd|Co|approx))\.$")
+STOP = "[.!?…]"
+CLOSING = "[\"'”’“‘»«›‹)\\]}]"  # languages differ in which quotation marks close: here those right after a full stop
+OPENING = "(?:[\"'“‘„‚»›(\\[{¿¡]|[«‹]\\s?)"
+CLOSED = ("", CLOSING, CLOSING * 2, CLOSING * 3, r"\s[»›”]", r"\[[0-9]\]", r"\[[0-9][0-9]\]")  # after STOP, of fixed lengths
+ENDS = "|".join(f"(?<={STOP}{closing})" for closing in CLOSED)
+GAP = re.compile(rf"(?=\s)(?:{ENDS})\s+(?={OPENING}*[{CAPITALS}0-9])|\n\s*\n")
+ABBREVIATION = re.compile(
+    r"\b(?:[A-Z]|[Ee]\.g|[Ii]\.e|vs?|[Cc]f|viz|ca|approx|resp|et\.? al|Figs?|FIGS?|Eqs?|pp|Inc|Ltd|Co|St|Mt"
+    r"|Mr|Mrs|Ms|Messrs|Mme|Mlle|Dr|[Pp]rof|Rev|Hon|Gen|Col|Maj|Capt|Lt|Sgt|Sen|Rep|Gov)\.[)\]]?$"
+)
+NUMBERED = re.compile(  # before a number only: "No. 5", "Jan. 5"
+    r"\b(?:[Ff]igs?|[Ee]qs?|[Nn]os?|[Vv]ols?|[Cc]h|[Cc]hap|[Rr]efs?|[Ee]ds?|Secs?|Sect|Tabs?|Arts?|p|c"
+    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$"
+)
+MAX_ABBREVIATION = 12  # characters of the longest, with those before it that its patterns look at
 
 
 @cache
@@ -52,11 +65,17 @@ def check_sentence_finder(how: str) -> None:
         raise ParameterError(f"no way to find sentences is called '{how}'; there are rules, nupunkt and spacy:MODEL")
 
 
+def is_abbreviated(before: str, after: str) -> bool:
+    """Whether a text ends with the full stop of an abbreviation rather than of a sentence, given the text after it."""
+    return ABBREVIATION.search(before) is not None or (after[:1].isdigit() and NUMBERED.search(before) is not None)
+
+
 def _by_rules(text: str) -> Iterator[Span]:
-    """Yield spans that end at a gap after a full stop, except after an abbreviation."""
+    """Yield spans that end at a gap after a full stop, with the signs that close it, except after an abbreviation."""
     start = 0
     for gap in GAP.finditer(text):
-        if "\n" not in gap[0].strip(" ") and ABBREVIATION.search(text, max(start, gap.start() - 12), gap.start()):
+        before = text[max(start, gap.start() - MAX_ABBREVIATION) : gap.start()]
+        if "\n" not in gap[0] and is_abbreviated(before, text[gap.end() : gap.end() + 1]):
             continue
         if gap.start() > start:
             yield start, gap.start()
