@@ -134,7 +134,7 @@ def test_n_grams_have_no_positions(tmp_path: Path, analyzer: str) -> None:
 def test_an_index_without_positions_says_how_to_make_one_with_them(tmp_path: Path) -> None:
     index = Index.build(FOXES, tmp_path / "x", separate=True)
     assert not index.has_positions
-    with pytest.raises(ParameterError, match=r"keeps no positions; build it with positions=True \(--positions\)"):
+    with pytest.raises(ParameterError, match=r"keeps no positions; fontes merge .* --positions .* adds them"):
         _ = index.positions
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -71,10 +72,21 @@ def test_without_positions_a_phrase_asks_for_all_of_its_words(index: Index) -> N
     assert read.canonical == '"hot springs"'
     assert read.remarks == (
         'the index keeps no positions, so that "hot springs" asks for all of its words in any order; '
-        "build it with positions=True (--positions)",
+        f"fontes merge {index.path} --positions (index.merge(positions=True)) adds them",
     )
-    with pytest.raises(ParameterError, match='keeps no positions, which "hot springs" needs; build it with positions=True'):
+    with pytest.raises(ParameterError, match=r'keeps no positions, which "hot springs" needs; fontes merge .* --positions'):
         index.query(strict=True).parse('"hot springs"')
+
+
+def test_phrases_without_positions_are_warned_of_once(index: Index) -> None:
+    topics = {"1": '"hot springs"', "2": "hot", "3": '"the geysers" "hot springs"'}
+    with warnings.catch_warnings(record=True) as warned:
+        (index.query() >> index.bm25())(topics)
+    [warning] = warned
+    assert str(warning.message) == (
+        f"{index.path} keeps no positions: phrases ask for all of their words in any order; "
+        f"fontes merge {index.path} --positions (index.merge(positions=True)) adds them"
+    )
 
 
 def test_prefixes_and_similar_words_are_terms_of_the_index(index: Index) -> None:

@@ -23,6 +23,7 @@ from .options import ray_of
 if TYPE_CHECKING:
     from ..core import Run, Stage, Topics
     from ..index import Index
+    from ..lexical.language import ParsedQuery
 
 LEXICAL: dict[str, type[Any]] = {name: stages[name] for name in ("bm25", "tfidf", "ql")}
 MODEL_PARAMETERS = tuple(
@@ -94,17 +95,24 @@ def in_query_language(stage: Stage[Topics, Run], index: Index, texts: Sequence[s
     language = QueryLanguage(index)
     if len(texts) == 1:
         parsed = language.parse(texts[0])
-        lines = [f"understood as {parsed.canonical or 'nothing'}", *parsed.remarks]
+        lines = [f"understood as {parsed.canonical or 'nothing'}", *_remarks(parsed)]
     else:
         remarks = (
             f"topic {number} of {len(texts):,}: {remark}"
             for number, text in enumerate(texts[:READ_AHEAD], 1)
-            for remark in language.parse(text).remarks
+            for remark in _remarks(language.parse(text))
         )
         lines = list(islice(remarks, SHOWN_REMARKS))
     for line in lines:
         print(f"fontes: {line}", file=sys.stderr)
     return language >> stage
+
+
+def _remarks(parsed: ParsedQuery) -> list[str]:
+    """Return the remarks on a query except those of which the stage warns once for all queries."""
+    from ..lexical.language import NO_POSITIONS
+
+    return [remark for remark in parsed.remarks if not remark.startswith(NO_POSITIONS)]
 
 
 def hint_query_language(stage: Stage[Topics, Run], index: Index, texts: Sequence[str]) -> None:

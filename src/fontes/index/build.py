@@ -96,9 +96,18 @@ class IndexSettings:
             raise ParameterError("term weights (vectors) have neither fields nor positions; leave out separate and positions")
         if settings.separate and (len(set(settings.fields)) < len(settings.fields) or len(settings.fields) > MAX_FIELDS):
             raise ParameterError(f"separate fields must differ from each other, and be {MAX_FIELDS} at most")
-        if settings.positions and (settings.analyzer.words != (1, 1) or settings.analyzer.chars is not None):
+        if settings.positions and not settings.allows_positions:
             raise ParameterError("positions need an analyzer of one term for each token; leave out its n-grams, or positions")
         return settings
+
+    def with_positions(self) -> IndexSettings:
+        """Return these settings with positions; ParameterError if they allow none."""
+        return self.of(self.analyzer, self.fields, self.weights and self.weights.field, self.components, positions=True)
+
+    @property
+    def allows_positions(self) -> bool:
+        """Whether texts are indexed, by one term for each token, so that positions can be stored."""
+        return self.weights is None and self.analyzer.words == (1, 1) and self.analyzer.chars is None
 
     @property
     def separate(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -80,10 +80,16 @@ class Draft:
         self.leaves[number] = Leaf(leaf.segment, leaf.first, deletions)
         self._new[id(deleted)] = folder
 
-    def merge(self, first: int, last: int, progress: ProgressCallback) -> None:
+    def merge(
+        self,
+        first: int,
+        last: int,
+        progress: ProgressCallback,
+        write: Callable[[Sequence[Leaf], Path, ProgressCallback], dict[str, int]] = merge_segments,
+    ) -> None:
         """Merge the segments from `first` up to `last` into one, or into none if they have no living documents.
 
-        Raises IndexFormatError if a segment is damaged, which the merged segment would hide.
+        `write` writes the files of the new segment. Raises IndexFormatError if a segment is damaged, which it would hide.
         """
         for number in range(first, last):
             if (problem := changed(self.leaves[number].segment.folder, self.entries[number]["files"])) is not None:
@@ -94,7 +100,7 @@ class Draft:
         merged: list[Leaf] = []
         if leaves:
             folder = self._new_folder()
-            counts = merge_segments(leaves, folder, progress)
+            counts = write(leaves, folder, progress)
             entries = [entry_of(folder, counts, self.entries[first].get("shard"))]
             merged = [Leaf(Segment(folder, texts=self._has_texts))]
             merge_encoded(leaves, folder)

@@ -230,6 +230,7 @@ class Index(_State):
         memory: str | int | None = None,
         threads: int | None = None,
         drop_vectors: bool = False,
+        positions: bool = False,
         progress: ProgressCallback = silent,
     ) -> Change:
         """Merge all segments, or those of each shard, into one without deleted documents, equal to a new build of the
@@ -241,14 +242,17 @@ class Index(_State):
             memory: As for `build`.
             threads: As for `build`.
             drop_vectors: Merge even if only some documents have the vectors of an encoder, which are dropped.
+            positions: Also store the positions of terms, as `build` does, found in the stored texts if the index has none.
             progress: Called with the number of merged terms and documents.
 
         Raises:
+            InputError: The index holds no texts to find positions in.
+            ParameterError: The analyzer has n-grams, or the index has term weights in place of texts, which have no positions.
             FontesError: Another process changes the index, only some segments have the vectors of an encoder, or the disk is
                 full or cannot be written; nothing was changed.
         """
         with work(threads=threads, memory=memory):
-            change, newest = merge(self._state, drop_vectors, progress)
+            change, newest = merge(self._state, drop_vectors, positions, progress)
         self._advance(newest)
         return change
 

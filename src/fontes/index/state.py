@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from html import escape
@@ -279,6 +280,13 @@ class State:
         """Whether positions of terms are stored, which phrases need."""
         return self._has(POSITIONS.name)
 
+    @property
+    def positions_remedy(self) -> str:
+        """How to have positions in this index, for messages."""
+        if self.has_texts and self.form.allows_positions:
+            return f"fontes merge {shlex.quote(str(self.path))} --positions (index.merge(positions=True)) adds them"
+        return "build it with positions=True (--positions), from texts and with an analyzer without n-grams"
+
     @cached_property
     def positions(self) -> Positions:
         """Positions of terms in documents.
@@ -287,7 +295,7 @@ class State:
             ParameterError: The index stores none.
         """
         if not self.has_positions:
-            raise ParameterError(f"{self.path} keeps no positions; build it with positions=True (--positions)")
+            raise ParameterError(f"{self.path} keeps no positions; {self.positions_remedy}")
         return POSITIONS.join(self.leaves, [POSITIONS.of(leaf.segment) for leaf in self.leaves], {"postings": self._own_lists})
 
     def _has(self, component: str) -> bool:

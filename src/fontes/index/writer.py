@@ -52,6 +52,7 @@ from .files import (
     write_manifest,
 )
 from .filled import FieldCounter
+from .rebuilding import rebuild_all
 from .remote import copies
 from .segment import Segment
 from .shards import split_segment
@@ -219,19 +220,28 @@ def _delete_ids(opened: State, ids: Sequence[str], missing: str) -> tuple[Change
     return Change(0, 0, len(absent), deleted, len(newest), len(newest.leaves)), newest
 
 
-def merge(opened: State, drop_vectors: bool, progress: ProgressCallback) -> tuple[Change, State]:
+def merge(opened: State, drop_vectors: bool, positions: bool, progress: ProgressCallback) -> tuple[Change, State]:
     """Merge all segments; see `Index.merge`. Returns the change and the new state."""
-    return _changed(opened, lambda: _merge(opened, drop_vectors, progress))
+    return _changed(opened, lambda: _merge(opened, drop_vectors, positions, progress))
 
 
-def _merge(opened: State, drop_vectors: bool, progress: ProgressCallback) -> tuple[Change, State]:
+def _merge(opened: State, drop_vectors: bool, positions: bool, progress: ProgressCallback) -> tuple[Change, State]:
     with _writing(opened) as (state, folder):
+        if positions and not state.has_texts:
+            raise InputError(
+                f"{state.path} was made from a CIFF file and holds no text to find positions in; index the documents with "
+                "positions=True (--positions)"
+            )
+        settings = state.form.with_positions() if positions and not state.form.positions else None
         draft = Draft(state, folder)
         for first, last in draft.sort_by_shard():
             if not drop_vectors and (problem := merge_conflict(draft.leaves[first:last])) is not None:
                 raise FontesError(f"{state.path} cannot be merged: {problem}")
-        draft.merge_all(progress)
-        newest = _commit_draft(state, draft, folder)
+        if settings is None:
+            draft.merge_all(progress)
+        else:
+            rebuild_all(draft, settings, progress)
+        newest = _commit_draft(state, draft, folder, settings=settings)
     return Change(documents=len(newest), segments=len(newest.leaves)), newest
 
 
@@ -337,11 +347,17 @@ def _empty_folder(folder: Path) -> None:
                 entry.unlink()
 
 
-def _commit_draft(state: State, draft: Draft, folder: Path, schema: Schema | None = None) -> State:
-    if draft.entries == state.manifest["segments"]:
+def _commit_draft(
+    state: State, draft: Draft, folder: Path, schema: Schema | None = None, settings: IndexSettings | None = None
+) -> State:
+    if draft.entries == state.manifest["segments"] and settings is None:
         return state
     path = real_path(state.path)
     facts = {key: value for key, value in state.manifest.items() if key not in ("fingerprint", "segments")}
+    if settings is not None:  # in the order of a new build
+        facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **settings.facts} | {
+            key: facts[key] for key in ("columns", "shards") if key in facts
+        }
     if schema is not None:
         facts["columns"] = schema.to_json()
     with uninterrupted(state.path), locked(path.parent):

@@ -17,6 +17,7 @@ from ..core.query import AnyOf, Clause, Condition, Group, Phrase, Term, Window
 from ..core.registry import nearest
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
+from ..formats.decoding import warn
 from ..index.edits import MAX_LETTERS, near, prefixed
 from ..text.tokenizers import TOKENIZERS
 from . import syntax
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..index import Index
 
 JOINS = ("or", "and")
+NO_POSITIONS = "the index keeps no positions"
 SHORT_WORD = 5  # letters of the longest word that `~` allows one edit
 MAX_FACTOR = 1e30  # greatest product of the weights of nested groups, which keeps scores within float32
 
@@ -88,7 +90,11 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
 
     def _rewrite(self, topic: Topic, named: bool) -> Topic:
         try:
-            return self.read(topic)[0]
+            rewritten, parsed = self.read(topic)
+            if parsed is not None and any(remark.startswith(NO_POSITIONS) for remark in parsed.remarks):
+                path, remedy = self.index.state.path, self.index.state.positions_remedy
+                warn(f"{path} keeps no positions: phrases ask for all of their words in any order; {remedy}")
+            return rewritten
         except ParameterError as error:
             raise (ParameterError(f"topic '{topic.id}': {error}") if named else error) from None
 
@@ -236,11 +242,9 @@ class _Analysis:
         if len(terms) < 2:
             return Term(terms[0], clause.field, weight) if terms else None
         if not self._state.has_positions:
-            phrase, remedy = f'"{clause.text[:80]}"', "build it with positions=True (--positions)"
-            self._notes.append(
-                f"the index keeps no positions, so that {phrase} asks for all of its words in any order; {remedy}"
-            )
-            self.problems.append(f"the index keeps no positions, which {phrase} needs; {remedy}")
+            phrase, remedy = f'"{clause.text[:80]}"', self._state.positions_remedy
+            self._notes.append(f"{NO_POSITIONS}, so that {phrase} asks for all of its words in any order; {remedy}")
+            self.problems.append(f"{NO_POSITIONS}, which {phrase} needs; {remedy}")
             return Group(must=tuple(Term(term, clause.field) for term in terms), weight=weight)
         if clause.width:
             return Window(terms, max(clause.width, len(terms)), clause.field, weight)

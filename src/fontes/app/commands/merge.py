@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import IndexPath, Json, Memory, Threads
+from ..options import Analyzer, IndexPath, Json, Memory, Threads
 
 commands = typer.Typer()
 
@@ -21,6 +21,10 @@ def merge(
         bool,
         typer.Option("--drop-vectors", help="Drop vectors that only some documents have, which prevent a merge."),
     ] = False,
+    positions: Annotated[
+        bool, typer.Option("--positions", help="Also store the positions of terms, found in the stored texts.")
+    ] = False,
+    analyzer: Analyzer = None,
     json: Json = False,
 ) -> None:
     """Merge the segments of an index, and drop deleted documents. Running searches are not disturbed."""
@@ -28,8 +32,8 @@ def merge(
     from ..pipelines import open_index
     from ..progress import reporting
 
-    opened = open_index(index)
+    opened = open_index(index, analyzer)
     start = time.perf_counter()
     with reporting(json, compiling=True) as report:
-        change = opened.merge(memory=memory, threads=threads, drop_vectors=drop_vectors, progress=report)
+        change = opened.merge(memory=memory, threads=threads, drop_vectors=drop_vectors, positions=positions, progress=report)
     print_change(index, change, "merged", time.perf_counter() - start, json)
