@@ -19,6 +19,7 @@ from support.static_models import WORDS, model2vec, table, words
 import fontes as ft
 from fontes.core import InputError
 from fontes.neural.encoders.base import unit
+from fontes.neural.encoders.reading import token_limit
 from fontes.neural.models.listing import model_in
 
 TEXTS = ["warm water of a spring", "", "springs rises xyzzy limestone", "xyzzy", "geyser " * 9]
@@ -79,6 +80,32 @@ def test_vectors_are_those_of_sentence_transformers(normalized: bool, tmp_path: 
     )
     cut = encoder.with_(query_prompt="", max_length=3)
     np.testing.assert_allclose(cut.encode_queries(["warm water of a spring"]), theirs.encode(["warm water of"]), atol=1e-6)
+
+
+@pytest.mark.parametrize("direction", ["right", "left"])
+def test_the_truncation_of_the_tokenizer_is_that_of_sentence_transformers(direction: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from sentence_transformers import SentenceTransformer, models as parts
+
+    tokenizer = words()
+    tokenizer.enable_truncation(3, direction=direction)
+    theirs = SentenceTransformer(modules=[parts.StaticEmbedding(tokenizer, embedding_weights=table(columns=8))], device="cpu")
+    theirs.save(str(tmp_path / "model"))
+    encoder = ft.SentenceEncoder(str(tmp_path / "model"), normalize=False)
+    long = [*TEXTS, " ".join(WORDS[2:]) * 200]
+    np.testing.assert_allclose(encoder.encode_queries(long), theirs.encode(long), atol=1e-6)
+    assert encoder.length == 3
+    index = ft.Index.build({f"{n}": text for n, text in enumerate(long)}, tmp_path / "x.index")
+    assert str(token_limit(encoder, index)) == "reads 3 tokens of a text and cuts 4 of 6 documents (66.7%)"
+    assert encoder.with_(max_length=5).length == 5
+
+
+def test_a_text_whose_characters_model2vec_cuts_counts_as_cut(tmp_path: Path) -> None:
+    encoder = ft.SentenceEncoder(model2vec(tmp_path / "model", {"max_length": 4}))  # 4 tokens of 5 characters in the median
+    texts = ["warm water of a", "limestone geyser well", "limestone geyser    " + " " * 9, "limestone geyser"]
+    assert encoder.document_lengths([ft.Doc("", text) for text in texts]) == [4, 5, 2, 2]
+    index = ft.Index.build({f"{n}": text for n, text in enumerate(texts)}, tmp_path / "x.index")
+    assert str(token_limit(encoder, index)) == "reads 4 tokens of a text and cuts 1 of 4 documents (25.0%)"
 
 
 def test_a_living_index_is_searched_by_a_static_model_without_torch(tmp_path: Path) -> None:

@@ -17,6 +17,10 @@ except ImportError:
 def evaluator(corpus: Any, topics: Any, qrels: Any, rel: int = 1, **options: Any) -> InformationRetrievalEvaluator:
     """Return the `InformationRetrievalEvaluator` of a collection, for training with sentence-transformers.
 
+    Its figures differ from those of `fontes.evaluate` (sentence-transformers 6.2): equal scores are ordered by document id
+    ascending, here descending, and MAP@k is divided by min(k, relevant documents), AP@k here by all of them. All relevant
+    documents count 1, whatever their grade.
+
     Args:
         corpus: Documents, as `read_corpus` accepts them; models read the title, a space and the text.
         topics: Topics, as `Topics.read` accepts them; topics without a relevant document are left out.

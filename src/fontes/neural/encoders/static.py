@@ -48,8 +48,9 @@ def static_module(folder: Path, fingerprint: str) -> Path | None:
 class StaticModel:
     """A table of token vectors with its tokenizer, as Model2Vec or sentence-transformers' StaticEmbedding runs it.
 
-    A Model2Vec, recognized by the names of its tensors, truncates texts to the `max_length` of its configuration and leaves
-    out unknown tokens. A StaticEmbedding reads whole texts, with unknown tokens. A text without tokens has a vector of zeros.
+    A Model2Vec, recognized by the names of its tensors, truncates texts to the `max_length` of its configuration, their
+    characters first, and leaves out unknown tokens. A StaticEmbedding truncates them as its tokenizer.json says, or reads
+    whole texts, with unknown tokens. A text without tokens has a vector of zeros.
 
     Args:
         folder: Folder of the model.
@@ -71,11 +72,11 @@ class StaticModel:
             self._normalized, length = bool(config.get("normalize")), config.get("max_length", MAX_TOKENS)
         else:
             self._normalized, length = len(modules_of(folder)) > 1, None
-        self.length = int(max_length or length or NO_LIMIT)
         self._table = tensors["embeddings" if model2vec else "embedding.weight"].astype(np.float32, copy=False)
         self._mapping, weights = tensors.get("mapping"), tensors.get("weights")
         self._weights = None if weights is None else weights.astype(np.float32, copy=False)
-        self.tokenizer = StaticTokenizer(module_folder, self.length, model2vec)
+        self.tokenizer = StaticTokenizer(module_folder, max_length or length, model2vec)
+        self.length = int(self.tokenizer.length or NO_LIMIT)
         self._check(module_folder)
         self.dim = int(self._table.shape[1])
         self.prepared = Prepared(self, ComputePrecision("float32", {}), "cpu")
@@ -85,7 +86,7 @@ class StaticModel:
         return {"embeddings": self._table}
 
     def untruncated_lengths(self, texts: Sequence[str]) -> list[int]:
-        """Number of tokens of each untruncated text."""
+        """Number of tokens of each untruncated text; see `StaticTokenizer.lengths`."""
         return self.tokenizer.lengths(texts)
 
     def vectors(self, texts: Sequence[str], progress: ProgressCallback) -> NDArray[np.float32]:

@@ -96,25 +96,29 @@ class StaticTokenizer:
 
     Args:
         folder: Its folder.
-        length: Maximum number of tokens of a text.
+        length: Maximum number of tokens of a text; None: that of the file's truncation, or for a Model2Vec no maximum.
         model2vec: Whether to leave out unknown tokens, and to truncate long texts first to the characters of `length` tokens of
             median length.
     """
 
-    def __init__(self, folder: Path, length: int, model2vec: bool) -> None:
+    def __init__(self, folder: Path, length: int | None, model2vec: bool) -> None:
         file = folder / FILE
         if not file.is_file():
             raise InputError(f"{folder} has no {FILE}, which {STATIC} need")
         with model_errors(f"{file} cannot be read"):
             self._backend = library("tokenizers", STATIC, "static").Tokenizer.from_file(str(file))
+        truncation = (None if model2vec else self._backend.truncation) or {}
         self._backend.no_truncation()
         self._backend.no_padding()
         vocabulary: dict[str, int] = self._backend.get_vocab()
         self.last = max(vocabulary.values(), default=-1)
         """The greatest token id."""
-        self._length, self._characters, self._unknown = length, None, None
+        self.length: int | None = length or truncation.get("max_length")
+        """Maximum number of tokens of a text."""
+        self._characters, self._unknown = None, None
+        self._keeps_end = truncation.get("direction") == "left"
         if model2vec:
-            self._characters = length * int(np.median(list(map(len, vocabulary))))
+            self._characters = length and length * int(np.median(list(map(len, vocabulary))))
             try:
                 self._unknown = vocabulary.get(self._backend.model.unk_token)
             except AttributeError:  # Unigram, which does not have it
@@ -122,19 +126,22 @@ class StaticTokenizer:
 
     def ids(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Concatenated token ids of texts, int64, and their bounds, int64 (texts + 1,)."""
-        encodings = self._encodings([text[: self._characters] for text in texts])
-        counts = np.array([min(len(encoding), self._length) for encoding in encodings], np.int64)
-        concatenated = chain.from_iterable(encoding.ids[: self._length] for encoding in encodings)
-        ids = np.fromiter(concatenated, np.int64, int(counts.sum()))
-        bounds = offsets_of(counts)
+        read = slice(-self.length, None) if self._keeps_end and self.length else slice(self.length)
+        lists = [encoding.ids[read] for encoding in self._encodings([text[: self._characters] for text in texts])]
+        bounds = offsets_of(list(map(len, lists)))
+        ids = np.fromiter(chain.from_iterable(lists), np.int64, int(bounds[-1]))
         if self._unknown is None:
             return ids, bounds
         in_vocabulary = ids != self._unknown
         return ids[in_vocabulary], offsets_of(in_vocabulary)[bounds]
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Number of tokens of each text, untruncated."""
-        return list(map(len, self._encodings(texts)))
+        """Number of tokens of each text, untruncated; more than `length` for a text whose characters are truncated."""
+        counts = list(map(len, self._encodings(texts)))
+        if self._characters is None or self.length is None:
+            return counts
+        ends = (text[self._characters :].strip() for text in texts)
+        return [max(count, self.length + 1) if end else count for count, end in zip(counts, ends, strict=True)]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Start and end of each token of an untruncated text, in characters."""
