@@ -12,6 +12,8 @@ from hypothesis import given, strategies as st
 from support.small_collections import DOCS, PROPERTY, agrees, postings
 
 from fontes.core import Doc, InputError, ParameterError
+from fontes.core.errors import InputWarning
+from fontes.formats import read_corpus
 from fontes.index import Index, build, texts as documents
 from fontes.storage import files
 
@@ -221,3 +223,13 @@ def test_documents_without_any_term_are_kept(tmp_path):
 def test_a_single_document_works(tmp_path):
     index = Index.build([("d1", "fox fox dog")], tmp_path / "x")
     agrees(index, [Counter(fox=2, dog=1)])
+
+
+def test_a_name_of_the_text_that_no_document_has_is_said(tmp_path: Path) -> None:
+    rows = [{"id": "1", "a": "hot"}, {"id": "2", "a": "springs", "c": "warm"}]
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for source in (str(corpus), rows):
+        with pytest.warns(InputWarning, match="no document has 'b', which is to be text") as warned:
+            Index.build(read_corpus(source, fields={"text": ["a", "b", "C"]}), tmp_path / "x.index", overwrite=True)
+        assert len(warned) == 1

@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from numbers import Real
 from pathlib import Path
@@ -65,12 +65,14 @@ class Fields:
         title: Names of the title, likewise.
         text: Names of the text, likewise.
         chosen: Parts whose names the user chose; all names present are used, and their values joined.
+        seen: Keys of chosen parts that records had so far.
     """
 
     id: tuple[str, ...] = DOC_ID
     title: tuple[str, ...] = DOC_TITLE
     text: tuple[str, ...] = DOC_TEXT
     chosen: frozenset[str] = frozenset()
+    seen: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @classmethod
     def of(cls, chosen: Mapping[str, str | Sequence[str]] | None) -> Fields:
@@ -212,6 +214,7 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
             row.pop("title", None)
             return Doc(doc_id, text, title, row)
     keys = fields.keys(tuple(row))
+    fields.seen.update(key for part in fields.chosen for key in keys[part])
     if not keys["id"] or not keys["text"]:
         raise MissingPartError(fields, row, name, f"{unit} {number}")
     parts: list[str] = []
@@ -229,6 +232,12 @@ def doc_from(row: dict[str, Any], fields: Fields, name: str, number: int, unit: 
     if "metadata" in row and isinstance(row["metadata"], Mapping):
         row |= row.pop("metadata")
     return Doc(doc_id, text, title, row)
+
+
+def unseen(fields: Fields) -> list[str]:
+    """Return the names of the text, of several that the user chose, that no record had."""
+    names = fields.text if "text" in fields.chosen and len(fields.text) > 1 and fields.seen else ()
+    return [name for name in names if find(fields.seen, (name,)) is None]
 
 
 def as_cells(doc: Doc) -> Doc:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.errors import InputError
 from ..formats.decoding import warn
-from ..formats.records import Fields
+from ..formats.records import Fields, unseen
 from .batches import PLAIN, Batch
 from .build import IndexSettings
 from .component import Writer
@@ -67,6 +67,7 @@ class FieldCounter(Writer):
         if problem := self._missing_title(chosen):
             raise InputError(problem)
         present = self._description()
+        self._warn_of_unseen(chosen)
         if settings.weights is None and set(settings.fields) != set(PLAIN):
             self._check_fields(settings.fields, f"{present}; choose from these (fields, --fields)")
         for name in columns or ():
@@ -80,6 +81,7 @@ class FieldCounter(Writer):
         """
         if problem := self._missing_title(chosen):
             warn(problem)
+        self._warn_of_unseen(chosen)
         elsewhere = settings.weights is None and any(self.filled[name] for name in PLAIN)
         if elsewhere and not any(self.filled[name] for name in settings.fields):
             raise InputError(
@@ -102,6 +104,10 @@ class FieldCounter(Writer):
         if not self.documents or "title" not in chosen.chosen or self.filled["title"]:
             return ""
         return f"no document has a title in {' or '.join(map(repr, chosen.title))}; {self._description()}"
+
+    def _warn_of_unseen(self, chosen: Fields) -> None:
+        for name in unseen(chosen):
+            warn(f"no document has '{name}', which is to be text (--text, fields); {self._description()}")
 
     def _description(self) -> str:
         return f"the documents have {', '.join(self._present()) or 'no text'}"
