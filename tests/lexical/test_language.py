@@ -72,7 +72,7 @@ def test_without_positions_a_phrase_asks_for_all_of_its_words(index: Index) -> N
     assert read.canonical == '"hot springs"'
     assert read.remarks == (
         'the index keeps no positions, so that "hot springs" asks for all of its words in any order; '
-        f"fontes merge {index.path} --positions (index.merge(positions=True)) adds them",
+        "fontes merge INDEX --positions (index.merge(positions=True)) adds them",
     )
     with pytest.raises(ParameterError, match=r'keeps no positions, which "hot springs" needs; fontes merge .* --positions'):
         index.query(strict=True).parse('"hot springs"')

@@ -57,7 +57,7 @@ def split(text: str) -> list[str]:
         ["« Arrêtez. »", "Il partit.", "«Non!»", "Elle resta.", "« Oui. »"],
         ["„Halt.“", "Er ging.", "»Nein.«", "Sie blieb."],
         ["(It has two.", "They are in brackets.)", "Next one."],
-        ["He came [1].", "She left.[2]", "They met.[15]", "It ended."],
+        ["He came [1].", "She left.[2]", "They met.[15]", "It was on.[123]", "It ended."],
         ["First…", "Second."],
         ["Really?!", "“Yes?!”", "¿No?", "No."],
     ],

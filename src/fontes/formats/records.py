@@ -65,6 +65,8 @@ class Fields:
         title: Names of the title, likewise.
         text: Names of the text, likewise.
         chosen: Parts whose names the user chose; all names present are used, and their values joined.
+
+    Attributes:
         seen: Keys of chosen parts that records had so far.
     """
 
@@ -72,7 +74,7 @@ class Fields:
     title: tuple[str, ...] = DOC_TITLE
     text: tuple[str, ...] = DOC_TEXT
     chosen: frozenset[str] = frozenset()
-    seen: set[str] = field(default_factory=set, compare=False, repr=False)
+    seen: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
 
     @classmethod
     def of(cls, chosen: Mapping[str, str | Sequence[str]] | None) -> Fields:

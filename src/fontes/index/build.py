@@ -102,7 +102,8 @@ class IndexSettings:
 
     def with_positions(self) -> IndexSettings:
         """Return these settings with positions; ParameterError if they allow none."""
-        return self.of(self.analyzer, self.fields, self.weights and self.weights.field, self.components, positions=True)
+        weights = None if self.weights is None else self.weights.field
+        return self.of(self.analyzer, self.fields, weights, self.components, positions=True)
 
     @property
     def allows_positions(self) -> bool:

@@ -280,11 +280,11 @@ class State:
         """Whether positions of terms are stored, which phrases need."""
         return self._has(POSITIONS.name)
 
-    @property
-    def positions_remedy(self) -> str:
-        """How to have positions in this index, for messages."""
+    def positions_remedy(self, name: str = "") -> str:
+        """How to have positions in this index, for messages; `name` stands for its path."""
         if self.has_texts and self.form.allows_positions:
-            return f"fontes merge {shlex.quote(str(self.path))} --positions (index.merge(positions=True)) adds them"
+            name = name or shlex.quote(str(self.path))
+            return f"fontes merge {name} --positions (index.merge(positions=True)) adds them"
         return "build it with positions=True (--positions), from texts and with an analyzer without n-grams"
 
     @cached_property
@@ -295,7 +295,7 @@ class State:
             ParameterError: The index stores none.
         """
         if not self.has_positions:
-            raise ParameterError(f"{self.path} keeps no positions; {self.positions_remedy}")
+            raise ParameterError(f"{self.path} keeps no positions; {self.positions_remedy()}")
         return POSITIONS.join(self.leaves, [POSITIONS.of(leaf.segment) for leaf in self.leaves], {"postings": self._own_lists})
 
     def _has(self, component: str) -> bool:

@@ -92,7 +92,7 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         try:
             rewritten, parsed = self.read(topic)
             if parsed is not None and any(remark.startswith(NO_POSITIONS) for remark in parsed.remarks):
-                path, remedy = self.index.state.path, self.index.state.positions_remedy
+                path, remedy = self.index.state.path, self.index.state.positions_remedy()
                 warn(f"{path} keeps no positions: phrases ask for all of their words in any order; {remedy}")
             return rewritten
         except ParameterError as error:
@@ -242,7 +242,7 @@ class _Analysis:
         if len(terms) < 2:
             return Term(terms[0], clause.field, weight) if terms else None
         if not self._state.has_positions:
-            phrase, remedy = f'"{clause.text[:80]}"', self._state.positions_remedy
+            phrase, remedy = f'"{clause.text[:80]}"', self._state.positions_remedy("INDEX")
             self._notes.append(f"{NO_POSITIONS}, so that {phrase} asks for all of its words in any order; {remedy}")
             self.problems.append(f"{NO_POSITIONS}, which {phrase} needs; {remedy}")
             return Group(must=tuple(Term(term, clause.field) for term in terms), weight=weight)

@@ -21,7 +21,8 @@ CAPITALS = "".join(filter(str.isupper, map(chr, range(0x530))))  # Latin, Greek 
 STOP = "[.!?…]"
 CLOSING = "[\"'”’“‘»«›‹)\\]}]"  # languages differ in which quotation marks close: here those right after a full stop
 OPENING = "(?:[\"'“‘„‚»›(\\[{¿¡]|[«‹]\\s?)"
-CLOSED = ("", CLOSING, CLOSING * 2, CLOSING * 3, r"\s[»›”]", r"\[[0-9]\]", r"\[[0-9][0-9]\]")  # after STOP, of fixed lengths
+NOTES = [rf"\[[0-9]{{{digits}}}\]" for digits in (1, 2, 3)]
+CLOSED = ("", CLOSING, CLOSING * 2, CLOSING * 3, r"\s[»›”]", *NOTES)  # after STOP; of fixed lengths, as ENDS look back
 ENDS = "|".join(f"(?<={STOP}{closing})" for closing in CLOSED)
 GAP = re.compile(rf"(?=\s)(?:{ENDS})\s+(?={OPENING}*[{CAPITALS}0-9])|\n\s*\n")
 ABBREVIATION = re.compile(

@@ -101,11 +101,9 @@ class Vocabulary:
         """Return tokens as (first character, end, its terms), optionally only those with one of `terms`."""
         composed = self._analyzer.composed(text)
         if composed != text:
-            starts, ends = composed_edges(text)
-            return [
-                (int(starts[a]), int(ends[b - 1]) if b > a else int(starts[a]), terms_of)
-                for a, b, terms_of in self.spans(composed, terms)
-            ]
+            firsts, stops = (edges.tolist() for edges in composed_edges(text))
+            composed_spans = self.spans(composed, terms)
+            return [(firsts[a], stops[b - 1] if b > a else firsts[a], span_terms) for a, b, span_terms in composed_spans]
         encoded = utf8(text)
         with self._lock:
             buffer, starts, ends, _ = self._tokenize(*concatenated([encoded]))
