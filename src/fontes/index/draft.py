@@ -85,11 +85,12 @@ class Draft:
         first: int,
         last: int,
         progress: ProgressCallback,
-        write: Callable[[Sequence[Leaf], Path, ProgressCallback], dict[str, int]] = merge_segments,
+        write: Callable[[Sequence[Leaf], Path, ProgressCallback], dict[str, int]] | None = None,
     ) -> None:
         """Merge the segments from `first` up to `last` into one, or into none if they have no living documents.
 
-        `write` writes the files of the new segment. Raises IndexFormatError if a segment is damaged, which it would hide.
+        `write` writes the new segment's files, by default `merge_segments`. Raises IndexFormatError if a segment is damaged, which
+        the new one would hide.
         """
         for number in range(first, last):
             if (problem := changed(self.leaves[number].segment.folder, self.entries[number]["files"])) is not None:
@@ -100,7 +101,7 @@ class Draft:
         merged: list[Leaf] = []
         if leaves:
             folder = self._new_folder()
-            counts = write(leaves, folder, progress)
+            counts = (write or merge_segments)(leaves, folder, progress)
             entries = [entry_of(folder, counts, self.entries[first].get("shard"))]
             merged = [Leaf(Segment(folder, texts=self._has_texts))]
             merge_encoded(leaves, folder)

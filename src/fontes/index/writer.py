@@ -241,7 +241,7 @@ def _merge(opened: State, drop_vectors: bool, positions: bool, progress: Progres
             draft.merge_all(progress)
         else:
             rebuild_all(draft, settings, progress)
-        newest = _commit_draft(state, draft, folder, settings=settings)
+        newest = _commit_draft(state, draft, folder, None, settings)
     return Change(documents=len(newest), segments=len(newest.leaves)), newest
 
 
