@@ -89,8 +89,9 @@ class Draft:
     ) -> None:
         """Merge the segments from `first` up to `last` into one, or into none if they have no living documents.
 
-        `write` writes the new segment's files, by default `merge_segments`. Raises IndexFormatError if a segment is damaged, which
-        the new one would hide.
+        `write` writes the new segment's files, by default `merge_segments`.
+
+        Raises IndexFormatError if a segment is damaged, which the merged segment would hide.
         """
         for number in range(first, last):
             if (problem := changed(self.leaves[number].segment.folder, self.entries[number]["files"])) is not None:
