@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("tokenizers")
 pytest.importorskip("safetensors")
 
+from safetensors.numpy import save_file
 from support.static_models import WORDS, model2vec, table, words
 
 import fontes as ft
@@ -98,6 +99,22 @@ def test_the_truncation_of_the_tokenizer_is_that_of_sentence_transformers(direct
     index = ft.Index.build({f"{n}": text for n, text in enumerate(long)}, tmp_path / "x.index")
     assert str(token_limit(encoder, index)) == "reads 3 tokens of a text and cuts 4 of 6 documents (66.7%)"
     assert encoder.with_(max_length=5).length == 5
+
+
+def test_truncation_is_part_of_the_fingerprint_of_a_static_embedding_but_not_of_a_model2vec(tmp_path: Path) -> None:
+    def with_truncation(folder: str, max_length: int | None) -> ft.SentenceEncoder:
+        tokenizer = words()
+        if max_length is not None:
+            tokenizer.enable_truncation(max_length)
+        tokenizer.save(str(Path(folder) / "tokenizer.json"))
+        return ft.SentenceEncoder(folder)
+
+    model = model2vec(tmp_path / "m", {"normalize": False})
+    assert "truncation" not in with_truncation(model, 3)._settings()
+    save_file({"embedding.weight": table()}, Path(model) / "model.safetensors")
+    assert with_truncation(model, 4)._settings()["truncation"] == 4
+    assert "truncation" not in with_truncation(model, 4).with_(max_length=9)._settings()
+    assert "truncation" not in with_truncation(model, None)._settings()
 
 
 def test_a_text_whose_characters_model2vec_cuts_counts_as_cut(tmp_path: Path) -> None:
@@ -209,7 +226,5 @@ def test_missing_and_damaged_files_are_errors(tmp_path: Path) -> None:
     tokenizer.write_text(text)
     tensors.write_bytes(tensors.read_bytes()[:60])
     assert "model.safetensors cannot be read" in problem()
-    from safetensors.numpy import save_file
-
     save_file({"vectors": table()}, tensors)
     assert "has neither embeddings (Model2Vec) nor embedding.weight (sentence-transformers)" in problem()

@@ -21,7 +21,7 @@ from ..models.hub import NO_CODE, find_local_model, fingerprint, library, model_
 from ..models.tokens import STATIC, TokenIds, batch
 from .architectures import NO_LIMIT, declared_attention, install_attention, position_limit
 from .base import PretrainedEncoder, sample_ids, unit
-from .static import StaticModel, static_module
+from .static import StaticModel, stated_truncation, static_module
 
 if TYPE_CHECKING:
     from ..models.bert import Plain
@@ -197,6 +197,14 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | SentenceMode
             return vectors
 
         return self._vectors(model.lengths(inputs, prefix), work, progress)
+
+    def _settings(self) -> dict[str, Any]:
+        """Parameters of the fingerprint: also the truncation of a StaticEmbedding, which earlier releases read whole."""
+        settings, module_folder = super()._settings(), static_module(self.folder, fingerprint(self.folder))
+        if self.max_length is None and module_folder is not None:
+            length = stated_truncation(module_folder, fingerprint(self.folder))
+            settings |= {} if length is None else {"truncation": length}
+        return settings
 
     def _device_of(self, folder: Path, fingerprint: str) -> str:
         return "cpu" if static_module(folder, fingerprint) else super()._device_of(folder, fingerprint)

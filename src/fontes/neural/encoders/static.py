@@ -16,13 +16,14 @@ from ...core.progress import Progress, ProgressCallback
 from ...storage.compiled import kernel
 from ..models.compute import ComputePrecision, Prepared
 from ..models.hub import library, model_errors, modules_of, read_json
-from ..models.tokens import STATIC, StaticTokenizer
+from ..models.tokens import FILE, STATIC, StaticTokenizer
 from .architectures import NO_LIMIT
 from .base import unit
 
 BATCH_SIZE = 1024  # texts encoded at a time
 MAX_TOKENS = 512  # tokens that a Model2Vec reads of a text, unless its configuration sets another limit
 MODULES = (["StaticEmbedding"], ["StaticEmbedding", "Normalize"])  # class names of sentence-transformers
+MAX_HEADER = 1 << 20  # bytes of the names of tensors that are looked through
 TENSORS = ("embedding.weight", "embeddings", "mapping", "weights")
 
 
@@ -43,6 +44,23 @@ def static_module(folder: Path, fingerprint: str) -> Path | None:
     settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
     truncated = settings.get("truncate_dim") is not None
     return None if truncated or [kind for kind, _ in modules] not in MODULES else modules[0][1]
+
+
+@lru_cache(maxsize=256)
+def stated_truncation(module_folder: Path, fingerprint: str) -> int | None:
+    """Return the maximum number of tokens that the tokenizer of a StaticEmbedding states; None for a Model2Vec, or without one.
+
+    Args:
+        module_folder: The result of `static_module`.
+        fingerprint: As for `static_module`.
+    """
+    try:
+        with (module_folder / "model.safetensors").open("rb") as file:
+            header = file.read(min(MAX_HEADER, int.from_bytes(file.read(8), "little")))
+        truncation = None if b'"embeddings"' in header else read_json(module_folder / FILE).get("truncation")
+        return None if truncation is None else int(truncation["max_length"])
+    except (OSError, InputError, AttributeError, KeyError, TypeError, ValueError):
+        return None  # the loader of the damaged model reports it
 
 
 class StaticModel:
