@@ -16,9 +16,11 @@ def check_depth(k: Any) -> int:
     return k if type(k) is int and k > 0 else check_whole("% keeps the best k documents: k", k)
 
 
-def check_offset(offset: Any) -> int:
-    """Return `offset` as an int; raise ParameterError unless it is a whole number from 0 up."""
-    return offset if type(offset) is int and offset >= 0 else check_whole("offset", offset, 0)
+def check_page(k: Any, offset: Any) -> int:
+    """Return `k` + `offset`; raise ParameterError unless they are whole numbers from 1 and from 0 up."""
+    if type(k) is int and k > 0 and type(offset) is int and offset >= 0:
+        return k + offset
+    return check_depth(k) + check_whole("offset", offset, 0)
 
 
 def check_reach(stage: Part, k: int) -> None:

@@ -103,6 +103,10 @@ class Ranking(Tabular, Sequence[Hit]):
         columns = self._ids, self._codes[offset:], self.scores[offset:]
         return Ranking(self._topic, *columns, self.documents, self._matches, total, self.offset + offset)
 
+    def top(self, k: int) -> Ranking:
+        """Return the ranking of the best `k` documents."""
+        return Ranking(self._topic, self._ids, self._codes[:k], self.scores[:k], self.documents)
+
     def docs(self) -> list[Doc]:
         """Return the documents, best first.
 

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .answers import NAME, answers_of
-from .depth import check_depth, check_offset, check_reach
+from .depth import check_depth, check_page, check_reach
 from .errors import ParameterError, PipelineError
 from .html import boxes
 from .pairs import Pairs
@@ -96,13 +97,34 @@ class Stage(Part, ABC, Generic[A, B]):
             result = result.with_(
                 provenance={
                     **result.provenance,
-                    "system": repr(self),
-                    "indexes": {name: index.fingerprint for name, index in indexes_of(self).items()},
+                    **self._provenance,
                     "seconds": time.perf_counter() - start,
                     **({NAME: answers} if (answers := answers_of(result.topics)) else {}),
                 }
             )
         return result  # type: ignore[no-any-return]
+
+    @cached_property
+    def _provenance(self) -> dict[str, Any]:
+        indexes = {name: index.fingerprint for name, index in indexes_of(self).items()}
+        return {"system": repr(self), "indexes": indexes}
+
+    def one(self, value: Any, k: int, /) -> Any:
+        """Return what the stage makes of one topic, or of one ranking, without a run; stages that can define it.
+
+        Args:
+            value: A topic, or a ranking for a stage that takes a run.
+            k: Greatest number of documents of a ranking.
+
+        Returns:
+            A topic, or a ranking from a stage that gives a run: the same as for `Topics` or a `Run` with it alone.
+        """
+        raise NotImplementedError
+
+    @property
+    def docs_read(self) -> int:
+        """Number of the best documents of a ranking that `one` reads."""
+        return 0
 
     def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
         """Return the best `k` documents for one query, after the best `offset`.
@@ -115,7 +137,7 @@ class Stage(Part, ABC, Generic[A, B]):
             ParameterError: `query` is not a single query, `k` is below 1 or, as in `% k`, too large, or `offset` is below 0.
         """
         self.require(Topics, Run, "search")
-        topic, depth = topic_of(query), check_depth(k) + check_offset(offset)
+        topic, depth = topic_of(query), check_page(k, offset)
         cut = self._cuts.get((k, offset))
         if cut is None:
             cut = self._limited(depth)
@@ -334,6 +356,18 @@ class Pipeline(Stage[Any, Any]):
         *earlier, last = self.stages
         return Pipeline((*earlier, last.uncut()))
 
+    def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
+        """Return the best `k` documents for one query; see `Stage.search`. A retriever at the end builds no run."""
+        if not self._ends_in_search:
+            return super().search(query, k, offset)
+        return self.stages[-1].search(self._rewritten(topic_of(query)), k, offset)
+
+    @cached_property
+    def _ends_in_search(self) -> bool:
+        """Whether the last stage is a retriever with a search of its own."""
+        last = self.stages[-1]
+        return (self.takes, last.takes, last.gives) == (Topics, Topics, Run) and type(last).search is not Stage.search
+
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
         self.require(Topics, Run, "count")
         retriever, topic = self._last_retriever(topic_of(query))
@@ -344,7 +378,7 @@ class Pipeline(Stage[Any, Any]):
         retriever, rewritten = self._last_retriever(topic)
         return retriever.matches(rewritten)
 
-    @property
+    @cached_property
     def before_retriever(self) -> tuple[Stage[Any, Any], ...]:
         """The stages before the last retriever, which `count` repeats."""
         positions = (i for i, stage in enumerate(self.stages) if stage.takes is Topics and stage.gives is Run)
@@ -352,15 +386,30 @@ class Pipeline(Stage[Any, Any]):
 
     def _last_retriever(self, topic: Topic) -> tuple[Stage[Any, Any], Topic]:
         """The last retriever, and the topic that the earlier stages make of a topic."""
-        position = len(earlier := self.before_retriever)
+        position = len(self.before_retriever)
         for stage in self.stages[position + 1 :]:
             if not (stage.selects or stage.keeps_rankings):
                 raise PipelineError(f"{self._label} has no number of matches: {stage._label} makes other documents of a run")
-        value: Any = Topics.of(topic)
+        return self.stages[position], self._rewritten(topic)
+
+    def _rewritten(self, topic: Topic) -> Topic:
+        """Return the topic that the stages before the last retriever make of a topic."""
+        self._checked  # noqa: B018
+        earlier, value = self.before_retriever, cast(Any, topic)
+        if self._rewrites_one:
+            for stage, after in pairwise(self.stages[: len(earlier) + 1]):
+                value = stage.one(value, after.docs_read)
+            return cast(Topic, value)
+        value = Topics.of(topic)
         for stage in earlier:
             value = stage(value)
         topics = value if isinstance(value, Topics) else value.topics
-        return self.stages[position], topics[topic.id]
+        return cast(Topic, topics[topic.id])
+
+    @cached_property
+    def _rewrites_one(self) -> bool:
+        """Whether the stages before the last retriever work on one topic without runs."""
+        return all(type(stage).one is not Stage.one for stage in self.before_retriever)
 
     def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """Score as the last stage does, for the topics that the earlier stages make."""

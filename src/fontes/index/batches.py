@@ -101,8 +101,8 @@ def content(doc: Doc, fields: Sequence[str]) -> str:
 
 def field_contents(doc: Doc, fields: Sequence[str]) -> list[str]:
     """Return the text of each indexed field of a document; "" for a missing field."""
-    values = (getattr(doc, f) if f in PLAIN else doc.metadata.get(f) for f in fields)
-    return ["" if value is None else str(value) for value in values]
+    get = doc.metadata.get
+    return ["" if (value := getattr(doc, f) if f in PLAIN else get(f)) is None else str(value) for f in fields]
 
 
 def _make_batch(parts: list[Portion], settings: Indexed, plain: bool) -> Batch:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from html import escape
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -178,7 +179,7 @@ class State:
             raise FontesError(f"{self.path} was replaced by an index with another analyzer; open it again")
         return self.analyzer
 
-    @property
+    @cached_property
     def form(self) -> IndexSettings:
         """Settings of the index: analyzer and fields."""
         weights = None if self.scale is None else TermWeights(self.fields[0])
@@ -210,7 +211,7 @@ class State:
     def _own_lists(self) -> PostingLists | JoinedLists:
         return POSTINGS.join(self.leaves, [leaf.segment.lists for leaf in self.leaves], {})
 
-    @property
+    @cached_property
     def _lists(self) -> PostingLists | JoinedLists:
         return self._own_lists
 
@@ -356,11 +357,14 @@ class State:
         Raises:
             InputError: An id is not in the index.
         """
-        docs = self.docs(ids)
+        return self.analyzed_docs(self.docs(ids))
+
+    def analyzed_docs(self, docs: Sequence[Doc]) -> list[list[str]]:
+        """Return the terms of documents of the index."""
         if not self.form.apart:
             return self.analyzer.many([content(doc, self.fields) for doc in docs])
         terms = iter(self.analyzer.many([text for doc in docs for text in field_contents(doc, self.fields)]))
-        return [[term for _ in self.fields for term in next(terms)] for _ in docs]
+        return [list(chain.from_iterable(islice(terms, len(self.fields)))) for _ in docs]
 
     def ordinal(self, doc_id: str) -> int:
         """Position of a document in `ids`.

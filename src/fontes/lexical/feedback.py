@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ..core.errors import ParameterError
@@ -15,6 +17,7 @@ from ..core.query import Clause, Condition, Group, Term, terms_of
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
+from ..text.analyzer import MAX_CACHED_WORDS
 from .weighting import Statistics
 
 if TYPE_CHECKING:
@@ -63,9 +66,13 @@ class RM3(Stage[Run, Topics], name="rm3"):
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Topics:
         self.check()
-        return Topics(self._expand(ranking) for ranking in run.values())
+        return Topics(map(self.one, run.values()))
 
-    def _expand(self, ranking: Ranking) -> Topic:
+    @property
+    def docs_read(self) -> int:
+        return self.fb_docs
+
+    def one(self, ranking: Ranking, k: int = 0, /) -> Topic:
         topic = ranking.topic
         model = self._relevance_model(ranking)
         if not model:
@@ -100,22 +107,27 @@ class RM3(Stage[Run, Topics], name="rm3"):
 
     def _relevance_model(self, ranking: Ranking) -> dict[str, float]:
         """Return the best terms of the relevance model, with weights that are not normalized."""
-        hits = list(islice(ranking, self.fb_docs))
+        best, index = ranking.top(self.fb_docs), self.index
+        docs = best.docs() if best.documents is index else index.docs(best.ids)
         model: dict[str, float] = {}
-        for hit, terms in zip(hits, self.index.analyzed([hit.id for hit in hits]), strict=True):
-            fitting = ((term, count) for term, count in sorted(Counter(terms).items(), key=_order) if self._fits(term))
-            for term, share in _scaled(dict(islice(fitting, self.fb_terms))).items():
-                model[term] = model.get(term, 0.0) + share * hit.score
-        return self._best(model)
+        for score, terms in zip(best.scores.tolist(), index.analyzed_docs(docs), strict=True):
+            counts = _ordered(Counter(terms))
+            fitting = islice(filter(self._fits, counts), self.fb_terms)
+            for term, share in _scaled({term: counts[term] for term in fitting}).items():
+                model[term] = model.get(term, 0.0) + share * score
+        return dict(islice(_ordered(model).items(), self.fb_terms))
 
-    def _best(self, weights: Mapping[str, float]) -> dict[str, float]:
-        return dict(sorted(weights.items(), key=_order)[: self.fb_terms])
+    @cached_property
+    def _fits(self) -> Callable[[str], bool]:
+        """Whether a term may become a feedback term."""
+        index, max_df = self.index, self.max_df * Statistics.of(self.index).documents_with_terms
 
-    def _fits(self, term: str) -> bool:
-        if len(term) not in TERM_LENGTHS or not term.isalnum():
-            return False
-        number = self.index.term_number(term)
-        return number >= 0 and self.index.df[number] <= self.max_df * Statistics.of(self.index).documents_with_terms
+        @lru_cache(MAX_CACHED_WORDS)
+        def fits(term: str) -> bool:
+            number = index.term_number(term) if len(term) in TERM_LENGTHS and term.isalnum() else -1
+            return number >= 0 and bool(index.df[number] <= max_df)
+
+        return fits
 
 
 @dataclass(frozen=True)
@@ -154,9 +166,9 @@ class CausalFeedback(RM3, name="causal_feedback"):
         return {term: weight / (share if (share := topical.get(term, 0.0)) > 0 else mean) for term, weight in model.items()}
 
 
-def _order(item: tuple[str, float]) -> tuple[float, str]:
-    term, weight = item
-    return -weight, term
+def _ordered(weights: Mapping[str, float]) -> dict[str, float]:
+    """Return terms and weights, the greatest first; among equals the first term."""
+    return dict(sorted(sorted(weights.items()), key=itemgetter(1), reverse=True))
 
 
 def _scaled(weights: Mapping[str, float]) -> dict[str, float]:

@@ -19,6 +19,7 @@ from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..formats.decoding import warn
 from ..index.edits import MAX_LETTERS, near, prefixed
+from ..storage.caches import Cached
 from ..text.tokenizers import TOKENIZERS
 from . import syntax
 from .clauses import Clauses, Filter, Prefix, Quoted, Similar, TypedClause, Word
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 JOINS = ("or", "and")
 NO_POSITIONS = "the index keeps no positions"
 SHORT_WORD = 5  # letters of the longest word that `~` allows one edit
+MAX_PARSED = 256  # parsed texts kept in memory
 MAX_FACTOR = 1e30  # greatest product of the weights of nested groups, which keeps scores within float32
 
 
@@ -90,13 +92,16 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
 
     def _rewrite(self, topic: Topic, named: bool) -> Topic:
         try:
-            rewritten, parsed = self.read(topic)
-            if parsed is not None and any(remark.startswith(NO_POSITIONS) for remark in parsed.remarks):
-                path, remedy = self.index.state.path, self.index.state.positions_remedy()
-                warn(f"{path} keeps no positions: phrases ask for all of their words in any order; {remedy}")
-            return rewritten
+            return self.one(topic)
         except ParameterError as error:
             raise (ParameterError(f"topic '{topic.id}': {error}") if named else error) from None
+
+    def one(self, topic: Topic, k: int = 0, /) -> Topic:
+        rewritten, parsed = self.read(topic)
+        if parsed is not None and any(remark.startswith(NO_POSITIONS) for remark in parsed.remarks):
+            path, remedy = self.index.state.path, self.index.state.positions_remedy()
+            warn(f"{path} keeps no positions: phrases ask for all of their words in any order; {remedy}")
+        return rewritten
 
     def read(self, topic: Topic) -> tuple[Topic, ParsedQuery | None]:
         """Read the text of a topic.
@@ -120,6 +125,13 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         Raises:
             ParameterError: The text is not well-formed, and `strict` is set; the message gives the place and the remedy.
         """
+        return self._parsed.get(text, lambda: self._parse(text))
+
+    @cached_property
+    def _parsed(self) -> Cached[str, ParsedQuery]:
+        return Cached(MAX_PARSED)
+
+    def _parse(self, text: str) -> ParsedQuery:
         clauses, operators, remarks = syntax.read(text, self._names, self.operator, self.strict)
         plain = not clauses.must and not clauses.must_not and all(isinstance(clause, Word) for clause in clauses.should)
         if plain and not operators - {"\\", "("} and (clauses.should or not operators):

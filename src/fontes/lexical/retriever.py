@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_whole
-from ..core.depth import check_depth, check_offset
+from ..core.depth import check_page
 from ..core.errors import InputError
 from ..core.progress import ProgressCallback, silent
 from ..core.ranking import Counter
@@ -217,7 +217,7 @@ class Lexical(Stage[Topics, Run]):
 
     def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
         """Return the best `k` documents for one query, after the best `offset`, without building a run."""
-        depth = check_depth(k) + check_offset(offset)
+        depth = check_page(k, offset)
         if depth > self.k:
             depth = min(depth, UNLIMITED) if self.has_default_depth else self.k
         total: int | Counter | None = None
@@ -242,6 +242,9 @@ class Lexical(Stage[Topics, Run]):
         if total is None:
             total = partial(self.count, query)
         return Ranking(query, self.index.ids, docs, scores, self.index, partial(self.matches, query), total, offset)
+
+    def one(self, topic: Topic, k: int, /) -> Ranking:
+        return self.search(topic, min(k, self.k))
 
     def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """Return the scores of the documents of a run; 0 for a document that does not match."""
@@ -378,8 +381,9 @@ def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> 
     Raises:
         InputError: A weight is not a number, or too great.
     """
-    numbers = ((searched.term_number(term), weight) for term, weight in checked_weights(topic, weights).items())
-    return {number: weight for number, weight in numbers if number >= 0}
+    bag = {searched.term_number(term): weight for term, weight in checked_weights(topic, weights).items()}
+    bag.pop(-1, None)
+    return bag
 
 
 def checked_weights(topic: Topic, weights: Mapping[str, float]) -> dict[str, float]:

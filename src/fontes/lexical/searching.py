@@ -182,7 +182,7 @@ def search_kernel(
         The best documents, their scores, and the result of the kernel.
     """
     ids = index.ids
-    k = min(k, len(index))
+    k = min(k, len(ids))
     results, order = _buffers(1, k), ids.order
     total = loop(*arguments, (ids.rank, order), k, results)
     _, docs, scores = _decode(results, order)
@@ -237,7 +237,8 @@ def search_matches(
     Returns:
         The best documents, their scores, and the number of all matching documents.
     """
-    ids, k = index.ids, min(k, len(index))
+    ids = index.ids
+    k = min(k, len(ids))
     if k <= SORTED:
         docs, scores = np.empty(k, dtype=np.int32), np.empty(k, dtype=np.float32)
         total = loop(*arguments, (ids.rank, ids.order), k, (docs, scores, NO_KEYS))

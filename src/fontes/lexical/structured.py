@@ -64,7 +64,6 @@ MAX_DEPTH = 100  # of nested groups
 MAX_TERM_WEIGHT = 1e30  # keeps scores within float32
 MAX_SPANS = 10  # spans listed in an explanation
 ALLOW_ALL = fixed(np.zeros(0, dtype=np.bool_))  # a mask that lets all documents pass
-NO_NUMBERS = np.zeros(0, dtype=np.int64)
 Mask = NDArray[np.bool_]
 List: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and weights of a clause
 Collected: TypeAlias = "dict[Hashable, tuple[Leaf, tuple[Group, ...], float]]"  # clause, guards, and sum of weights, by key
@@ -130,7 +129,7 @@ class StructuredQuery:
         if len(terms) > 1:
             terms.sort(key=lambda part: part.number)
         self.parts = [*terms, *other_parts] if other_parts else terms
-        self._are_terms = not other_parts or all(part.number >= 0 for part in other_parts)
+        self._are_terms = not other_parts or min(part.number for part in other_parts) >= 0
         self._has_unknown = len(self.parts) < len(collected)  # whether it has terms that no document has
 
     def number(self, clause: Leaf) -> int | None:
@@ -238,13 +237,13 @@ class StructuredQuery:
         best = keys.argsort()[::-1][:k]
         return SearchResult(matching[best], scores[best], len(matching))
 
-    @property
+    @cached_property
     def _is_conjunction(self) -> bool:
         """Whether the query is a conjunction of clauses that score: a document matches if it has all of them."""
         query = self.query
         if len(query.should) != (not query.must) or query.must_not:
             return False
-        return all(type(clause) is Term or not isinstance(clause, (Group, Condition)) for clause in query.must or query.should)
+        return {Group, Condition}.isdisjoint(map(type, query.must or query.should))
 
     def _search_all(
         self, required: Sequence[int], excluded: Sequence[Leaf], allowed: Mask, weighting: Weighting, k: int
@@ -258,13 +257,11 @@ class StructuredQuery:
             weighting: The model.
             k: Greatest number of documents.
         """
-        index, clause_lists, excluded_numbers = self._index, list[List](), list[int]()
-        numbers = [part.number for part in self.matching_parts]
-        if not self._are_terms:
-            for i, part in enumerate(self.matching_parts):
-                if part.number < 0:
-                    numbers[i] = ~len(clause_lists)
-                    clause_lists.append(self._list(weighting, part))
+        index, numbers, clause_lists, excluded_numbers = self._index, list[int](), list[List](), list[int]()
+        for part in self.matching_parts:
+            numbers.append(part.number if part.number >= 0 else ~len(clause_lists))
+            if part.number < 0:
+                clause_lists.append(self._list(weighting, part))
         for clause in excluded:
             number = self.number(clause)
             if number is None:
@@ -273,21 +270,13 @@ class StructuredQuery:
                 clause_lists.append((docs, np.zeros(len(docs), dtype=np.float32)))
             elif number >= 0:
                 excluded_numbers.append(number)
-        part_numbers = np.array(numbers)
+        part_numbers, other_numbers = np.array(numbers), np.array(excluded_numbers, dtype=np.int64)
         term_lists = other = _concatenate(clause_lists) if clause_lists else ()
-        if len(clause_lists) < len(numbers) + len(excluded_numbers):
-            terms = (
-                part_numbers
-                if not (clause_lists or excluded_numbers)
-                else np.array([n for n in (*numbers, *excluded_numbers) if n >= 0])
-            )
+        terms = np.concatenate([part_numbers, other_numbers])
+        if len(clause_lists) < len(terms):
+            terms = terms[terms >= 0]
             term_lists = impacts_of(index, weighting, terms).unpacked(terms)
-        lists = (
-            np.array(required),
-            np.array(excluded_numbers) if excluded_numbers else NO_NUMBERS,
-            term_lists,
-            other or term_lists,
-        )
+        lists = np.array(required), other_numbers, term_lists, other or term_lists
         arguments = part_numbers, self.weights(weighting), *lists, allowed
 
         def max_matches() -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.builtin import provided
-from ...core.depth import check_depth, check_offset
+from ...core.depth import check_page
 from ...core.errors import FontesError, ParameterError, PipelineError
 from ...core.expression import part
 from ...core.part import Part, walk
@@ -176,7 +176,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         if self.index.actors is not None:
             return super().search(query, k, offset)
         topic, ready, best = topic_of(query), self._ready(), NO_RESULTS
-        depth = check_depth(k) + check_offset(offset)
+        depth = check_page(k, offset)
         if depth > self.k:
             depth = min(depth, len(self.index)) if self.has_default_depth else self.k
         if topic.text.strip():
