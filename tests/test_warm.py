@@ -6,7 +6,9 @@ A limit is a little above the count of the day on which it was set. Raise it for
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +18,7 @@ import pytest
 from support.counting import Counts, counted, counted_threads
 
 import fontes as ft
+from fontes.storage.compiled import load
 
 QUERY = "harbour wall storm"
 
@@ -43,6 +46,57 @@ def warm(work: Callable[[], Any]) -> Counts:
 def test_a_search(index: ft.Index) -> None:
     bm25 = index.bm25()
     check(warm(lambda: bm25.search(QUERY, 10)), calls=15, files=0)
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], ft.Index]:
+    """Indexes of 500 made-up documents in one segment, or in two."""
+    load()
+    draw = random.Random(3)
+    words = [f"w{min(30, int(draw.paretovariate(0.7)))}" for _ in range(2_000)]
+    docs = [{"id": f"d{i}", "text": " ".join(words[i : i + 20]), "year": 2000 + i % 10} for i in range(500)]
+    folder = tmp_path_factory.mktemp("warm")
+
+    def build(segments: int) -> ft.Index:
+        index = ft.Index.build(
+            docs[segments - 1 :],
+            folder / f"{segments}.index",
+            analyzer="whitespace",
+            positions=True,
+            columns={"year": "integer"},
+            threads=1,
+        )
+        if segments == 2:
+            index.add(docs[:1])
+        return index
+
+    return functools.cache(build)
+
+
+PHRASE, FEEDBACK = "query() >> bm25()", "bm25() >> rm3() >> bm25()"
+
+
+@pytest.mark.parametrize(
+    ("segments", "pipeline", "query", "calls", "files"),
+    [
+        (1, "bm25()", "w1 w5 w9", 9, 5),
+        (1, 'bm25(where="year >= 2005")', "w1 w5 w9", 9, 5),
+        (1, PHRASE, '+"w1 w2" +w3', 42, 17),
+        (1, FEEDBACK, "w1 w5 w9", 260, 28),
+        (2, "bm25()", "w1 w5 w9", 14, 7),
+        (2, 'bm25(where="year >= 2005")', "w1 w5 w9", 24, 9),
+        (2, PHRASE, '+"w1 w2" +w3', 46, 18),
+        (2, FEEDBACK, "w1 w5 w9", 340, 32),
+    ],
+)
+def test_a_search_takes_few_calls_in_few_files(
+    numbered: Callable[[int], ft.Index], segments: int, pipeline: str, query: str, calls: int, files: int
+) -> None:
+    stage = ft.pipeline(pipeline, numbered(segments))
+    assert stage.search(query), "nothing matches"
+    counts = warm(lambda: stage.search(query))
+    assert counts.own[0] <= calls, f"{counts.own} calls and files:\n{counts.most(60)}"
+    assert counts.own[1] <= files, f"{counts.own} calls and files:\n{counts.most(60)}"
 
 
 def test_a_search_by_a_new_stage_with_its_snippets(index: ft.Index) -> None:

@@ -62,3 +62,32 @@ def test_a_pipeline_says_which_retriever_limits_it(many, index):
     assert len(ft.fuse(bm25 % 7, ql % 9).search("red", 10**9)) == 9
     assert list((bm25 >> many.mmr(k=3)).search("red", 10, offset=5_000)) == []
     assert len((0.5 * index.bm25()).search("red", 10**9)) == 2
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        "query() >> bm25()",
+        "query() >> bm25() % 3",
+        'query(operator="and") >> ql(where="year >= 2")',
+        "bm25() >> rm3(fb_docs=3, fb_terms=2) >> bm25()",
+        "bm25() % 2 >> rm3(fb_docs=5, fb_terms=3) >> ql()",
+        "query() >> bm25() >> rm3(fb_docs=3) >> bm25() >> causal_feedback(fb_docs=4) >> bm25() % 7",
+        "bm25() >> sort('year') >> rm3(fb_docs=3) >> bm25()",
+    ],
+)
+@pytest.mark.parametrize("segments", [1, 2])
+def test_a_pipeline_finds_for_one_query_what_its_run_has(tmp_path, pipeline, segments):
+    docs = [{"id": f"d{n}", "text": f"red {n % 7} plum{n % 3} cherry{n % 5}", "year": n % 4} for n in range(60)]
+    index = ft.Index.build(docs[segments - 1 :], tmp_path / "some.index", positions=True, threads=1)
+    if segments == 2:
+        index.add(docs[:1])
+    stage = ft.pipeline(pipeline, index)
+    for query in ("plum1 cherry2", "+plum1 -cherry2", '+"plum1 cherry2" red', "nowhere", ""):
+        run = stage(ft.Topics.of({"1": query}))["1"]
+        ranking = stage.search(query, 1_000)
+        assert list(ranking) == list(run)
+        assert ranking.topic == run.topic
+        assert (ranking.total, list(ranking.facets("year"))) == (run.total, list(run.facets("year")))
+        assert list(stage.search(query, 4, 2)) == list(run)[2:6]
+        assert stage.count(query) == run.total

@@ -8,9 +8,13 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import fontes
+
+SOURCE = Path(fontes.__file__).parent.as_posix()
 METADATA = "importlib/metadata/__init__.py"
 _recording: list[Counts] = []
 
@@ -31,6 +35,12 @@ class Counts:
     def total(self) -> int:
         """Number of all calls."""
         return self.calls.total()
+
+    @property
+    def own(self) -> tuple[int, int]:
+        """Number of the calls of functions of Fontes, and of its files that have them."""
+        calls = {key: n for key, n in self.calls.items() if key[0].startswith(SOURCE)}
+        return sum(calls.values()), len({file for file, _ in calls})
 
     @property
     def entry_points(self) -> int:

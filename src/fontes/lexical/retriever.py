@@ -185,7 +185,10 @@ class Lexical(Stage[Topics, Run]):
         return run.with_(matches=lambda topic_id: self.matches(topics[topic_id]))
 
     def _structured(self, topic: Topic) -> StructuredQuery:
-        return StructuredQuery(self.searched, topic)
+        last: StructuredQuery | None = vars(self).get("_last_query")  # matches are often counted after a search
+        if last is None or last.query is not topic.query:
+            last = vars(self)["_last_query"] = StructuredQuery(self.searched, topic)
+        return last
 
     def matches(self, query: str | Topic) -> NDArray[np.integer[Any]]:
         """Return the ordinals of all documents that match the query and pass the filter, ascending."""

@@ -139,13 +139,11 @@ class StructuredQuery:
         number = self._index.term_number(clause.term)
         return number if number >= 0 and self._index.df[number] else -1
 
-    @property
+    @cached_property
     def matching_parts(self) -> list[Part]:
         """The parts that at least one document matches."""
-        return self.parts if self._are_terms else self._matching_parts
-
-    @cached_property
-    def _matching_parts(self) -> list[Part]:
+        if self._are_terms:
+            return self.parts
         return [part for part, counts in zip(self.parts, self._counts, strict=True) if counts is None or counts.df]
 
     @cached_property
@@ -202,8 +200,7 @@ class StructuredQuery:
                     return SearchResult(*result)
             if self._has_unknown or len(self.matching_parts) < len(self.parts):
                 return self._no_result()
-            allowed = ALLOW_ALL if where is None else fixed(where.mask)
-            return self._search_all(range(len(self.matching_parts)), (), allowed, weighting, k)
+            return self._search_all(range(len(self.matching_parts)), (), where, weighting, k)
         if self.is_bag:
             return SearchResult(*search_topic(self._index, weighting, self._bag(weighting), k, where))
         if is_loaded() or not affordable(self._steps):
@@ -246,14 +243,14 @@ class StructuredQuery:
         return {Group, Condition}.isdisjoint(map(type, query.must or query.should))
 
     def _search_all(
-        self, required: Sequence[int], excluded: Sequence[Leaf], allowed: Mask, weighting: Weighting, k: int
+        self, required: Sequence[int], excluded: Sequence[Leaf], allowed: Filter | None, weighting: Weighting, k: int
     ) -> SearchResult:
         """Search for the documents that have all of some clauses.
 
         Args:
             required: Indices of these clauses in `matching_parts`; the other parts may score.
             excluded: Clauses that the documents must not have.
-            allowed: Whether each document may be returned; empty: all.
+            allowed: The documents that may be returned; None: all.
             weighting: The model.
             k: Greatest number of documents.
         """
@@ -277,7 +274,8 @@ class StructuredQuery:
             terms = terms[terms >= 0]
             term_lists = impacts_of(index, weighting, terms).unpacked(terms)
         lists = np.array(required), other_numbers, term_lists, other or term_lists
-        arguments = part_numbers, self.weights(weighting), *lists, allowed
+        mask = ALLOW_ALL if allowed is None else fixed(allowed.mask)
+        arguments = part_numbers, self.weights(weighting), *lists, mask
 
         def max_matches() -> int:
             numbered = [numbers[i] for i in required]
@@ -302,7 +300,7 @@ class StructuredQuery:
         excluded_numbers = [self.number(clause) for clause in excluded]
         if self._are_terms and None not in excluded_numbers:
             numbers = np.array([number for number in excluded_numbers if number != -1], dtype=np.int64)
-            words = Filter("", allowed).words if len(allowed) else NO_WORDS
+            words = NO_WORDS if allowed is None else allowed.words
             bag = self._bag(weighting)
             required_terms = bag[1][[index_of[clause] for clause in required]].astype(np.int64)
             return SearchResult(*search_clauses(index, weighting, bag, required_terms, numbers, words, k))
@@ -313,23 +311,26 @@ class StructuredQuery:
         impacts = impacts_of(index, weighting, np.array(terms, dtype=np.int32))
         lists, weights = ClauseImpacts.of(index, weighting).lists(other_clauses), self.weights(weighting)
         if excluded:
-            allowed = allowed.copy() if len(allowed) else np.ones(len(index), dtype=np.bool_)
+            mask = np.ones(len(index), dtype=np.bool_) if allowed is None else allowed.mask.copy()
             for clause in excluded:
-                allowed[self.docs(clause)] = False
+                mask[self.docs(clause)] = False
+            allowed = Filter("", mask)
         numbers = np.array(terms, dtype=np.int32)
         term_bag = numbers, weights[: len(terms)], impacts.idfs(numbers), impacts.postings, impacts.limits
         other = lists.numbers, weights[len(terms) :], np.ones(len(other_clauses)), lists.postings, lists.limits
-        depth = -1 if len(allowed) else depth_of(min(k, len(index)))
-        words = Filter("", allowed).words if len(allowed) else NO_WORDS
+        depth = depth_of(min(k, len(index))) if allowed is None else -1
+        words = NO_WORDS if allowed is None else allowed.words
         docs, scores, _ = search_kernel(search_any, (term_bag, other, words, depth), index, k)
         return SearchResult(docs, scores)
 
-    def _allowed(self, plan: Plan, where: Filter | None) -> Mask:
-        """Return whether each document may be returned; an empty mask if all may."""
+    def _allowed(self, plan: Plan, where: Filter | None) -> Filter | None:
+        """Return the documents that may be returned; None for all."""
+        if not (plan.within or plan.without):
+            return where
         masks = [] if where is None else [where.mask]
         masks += [self.mask(clause) for clause in plan.within]
         masks += [~self.mask(clause) for clause in plan.without]
-        return fixed(reduce(np.logical_and, masks)) if masks else ALLOW_ALL
+        return Filter("", reduce(np.logical_and, masks))
 
     def docs(self, clause: Leaf) -> NDArray[np.int32]:
         """Return the ordinals of the documents that match a clause, ascending."""
