@@ -221,6 +221,15 @@ def test_explain_adds_up_to_the_score(index, fontes):
     assert "idf (lucene)" in fontes("explain", index, "vitamin", "sun")[1]
 
 
+def test_explain_shows_how_a_query_is_searched(index, fontes):
+    assert fontes("explain", index, "vitamin skin", "--plan")[1].splitlines()[0] == "bm25(k1=0.9, b=0.4): one compiled call"
+    plan = json.loads(fontes("explain", index, "vitamin skin", "--plan", "--json")[1])
+    assert [row["kind"] for row in plan["rows"]] == ["optional", "optional", "segments"]
+    for arguments in ([], ["sun", "--plan"]):
+        code, _, error = fontes("explain", index, "vitamin", *arguments)
+        assert (code, "give either the id of a document" in error) == (2, True)
+
+
 def test_info_and_check_describe_the_index(index, fontes):
     assert json.loads(fontes("info", index, "--json")[1])["documents"] == 3
     assert "documents" in fontes("info", index)[1]

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 from support.lexical import MODELS, TOPICS, model, tied_index
 
-from fontes.core import Explanation, InputError
+from fontes.core import Explanation, InputError, PipelineError
 from fontes.index import Index
 from fontes.lexical.bm25 import VARIANTS
+from fontes.lexical.retriever import plan_of
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +146,32 @@ def test_explaining_a_document_that_is_not_there_is_an_error_that_names_it(index
     for retriever in (index.bm25(), index.tfidf()):
         with pytest.raises(InputError, match="document 'nobody' is not in the index"):
             retriever.explain("w1", "nobody")
+
+
+def test_a_plan_has_the_clauses_the_segments_and_the_code(tmp_path):
+    docs = [{"id": f"d{n}", "text": f"all red{n % 2} plum{n % 3} cherry{n % 5}", "year": 2000 + n} for n in range(30)]
+    index = Index.build(docs, tmp_path / "x", analyzer="whitespace", positions=True, threads=1)
+    bm25, query = index.bm25(), index.query() >> index.bm25(where="year >= 2020")
+    assert str(bm25.plan("plum1 red0 unknown")).splitlines() == [
+        "bm25(k1=0.9, b=0.4): one compiled call",
+        "optional  'plum1'        10",
+        "optional  'red0'         15",
+        "segments  1              30",
+    ]
+    plan = plan_of(query, '+plum1 (red0 -cherry1) -"plum1 cherry2" year:[2010 TO *]')
+    assert plan.code == "numpy"
+    assert plan.rows == (
+        ("required", "'plum1'", 10),
+        ("required", "what holds where year >= 2010", 20),
+        ("optional", "one of 'red0' but none of 'cherry1'", 12),
+        ("excluded", '"plum1 cherry2"', 2),
+        ("filter", "year >= 2020", 10),
+        ("segments", "1", 30),
+    )
+    index.add([{"id": "new", "text": "plum1"}])
+    assert index.bm25().plan("plum1").rows == (("optional", "'plum1'", 11), ("segment", "1 of 2", 30), ("segment", "2 of 2", 1))
+    clauses = plan_of(index.query() >> index.bm25(), '+"red1 plum1" all')
+    assert (clauses.code, clauses.rows[-1]) == ("compiled loops over clauses", ("segments", "2 as one", 31))
+    assert plan_of(index.bm25() >> index.rm3() >> index.ql(), "plum1").stage.startswith("ql(")
+    with pytest.raises(PipelineError, match="lexical retrievers such as bm25"):
+        plan_of(index.mmr(), "plum1")

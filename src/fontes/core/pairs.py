@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import PipelineError
 from .run import Run, finite_scores, order_keys
 from .strings import Strings, offsets_of
 from .values import Topic, Topics
@@ -147,3 +148,31 @@ def _sort_each(keys: NDArray[np.uint64], bounds: Ints) -> None:
     """Sort the keys of each topic in place; many short sorts are much faster than a long one."""
     for start, end in itertools.pairwise(bounds.tolist()):
         keys[start:end].sort()
+
+
+def aligned(run: Run, result: Run, label: str) -> NDArray[np.float32]:
+    """Return the score that a stage's result has for each row of the run that it took; NaN for a row that it left out."""
+    codes = result.codes
+    if result.ids is not run.ids:
+        used, rows = np.unique(codes, return_inverse=True)
+        codes = np.array([run.ids.find(doc_id) for doc_id in result.ids.take(used)], dtype=np.int32)[rows]
+    if (codes < 0).any() or list(result.topics) != list(run.topics):
+        raise PipelineError(f"{label} gives other documents or topics than it takes, so it does not score those of a run")
+    rows = run.topic_numbers * len(run.ids) + run.codes
+    others = result.topic_numbers * len(run.ids) + codes
+    order = np.argsort(rows)
+    positions = np.minimum(np.searchsorted(rows, others, sorter=order), max(0, run.rows - 1))
+    scores = np.full(run.rows, np.nan, dtype=np.float32)
+    scores[order[positions]] = result.scores
+    return scores
+
+
+def summed(runs: Sequence[Run], weights: Sequence[float]) -> Run:
+    """Return the weighted sum of the scores of runs over the same topics; raise PipelineError for others."""
+    if any(list(run.topics) != list(runs[0].topics) for run in runs):
+        raise PipelineError("+ sums runs over the same topics in the same order; one of the stages gives others")
+    pairs = Pairs.of(runs)
+    total = np.zeros(len(pairs), dtype=np.float64)
+    for run, weight, pair_numbers in zip(runs, weights, pairs.pair_numbers, strict=True):
+        total[pair_numbers] += weight * run.scores.astype(np.float64)
+    return pairs.run(total, {"parts": [run.provenance for run in runs]})

@@ -18,7 +18,7 @@ from .answers import NAME, answers_of
 from .depth import check_depth, check_page, check_reach
 from .errors import ParameterError, PipelineError
 from .html import boxes
-from .pairs import Pairs
+from .pairs import aligned, summed
 from .part import Names, Part, fields, indexes_of, walk
 from .progress import ProgressCallback, silent
 from .run import Ranking, Run
@@ -110,14 +110,9 @@ class Stage(Part, ABC, Generic[A, B]):
         return {"system": repr(self), "indexes": indexes}
 
     def one(self, value: Any, k: int, /) -> Any:
-        """Return what the stage makes of one topic, or of one ranking, without a run; stages that can define it.
+        """Return what the stage makes of one topic, or of a ranking if it takes a run, as of `Topics` or a `Run` with it alone.
 
-        Args:
-            value: A topic, or a ranking for a stage that takes a run.
-            k: Greatest number of documents of a ranking.
-
-        Returns:
-            A topic, or a ranking from a stage that gives a run: the same as for `Topics` or a `Run` with it alone.
+        Stages that need no run define it. `k` is the greatest number of documents of a ranking that it returns.
         """
         raise NotImplementedError
 
@@ -211,7 +206,7 @@ class Stage(Part, ABC, Generic[A, B]):
             PipelineError: The stage does not score single documents.
         """
         if self.takes is Run and self.gives is Run:
-            return _aligned(run, cast(Run, self(run, progress=progress)), self._label)
+            return aligned(run, cast(Run, self(run, progress=progress)), self._label)
         raise PipelineError(f"{self._label} cannot score the documents of a run; retrievers and rerankers can")
 
     def cut(self, k: int) -> Stage[A, B] | None:
@@ -360,7 +355,7 @@ class Pipeline(Stage[Any, Any]):
         """Return the best `k` documents for one query; see `Stage.search`. A retriever at the end builds no run."""
         if not self._ends_in_search:
             return super().search(query, k, offset)
-        return self.stages[-1].search(self._rewritten(topic_of(query)), k, offset)
+        return self.stages[-1].search(self.rewritten(topic_of(query)), k, offset)
 
     @cached_property
     def _ends_in_search(self) -> bool:
@@ -390,13 +385,13 @@ class Pipeline(Stage[Any, Any]):
         for stage in self.stages[position + 1 :]:
             if not (stage.selects or stage.keeps_rankings):
                 raise PipelineError(f"{self._label} has no number of matches: {stage._label} makes other documents of a run")
-        return self.stages[position], self._rewritten(topic)
+        return self.stages[position], self.rewritten(topic)
 
-    def _rewritten(self, topic: Topic) -> Topic:
+    def rewritten(self, topic: Topic) -> Topic:
         """Return the topic that the stages before the last retriever make of a topic."""
         self._checked  # noqa: B018
         earlier, value = self.before_retriever, cast(Any, topic)
-        if self._rewrites_one:
+        if Stage.one not in [type(stage).one for stage in earlier]:
             for stage, after in pairwise(self.stages[: len(earlier) + 1]):
                 value = stage.one(value, after.docs_read)
             return cast(Topic, value)
@@ -405,11 +400,6 @@ class Pipeline(Stage[Any, Any]):
             value = stage(value)
         topics = value if isinstance(value, Topics) else value.topics
         return cast(Topic, topics[topic.id])
-
-    @cached_property
-    def _rewrites_one(self) -> bool:
-        """Whether the stages before the last retriever work on one topic without runs."""
-        return all(type(stage).one is not Stage.one for stage in self.before_retriever)
 
     def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """Score as the last stage does, for the topics that the earlier stages make."""
@@ -473,7 +463,7 @@ class Scaled(Stage[Any, Run]):
         return self.stage.matches(topic)
 
     def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
-        return _summed([self.stage(value, progress=progress)], [self.weight])
+        return summed([self.stage(value, progress=progress)], [self.weight])
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         part = self.stage.explain(query, doc_id)
@@ -513,7 +503,7 @@ class Sum(Stage[Any, Run]):
             stage, weight = (stage.stage, stage.weight) if isinstance(stage, Scaled) else (stage, 1.0)
             runs.append(stage(value, progress=progress))
             weights.append(weight)
-        return _summed(runs, weights)
+        return summed(runs, weights)
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         parts = tuple(stage.explain(query, doc_id) for stage in self.stages)
@@ -554,23 +544,6 @@ def filtered(stage: Stage[A, Run], where: str | None) -> Stage[A, Run]:
 def is_retriever(part: Part) -> bool:
     """Whether a part takes a filter on what it returns; the condition of a boost is none."""
     return "where" in part.params() and getattr(part, "takes", Topics) is Topics
-
-
-def _aligned(run: Run, result: Run, label: str) -> NDArray[np.float32]:
-    """The score that a stage's result has for each row of the run that the stage took; NaN for a row that it left out."""
-    codes = result.codes
-    if result.ids is not run.ids:
-        used, rows = np.unique(codes, return_inverse=True)
-        codes = np.array([run.ids.find(doc_id) for doc_id in result.ids.take(used)], dtype=np.int32)[rows]
-    if (codes < 0).any() or list(result.topics) != list(run.topics):
-        raise PipelineError(f"{label} gives other documents or topics than it takes, so it does not score those of a run")
-    rows = run.topic_numbers * len(run.ids) + run.codes
-    others = result.topic_numbers * len(run.ids) + codes
-    order = np.argsort(rows)
-    positions = np.minimum(np.searchsorted(rows, others, sorter=order), max(0, run.rows - 1))
-    scores = np.full(run.rows, np.nan, dtype=np.float32)
-    scores[order[positions]] = result.scores
-    return scores
 
 
 def topic_of(query: Any) -> Topic:
@@ -623,13 +596,3 @@ def _binds_loosely(stage: Stage[Any, Any]) -> bool:
 
 def _number(value: float) -> str:
     return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-
-
-def _summed(runs: list[Run], weights: list[float]) -> Run:
-    if any(list(run.topics) != list(runs[0].topics) for run in runs):
-        raise PipelineError("+ sums runs over the same topics in the same order; one of the stages gives others")
-    pairs = Pairs.of(runs)
-    total = np.zeros(len(pairs), dtype=np.float64)
-    for run, weight, pair_numbers in zip(runs, weights, pairs.pair_numbers, strict=True):
-        total[pair_numbers] += weight * run.scores.astype(np.float64)
-    return pairs.run(total, {"parts": [run.provenance for run in runs]})

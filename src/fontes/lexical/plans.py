@@ -1,8 +1,9 @@
-"""Plans: structured queries as required and excluded clauses, for the compiled search."""
+"""Plans: structured queries as required and excluded clauses, for the compiled search; and how a query is searched."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from ..core.query import Clause, Condition, Group, Leaf
 
@@ -54,3 +55,41 @@ def is_union(group: Group) -> bool:
     return not (group.must or group.must_not) and all(
         is_union(clause) if isinstance(clause, Group) else not isinstance(clause, Condition) for clause in group.should
     )
+
+
+class PlanRow(NamedTuple):
+    """A clause or a segment in a plan.
+
+    Args:
+        kind: "required", "optional", "excluded" or "filter"; "segment", or "segments" that are searched as one.
+        text: The clause, or which segment.
+        documents: Number of documents that match the clause, or that the segment has.
+    """
+
+    kind: str
+    text: str
+    documents: int
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """How a query is searched.
+
+    Args:
+        stage: The text of the retriever.
+        code: The code that runs.
+        rows: The clauses, then the segments in the order of the search.
+    """
+
+    stage: str
+    code: str
+    rows: tuple[PlanRow, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        return asdict(self) | {"rows": [row._asdict() for row in self.rows]}
+
+    def __str__(self) -> str:
+        width = max(len(row.text) for row in self.rows)
+        rows = [f"{row.kind:<9} {row.text:<{width}} {row.documents:>9,}" for row in self.rows]
+        return "\n".join([f"{self.stage}: {self.code}", *rows])

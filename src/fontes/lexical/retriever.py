@@ -15,24 +15,25 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.depth import check_page
-from ..core.errors import InputError
+from ..core.errors import InputError, PipelineError
 from ..core.progress import ProgressCallback, silent
 from ..core.ranking import Counter
 from ..core.run import Ranking, Run
-from ..core.stage import Stage, at_most, topic_of
+from ..core.stage import Pipeline, Stage, at_most, topic_of
 from ..core.strings import offsets_of
 from ..core.threads import in_threads
 from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
 from ..index.columns import Filter, explain_exclusion, filter_of
 from ..storage.caches import Attached, weakly
-from ..storage.compiled import when_loaded
+from ..storage.compiled import load, when_loaded
 from ..text.analyzer import MAX_CACHED_WORDS, Analyzer
 from .direct import Direct
 from .filtered import filtered_impacts
 from .impacts import chunks, count_of_any, documents_of_any, impacts_of, weighted_postings
 from .merging import parts_for
 from .parts import count_in_parts, documents_in_parts, numbers_in, search_parts
+from .plans import PlanRow, SearchPlan
 from .searching import Bags, scores_of, search_topic, search_topics
 from .structured import MAX_TERM_WEIGHT, StructuredQuery
 from .weighting import Postings, Statistics, Weighting, posting_of
@@ -288,6 +289,31 @@ class Lexical(Stage[Topics, Run]):
         vector[terms] = weights
         return vector
 
+    def plan(self, query: str | Topic) -> SearchPlan:
+        """Return how a query is searched once compiled code is loaded, which this does."""
+        load()
+        topic, passed, parts, rows = topic_of(query), self._ready[1], self._parts, list[PlanRow]()
+        structured = self._structured(topic) if topic.query is not None and self.reads_queries else None
+        if structured is None:
+            terms, df = self.searched.terms, self.searched.df
+            rows += [PlanRow("optional", f"'{terms[n]}'", int(df[n])) for n in sorted(self._counts([topic])[0])]
+        else:
+            rows += structured.rows()
+        if passed is not None:
+            rows.append(PlanRow("filter", passed.text, passed.count))
+        if self.index.actors is not None and structured is None:
+            code = "actors of Ray"
+        elif self._search_directly(topic, 10) is not None:
+            code = "one compiled call"
+        else:
+            code = "compiled loops over clauses" if structured is None or structured.is_compiled else "numpy"
+            parts = parts if structured is None else ()
+        rows += [PlanRow("segment", f"{n} of {len(parts)}", len(part)) for n, part in enumerate(parts, 1)]
+        if not parts:
+            segments = len(self.index.leaves)
+            rows.append(PlanRow("segments", f"{segments}{' as one' * (segments > 1)}", len(self.index)))
+        return SearchPlan(repr(self), code, tuple(rows))
+
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """Explain the document's score in the run, term by term."""
         topic = topic_of(query)
@@ -324,6 +350,21 @@ class Lexical(Stage[Topics, Run]):
         """Return the term counts, or weights, of each topic by term."""
         counts = iter(TERM_CACHES.of(self.index.analyzer).counts([topic.text for topic in topics if topic.weights is None]))
         return [next(counts) if topic.weights is None else checked_weights(topic, topic.weights) for topic in topics]
+
+
+def plan_of(stage: Stage[Any, Any], query: str | Topic) -> SearchPlan:
+    """Return how the last retriever of a stage searches for a query; see `Lexical.plan`.
+
+    Raises:
+        PipelineError: It is no lexical retriever.
+    """
+    topic = topic_of(query)
+    if isinstance(stage, Pipeline):
+        stage.require(Topics, Run, "a plan")
+        stage, topic = stage.stages[len(stage.before_retriever)], stage.rewritten(topic)
+    if not isinstance(stage, Lexical):
+        raise PipelineError(f"{stage!r} has no plan; lexical retrievers such as bm25() have one")
+    return stage.plan(topic)
 
 
 class Words(Generic[K]):

@@ -8,7 +8,7 @@ Equal clauses count as one clause with the sum of their weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import accumulate
@@ -29,7 +29,7 @@ from ..storage.compiled import affordable, is_loaded
 from .conjunctions import meet, search_all
 from .impacts import count_of_any, decoded_lists, documents_of, documents_of_any, impacts_of, weighted_postings
 from .kernel import search_any
-from .plans import Plan, is_union
+from .plans import Plan, PlanRow, is_union
 from .proximity import meeting
 from .pseudo_terms import (
     ClauseImpacts,
@@ -203,11 +203,25 @@ class StructuredQuery:
             return self._search_all(range(len(self.matching_parts)), (), where, weighting, k)
         if self.is_bag:
             return SearchResult(*search_topic(self._index, weighting, self._bag(weighting), k, where))
-        if is_loaded() or not affordable(self._steps):
-            plan = None if any(part.guards for part in self.parts) else Plan.of(self.query)
-            if plan is not None:
-                return self._search_plan(plan, weighting, k, where)
+        if (is_loaded() or not affordable(self._steps)) and self._plan is not None:
+            return self._search_plan(self._plan, weighting, k, where)
         return self._best_of(*self._sum_clauses(weighting, where), k)
+
+    @cached_property
+    def _plan(self) -> Plan | None:
+        return None if any(part.guards for part in self.parts) else Plan.of(self.query)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled loops search for the query once they are loaded."""
+        return self._is_conjunction or self.is_bag or self._plan is not None
+
+    def rows(self) -> Iterator[PlanRow]:
+        """Yield the clauses with the number of documents that match each."""
+        query = self.query
+        for kind, clauses in (("required", query.must), ("optional", query.should), ("excluded", query.must_not)):
+            for clause in clauses:
+                yield PlanRow(kind, _description(clause), int(np.count_nonzero(self.mask(clause))))
 
     def scores(self, weighting: Weighting, docs: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
         """Return the scores of some documents; 0 for a document that does not match."""
@@ -567,5 +581,6 @@ def _description(clause: Clause) -> str:
         return f"what holds where {clause.where}"
     if isinstance(clause, Group):
         clauses: Sequence[Any] = clause.must or clause.should
-        return "all of " * bool(clause.must) + "one of " * (not clause.must) + ", ".join(map(_description, clauses))
+        without = f" but none of {', '.join(map(_description, clause.must_not))}" if clause.must_not else ""
+        return "all of " * bool(clause.must) + "one of " * (not clause.must) + ", ".join(map(_description, clauses)) + without
     return clause_text(clause)

@@ -18,21 +18,33 @@ def explain(
     parameters: dict[str, Any],
     index: IndexPath,
     query: Annotated[str, typer.Argument(help="A question or keywords.", show_default=False)],
-    document: Annotated[str, typer.Argument(help="A document's id.", show_default=False)],
+    document: Annotated[str | None, typer.Argument(help="A document's id; none with --plan.", show_default=False)] = None,
     pipeline: Pipeline = None,
     model: Model = None,
     encoder: Encoder = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Show how the query is searched.")] = False,
     json: Json = False,
 ) -> None:
-    """Explain the score of a document for a query."""
-    from ..output import print_explanation, print_json
+    """Explain the score of a document for a query, or how the query is searched."""
+    from ..output import print_explanation, print_json, say
     from ..pipelines import open_index, retriever
     from ..usage import refuse_exchanged
 
     refuse_exchanged(index, query)
     stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder, **parameters)
+    if (document is None) != plan:
+        raise typer.BadParameter("give either the id of a document, whose score is explained, or --plan")
+    if document is None:
+        from ...lexical.retriever import plan_of
+
+        search_plan = plan_of(stage, query)
+        if json:
+            print_json(search_plan.to_dict())
+        else:
+            say(str(search_plan))
+        return
     explanation = stage.explain(query, document)
     if json:
         print_json(explanation.to_dict())
