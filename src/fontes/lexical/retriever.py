@@ -358,13 +358,13 @@ def plan_of(stage: Stage[Any, Any], query: str | Topic) -> SearchPlan:
     Raises:
         PipelineError: It is no lexical retriever.
     """
-    topic = topic_of(query)
+    retriever, topic = stage, topic_of(query)
     if isinstance(stage, Pipeline):
         stage.require(Topics, Run, "a plan")
-        stage, topic = stage.stages[len(stage.before_retriever)], stage.rewritten(topic)
-    if not isinstance(stage, Lexical):
-        raise PipelineError(f"{stage!r} has no plan; lexical retrievers such as bm25() have one")
-    return stage.plan(topic)
+        retriever, topic = stage.stages[len(stage.before_retriever)], stage.rewritten(topic)
+    if not isinstance(retriever, Lexical):
+        raise PipelineError(f"{retriever!r} has no plan; lexical retrievers such as bm25() have one")
+    return retriever.plan(topic)
 
 
 class Words(Generic[K]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -154,6 +155,7 @@ def in_ranges(function: Callable[[int, int], None], count: int) -> None:
         in_threads(function, edges[:-1], edges[1:])
 
 
+@cache
 def lookup() -> Any:
     """Return the module `lookup`, whose loops need others to be compiled first."""
     load()

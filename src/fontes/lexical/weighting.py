@@ -316,11 +316,6 @@ class Statistics:
         return in_bytes() if self.lengths is lengths else in_one_byte(self.lengths)
 
     @cached_property
-    def mean_length(self) -> float:
-        """avgdl, 0 for an empty collection."""
-        return self.tokens / self.documents if self.documents else 0.0
-
-    @cached_property
     def documents_with_terms(self) -> int:
         """Number of documents with at least one term: N as Lucene counts it."""
         counted: int | None = getattr(self._whole, "documents_with_terms", None)
