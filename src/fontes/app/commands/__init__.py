@@ -16,7 +16,7 @@ SUMMARIES = {
     "merge": ("Index", "Merge the segments of an index, and drop deleted documents. Running searches are not disturbed."),
     "ask": ("Search", "Answer a question from the documents of an index; every sentence cites words that stand in a document."),
     "chat": ("Search", "Hold a conversation: each question is searched in the context of the earlier ones."),
-    "explain": ("Search", "Explain the score of a document for a query."),
+    "explain": ("Search", "Explain the score of a document for a query, or how the query is searched."),
     "mcp": ("Search", "Serve indexes to a language model as search tools, by the Model Context Protocol. Read-only."),
     "search": ("Search", "Search an index for one query, or for a file of topics into a run."),
     "serve": ("Search", "Serve indexes over HTTP, with a page to search them. --quiet logs errors alone."),
