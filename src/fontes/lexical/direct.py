@@ -168,7 +168,7 @@ class Direct:
         else:
             docs, scores = np.empty(k, np.int32), np.empty(k, np.float32)
         counts = np.empty(parts, np.int64)
-        while self._learn(total := loop(self._tables, *query, k, counts, docs, scores, keys)):
+        while (total := loop(self._tables, *query, k, counts, docs, scores, keys)) <= UNKNOWN_IDF and self._learn(total):
             pass
         if total == NOT_SUPPORTED:
             return None
