@@ -1,4 +1,4 @@
-"""Times an index that lives: additions and deletions, the first search after them, segments beside one, merges beside builds.
+"""Times an index that lives: additions and deletions, the searches after them, segments beside one, merges beside builds.
 
     FONTES_DATA=DIR python bench/living.py [--runs 5]
 
@@ -39,6 +39,7 @@ CHANGES = {
     "delete": f"{NEW:,} ids deleted, warm",
     "delete then search": "the first search after it",
 }
+AFTER = ["1 document added", "another one added", f"{NEW - 2:,} documents added", f"{2 * NEW:,} deleted"]
 COLD = {
     "add_cold": f"{NEW:,} documents added and searched, whole process",
     "search_cold": "the index opened and searched afterwards, whole process",
@@ -57,6 +58,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as work:
         bench = Bench(given.data / COLLECTION, Path(work), given.runs)
         bench.changes()
+        bench.searches()
         bench.segments()
         bench.merges()
 
@@ -102,6 +104,15 @@ class Bench:
                 walls.append(self.part(name, index, self.new()).wall)
         rows += [[title, spread(cold[name])] for name, title in COLD.items()]
         table("207,168 passages, median (least–greatest)", ["", "seconds"], rows)
+
+    def searches(self) -> None:
+        reports = [self.part("after", self.copy(self.one), self.corpus, self.queries).report for _ in range(self.runs)]
+        rows = []
+        for change in AFTER:
+            columns = zip(*(report[change] for report in reports), strict=True)
+            rows.append([change, *(spread(list(column)) for column in columns)])
+        headings = ["", "first search, ms", "slowest other, ms", "100 searches / before", "again / before"]
+        table("Searches of 100 titles at k = 10 after a change, CPU time of one thread", headings, rows)
 
     def new(self) -> Path:
         """The documents to add, in a file."""
@@ -182,6 +193,37 @@ def part_change(path: Path, corpus: Path) -> None:
         index.delete(gone)
     with timed(report, "delete then search"):
         index.bm25().search(QUERY)
+    print(json.dumps(report))
+
+
+def part_after(path: Path, corpus: Path, queries: Path) -> None:
+    index, docs = Index.open(path), fresh(corpus, "after")
+    draw = random.Random(5)
+    texts = draw.sample([topic.text for topic in read_topics(queries).values()], 100)
+    gone = draw.sample(index.ids.tolist(), 2 * NEW)
+
+    def times() -> list[float]:
+        bm25, seconds = index.bm25(), []
+        for text in texts:
+            start = time.thread_time()
+            bm25.search(text, k=10).ids  # noqa: B018  # read from the segments
+            seconds.append(time.thread_time() - start)
+        return seconds
+
+    before: list[float] = []
+    for _ in range(20):
+        before = min(before, times(), key=sum) if before else times()
+    changes: dict[str, Callable[[], object]] = {
+        "1 document added": lambda: index.add(docs[:1]),
+        "another one added": lambda: index.add(docs[1:2]),
+        f"{NEW - 2:,} documents added": lambda: index.add(docs[2:]),
+        f"{2 * NEW:,} deleted": lambda: index.delete(gone),
+    }
+    report = {}
+    for name, change in changes.items():
+        change()
+        first, again = times(), min((times() for _ in range(5)), key=sum)
+        report[name] = [1000 * first[0], 1000 * max(first[1:]), sum(first) / sum(before), sum(again) / sum(before)]
     print(json.dumps(report))
 
 

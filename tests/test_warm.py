@@ -82,7 +82,7 @@ PHRASE, FEEDBACK = "query() >> bm25()", "bm25() >> rm3() >> bm25()"
         (1, "bm25()", "w1 w5 w9", 9, 5),
         (1, 'bm25(where="year >= 2005")', "w1 w5 w9", 9, 5),
         (1, PHRASE, '+"w1 w2" +w3', 45, 17),
-        (1, FEEDBACK, "w1 w5 w9", 260, 28),
+        (1, FEEDBACK, "w1 w5 w9", 260, 30),
         (2, "bm25()", "w1 w5 w9", 12, 7),
         (2, 'bm25(where="year >= 2005")', "w1 w5 w9", 15, 8),
         (2, PHRASE, '+"w1 w2" +w3', 49, 18),
@@ -169,7 +169,7 @@ except SystemExit:
 """
 
 
-@pytest.mark.parametrize(("arguments", "own", "every"), [(["--version"], 50, 400), (["search", "--help"], 155, 750)])
+@pytest.mark.parametrize(("arguments", "own", "every"), [(["--version"], 50, 400), (["search", "--help"], 160, 750)])
 def test_the_start_of_a_command(arguments: list[str], own: int, every: int) -> None:
     command = [sys.executable, "-c", START, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -31,7 +31,16 @@ TEXTS = {  # the parts that a group makes again from their texts before it runs 
     "quretec sentence_encoder transformer_encoder",
 }
 ELSEWHERE = {  # whose texts the tests of their own make again
-    *("as_typed", "best_passages", "encoder_reranker", "first_passages", "plain_posts", "rationales", "sentences"),
+    *(
+        "as_typed",
+        "best_passages",
+        "encoder_reranker",
+        "first_passages",
+        "not_itself",
+        "plain_posts",
+        "rationales",
+        "sentences",
+    ),
     *("causal_feedback", "query", "sdm", "splade", "splade_encoder", "text_scorer"),
     *("boost", "collapse", "mmr", "sort"),
     *("column", "coverage", "length", "ltr", "query_length", "score"),
