@@ -60,6 +60,9 @@ def split(text: str) -> list[str]:
         ["He came [1].", "She left.[2]", "They met.[15]", "It was on.[123]", "It ended."],
         ["First…", "Second."],
         ["Really?!", "“Yes?!”", "¿No?", "No."],
+        ["He came.[1][2]", "She left.[3, 4]", "They met.[citation needed]", "It ended."],
+        ["”Han kom.”", "”Hon gick.”", "Sedan kom de."],
+        ["Tôi đến.", "Ở đây có nước.", "It is 3.3 Å.", "At last."],
     ],
 )
 def test_what_closes_a_sentence_stays_with_it(expected: list[str]) -> None:
@@ -75,10 +78,21 @@ def test_what_closes_a_sentence_stays_with_it(expected: list[str]) -> None:
         "On Jan. 5 and Sept. 11, Vol. 3, No. 4, ch. 5, Sec. 6, Ref. 7 and p. 8 were read, i.e. All, c. 1900.",
         "Brown v. Board (e.g. Mr. X) vs. Y, viz. Z.",
         "“Why?” he asked, and (Stop!) nobody answered.",
+        "É. Zola, Č. Novák and Г. Иванов (Art. 5, NR. 7, DEC. 1962) agree.",
     ],
 )
 def test_an_abbreviation_ends_no_sentence(text: str) -> None:
     assert split(text) == [text]
+    assert split(text.replace(" ", "\n")) == [text.replace(" ", "\n")]
+
+
+def test_an_empty_line_ends_a_sentence_also_after_an_abbreviation() -> None:
+    assert split("by J. D.\n\nSmith et al. \n \nThe harbour.\r\n\r\nthe end") == [
+        "by J. D.",
+        "Smith et al.",
+        "The harbour.",
+        "the end",
+    ]
 
 
 def test_a_month_or_a_number_word_ends_a_sentence_before_a_word() -> None:

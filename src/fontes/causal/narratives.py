@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from ..core.checks import check_whole
@@ -13,7 +14,7 @@ from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..rewrite.turns import with_texts
 from ..text.external import version_of
-from ..text.sentences import GAP, MAX_ABBREVIATION, check_sentence_finder, is_abbreviated, sentence_spans, sentences
+from ..text.sentences import MAX_ABBREVIATION, check_sentence_finder, gaps, is_abbreviated, sentence_spans, sentences
 from .topicrank import Phrases, TopicRank
 
 
@@ -189,8 +190,9 @@ def _sentences(text: str, splitter: str) -> list[str]:
         return [" ".join(text[a:b].split()) for a, b in sentence_spans(text, splitter)]
     # Unlike other texts, narratives have hard line breaks and typical first words of sentences.
     merged: list[list[str]] = []
-    for piece in GAP.split(text):
-        piece, last = " ".join(piece.split()), merged[-1][-1] if merged else ""
+    edges = [0, *chain.from_iterable(gaps(text)), len(text)]
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        piece, last = " ".join(text[start:end].split()), merged[-1][-1] if merged else ""
         if is_abbreviated(last[-MAX_ABBREVIATION:], piece) and not (last[-2].isupper() and OPENS.match(piece)):
             merged[-1].append(piece)
         elif piece:

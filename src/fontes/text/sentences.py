@@ -17,21 +17,21 @@ Spans = list[Span]
 
 MAX_TEXT_LENGTH = 100_000  # characters analysed at once by spaCy; longer texts are cut at white space, or at twice as many
 SPACE = re.compile(r"\s")
-CAPITALS = "".join(filter(str.isupper, map(chr, range(0x530))))  # Latin, Greek and Cyrillic capitals
+CAPITALS = "".join(filter(str.isupper, map(chr, range(0x2000))))  # with two marks, such as Ở, too
 STOP = "[.!?…]"
 CLOSING = "[\"'”’“‘»«›‹)\\]}]"  # languages differ in which quotation marks close: here those right after a full stop
-OPENING = "(?:[\"'“‘„‚»›(\\[{¿¡]|[«‹]\\s?)"
-NOTES = [rf"\[[0-9]{{{digits}}}\]" for digits in (1, 2, 3)]
-CLOSED = ("", CLOSING, CLOSING * 2, CLOSING * 3, r"\s[»›”]", *NOTES)  # after STOP; of fixed lengths, as ENDS look back
-ENDS = "|".join(f"(?<={STOP}{closing})" for closing in CLOSED)
-GAP = re.compile(rf"(?=\s)(?:{ENDS})\s+(?={OPENING}*[{CAPITALS}0-9])|\n\s*\n")
-ABBREVIATION = re.compile(
-    r"\b(?:[A-Z]|[Ee]\.g|[Ii]\.e|vs?|[Cc]f|viz|ca|approx|resp|et\.? al|Figs?|FIGS?|Eqs?|pp|Inc|Ltd|Co|St|Mt"
+OPENING = "(?:[\"'“”‘’„‚»›(\\[{¿¡]|[«‹]\\s?)"
+NOTE = r"\[[^][\n]{1,24}\]"  # [1], [2, 3], [citation needed]
+CLOSED = rf"(?:{CLOSING}{{0,3}}|\s[»›”]|(?:{NOTE}){{1,6}})"
+GAP = re.compile(rf"{STOP}{CLOSED}(\s+)(?={OPENING}*[{CAPITALS}0-9])|(\r?\n\s*\n)")
+ABBREVIATION = re.compile(  # also initials, but not the units Å and Ω
+    r"\b(?:[A-ZÀ-ÄÆ-ÖØ-ÞĀ-ŽЀ-Я]|[Ee]\.g|[Ii]\.e|vs?|[Cc]f|viz|ca|approx|resp|et\.?\sal|Figs?|FIGS?|Eqs?|pp|Inc|Ltd|Co|St|Mt"
     r"|Mr|Mrs|Ms|Messrs|Mme|Mlle|Dr|[Pp]rof|Rev|Hon|Gen|Col|Maj|Capt|Lt|Sgt|Sen|Rep|Gov)\.[)\]]?$"
 )
 NUMBERED = re.compile(  # before a number only: "No. 5", "Jan. 5"
-    r"\b(?:[Ff]igs?|[Ee]qs?|[Nn]os?|[Vv]ols?|[Cc]h|[Cc]hap|[Rr]efs?|[Ee]ds?|Secs?|Sect|Tabs?|Arts?|p|c"
-    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.$"
+    r"\b(?:figs?|eqs?|nos?|nrs?|vols?|ch|chap|refs?|eds?|secs?|sect|tabs?|arts?|abb|p|c"
+    r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.$",
+    re.IGNORECASE,
 )
 MAX_ABBREVIATION = 12  # characters of the longest, with those before it that its patterns look at
 
@@ -71,16 +71,21 @@ def is_abbreviated(before: str, after: str) -> bool:
     return ABBREVIATION.search(before) is not None or (after[:1].isdigit() and NUMBERED.search(before) is not None)
 
 
+def gaps(text: str) -> Iterator[Span]:
+    """Yield the white space, as (first character, end), after all that may end a sentence, also an abbreviation."""
+    return (gap.span(gap.lastindex or 0) for gap in GAP.finditer(text))
+
+
 def _by_rules(text: str) -> Iterator[Span]:
     """Yield spans that end at a gap after a full stop, with the signs that close it, except after an abbreviation."""
     start = 0
-    for gap in GAP.finditer(text):
-        before = text[max(start, gap.start() - MAX_ABBREVIATION) : gap.start()]
-        if "\n" not in gap[0] and is_abbreviated(before, text[gap.end() : gap.end() + 1]):
+    for end, following in gaps(text):
+        before = text[max(start, end - MAX_ABBREVIATION) : end]
+        if text.count("\n", end, following) < 2 and is_abbreviated(before, text[following : following + 1]):
             continue
-        if gap.start() > start:
-            yield start, gap.start()
-        start = gap.end()
+        if end > start:
+            yield start, end
+        start = following
     if text[start:].strip():
         yield start, len(text)
 
