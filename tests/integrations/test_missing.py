@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
 from importlib import import_module
 
 import numpy as np
@@ -94,6 +95,10 @@ def test_conditions_that_are_always_true_or_never_are_joined_as_others(small):
         (NAME, "<", date(2020, 1, 1), "a date is compared with columns of dates, and .* is of type integer$"),
         ("on", ">=", "2020", "^filter of 'on': 'on' is a column of type date"),
         ("on", "<", None, "^filter of 'on': < takes a value, not None$"),
+        (NAME, "<", float("inf"), "a finite number, a truth value or a date, not inf$"),
+        (NAME, "in", [1, float("nan")], "a finite number, a truth value or a date, not nan$"),
+        (NAME, "==", Decimal(3), r"a finite number, a truth value or a date, not Decimal\('3'\)$"),
+        ("on", "==", time(3), "a truth value or a date, not datetime.time"),
     ],
 )
 def test_a_wrong_comparison_names_its_column_and_no_position(column, sign, value, message, small):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -156,12 +157,14 @@ def where_text(whole: str | bool, types: Mapping[str, str]) -> str | None:
 
 
 def _literal(value: Any, column: str, types: Mapping[str, str]) -> str:
-    """Return a value as a literal of a filter; raise ParameterError for a date beside a column of another type."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if not isinstance(value, date):
-        return str.__repr__(value) if isinstance(value, str) else repr(value)
-    if (kind := types[column]) != "date":
+    """Return a value as a literal of a filter; raise ParameterError for one that no column of this type can have."""
+    value, origin = value.item() if isinstance(value, np.generic) else value, f"filter of '{column}'"
+    if isinstance(value, date):
+        if (kind := types[column]) != "date":
+            raise ParameterError(f"{origin}: a date is compared with columns of dates, and '{column}' is of type {kind}")
+        return repr(value.isoformat())
+    if not isinstance(value, (str, int, float, list, tuple)) or (isinstance(value, float) and not math.isfinite(value)):
         raise ParameterError(
-            f"filter of '{column}': a date is compared with columns of dates, and '{column}' is of type {kind}"
+            f"{origin}: a column is compared with a text, a finite number, a truth value or a date, not {value!r}"
         )
-    return repr(value.isoformat())
+    return str.__repr__(value) if isinstance(value, str) else repr(value)
