@@ -284,17 +284,12 @@ class State:
     def positions_remedy(self, name: str = "") -> str:
         """How to have positions in this index, for messages; `name` stands for its path."""
         if self.has_texts and self.form.allows_positions:
-            name = name or shlex.quote(str(self.path))
-            return f"fontes merge {name} --positions (index.merge(positions=True)) adds them"
+            return f"fontes merge {name or shlex.quote(str(self.path))} --positions (index.merge(positions=True)) adds them"
         return "build it with positions=True (--positions), from texts and with an analyzer without n-grams"
 
     @cached_property
     def positions(self) -> Positions:
-        """Positions of terms in documents.
-
-        Raises:
-            ParameterError: The index stores none.
-        """
+        """Positions of terms in documents; ParameterError if the index stores none."""
         if not self.has_positions:
             raise ParameterError(f"{self.path} keeps no positions; {self.positions_remedy()}")
         return POSITIONS.join(self.leaves, [POSITIONS.of(leaf.segment) for leaf in self.leaves], {"postings": self._own_lists})
