@@ -34,7 +34,7 @@ def to_ir_measures(value: Run | Qrels | Measure) -> Any:
     if value.name == "IPrec" and round(value.cutoff or 0, 2) != value.cutoff:
         raise ParameterError(f"ir_measures rounds the recall of {value} to two decimals")
     try:
-        measure = ir_measures.parse_measure(_written(value))
+        measure = ir_measures.parse_measure(_name_of(value))
         supported = any(provider.supports(measure) for provider in ir_measures.DefaultPipeline.providers)
     except (NameError, ValueError, TypeError, SyntaxError, AssertionError, KeyError) as error:
         problem = re.sub("=<object .*?>", " is missing", str(error))
@@ -74,7 +74,7 @@ def measure_of(measure: Any) -> Measure:
     return ours if not isinstance(ours, SetFMeasure) else ours(beta=math.sqrt(ours.beta))
 
 
-def _written(measure: Measure) -> str:
+def _name_of(measure: Measure) -> str:
     """Return the name of a measure in ir_measures: SetF's beta is β² there, and RBP takes grades unless it has rel."""
     if isinstance(measure, SetFMeasure):
         measure = measure(beta=float(measure.beta) ** 2)

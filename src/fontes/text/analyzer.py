@@ -160,7 +160,7 @@ class Analyzer:
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the terms of each text."""
-        vocabulary = self._kept_vocabulary()
+        vocabulary = self._cached_vocabulary()
         numbers, bounds = vocabulary.encode(texts)
         table = vocabulary.terms
         terms = [table[n] for n in numbers.tolist()]
@@ -169,7 +169,7 @@ class Analyzer:
 
     def spans(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
         """Return each token of `text` as (first character, end, its terms), without word n-grams."""
-        return (self._kept_vocabulary() if self.words == (1, 1) else Vocabulary(replace(self, words=(1, 1)))).spans(text)
+        return (self._cached_vocabulary() if self.words == (1, 1) else Vocabulary(replace(self, words=(1, 1)))).spans(text)
 
     def composed(self, text: str) -> str:
         """Return the text in the form in which tokens are found: in Unicode's NFC, if letters are composed."""
@@ -205,7 +205,7 @@ class Analyzer:
     def _vocabulary(self) -> Vocabulary:
         return self.vocabulary()
 
-    def _kept_vocabulary(self) -> Vocabulary:
+    def _cached_vocabulary(self) -> Vocabulary:
         """Return the vocabulary of earlier texts, or an empty one in place of a large one; two threads may create two."""
         vocabulary = self._vocabulary
         if vocabulary.nbytes > MAX_CACHE_BYTES:
