@@ -129,6 +129,11 @@ def test_spans_are_those_of_the_text_as_it_is(text: str) -> None:
     assert (len(starts), len(ends)) == (len(composed(text)) + 1, len(composed(text)))
 
 
+def test_a_vowel_whose_parts_move_before_a_mark_has_the_edges_of_the_whole_sequence() -> None:
+    starts, ends = composed_edges("q\u0308\u0f73x")  # composed: q, U+0F71, U+0F72, U+0308, x
+    assert (starts.tolist(), ends.tolist()) == ([0, 0, 0, 0, 3, 4], [3, 3, 3, 3, 4])
+
+
 @given(st.lists(st.text(max_size=8), max_size=4))
 def test_a_table_of_texts_is_composed_as_each_text_is(texts: list[str]) -> None:
     blob, bounds = composed_table(*concatenated([utf8(text) for text in texts]))

@@ -47,4 +47,5 @@ def composed_edges(text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _joins(letter: str) -> bool:
     """Whether NFC may join a character, one of those marked as composing, with the one before."""
-    return unicodedata.combining(letter) > 0 or unicodedata.normalize("NFC", letter) == letter
+    first = unicodedata.normalize("NFD", letter)[0]  # three Tibetan vowels are no marks, but their parts are
+    return unicodedata.combining(first) > 0 or unicodedata.normalize("NFC", letter) == letter
