@@ -11,7 +11,7 @@ import pytest
 
 import fontes as ft
 from fontes.core.errors import InputWarning
-from fontes.formats.records import _guess_id, remedy_of
+from fontes.formats.records import _guess_id, _guess_text, remedy_of
 
 
 def put(folder: Path, text: str, name: str) -> Path:
@@ -69,6 +69,21 @@ def test_ids_of_passages_under_other_names_come_first_if_they_are_ids(tmp_path):
 )
 def test_an_id_is_advised_only_where_it_may_be_one(rows, expected):
     assert _guess_id(list(rows[0]), rows) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("content_type", "content"), "content"),
+        (("passage_id", "passage"), "passage"),
+        (("text_length", "full_text"), "full_text"),
+        (("start", "segment"), "segment"),
+        (("abstract_id", "words"), "words"),
+        (("lang", "abstract_en"), "abstract_en"),
+    ],
+)
+def test_the_text_that_is_advised_has_the_name_of_a_text(names, expected):
+    assert _guess_text(names, [dict.fromkeys(names, "x") | {"words": "some words here"}]) == expected
 
 
 def test_without_a_possible_id_nothing_is_advised():

@@ -109,6 +109,23 @@ def test_judgments_with_names_of_columns_and_in_json_are_read(tmp_path, text):
     assert read_qrels(put(tmp_path, text, "x")).to_dict() == {"1": {"d1": 2}}
 
 
+@pytest.mark.parametrize("name", ["relevance", "grade", "score"])
+def test_judgments_in_json_have_their_own_grades(tmp_path, name):
+    docs = [{"docno": "a", name: 0}, {"docno": "b", name: 2}]
+    assert read_qrels(put(tmp_path, json.dumps({"1": docs}), "x.json")).to_dict() == {"1": {"a": 0, "b": 2}}
+
+
+@pytest.mark.parametrize("docs", [["a"], [{"docno": "a"}], {"a": None}])
+def test_judgments_in_json_without_grades_are_an_error(tmp_path, docs):
+    with pytest.raises(ft.FontesError, match="topic '1', document 'a': no grade; judgments and runs are objects such as"):
+        read_qrels(put(tmp_path, json.dumps({"1": docs}), "x.json"))
+
+
+def test_errors_of_judgments_in_json_name_the_file(tmp_path):
+    with pytest.raises(ft.FontesError, match=r"x\.json: topic 'q', document 'd' is judged twice, with the grades 1 and 2"):
+        read_qrels(put(tmp_path, '{"q": {"d": 1, "d": 2}}', "x.json"))
+
+
 def test_a_column_of_ids_that_is_not_sure_is_not_taken(tmp_path):
     for text in ("id,thread_id,label\n1,2,1\n", "tweet_id,tweet_text,user_id\n1,words,2\n"):
         with pytest.raises(ft.FontesError, match="no column for the id of the document"):
@@ -126,6 +143,12 @@ def test_without_scores_ranks_make_them_and_may_begin_with_0(tmp_path):
         "c.run": "q\td1\t1\nq\td2\t2\n",
     }.items():
         assert read_run(put(tmp_path, rows, name)).to_dict() == {"q": {"d1": 1.0, "d2": 0.5}}
+
+
+@pytest.mark.parametrize("rank", ["-1", "nan"])
+def test_a_rank_below_0_is_an_error_with_its_line(tmp_path, rank):
+    with pytest.raises(ft.FontesError, match=f"line 3: '{rank}' in the column 'rank' is no rank from 1"):
+        read_run(put(tmp_path, f"qid,docno,rank\nq,d1,0\nq,d2,{rank}\n", "x.csv"))
 
 
 @pytest.mark.parametrize("row", ["q d1 0 12.5", "q,Q0,d1,1,12.5,x", "q,d1,12.5", "q\td1\t12.5"])
@@ -232,6 +255,7 @@ def run_advised(error: str, fontes) -> str:
         ('{"q": {"d": 1}} x', "Extra data"),
         ('{"q": [[1, 2, 3]]}', "is no document with its value"),
         ("[1]", "item 1: a JSON int where an object"),
+        ("[]", "x.json: an empty list"),
         ("q1\td1\t12.5\n", "line 1: the rank '12.5' is not a whole number from 0; scores need a header: qid docid score"),
         (
             "q1\td1\t1\t12.5\n",

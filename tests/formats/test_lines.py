@@ -26,6 +26,10 @@ SHAPES = {
         {"AILA_Q1": "The appellant sold || leased.", "AILA_Q2": "He."},
     ),
     "Terrier": ("1 after school program\n\n2 oil history\r\n", {"1": "after school program", "2": "oil history"}),
+    "one bar": ("MB01|a pier\nMB02|a ferry\n", {"MB01": "a pier", "MB02": "a ferry"}),
+    "a numbered list": ("1. a pier\n2. a ferry\n", {"1": "a pier", "2": "a ferry"}),
+    "numbers with brackets": ("Q1) a pier\nQ2) a ferry\n", {"Q1": "a pier", "Q2": "a ferry"}),
+    "other line ends inside": ("1:a\u2028pier\n2:a\x85ferry\n", {"1": "a\u2028pier", "2": "a\x85ferry"}),
     "ids with letters": ("MB01: a pier\nMB02: a ferry\n", {"MB01": "a pier", "MB02": "a ferry"}),
 }
 
@@ -46,7 +50,21 @@ def test_texts_without_ids_are_numbered_with_a_warning(tmp_path: Path) -> None:
 
 def test_a_line_unlike_the_first_is_an_error_with_its_number(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("".join(f"{n}:{'x' * 60}\n" for n in range(100)) + "no id\n")
-    with pytest.raises(InputError, match=r"t\.txt, line 101: no id and text as in the first line, '0:xxx"):
+    with pytest.raises(InputError, match=r"t\.txt, line 101: no id and text as in the line '0:xxx"):
+        read_topics(tmp_path / "t.txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("1:a\n2:b\n2:c\n3:d\n", r"t\.txt: .*'2'"),
+        ("no id\n1:a\n2:b\n3:c\n4:d\n", r"t\.txt, line 1: no id and text as in the line '1:a'"),
+        ("1:a\n2:b\n3:c\nno id\n4:d\n", r"t\.txt, line 4: no id and text as in the line '1:a'"),
+    ],
+)
+def test_lines_of_which_one_has_no_id_of_its_own_are_not_numbered_anew(tmp_path: Path, content: str, problem: str) -> None:
+    (tmp_path / "t.txt").write_text(content)
+    with pytest.raises(InputError, match=problem):
         read_topics(tmp_path / "t.txt")
 
 

@@ -214,6 +214,10 @@ def test_of_several_languages_one_is_chosen_as_the_error_says(tmp_path: Path) ->
         ("<top><num>1<title>x</top>\n<top>\n<num>2", "line 2: the <top> that begins here has no </top>"),
         ("<DOC><DOCNO>1</DOCNO></DOC>", "holds no topics, such as <top> or <topic>; the elements are <DOC>, <DOCNO>"),
         ("<top><title>x</title></top>", "topic 1: no number (an element or attribute num, number, identifier, id or qid)"),
+        (
+            "<top><TNR>1</TNR><TITLE>x</TITLE></top>",
+            "found 'TNR', 'TITLE'; say which is which: --id TNR --text TITLE (in Python",
+        ),
         ('<!DOCTYPE t [<!ENTITY a "b">]><top/>', "the file declares entities of its own"),
     ],
 )

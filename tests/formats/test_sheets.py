@@ -214,6 +214,12 @@ def test_json_files_of_a_folder_hold_a_list_lines_or_objects_over_several_lines(
     assert len({doc.id for part in read_corpus(folder).cut(1) for doc in part}) == 6
 
 
+def test_an_empty_json_file_of_a_folder_holds_no_documents(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{\n"id": "a",\n"text": "one"\n}')
+    (tmp_path / "b.json").write_text("")
+    assert [doc.id for doc in read_corpus(tmp_path)] == ["a"]
+
+
 @pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq")
 def test_the_command_that_makes_lines_of_a_list_inside_an_object_works(tmp_path: Path) -> None:
     (tmp_path / "my c.json").write_text('{"version": 1,\n "my docs": [{"id": "a", "text": "b"}]}')

@@ -116,8 +116,9 @@ class Table:
         if score is None:
             score = self._column("score", SCORE, topic, doc)
         has_ranks = find((self.header[score],), SCORE) is None
+        number = self._rank if has_ranks else self._number
         rows: Iterator[tuple[str, str, float]] = (
-            (self._id(row[topic], "topic"), self._id(row[doc], "document"), self._number(row[score], self.header[score]))
+            (self._id(row[topic], "topic"), self._id(row[doc], "document"), number(row[score], self.header[score]))
             for row in self._read()
         )
         if has_ranks:
@@ -160,6 +161,11 @@ class Table:
             return real(value)
         except (TypeError, ValueError):
             raise InputError(f"{self.where}: {value!r} in the column '{column}' is not a number") from None
+
+    def _rank(self, value: Any, column: object) -> float:
+        if not (rank := self._number(value, column)) >= 0:  # NaN is none, either
+            raise InputError(f"{self.where}: {value!r} in the column '{column}' is no rank from 1 (or from 0)")
+        return rank
 
     def _pair(self) -> tuple[int, int]:
         topic = self._column("id of the topic", self.topic_id)

@@ -6,18 +6,18 @@ import codecs
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.checks import grade_of, string_of
-from ..core.names import JUDGED, SCORE, find
+from ..core.names import GRADE, JUDGED, SCORE, find
 from ..core.table import Table
 from ..storage.compression import BUFFER
 from ..storage.files import InputFile, check_length
 from .format import File, Format
-from .records import DECODER, LONG_NUMBER, Fields, doc_from, is_topic, json_value, located_in, topic_from
+from .records import DECODER, LONG_NUMBER, Fields, doc_from, is_topic, json_value, located_in, named, topic_from
 
 BLANKS = " \t\r\n"
 META = "mteb_model_meta"  # beside the subsets in predictions of mteb 2
@@ -75,10 +75,9 @@ class Json(Format, name="json"):
             table = record_table(file.name, enumerate(json_items(file), 1), "item")
             with located_in(table):
                 return Qrels(table.judgments())
-        rankings = _of_split(file, None)
-        return Qrels(
-            (topic, "0", doc, _grade(value, file.name, topic, doc)) for topic, doc, value in _rows(file.name, rankings)
-        )
+        rows = _rows(file.name, _of_split(file, None), GRADE)
+        with named(file.name):
+            return Qrels((topic, "0", doc, _grade(value, file.name, topic, doc)) for topic, doc, value in rows)
 
     def read_run(self, file: File, topics: Topics) -> Run:
         if file.start.startswith("["):
@@ -87,15 +86,15 @@ class Json(Format, name="json"):
                 return Run.of(table.results(), topics)
         rankings = _of_split(file, file.reading.split)
         all_topics = Topics([*topics.values(), *(Topic(topic, "") for topic in rankings if topic not in topics)])
-        try:
-            return Run.of(_rows(file.name, rankings), all_topics)
-        except InputError as error:
-            raise error if str(error).startswith(file.name) else InputError(f"{file.name}: {error}") from None
+        with named(file.name):
+            return Run.of(_rows(file.name, rankings, SCORE), all_topics)
 
 
 def record_table(name: str, rows: Iterator[tuple[int, Any]], unit: str) -> Table:
-    """Return the table of records, the keys of the first of which are its columns; InputError if it is no object."""
-    number, first = next(rows, (1, {}))
+    """Return the table of records, whose columns are the keys of the first; InputError if that is no object, or missing."""
+    number, first = next(rows, (0, None))
+    if not number:
+        raise InputError(f"{name}: an empty list")
     if not isinstance(first, dict):
         raise InputError(f"{name}, {unit} {number}: a JSON {type(first).__name__} where an object {{…}} belongs")
     cells = ((n, [row.get(key) for key in first] if isinstance(row, dict) else []) for n, row in rows)
@@ -159,16 +158,17 @@ def _innermost(text: _TextBuffer, keys: tuple[str, ...] = ()) -> Iterator[tuple[
     text.offset += 1
 
 
-def _rows(name: str, rankings: dict[str, list[Any]]) -> Iterator[tuple[str, str, Any]]:
-    """Yield (topic, document, value); documents without scores have 1/rank."""
+def _rows(name: str, rankings: dict[str, list[Any]], values: Sequence[str]) -> Iterator[tuple[str, str, Any]]:
+    """Yield (topic, document, value); without values, documents have 1/rank as scores, and None as grades."""
     for topic, items in rankings.items():
         for rank, item in enumerate(items, 1):
+            default = 1 / rank if values == SCORE else None
             if isinstance(item, list) and item and isinstance(item[0], tuple):  # an object, as pairs
                 record = dict(item)
-                doc, score = find(record, JUDGED), find(record, SCORE)
-                item = (record.get(doc), 1 / rank if score is None else record[score])
+                doc, value = find(record, JUDGED), find(record, values)
+                item = (record.get(doc), default if value is None else record[value])
             elif isinstance(item, (str, int)):
-                item = (item, 1 / rank)
+                item = (item, default)
             if not isinstance(item, (list, tuple)) or len(item) != 2:
                 raise InputError(f"{name}, topic '{topic}': {json.dumps(item)[:40]} is no document with its value; {SHAPE}")
             where = f"{name}, topic '{topic}'"
@@ -176,6 +176,8 @@ def _rows(name: str, rankings: dict[str, list[Any]]) -> Iterator[tuple[str, str,
 
 
 def _grade(value: Any, name: str, topic: str, doc: str) -> int:
+    if value is None:
+        raise InputError(f"{name}, topic '{topic}', document '{doc}': no grade; {SHAPE}")
     try:
         return grade_of(value)
     except (TypeError, ValueError, OverflowError):
@@ -185,7 +187,7 @@ def _grade(value: Any, name: str, topic: str, doc: str) -> int:
 def json_items(source: InputFile) -> Iterator[Any]:
     """Yield the items of a file that is a JSON list, or objects one after the other; InputError gives the line of an error."""
     text = _TextBuffer(source)
-    if text.next() == "{":
+    if text.next() in ("{", ""):
         while text.next():
             yield text.value()
         return

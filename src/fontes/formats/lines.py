@@ -1,7 +1,7 @@
-"""Topics in plain lines, each an id and a text with a colon, two bars or a space between them, or a text alone.
+"""Topics in plain lines, each an id and a text with a colon, bars or a space between them, or a text alone.
 
 TREC's Terabyte (efficiency), Million Query and Web tracks: `201:raspberry pi`; Million Query 2009, with priorities:
-`20001:1:river ferry`; Genomics 2006 and 2007: `<160>What is …?`; FIRE's AILA: `AILA_Q1||text`; Terrier: `1 text`.
+`20001:1:river ferry`; Genomics 2006 and 2007: `<160>What is …?`; FIRE's AILA: `AILA_Q1||text`; Terrier: `1 text`; lists: `1. text`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from .decoding import warn
 from .format import File, Format
 
 SAMPLE = 50  # lines read to detect the pattern
+SHARE = 0.75  # of these lines that have an id of their own; the others are errors
 NUMBERED = r"[\w.-]*\d[\w.-]*"  # an id has a digit
 PATTERNS = tuple(
     re.compile(pattern)
     for pattern in (
         r"<(?P<id>\d[\w.-]*)>(?P<text>.*?)(?:</(?P=id)>)?",
-        r"(?P<id>[^|\s]+)\s*\|\|(?P<text>.*)",
+        r"(?P<id>[^|\s]+)\s*\|\|?(?P<text>.*)",
         r"(?P<id>\d+):[1-9]:(?P<text>.*)",
         rf"(?P<id>{NUMBERED})\s*:(?P<text>.*)",
+        r"(?P<id>[\w-]*\d)[.)]\s+(?P<text>.*)",
         rf"(?P<id>{NUMBERED})\s+(?P<text>.*)",
     )
 )
@@ -49,25 +51,26 @@ class Lines(Format, name="lines"):
     def read_topics(self, file: File) -> Iterator[Topic]:
         lines = _sample(file)
         pattern = _pattern(lines)
+        example = next((line for line in lines if pattern.fullmatch(line)), "")
         if pattern is PLAIN:
             warn(f"{file.name}: the lines have no ids, so they are numbered from 1")
         for count, (number, line) in enumerate(file.texts(), 1):
             match = pattern.fullmatch(line.strip())
             if match is None:
-                raise InputError.at(file.name, number, f"no id and text as in the first line, {lines[0][:40]!r}")
+                raise InputError.at(file.name, number, f"no id and text as in the line {example[:40]!r}")
             yield Topic(match["id"] if "id" in pattern.groupindex else str(count), match["text"].strip())
 
 
 def _sample(file: File) -> list[str]:
-    return [line.strip() for line in file.start.splitlines() if line and not line.isspace()][:SAMPLE]
+    return [line.strip() for line in file.start.split("\n") if line and not line.isspace()][:SAMPLE]
 
 
 def _pattern(lines: list[str]) -> re.Pattern[str]:
-    """Return the first pattern that gives all lines an id of their own."""
+    """Return the first pattern that gives most lines an id of their own."""
     for pattern in PATTERNS:
-        matches = [pattern.fullmatch(line) for line in lines]
-        ids = [match["id"] for match in matches if match]
-        if len(set(ids)) == len(lines) and any(match["text"].strip() for match in matches if match):
+        matches = [match for line in lines if (match := pattern.fullmatch(line))]
+        ids = {match["id"] for match in matches}
+        if len(ids) >= SHARE * len(lines) and any(match["text"].strip() for match in matches):
             return pattern
     return PLAIN
 

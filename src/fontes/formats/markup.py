@@ -269,7 +269,8 @@ class _TopicParts:
         number = LABELS["num"].sub("", stored, count=1).strip()
         if not number:
             candidates = _chosen(self.fields, "id") or NUMBERS[:5]
-            raise self._error(f"no number (an element or attribute {join_with_or(candidates)})", {"id": ()})
+            texts = [tag for tag in self.spelled if tag.lower() in TEXTS and self.spelled[tag]][:1]
+            raise self._error(f"no number (an element or attribute {join_with_or(candidates)})", {"id": (), "text": texts})
         return number.lstrip("0") or "0" if number != stored and number.isdecimal() else number
 
     def query(self) -> str:

@@ -17,6 +17,7 @@ from .decoding import ReadingOptions, reading_of
 from .folder import BEIR_LAYOUT, QUERIES, beir_file, qrels_files, split_of
 from .format import KINDS, File, Format, format_named, sniffed
 from .ir_metadata import header_of
+from .records import named
 
 
 def read_topics(
@@ -49,10 +50,8 @@ def read_topics(
     with _open_file("topics", path, format, reading_of(encoding, errors, fields=fields)) as (form, file):
         if file.reading.fields and not form.named_fields:
             raise ParameterError(f"{path}: topics in the format '{form.name}' have no named fields to choose from")
-        try:
+        with named(file.name):
             topics = Topics(form.read_topics(file))
-        except InputError as error:
-            raise error if str(error).startswith(file.name) else InputError(f"{file.name}: {error}") from None
     _check_not_empty("topics", topics, path)
     for topic_id in topics:
         if SURROGATE.search(topic_id):
@@ -119,7 +118,7 @@ def read_run(
 
     Raises:
         InputError: A line has a wrong number of columns, a score that is no number or NaN, or a repeated document.
-        ParameterError: The format does not exist.
+        ParameterError: The format or split does not exist, or the file has several splits and none is named.
     """
     with _open_file("run", path, format, reading_of(encoding, errors, split=split)) as (form, file):
         return form.read_run(file, Topics() if topics is None else Topics.of(topics))

@@ -146,7 +146,7 @@ class Fields:
 DOC_FIELDS = Fields()
 TOPIC_FIELDS = Fields.of_topics({})
 TITLES = ("title", "headline", "heading")
-TEXTS = ("text", "abstract", "content", "body", "summary", "description", "passage", "paragraph", "sentence")
+TEXTS = ("text", "abstract", "content", "body", "summary", "description", "passage", "segment", "paragraph", "sentence")
 PASSAGE_IDS = ("pid", "passage_id", "paragraph_id", "segment_id", "chunk_id")  # before those of documents
 UNIQUE_IDS = ("_id", "id", "pid")  # names of ids that are not those of a passage's document
 NO_ID = re.compile(
@@ -254,6 +254,15 @@ def check_chosen(name: str, number: int, header: Sequence[str | None], fields: F
             if find(header, (column,)) is None:
                 columns = ", ".join(name if name else f"'{name}'" for name in header if name is not None)
                 raise InputError.at(name, number, f"there is no column '{column}'; the columns are {columns}")
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Prefix InputErrors of the block with a file's name, unless they begin with it."""
+    try:
+        yield
+    except InputError as error:
+        raise error if str(error).startswith(name) else InputError(f"{name}: {error}") from None
 
 
 @contextmanager
@@ -420,6 +429,9 @@ def _may_be_id(value: Any) -> bool:
 
 
 def _guess_text(candidates: Sequence[Any], rows: Sequence[Mapping[Any, Any]]) -> Any:
-    """Return a field with a usual text name, else the one with the longest text."""
-    named = next((key for key in candidates if any(word in normalize(key) for word in TEXTS)), None)
-    return max(candidates, key=lambda key: len(str(rows[0][key])), default=None) if named is None else named
+    """Return a field named as a text, or whose name ends so, or holds such a word; else the one with the longest text."""
+    for matches in (str.__eq__, str.endswith, str.__contains__):
+        for key in candidates:
+            if any(matches(normalize(key), word) for word in TEXTS) and not normalize(key).endswith("id"):
+                return key
+    return max(candidates, key=lambda key: len(str(rows[0][key])), default=None)
