@@ -1,7 +1,8 @@
 """Topics in plain lines, each an id and a text with a colon, bars or a space between them, or a text alone.
 
 TREC's Terabyte (efficiency), Million Query and Web tracks: `201:raspberry pi`; Million Query 2009, with priorities:
-`20001:1:river ferry`; Genomics 2006 and 2007: `<160>What is …?`; FIRE's AILA: `AILA_Q1||text`; Terrier: `1 text`; lists: `1. text`.
+`20001:1:river ferry`; Genomics 2006 and 2007: `<160>What is …?`; FIRE's AILA: `AILA_Q1||text`; Terrier: `1 text`; lists:
+`1. text`.
 """
 
 from __future__ import annotations
