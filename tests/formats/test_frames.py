@@ -103,7 +103,7 @@ def test_a_frame_gives_the_bytes_of_its_json_lines(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        (["x", "y", object()], "documents, row 3, column 'x': the value is a object, which is no JSON value; leave it out"),
+        (["x", "y", object()], "documents, row 3, column 'x': the value, a Python object, is no JSON value; leave it out"),
         (["x", b"\xff", "y"], "documents, row 2, column 'x': the value holds bytes that are no text; leave it out"),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_cell_without_a_json_value_is_an_error_that_names_column_and_row(cells
 
 
 def test_a_value_of_a_document_that_is_no_json_value_is_an_error_that_names_its_key(tmp_path):
-    with pytest.raises(InputError, match="item 2, document 'b': 'x': the value is a object"):
+    with pytest.raises(InputError, match="item 2, document 'b': 'x': the value, a Python object,"):
         list(read_corpus([{"id": "a", "text": "y"}, {"id": "b", "text": "y", "x": object()}]))
     endless: list[object] = []
     endless.append(endless)

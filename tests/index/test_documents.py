@@ -126,7 +126,7 @@ def test_documents_that_are_far_larger_than_their_stored_texts_are_not_read_toge
 
 
 def test_metadata_that_json_cannot_hold_is_an_error_that_names_the_document(tmp_path):
-    with pytest.raises(InputError, match="item 2, document 'd2': 'key': the value is a object, which is no JSON value"):
+    with pytest.raises(InputError, match="item 2, document 'd2': 'key': the value, a Python object, is no JSON value"):
         Index.build([Doc("d1", "x"), Doc("d2", "x", "", {"key": object()})], tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
 

@@ -69,7 +69,7 @@ def cell_value(cell: Any) -> Any:
             return cell_value(getattr(cell, name)())
     text = str(cell)
     if ADDRESS.search(text):
-        raise InputError(f"the value is a {type(cell).__name__}, which is no JSON value; leave it out")
+        raise InputError(f"the value, a Python {type(cell).__name__}, is no JSON value; leave it out")
     return text
 
 

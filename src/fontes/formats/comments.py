@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-from typing import IO, Any
+from typing import IO
 
-from ..storage.compression import BUFFER
+from ..storage.compression import BUFFER, ChunkStream
 from ..storage.files import BOM, MAX_PIECE
 from .decoding import BINARY, warn
 
@@ -28,25 +28,13 @@ def without_comments(file: IO[bytes], name: str) -> IO[bytes]:
     return io.BufferedReader(_WithoutComments(file, name), BUFFER)
 
 
-class _WithoutComments(io.RawIOBase):
+class _WithoutComments(ChunkStream):
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file, self._name = file, name
-        self._pending = memoryview(b"")
         self._width = 0  # columns of the first row
         self._line, self._ended_line, self._has_warned = 1, True, False
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._pending:
-            self._pending = memoryview(self._next_lines())
-        size = min(len(buffer), len(self._pending))
-        buffer[:size] = self._pending[:size]
-        self._pending = self._pending[size:]
-        return size
-
-    def _next_lines(self) -> bytes:
+    def next_chunk(self) -> bytes:
         lines = self._file.read(BUFFER)
         if not lines.endswith(b"\n"):
             lines += self._file.readline(MAX_PIECE)

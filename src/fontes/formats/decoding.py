@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 
 from ..core import InputError, ParameterError
 from ..core.errors import InputWarning
-from ..storage.compression import BUFFER
+from ..storage.compression import BUFFER, ChunkStream
 from .alphabets import guessed, is_mostly_utf8, suggested
 from .bad_records import BadRecords
 
@@ -155,7 +155,7 @@ def _codec_name(encoding: str) -> str:
     return codec.name
 
 
-class _Decoded(io.RawIOBase):
+class _Decoded(ChunkStream):
     """A file in another encoding, read as UTF-8."""
 
     def __init__(self, file: io.BufferedReader, name: str, encoding: str, errors: str) -> None:
@@ -165,20 +165,14 @@ class _Decoded(io.RawIOBase):
         lenient = "replace" if is_wide else "surrogateescape"
         codec_errors = "strict" if self._strict else lenient
         self._decoder = codecs.getincrementaldecoder(encoding)(codec_errors)
-        self._pending = memoryview(b"")
         self._line, self._changed, self._first, self._last = 1, 0, 0, 0
         self._ended = False
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._pending and not self._ended:
-            self._pending = memoryview(self._decode_next())
-        size = min(len(buffer), len(self._pending))
-        buffer[:size] = self._pending[:size]
-        self._pending = self._pending[size:]
-        return size
+    def next_chunk(self) -> bytes:
+        content = b""
+        while not content and not self._ended:
+            content = self._decode_next()
+        return content
 
     def _decode_next(self) -> bytes:
         chunk = self._file.read1(BUFFER)  # returns what is available, so that each line of a pipe is answered at once

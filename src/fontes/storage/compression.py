@@ -231,7 +231,27 @@ def _is_damage(error: Exception) -> bool:
     return isinstance(error, (ValueError, zlib.error)) or type(error).__name__ in ("LZMAError", "ZstdError", "BadZipFile")
 
 
-class _ZstdFrames(io.RawIOBase):
+class ChunkStream(io.RawIOBase):
+    """A stream of bytes that are made in chunks."""
+
+    _pending = memoryview(b"")
+
+    def next_chunk(self) -> bytes:
+        """Return some bytes; none at the end."""
+        raise NotImplementedError
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._pending = self._pending or memoryview(self.next_chunk())
+        size = min(len(buffer), len(self._pending))
+        buffer[:size] = self._pending[:size]
+        self._pending = self._pending[size:]
+        return size
+
+
+class _ZstdFrames(ChunkStream):
     """The content of all frames of a Zstandard file; EOFError if the last one is cut off."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -239,25 +259,16 @@ class _ZstdFrames(io.RawIOBase):
 
         self._file, self._decompressor = file, zstandard.ZstdDecompressor()
         self._frame: Any = None
-        self._pending = memoryview(b"")
         self._input = b""
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._pending:
-            chunk = self._input or self._file.read(ZSTD_CHUNK)
-            if not chunk:
-                if self._frame is not None:
-                    raise EOFError
-                return 0
+    def next_chunk(self) -> bytes:
+        content = b""
+        while not content and (chunk := self._input or self._file.read(ZSTD_CHUNK)):
             self._frame = self._frame or self._decompressor.decompressobj()
-            self._pending = memoryview(self._frame.decompress(chunk))
+            content = self._frame.decompress(chunk)
             self._input = b""
             if self._frame.eof:
                 self._input, self._frame = self._frame.unused_data, None
-        size = min(len(buffer), len(self._pending))
-        buffer[:size] = self._pending[:size]
-        self._pending = self._pending[size:]
-        return size
+        if not content and self._frame is not None:
+            raise EOFError
+        return content
