@@ -47,6 +47,26 @@ def test_comments_are_skipped_in_qrels_and_runs_wherever_they_stand(tmp_path, co
     assert read_run(path).to_dict() == {"1": {"d1": 2.0}}
 
 
+@pytest.mark.parametrize("delimiter", [",", ", ", ";", "|"])
+def test_rows_of_a_table_whose_ids_begin_with_the_sign_of_comments_are_kept(tmp_path, delimiter):
+    rows = [
+        ("qid", "score", "docno"),
+        ("#a", "2", "d1"),
+        ("# made by a", "2", "x"),
+        ("#qid", "score", "docno"),
+        ("b", "1", "d1"),
+    ]
+    path = put(tmp_path, "\n".join(map(delimiter.join, rows)), "a.csv")
+    with pytest.warns(InputWarning, match="line 2: read as a row of topic '#a'; trec_eval 10 takes it for a comment"):
+        assert read_run(path).to_dict() == {"#a": {"d1": 2.0}, "b": {"d1": 1.0}}
+
+
+def test_rows_of_samples_of_judgments_whose_ids_begin_with_the_sign_of_comments_are_kept(tmp_path):
+    with pytest.warns(InputWarning, match="line 2: read as a row of topic '#2'"):
+        qrels = read_qrels(put(tmp_path, "1 d1 1 0 .5\n#2 d1 0 1 1\n", "a.prels"))
+    assert qrels.to_dict() == {"1": {"d1": 1}, "#2": {"d1": 0}}
+
+
 @pytest.mark.parametrize(("row", "kind"), [("1 Q0 d1 1 2.0 x", "a run"), ("1 0 d1 1", "judgments")])
 def test_judgments_and_runs_with_comments_are_known_where_topics_belong(tmp_path, row, kind):
     with pytest.raises(ft.FontesError, match=f"holds {kind}, not topics"):

@@ -12,7 +12,9 @@ from .decoding import BINARY, warn
 
 COMMENT = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
 OPENINGS = (b"#", b" ", b"\t")  # beginnings of lines that may be comments
-NUMBERS = {3: 2, 4: 3, 6: 4}  # index of the grade, rank or score, by number of columns
+NUMBERS = {3: 2, 4: 3, 5: 2, 6: 4}  # index of the grade, rank or score, by number of columns
+DELIMITERS = (b",", b";", b"|")  # of tables; one of them is in the first word of a header
+ID_END = re.compile(rb"[\s,;|]")
 SCORE = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
@@ -31,7 +33,7 @@ def without_comments(file: IO[bytes], name: str) -> IO[bytes]:
 class _WithoutComments(ChunkStream):
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file, self._name = file, name
-        self._width = 0  # columns of the first row
+        self._first = b""  # the first row
         self._line, self._ended_line, self._has_warned = 1, True, False
 
     def next_chunk(self) -> bytes:
@@ -39,7 +41,7 @@ class _WithoutComments(ChunkStream):
         if not lines.endswith(b"\n"):
             lines += self._file.readline(MAX_PIECE)
         lines = lines.removeprefix(BOM) if self._line == 1 else lines
-        self._width = self._width or _first_width(lines)
+        self._first = self._first or _first_row(lines)
         # What follows a line longer than `MAX_PIECE` begins within it.
         start = 0 if self._ended_line else lines.find(b"\n") + 1 or len(lines)
         first, self._line = self._line, self._line + lines.count(b"\n")
@@ -50,19 +52,28 @@ class _WithoutComments(ChunkStream):
         return lines[:start] + COMMENT.sub(lambda match: self._row_or_blank(match, first), lines[start:])
 
     def _row_or_blank(self, match: re.Match[bytes], first: int) -> bytes:
-        cells = match[0].split()
-        number = NUMBERS.get(len(cells))
-        is_row = cells[0] != b"#" and number is not None and len(cells) == (self._width or len(cells))
-        if not is_row or number is None or not SCORE.fullmatch(cells[number]):
+        if not self._is_row(match[0]):
             return b"\r" if match[0].endswith(b"\r") else b""
         if not self._has_warned:
             self._has_warned = True
-            line, topic = first + match.string.count(b"\n", 0, match.start()), cells[0].decode(errors="replace")
+            line = first + match.string.count(b"\n", 0, match.start())
+            topic = ID_END.split(match[0].strip(), maxsplit=1)[0].decode(errors="replace")
             warn(f"{self._name}, line {line}: read as a row of topic '{topic}'; trec_eval 10 takes it for a comment")
         return match[0]
 
+    def _is_row(self, line: bytes) -> bool:
+        """Whether a line that begins with "#" has the columns of the first row, and a number where it may have one."""
+        first_word = (self._first.split() or [b""])[0]
+        delimiter = next((delimiter for delimiter in DELIMITERS if delimiter in first_word), None)
+        cells = [cell.strip(b' \t\r"') for cell in line.split(delimiter)]
+        if cells[0] == b"#" or len(cells) != len((self._first or line).split(delimiter)):
+            return False
+        if delimiter is not None:
+            return len(cells[0].split()) == 1 and any(map(SCORE.fullmatch, cells[1:]))
+        number = NUMBERS.get(len(cells))
+        return number is not None and SCORE.fullmatch(cells[number]) is not None
 
-def _first_width(lines: bytes) -> int:
-    """Number of columns of the first line that is neither blank nor begins with "#"; 0 for none."""
-    rows = (line.split() for line in lines.splitlines() if not line.lstrip().startswith(b"#"))
-    return next((len(row) for row in rows if row), 0)
+
+def _first_row(lines: bytes) -> bytes:
+    """Return the first line that is neither blank nor begins with "#"; b"" for none."""
+    return next((line for line in lines.splitlines() if not line.isspace() and line and line.lstrip()[:1] != b"#"), b"")
