@@ -86,6 +86,14 @@ def test_the_text_that_is_advised_has_the_name_of_a_text(names, expected):
     assert _guess_text(names, [dict.fromkeys(names, "x") | {"words": "some words here"}]) == expected
 
 
+def test_an_id_that_repeats_is_advised_only_where_there_is_no_other():
+    rows = [{"doc_id": "D", "part": f"p{number}", "passage": "some words"} for number in range(2)]
+    keys = {"id": ("doc_id",), "title": (), "text": ()}
+    assert "--id part --text passage " in remedy_of("a.jsonl", keys, rows)
+    others = [row | {"part": "p"} for row in rows]
+    assert "--id doc_id --text passage " in remedy_of("a.jsonl", keys, others)
+
+
 def test_without_a_possible_id_nothing_is_advised():
     assert remedy_of("a.csv", {"id": (), "title": (), "text": ()}, [{"date": "2020-01-05", "lead": "some words here"}]) == ""
 

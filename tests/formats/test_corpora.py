@@ -335,3 +335,9 @@ def test_a_key_that_is_chosen_for_one_part_is_no_other_part_unless_that_is_chose
     ]
     both = [Doc("1", "a title", "a title", {"headline": "a headline", "text": "a text"})]
     assert list(read_corpus(path, fields={"text": "title", "title": "title"})) == both
+
+
+def test_a_list_of_texts_as_contents_is_no_article_of_blocks(tmp_path: Path) -> None:
+    (tmp_path / "c.jsonl").write_text('{"id": 1, "contents": ["a", "b"]}\n')
+    with pytest.raises(InputError, match=r"c\.jsonl, line 1: the text is a list, not a string"):
+        list(read_corpus(tmp_path / "c.jsonl"))

@@ -376,12 +376,16 @@ def remedy_of(name: str, keys: Mapping[str, Sequence[Any]], rows: Sequence[Mappi
         kind: "corpus" or "topics".
     """
     chosen = {part: list(part_keys) for part, part_keys in keys.items()}
+    ids = chosen["id"]
+    if ids and not are_distinct([row.get(ids[0]) for row in rows]):
+        chosen["id"] = []
     chosen_keys = [key for part_keys in chosen.values() for key in part_keys]
     candidates = [key for key in rows[0] if key not in chosen_keys and isinstance(rows[0][key], (str, int))]
     for part, guess in (("title", _guess_title), ("id", _guess_id), ("text", _guess_text)):
         if not chosen[part] and (guessed := guess(candidates, rows)) is not None:
             chosen[part] = [guessed]
             candidates.remove(guessed)
+    chosen["id"] = chosen["id"] or ids
     if not chosen["id"] or not chosen["text"]:
         return ""
     parts = {part: chosen[part] for part in ("id", "title", "text") if chosen[part] and (part, kind) != ("title", "topics")}

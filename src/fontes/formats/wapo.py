@@ -30,7 +30,11 @@ class WashingtonPost(Format, name="wapo"):
 
     def sniff(self, kind: str, file: File) -> float:
         first = file.first if file.start.startswith("{") else None
-        return 0.96 if isinstance(first, dict) and (isinstance(first.get("contents"), list) or first.keys() >= KEYS) else 0.0
+        if not isinstance(first, dict):
+            return 0.0
+        blocks = first.get("contents")
+        has_blocks = isinstance(blocks, list) and any(isinstance(block, dict) for block in blocks)
+        return 0.96 if has_blocks or first.keys() >= KEYS else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
         return file.docs(json_rows(file, file.reading.bad), lambda number, row: _article(row, f"{file.name}, line {number}"))
