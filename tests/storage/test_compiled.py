@@ -172,6 +172,47 @@ def test_loops_that_were_put_back_after_loading_are_still_compiled(tmp_path: Pat
     assert (ended.stdout, ended.stderr) == ("285 CPUDispatcher\n", "")
 
 
+def test_an_interrupted_load_can_be_repeated(tmp_path: Path) -> None:
+    """As after Ctrl-C in a notebook's first search."""
+    (tmp_path / "loops.py").write_text(LOOPS)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import loops; from fontes.storage import compiled\n"
+        "working = compiled._compiled\n"
+        "def interrupted(*args, **options): raise KeyboardInterrupt\n"
+        "compiled._compiled = interrupted\n"
+        "try: compiled.load()\n"
+        "except KeyboardInterrupt: compiled._compiled = working\n"
+        "print(loops.squares(10**6), compiled.is_loaded())\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == (f"{sum(i * i for i in range(10**6))} True\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_process_that_is_forked_while_a_thread_loads_loops_has_them(tmp_path: Path) -> None:
+    (tmp_path / "loops.py").write_text(LOOPS)
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); import loops; from fontes.storage import compiled\n"
+        "compiled._steps_left = 0; loops.squares(10); assert compiled._loader is not None\n"
+        "if not (child := os.fork()):\n"
+        "    print(loops.squares(10**6), compiled.is_loaded(), flush=True); os._exit(0)\n"
+        "os.waitpid(child, 0)\n"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.stdout, ended.stderr) == (f"{sum(i * i for i in range(10**6))} True\n", "")
+
+
+def test_what_waits_for_loops_is_forgotten_once_they_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or it would keep the stage of a search, and the state of its index, alive."""
+    for name, value in {"_waiting": [], "_callbacks": [], "_steps_left": 0, "_loaded": False, "_loader": None}.items():
+        monkeypatch.setattr(compiled, name, value)
+    compiled.when_loaded(lambda: None)
+    assert len(compiled._callbacks) == 1
+    compiled.load()
+    assert not compiled._callbacks
+
+
 # Folder of compiled code
 
 OTHER = 65_534  # a user who owns nothing and has no home

@@ -115,10 +115,11 @@ def affordable(steps: int) -> bool:
         return True
     if steps > PAUSE:
         return False
-    with _lock:
+    with _lock, suppress(RuntimeError):  # where no thread can be started, as at the end of a process
         if _loader is None and not _loaded:
-            _loader = threading.Thread(target=_load_in_thread, name="fontes-loader")
-            _loader.start()
+            loader = threading.Thread(target=_load_in_thread, name="fontes-loader")
+            loader.start()
+            _loader = loader  # it waits for the lock
     return True
 
 
@@ -137,8 +138,10 @@ def _load_in_thread() -> None:
     except Exception:  # a search that needs the loops meets the problem, and reports it
         logger.debug("compiled loops could not be prepared", exc_info=True)
     finally:
-        _loader = None
-        _replace_loops()
+        with _lock:
+            _loader = None
+            _callbacks.clear()
+            _replace_loops()
 
 
 def load() -> None:
@@ -147,7 +150,7 @@ def load() -> None:
     with _lock:
         _steps_left = -1
         # Functions called by loops come before the loops.
-        waiting, _waiting[:] = sorted(_waiting, key=lambda entry: entry[2] is not None), []
+        waiting = sorted(_waiting, key=lambda entry: entry[2] is not None)
         _keep_uncompiled(waiting)
         for function, options, loop in waiting:
             dispatcher = _compiled(function, **options)
@@ -156,9 +159,22 @@ def load() -> None:
             else:
                 loop._compiled = dispatcher
                 _loops.append(loop)
+        del _waiting[: len(waiting)]  # at the end: what was interrupted can be repeated
         _loaded = True
+        if _loader is None:
+            _callbacks.clear()
         if _loader is not threading.current_thread():
             _replace_loops()
+
+
+def _wait_for_loader() -> None:
+    """Wait until no thread loads Numba: a fork of the process would have its locks, but not the thread."""
+    if (loader := _loader) is not None and loader is not threading.current_thread():
+        loader.join()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has none
+    os.register_at_fork(before=_wait_for_loader)
 
 
 def _replace_loops() -> None:
