@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from support.scorer import Scorer
 from fontes.core import Doc, Topic, Topics
 from fontes.core.query import Group, Phrase, Term
 from fontes.index import Index
-from fontes.lexical import BM25
+from fontes.lexical import BM25, packed
 from fontes.lexical.direct import Direct
 from fontes.storage.compiled import load
 
@@ -120,3 +121,38 @@ def test_a_change_keeps_the_lists_and_bounds_of_segments_that_stay(tmp_path: Pat
     assert second.has_parts
     for name in ("docs", "places", "best", "rows", "rank", "blob"):
         assert np.shares_memory(first._parts[0][name], second._parts[0][name]), name
+
+
+@pytest.mark.parametrize("lengths", ["exact", "lucene"])
+@pytest.mark.parametrize("variant", ["lucene", "atire", "robertson", "okapi"])
+def test_deleted_documents_that_alone_have_terms_give_no_warning(tmp_path: Path, variant: str, lengths: str) -> None:
+    load()
+    docs = [Doc(f"a{i}", "a b") for i in range(9)] + [Doc(f"empty{i}", "") for i in range(60)]
+    index = Index.build(docs, tmp_path / "x", analyzer="whitespace")
+    for last in (5, 0):
+        index.delete([f"a{i}" for i in range(last, 9) if f"a{i}" in index.ids])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert len(BM25(index.state, variant=variant, lengths=lengths).search("a b")) == last
+
+
+def test_a_phrase_has_its_idf_where_postings_have_no_codes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "MIN_CODED", 2)
+    load()
+    history = History(tmp_path / "x", 3)
+    for _ in range(2):
+        query = Group((Phrase(("w1", "w1"), (0, 1)),))
+        found = pairs(BM25(history.index.state).search(Topic("1", "", query=query), 5))
+        assert found == Scorer(history.texts).query(query, 5)
+        assert found
+        history.index.add(history.docs(9))
+
+
+def test_documents_without_terms_keep_searches_in_one_compiled_call(tmp_path: Path) -> None:
+    load()
+    history = History(tmp_path / "x", 3)
+    history.index.add([Doc("empty", "")])
+    stage = BM25(history.index.state)
+    assert Direct.of(stage.index, stage.weighting) is not None
+    scorer = Scorer({**history.texts, "empty": []})
+    assert pairs(stage.search("w1 w2", 10)) == scorer.bag({"w1": 1.0, "w2": 1.0}, 10)

@@ -319,11 +319,11 @@ class BM25Weighting(Weighting):
     def _collection(self, statistics: Statistics) -> tuple[int, float]:
         """Return N and avgdl; with Lucene's lengths, of the documents with at least one term."""
         n, tokens = statistics.documents, statistics.weighted_tokens(self.fields)
-        mean = tokens / n if n else 0.0
+        mean = tokens / n if tokens else 1.0  # if only deleted documents have terms
         if self.lengths == "exact":
             return n, mean
         counted = statistics.documents_with_terms
-        return counted, mean * n / counted if counted else 0.0
+        return counted, mean * n / counted if counted else 1.0
 
     def _length_part(self, statistics: Statistics, docs: NDArray[Any]) -> Floats:
         assert not isinstance(self.b, Mapping)

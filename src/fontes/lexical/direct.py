@@ -89,7 +89,7 @@ class Direct:
     @cached_property
     def _has_phrases(self) -> bool:
         """Whether phrases can be searched; their arrays are read at the first phrase."""
-        if "curve" not in self._parts[0] and (phrase_arrays := self._phrases()):
+        if "curve" not in self._parts[0] and self._idfs is not None and (phrase_arrays := self._phrases()):
             self._pin([arrays | of_phrases for arrays, of_phrases in zip(self._parts, phrase_arrays, strict=True)])
         return "curve" in self._parts[0]
 
@@ -107,7 +107,7 @@ class Direct:
     def _make(cls, index: State, weighting: Weighting) -> Self | None:
         parts = parts_for(index, weighting)
         searched: tuple[State | Part, ...] = parts or (index,)
-        if not all(len(part) and len(part.terms) and len(part.terms.blob) < 1 << 32 for part in searched):
+        if not all(len(part) and len(part.terms.blob) < 1 << 32 for part in searched):
             return None
         every = [impacts for part in searched if (impacts := whole_impacts(part, weighting)) is not None]
         if len(every) < len(searched):

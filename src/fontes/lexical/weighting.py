@@ -153,7 +153,7 @@ class Idfs:
     def fill(self, df: NDArray[Any]) -> None:
         """Compute the idf of each df that a term can have."""
         df = df[df < len(self.values)]
-        with np.errstate(invalid="ignore"):  # with deleted documents, df may be one that the formula is not for
+        with np.errstate(divide="ignore", invalid="ignore"):  # df that only deleted documents have may have no idf
             idfs = np.asarray(self._function(df.astype(np.float64)))
         self.values[df] = np.where(idfs == 0, NO_IDF, idfs)
 
