@@ -105,10 +105,8 @@ class State:
 
     def __init__(self, path: Path, manifest: dict[str, Any], analyzer: Analyzer, older: State | None = None) -> None:
         """Use `Index.open`; `older` is an older state whose open segments are shared."""
-        self.path = path
+        self.path, self.manifest, self.analyzer = path, manifest, analyzer
         self._temporary = TemporaryFolder.around(path)  # which lives as long as the state
-        self.manifest = manifest
-        self.analyzer = analyzer
         self.fields = tuple(manifest["fields"])
         self.scale = manifest["scale"]
         self.schema = Schema.read(manifest["columns"])
