@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from numbers import Real
@@ -257,21 +257,17 @@ def check_chosen(name: str, number: int, header: Sequence[str | None], fields: F
 
 
 @contextmanager
-def named(name: str) -> Iterator[None]:
-    """Prefix InputErrors of the block with a file's name, unless they begin with it."""
+def named(name: str, where: Callable[[], str] | None = None) -> Iterator[None]:
+    """Prefix errors of the block with a file's name, or the place that `where` returns, unless they begin with the name."""
     try:
         yield
     except InputError as error:
-        raise error if str(error).startswith(name) else InputError(f"{name}: {error}") from None
+        raise error if str(error).startswith(name) else InputError(f"{name if where is None else where()}: {error}") from None
 
 
-@contextmanager
-def located_in(table: Table) -> Iterator[None]:
-    """Prefix InputErrors of the block with the table's current row, unless they begin with the table's name."""
-    try:
-        yield
-    except InputError as error:
-        raise error if str(error).startswith(table.name) else InputError(f"{table.where}: {error}") from None
+def located_in(table: Table) -> AbstractContextManager[None]:
+    """Prefix errors of the block with the table's current row, unless they begin with the table's name."""
+    return named(table.name, lambda: table.where)
 
 
 def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPIC_FIELDS) -> Topic:

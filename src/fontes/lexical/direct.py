@@ -129,14 +129,12 @@ class Direct:
             return None
         if where is None and self._merge is None:
             return self._find_in_one(encoded, min(k, self._documents))
-        if where is None:
-            hits = self._call(self._loops.find_text, (encoded,), k)
-        elif self._merge is not None:
-            hits = self._call(self._loops.find_text_among, (encoded, *self._merge.masks(where, FEW)), k)
-        else:
+        if self._merge is not None:
+            masks = self._merge.masks(where, FEW)
+        elif where is not None:
             few = where.docs if where.count * FEW < self._documents else NO_DOCS
             masks = where.words, np.array((0, len(where.words))), few, np.array((0, len(few)))
-            hits = self._call(self._loops.find_text_among, (encoded, *masks), k)
+        hits = self._call(self._loops.find_text, (encoded, *masks), k)
         return None if hits is None else hits[:2]
 
     def _find_in_one(self, text: bytes, k: int) -> Ranked | None:

@@ -414,33 +414,6 @@ def find_clauses(
 
 
 @compiled()
-def find_text(tables: Any, text: bytes, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any) -> int:
-    """Analyse a text in UTF-8, and find the best documents of each part of an index that have one of its terms.
-
-    Args:
-        tables: As in `find_all`.
-        text: The text.
-        k: As in `find_any`.
-        part_counts: As in `find_any`.
-        docs: As in `find_any`.
-        scores: As in `find_any`.
-        keys: As in `find_any`.
-
-    Returns:
-        As `find_any`.
-    """
-    numbers, (weights, idfs) = np.empty((len(tables), len(text) + 1), dtype=np.int64), np.empty((2, len(text)))
-    status: int = weigh_text(tables, text, numbers, weights, idfs)
-    if status < 0:
-        return status
-    (allowed, candidates), nothing = _all(), np.zeros(len(tables) + 1, dtype=np.int64)
-    return _search_parts(  # type: ignore[no-any-return]
-        tables, numbers, weights[:status], idfs[:status], False, allowed, nothing, candidates, nothing, k, part_counts, docs,
-        scores, keys,
-    )  # fmt: skip
-
-
-@compiled()
 def find_text_in_one(tables: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any) -> int:
     """Find the same as `find_text` in an index of one part; return the number of documents written, or as `find_text`."""
     numbers, (weights, idfs) = np.empty((1, len(text) + 1), dtype=np.int64), np.empty((2, len(text)))
@@ -452,11 +425,11 @@ def find_text_in_one(tables: Any, text: bytes, k: int, docs: Any, scores: Any, k
 
 
 @compiled()
-def find_text_among(
+def find_text(
     tables: Any, text: bytes, allowed: Any, allowed_bounds: Any, candidates: Any, candidate_bounds: Any, k: int,
     part_counts: Any, docs: Any, scores: Any, keys: Any,
 ) -> int:  # fmt: skip
-    """Find the same as `find_text` among some documents.
+    """Analyse a text in UTF-8, and find the best documents of each part of an index that have one of its terms.
 
     Args:
         tables: As in `find_all`.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 NO_WORDS, NO_DOCS, NO_ENDS = np.zeros(0, np.uint64), np.zeros(0, np.int32), np.zeros(0, np.int64)
 Masks = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]
 Buffers = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], NDArray[np.uint64]]
+Ranked = tuple[NDArray[np.int32], NDArray[np.float32]]
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 
@@ -91,13 +92,15 @@ class Merge:
         ids = part.ids
         return [ids.order, fixed(ids.blob), _ID_OFFSETS.of(part.base), ordinals, np.array([part.leaf.first])]
 
-    def masks(self, where: Filter, few: int) -> Masks:
-        """Return the arguments of `find_text_among` for a filter.
+    def masks(self, where: Filter | None, few: int) -> Masks:
+        """Return the arguments of `find_text` for a filter.
 
         Args:
             where: The filter.
             few: Documents for one that passes, from which on the passing documents are looked up.
         """
+        if where is None:
+            return NO_WORDS, self._no_docs[1], *self._no_docs
         passing = part_filter(self._parts, where)
         docs = passing.docs if where.count * few < self._documents else self._no_docs
         return *passing.words, *docs
@@ -108,9 +111,7 @@ class Merge:
         empty = np.empty((rows, 0), np.int32), np.empty((rows, 0), np.float32)
         return np.empty(rows, np.int64), *empty, np.zeros((rows, k), np.uint64)
 
-    def best(
-        self, part_counts: NDArray[np.int64], keys: NDArray[np.uint64], k: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def best(self, part_counts: NDArray[np.int64], keys: NDArray[np.uint64], k: int) -> Ranked:
         """Return the best documents of one topic, as ordinals in the index, and their scores; see `best_of_topics`."""
         if k > SORTED:
             for row, size in zip(keys, part_counts.tolist(), strict=True):

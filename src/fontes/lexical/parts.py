@@ -67,7 +67,9 @@ def search_parts(
         postings = sum(int(df[rows].sum()) for rows, _ in bags)
         steps = len(index) // SUMS_PER_STEP + CALL_STEPS * len(parts)
         if affordable(postings // POSTINGS_PER_STEP + len(bags) * steps):
-            return _scan(parts, weighting, (numbers, idfs), bags, k, where)
+            rankings = [_scan(parts, weighting, (numbers, idfs), bag, k, where) for bag in bags]
+            docs, scores = map(np.concatenate, zip(*rankings, strict=True))
+            return np.array([len(ranking) for ranking, _ in rankings], np.int64), docs, scores
         load()
     firsts = range(0, len(bags), step)
     portions = [_search(index, parts, weighting, (numbers, idfs), bags[first : first + step], k, where) for first in firsts]
@@ -120,24 +122,11 @@ def _scan(
     parts: Sequence[Part],
     weighting: Weighting,
     terms: tuple[NDArray[np.int64], NDArray[np.float64]],
-    bags: Bags,
-    k: int,
-    where: Filter | None,
-) -> Results:
-    """Return the same as `_search` without compiled code, by summing all postings; for a process with few queries."""
-    rankings = [_scan_topic(parts, weighting, terms, bag, k, where) for bag in bags]
-    docs, scores = map(np.concatenate, zip(*rankings, strict=True))
-    return np.array([len(ranking) for ranking, _ in rankings], np.int64), docs, scores
-
-
-def _scan_topic(
-    parts: Sequence[Part],
-    weighting: Weighting,
-    terms: tuple[NDArray[np.int64], NDArray[np.float64]],
     bag: tuple[NDArray[np.int64], NDArray[np.float64]],
     k: int,
     where: Filter | None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the result of one topic without compiled code, by summing all postings; for a process with few queries."""
     (numbers, idfs), hits = terms, list[tuple[float, str, int]]()
     masks = None if where is None else part_filter(parts, where).masks
     for i, part in enumerate(parts):
