@@ -80,11 +80,11 @@ PHRASE, FEEDBACK = "query() >> bm25()", "bm25() >> rm3() >> bm25()"
     ("segments", "pipeline", "query", "calls", "files"),
     [
         (1, "bm25()", "w1 w5 w9", 9, 5),
-        (1, 'bm25(where="year >= 2005")', "w1 w5 w9", 9, 5),
+        (1, 'bm25(where="year >= 2005")', "w1 w5 w9", 12, 7),
         (1, PHRASE, '+"w1 w2" +w3', 45, 17),
         (1, FEEDBACK, "w1 w5 w9", 260, 30),
         (2, "bm25()", "w1 w5 w9", 12, 7),
-        (2, 'bm25(where="year >= 2005")', "w1 w5 w9", 15, 8),
+        (2, 'bm25(where="year >= 2005")', "w1 w5 w9", 14, 9),
         (2, PHRASE, '+"w1 w2" +w3', 49, 18),
         (2, FEEDBACK, "w1 w5 w9", 340, 32),
     ],

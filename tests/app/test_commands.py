@@ -224,7 +224,7 @@ def test_explain_adds_up_to_the_score(index, fontes):
 def test_explain_shows_how_a_query_is_searched(index, fontes):
     assert fontes("explain", index, "vitamin skin", "--plan")[1].splitlines()[0] == "bm25(k1=0.9, b=0.4): one compiled call"
     plan = json.loads(fontes("explain", index, "vitamin skin", "--plan", "--json")[1])
-    assert [row["kind"] for row in plan["rows"]] == ["optional", "optional", "segments"]
+    assert [row["kind"] for row in plan["rows"]] == ["optional", "optional", "segment"]
     for arguments in ([], ["sun", "--plan"]):
         code, _, error = fontes("explain", index, "vitamin", *arguments)
         assert (code, "give either the id of a document" in error) == (2, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def test_conjunctions_unions_and_phrases_are_those_of_other_loops(index, monkeyp
 @pytest.mark.parametrize("model", ["bm25", "ql", "tfidf"])
 def test_one_term_is_answered_by_its_champion_list_as_by_all_its_postings(index, monkeypatch, model: str) -> None:
     stage = getattr(index, model)(k=1500)
-    whole = impacts.whole_impacts(index.state, stage.weighting)
+    whole = impacts.impacts_of(index.state, stage.weighting)
     sizes = (whole.bounds.champions >= 0).sum(axis=1)
     assert 0 < sizes.min() <= sizes.max() < impacts.CHAMPIONS
     for term in ("spring", "karst", "limeston"):
@@ -251,11 +252,13 @@ def test_texts_that_are_long_or_have_other_characters_are_analysed_elsewhere(ind
     assert direct.text("x" * MAX_TEXT_LENGTH, 10) is not None
 
 
-def test_there_is_none_for_fields_or_without_documents(tmp_path) -> None:
+def test_texts_are_not_searched_in_one_call_in_fields_or_without_documents(tmp_path) -> None:
     docs = [{"id": f"d{i}", "title": "hot", "text": "spring", "metadata": {"year": i}} for i in range(9)]
     index = Index.build(docs, tmp_path / "x", fields=["title", "text"], separate=True)
     assert index.bm25()._direct is not None
-    assert index.bm25(fields={"title": 2.0})._direct is None
+    assert index.bm25(fields={"title": 2.0})._search_directly("hot", 3) is None
+    assert len(index.bm25(fields={"title": 2.0}).search("hot spring")) == 9
+    assert len(index.bm25(fields={"title": 2.0}).search("spring")) == 0
     assert Index.build([], tmp_path / "empty").bm25()._direct is None
 
 
@@ -277,7 +280,8 @@ def test_a_phrase_over_damaged_positions_is_left_to_other_loops(index: Index) ->
     assert direct._has_phrases
     (arrays,) = direct._parts
     positions = np.full(len(arrays["positions"]), 255, np.uint8)
-    damaged = Direct([arrays | {"positions": positions}], index.bm25().weighting, len(index), list, direct._idfs, None, str)
+    damaged = copy(direct)
+    damaged._pin([arrays | {"positions": positions}])
     assert damaged.search(Group(should=(Phrase(("hot", "spring"), (0, 1)),)), 10) is None
 
 

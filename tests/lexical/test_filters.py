@@ -18,7 +18,7 @@ from fontes.core import Doc, InputError, ParameterError, Run, Topic
 from fontes.core.expression import pipeline
 from fontes.index import Index
 from fontes.index.columns import filter_of
-from fontes.lexical import filtered, retriever, searching
+from fontes.lexical import direct
 from fontes.storage import compiled
 
 MANY = 2_000_000
@@ -82,11 +82,9 @@ def test_one_query_finds_what_a_run_finds(index):
             assert list(index.bm25(where=where).search(topic, 15)) == list(run[topic.id])
 
 
-@pytest.mark.parametrize("masked", [retriever.MASKED, 0])
 @pytest.mark.parametrize("parameters", MODELS, ids=str)
-def test_the_first_search_with_a_filter_finds_what_the_next_ones_find(index, parameters, masked, monkeypatch):
+def test_the_first_search_with_a_filter_finds_what_the_next_ones_find(index, parameters):
     compiled.load()
-    monkeypatch.setattr(retriever, "MASKED", masked)
     run = {where: model(index, parameters, k=15, where=where)(TOPICS) for where in WHERES}
     for topic in TOPICS.values():
         opened = Index.open(index.path)
@@ -99,36 +97,19 @@ def test_the_first_search_with_a_filter_finds_what_the_next_ones_find(index, par
 @pytest.mark.parametrize("threads", [1, 2, 9])
 def test_threads_and_portions_change_nothing(index, threads, monkeypatch):
     expected = index.bm25(k=50, where=WHERES[0], threads=1)(TOPICS)
-    monkeypatch.setattr(searching, "RESULTS", 100)
+    monkeypatch.setattr(direct, "MAX_RESULTS", 100)
     again = Index.open(index.path).bm25(k=50, where=WHERES[0], threads=threads)(TOPICS)
     assert again == expected
     assert again.scores.tobytes() == expected.scores.tobytes()
 
 
-def test_searches_in_many_threads_share_the_lists_of_a_filter(index):
+def test_searches_in_many_threads_share_a_filter(index):
     opened = Index.open(index.path)
     queries = [Topic(str(n), f"w{n} w{n + 1} w{n * 7 % 200}") for n in range(150)]
     bm25 = index.bm25(where=WHERES[1])
     with ThreadPoolExecutor(8) as pool:
         rankings = list(pool.map(lambda topic: list(opened.bm25(where=WHERES[1]).search(topic)), queries))
     assert rankings == [list(bm25.search(topic)) for topic in queries]
-
-
-def test_a_filter_that_few_pass_looks_its_documents_up(index):
-    """Both ways of choosing the postings of a term give the same."""
-    reader = index.state
-    docs, _ = reader.postings(np.array([reader.term_number("w1")]))
-    for passed in (docs[::97], docs[5:8], np.array([0, len(reader) - 1]), docs):
-        places = np.full(len(reader), -1, np.int32)
-        places[passed] = np.arange(len(passed))
-        own, chosen, weights = np.zeros(2, np.int64), np.zeros(len(docs) + 1, np.int32), np.zeros(len(docs) + 1, np.float32)
-        bounds = np.array([0, len(docs)])
-        of_docs = np.arange(len(docs), dtype=np.float32)
-        filtered.select(np.zeros(1, np.int32), bounds, docs, of_docs, places, passed.astype(np.int32), own, chosen, weights)
-        kept = np.isin(docs, passed)
-        assert own.tolist() == [0, kept.sum()]
-        assert passed[chosen[: own[1]]].tolist() == docs[kept].tolist()
-        assert weights[: own[1]].tolist() == of_docs[kept].tolist()
 
 
 def test_weights_that_came_with_the_documents_are_filtered(tmp_path):

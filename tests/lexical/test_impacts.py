@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import weakref
 
 import numpy as np
 import pytest
@@ -17,7 +16,8 @@ from fontes.core import IndexFormatError
 from fontes.lexical import impacts, packed
 from fontes.lexical.bm25 import BM25Weighting
 from fontes.lexical.kernel import BINS, WINDOW
-from fontes.lexical.retriever import _bags
+from fontes.lexical.packed import Codes
+from fontes.lexical.searching import bags_of
 from fontes.lexical.weighting import Statistics, saturation_of
 from fontes.storage import caches
 
@@ -39,7 +39,7 @@ def collection(tmp_path_factory):
 def plain(index: Index, stage, topic: Topic) -> list[tuple[str, float]]:
     """All matching documents with their scores in the one order, without the kernel."""
     found = impacts.impacts_of(index, stage.weighting)
-    _, terms, weights = _bags(stage.weighting, stage._counts([topic]))
+    _, (terms,), weights = bags_of((index,), stage.weighting, stage._counts([topic]))
     bounds, docs, of_docs = found.unpacked(terms)
     sums: dict[int, float] = {}
     for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
@@ -180,60 +180,26 @@ def test_impacts_of_a_large_index_are_kept_and_used_again(large, monkeypatch):
 
 
 @pytest.mark.parametrize("model", ["bm25", "tfidf", "ql"])
-def test_one_topic_on_a_large_index_works_out_the_weights_of_its_terms_and_finds_the_same(
-    collection, large, monkeypatch, model
-):
+def test_a_search_does_not_wait_for_the_weights_of_a_large_index_which_a_thread_computes(collection, large, monkeypatch, model):
     topics = {"a": "w1 w2 w9", "b": "w3 w2500 w9 nothing", "c": "w1 w1 w40 w41 w42 w1"}
     with monkeypatch.context() as small:
         small.setattr(impacts, "MIN_STORED_POSTINGS", 1 << 40)
         expected = getattr(collection, model)(k=50)(topics)
-    monkeypatch.setattr(impacts, "_weighted", lambda *a: pytest.fail("all were worked out"))
-    monkeypatch.setattr(impacts, "WEIGHT_ALL_AFTER", 1)
+    begin, complete = threading.Event(), impacts._complete
+    monkeypatch.setattr(impacts, "_complete", lambda *a: begin.wait(60) and complete(*a))
     index = Index.open(large)
     stage = getattr(index, model)(k=50)
-    assert [stage.search(text, 50).ids for text in topics.values()] == [expected[topic].ids for topic in topics]
-    assert [stage(text)["1"].scores.tolist() for text in topics.values()] == [expected[t].scores.tolist() for t in topics]
-    part = impacts._PARTIAL_IMPACTS.of(index.state).get(stage.weighting.for_postings(), lambda: pytest.fail("nothing is kept"))
-    ready = [index.terms[term] for term in np.flatnonzero(part._filled.ready)]
-    assert sorted(ready) == ["w1", "w2", "w2500", "w3", "w40", "w41", "w42", "w9"]
-    assert models(large) == []
-
-
-def test_the_weights_of_single_terms_are_let_go_when_those_of_all_are_there(large):
-    index = Index.open(large)
-    stage = index.bm25()
-    single = stage.search("w1 w2")
-    key, parts = stage.weighting.for_postings(), impacts._PARTIAL_IMPACTS.of(index.state)
-    part = weakref.ref(parts.get(key, lambda: pytest.fail("nothing is kept")))
-    stage(TOPICS)
-    assert key not in parts
-    assert part() is None
-    assert stage.search("w1 w2").scores.tolist() == single.scores.tolist()
-
-
-def test_all_terms_are_weighted_once_single_topics_have_weighted_a_share_of_the_postings(large, monkeypatch):
-    monkeypatch.setattr(impacts, "WEIGHT_ALL_AFTER", 4)
-    index = Index.open(large)
-    stage, df, weighted = index.bm25(), index.state.df, 0
-    first = stage.search("w1 w2").scores.tolist()
-    for term in np.argsort(-df).tolist():
-        stage.search(str(index.terms[term]))
-        weighted += int(df[term])
-        for thread in threading.enumerate():
-            if thread.name == "fontes-impacts":
-                thread.join()
-        if models(large):
-            break
-    assert len(models(large)) == 2  # the lists and one model
-    assert df.sum() / 4 <= weighted < df.sum() / 2
-    assert stage.search("w1 w2").scores.tolist() == first
-
-
-def test_one_topic_takes_the_impacts_of_all_terms_where_they_are_there(large, monkeypatch):
-    index = Index.open(large)
-    run = index.bm25()(TOPICS)
-    monkeypatch.setattr(impacts, "_PartialImpacts", lambda *a: pytest.fail("worked out again"))
-    assert index.bm25().search("w1").ids == Index.open(large).bm25().search("w1").ids == run["2"].ids[:10]
+    for ready in (False, True):
+        for name, text in topics.items():
+            ranking = stage.search(text, 50)
+            assert (ranking.ids, ranking.scores.tolist()) == (expected[name].ids, expected[name].scores.tolist())
+        threads = [thread for thread in threading.enumerate() if thread.name == "fontes-impacts"]
+        assert len(threads) == (0 if ready else 1)
+        assert models(large) == [] or ready
+        begin.set()
+        for thread in threads:
+            thread.join()
+        assert len(models(large)) == 2  # the lists and one model
 
 
 def test_impacts_that_are_worked_out_in_memory_are_not_kept_on_disk(large, monkeypatch):
@@ -301,13 +267,16 @@ def test_the_cache_keeps_the_last_few_models(large):
     for k1 in range(1, 9):
         index.bm25(k1=k1)(TOPICS)
     assert len(models(large)) == impacts.MAX_MODELS + 1
-    assert len(impacts._MODELS.of(index.state)) == impacts.MAX_MODELS
+    assert len(impacts._MODELS.of(index.state.parts[0])) == impacts.MAX_MODELS
 
 
 def test_a_new_index_in_the_place_of_an_old_one_does_not_use_its_impacts(large):
     Index.open(large).bm25()(TOPICS)
     index = Index.build([("a", "w1 w1"), ("b", "w1 w2")], large, analyzer="whitespace", overwrite=True)
     assert index.bm25()("w1 w2")["1"].ids == ["b", "a"]
+    for thread in threading.enumerate():
+        if thread.name == "fontes-impacts":
+            thread.join()
     assert not any(name.startswith(".") for name in models(large))
 
 
@@ -343,3 +312,38 @@ def test_an_index_that_cannot_be_written_is_searched_all_the_same(large):
 def test_a_cache_that_cannot_be_written_is_no_error(large):
     caches.cache_folder().write_text("in the way")
     assert Index.open(large).bm25()(TOPICS)["1"].ids
+
+
+def test_codes_are_of_the_most_frequent_pairs_that_a_table_has(monkeypatch):
+    monkeypatch.setattr("fontes.lexical.packed.PAIRS", 12)  # tf of 0 to 3 for each of three lengths
+    lengths = np.array([5, 9, 5, 7, 9], dtype=np.int32)
+    codes = Codes(lengths)
+    docs, tf = np.array([0, 2, 0, 1, 3, 3, 4, 1], dtype=np.int32), np.array([1, 1, 2, 3, 4, 3, 3, 3], dtype=np.int32)
+    codes.count(docs, tf)
+    pairs = list(zip(*codes.pairs.tolist(), strict=True))
+    assert pairs[0] == (0, 0)
+    assert pairs[1] == (3, 9)  # three postings
+    assert set(pairs[2:]) == {(1, 5), (2, 5), (3, 7)}
+    assert pairs[2] == (1, 5)  # two
+    assert [pairs[code] for code in codes.of(docs, tf).tolist()] == [
+        (1, 5),
+        (1, 5),
+        (2, 5),
+        (3, 9),
+        (0, 0),  # tf 4 has no cell
+        (3, 7),
+        (3, 9),
+        (3, 9),
+    ]
+    assert codes.covered == 7 / 8
+
+
+def test_postings_have_weights_of_their_own_where_few_have_a_code(tmp_path, monkeypatch):
+    index = Index.build([("a", "tea tea milk"), ("b", "tea"), ("c", "milk")], tmp_path / "i")
+    expected = index.bm25()({"1": "tea milk"})
+    monkeypatch.setattr("fontes.lexical.packed.PAIRS", 1)  # no tf has a cell
+    again = Index.open(index.path)
+    found = impacts.impacts_of(again, again.bm25().weighting)
+    assert found.curve is None
+    assert len(found.weights) == found.lists.bounds[-1] == 4
+    assert again.bm25()({"1": "tea milk"}) == expected

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from fontes.index.columns import Filter
 from fontes.lexical import kernel
-from fontes.lexical.conjunctions import search_all
-from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, SORTED, WINDOW, best_first, pack, search, summarize
+from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, WINDOW, pack, search_bag, summarize
+from fontes.lexical.keys import SORTED, best_first
 from fontes.lexical.packed import NO_CODES, NO_PLACE_CODES, NO_REST, NO_SATURATION, NO_WIDTHS, SAME_WEIGHTS, offsets_of
-from fontes.lexical.searching import NO_WORDS
+from fontes.lexical.parts import NO_WORDS
 from fontes.storage.arrays import fixed
 
 DOCUMENTS = 2 * WINDOW + 700
@@ -129,41 +129,56 @@ def results(
     bags: list[dict[int, float]],
     k: int,
     thresholds: bool = True,
-    loop: Any = search,
     allowed: Any = NO_WORDS,
+    candidates: NDArray[np.int32] | None = None,
+    clauses_from: int | None = None,
 ) -> list[list[tuple[float, int]]]:
-    """The same of the compiled search, which is asked for the topics after the first; with the k-th best weights or without."""
+    """The same of the compiled search, with the k-th best weights or without.
+
+    Args:
+        collection: The postings.
+        bags: Query weights by term.
+        k: Greatest number of documents.
+        thresholds: Whether the k-th best weights are used.
+        allowed: A mask.
+        candidates: Documents that are looked up, instead of a mask.
+        clauses_from: The first term that is given as a clause, with documents and weights of its own.
+    """
+    from fontes.lexical.lookup import search_few
+
     c, depth = collection, next((i for i, depth in enumerate(DEPTHS) if k <= depth and thresholds), -1)
-    bags = [{0: 1.0}, *bags]
-    ordered = [sorted(bag.items()) for bag in bags]
-    bounds = np.concatenate([[0], np.cumsum([len(bag) for bag in ordered])]).astype(np.int64)
-    terms = np.array([term for bag in ordered for term, _ in bag], dtype=np.int32)
-    weights = np.array([weight for bag in ordered for _, weight in bag])
-    counts = np.zeros(len(bags) - 1, dtype=np.int64)
-    docs, scores = np.zeros((len(counts), k), dtype=np.int32), np.zeros((len(counts), k), dtype=np.float32)
     limits = (c.best, c.kth, c.positive, c.row_of, c.rows, c.starts, SAME_WEIGHTS)
-    topics = (bounds, terms, weights, np.ones(len(terms)))
     postings = *packed_of(c), fixed(c.weights), NO_SATURATION, NO_REST
-    ids = c.rank, np.argsort(c.rank).astype(np.int32)
-    keys = np.zeros((len(counts), k if k > SORTED else 0), dtype=np.uint64)
-    loop(1, len(bags), topics, postings, limits, allowed, ids, k, depth, (counts, docs, scores, keys))
-    if k > SORTED:
-        keys.sort(axis=1)
-        ends = np.cumsum(counts)
-        flat = np.zeros(ends[-1], dtype=np.int32), np.zeros(ends[-1], dtype=np.float32)
-        best_first(keys, counts, ids[1], *flat)
-        docs, scores = (np.split(array, ends[:-1]) for array in flat)  # type: ignore[assignment]
-    return [
-        [(float(score), int(c.rank[doc])) for score, doc in zip(own_scores[:count], own_docs[:count], strict=True)]
-        for count, own_docs, own_scores in zip(counts, docs, scores, strict=True)
-    ]
+    ids, found = (c.rank, np.argsort(c.rank).astype(np.int32)), []
+    for weighted in bags:
+        ordered = sorted((term, weight) for term, weight in weighted.items() if clauses_from is None or term < clauses_from)
+        terms, weights = np.array([term for term, _ in ordered], dtype=np.int64), np.array([weight for _, weight in ordered])
+        bag = terms, weights, np.ones(len(terms)), postings, limits, postings[1][terms]
+        clauses: Any = None
+        if clauses_from is not None:
+            others = sorted(set(weighted) - set(terms.tolist()))
+            lists = [c.of(term) for term in others] or [(np.zeros(0, np.int32), np.zeros(0, np.float32))]
+            docs, own = map(np.concatenate, zip(*lists, strict=True))
+            bounds = np.cumsum([0, *(len(docs) for docs, _ in lists[: len(others)])])
+            clauses = bounds, fixed(docs), fixed(own), np.array([weighted[term] for term in others]), bounds[:-1].copy()
+        counts, scores = np.zeros(1, dtype=np.int64), np.zeros((1, k), dtype=np.float32)
+        docs, keys = np.zeros((1, k), dtype=np.int32), np.zeros((1, k if k > SORTED else 0), dtype=np.uint64)
+        rows = counts, docs, scores, keys
+        if candidates is None:
+            search_bag(bag, clauses, allowed, ids, k, depth, np.float32(0), rows)
+        else:
+            search_few(bag, clauses, candidates, False, ids, k, rows)
+        if k > SORTED:
+            keys.sort(axis=1)
+            best_first(keys, counts, ids[1], docs[0], scores[0])
+        size = int(counts[0])
+        found.append([(float(s), int(c.rank[d])) for s, d in zip(scores[0, :size], docs[0, :size], strict=True)])
+    return found
 
 
 @pytest.mark.parametrize("k", [1, 10, SORTED + 1, 1000])
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.9, 1.0])
 def test_the_best_k_of_allowed_documents_are_those_of_plain_sums(collection: Collection, k: int, share: float) -> None:
-    from fontes.lexical.lookup import search_few
-
     draws = np.random.default_rng(k)
     mask = draws.random(DOCUMENTS) < share
     mask[5_000:9_000] = False  # whole blocks, and most of a window
@@ -173,8 +188,9 @@ def test_the_best_k_of_allowed_documents_are_those_of_plain_sums(collection: Col
         terms = draws.choice(BELOW, draws.integers(1, 9), replace=False)
         bags.append({int(term): float(draws.integers(1, 8)) / 4 for term in terms})
     expected = [plain(collection, bag, k, mask) for bag in bags]
-    assert results(collection, bags, k, False, search, where.words) == expected
-    assert results(collection, bags, k, False, search_few, where.docs) == expected
+    for clauses_from in (None, 0, 5):
+        assert results(collection, bags, k, False, where.words, None, clauses_from) == expected
+        assert results(collection, bags, k, False, NO_WORDS, where.docs, clauses_from) == expected
 
 
 @pytest.mark.parametrize("k", [1, 7, 10, 11, 100, SORTED, SORTED + 1, 1000, 1500])
@@ -184,14 +200,16 @@ def test_the_best_k_are_those_of_plain_sums(collection: Collection, k: int) -> N
     for _ in range(8):
         terms = draws.choice(BELOW, draws.integers(1, 9), replace=False)
         bags.append({int(term): float(draws.integers(1, 8)) / 4 * 1000.0 ** draws.integers(-1, 2) for term in terms})
-    assert results(collection, bags, k) == [plain(collection, bag, k) for bag in bags]
+    for clauses_from in (None, 0, 8):
+        assert results(collection, bags, k, clauses_from=clauses_from) == [plain(collection, bag, k) for bag in bags]
 
 
 @pytest.mark.parametrize("k", [3, 100, 3000])
 def test_scores_of_any_sign_are_sums_over_every_document_that_has_a_term(collection: Collection, k: int) -> None:
     bags = [{BELOW: 1.0}, {ZERO: 1.0}, {2: -1.0}, {2: 1.0, 11: -0.5, 12: 0.25}, {BELOW: -1.0, 10: 1.0}, {5: 1e-30}, {9: -1e-60}]
     bags.append({9: -1e-60, 11: 1e-60})  # scores of -0.0 and 0.0 are equal
-    assert results(collection, bags, k) == [plain(collection, bag, k) for bag in bags]
+    for clauses_from in (None, 0, 9):
+        assert results(collection, bags, k, clauses_from=clauses_from) == [plain(collection, bag, k) for bag in bags]
 
 
 def test_many_equal_scores_are_told_apart_by_the_ids_alone(collection: Collection) -> None:
@@ -307,28 +325,3 @@ def test_keys_are_sorted_in_descending_order_and_those_after_them_are_left(size:
     whole = np.concatenate([keys, rest])
     kernel.sort_keys(whole, size)
     assert np.array_equal(whole, np.concatenate([np.sort(keys)[::-1], rest]))
-
-
-@pytest.mark.parametrize("sizes", [(3,), (40, 60), (3, 900), (900, 3, 2000), (700, 800, 900), (1, 5, 2000, 2000)])
-def test_a_conjunction_finds_and_sums_what_is_in_all_lists(sizes: tuple[int, ...]) -> None:
-    draw, documents, k = np.random.default_rng(sum(sizes)), 2500, 10
-    own = [np.sort(draw.choice(documents, size, replace=False)).astype(np.int32) for size in sizes]
-    own = [np.union1d(docs, np.int32([7, 2400])).astype(np.int32) for docs in own]  # two that all have
-    weights = [draw.random(len(docs)).astype(np.float32) for docs in own]
-    bounds = np.cumsum([0, *map(len, own)])
-    docs = np.concatenate(own)
-    order = fixed(np.arange(documents, dtype=np.uint32))
-    query_weights = np.arange(1.0, len(own) + 1)
-    lists, numbers = (bounds, fixed(docs), fixed(np.concatenate(weights))), np.arange(len(own))
-    none = np.zeros(0, np.int64), lists, lists, fixed(np.zeros(0, np.bool_))
-    results = np.empty(k, np.int32), np.empty(k, np.float32), np.empty(0, np.uint64)
-    size = search_all(numbers, query_weights, numbers, *none, (order, order), k, results)
-    best, scores = results[0][:size], results[1][:size]
-    shared = [doc for doc in range(documents) if all(doc in docs for docs in own)]
-    sums = {
-        doc: np.float32(sum(q * w[np.searchsorted(docs, doc)] for q, w, docs in zip(query_weights, weights, own, strict=True)))
-        for doc in shared
-    }
-    expected = sorted(((score, doc) for doc, score in sums.items()), reverse=True)[:k]
-    assert size == len(shared)
-    assert list(zip(scores.tolist(), best.tolist(), strict=True)) == [(float(s), d) for s, d in expected]

@@ -17,7 +17,7 @@ from support.lexical import MODELS, TOPICS, model, rows, tied_index
 from fontes.core import Topic, Topics, threads as core_threads
 from fontes.core.work import work
 from fontes.index import Index
-from fontes.lexical import impacts, searching, weighting
+from fontes.lexical import direct, impacts, weighting
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def test_as_many_threads_search_as_are_asked_for_but_no_more_than_there_are_topi
     with work(threads=3):
         index.bm25()(TOPICS)
     assert pools == [2, len(TOPICS), 3]
-    monkeypatch.setattr(searching, "RESULTS", 40)
+    monkeypatch.setattr(direct, "MAX_RESULTS", 40)
     index.bm25(k=20, threads=100)(TOPICS)
     assert pools[3:] == [2, 2, 2]  # two topics of 20 results at a time
 
@@ -91,7 +91,7 @@ def test_a_topic_alone_gets_what_it_gets_among_others(index, parameters):
 @pytest.mark.parametrize("parameters", MODELS[::4], ids=str)
 def test_small_portions_of_work_change_nothing(index, monkeypatch, parameters):
     whole = model(index, parameters, k=20)(TOPICS)
-    monkeypatch.setattr(searching, "RESULTS", 40)
+    monkeypatch.setattr(direct, "MAX_RESULTS", 40)
     monkeypatch.setattr(impacts, "CHUNK_POSTINGS", 5)
     monkeypatch.setattr(weighting, "CHUNK_POSTINGS", 5)
     assert model(Index.open(index.path), parameters, k=20)(TOPICS) == whole

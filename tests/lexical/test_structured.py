@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from fontes.core.ranking import order_keys
 from fontes.index import Index
 from fontes.lexical import BM25, impacts
 from fontes.lexical.bm25 import VARIANTS
+from fontes.lexical.parts import ordinals_of
 from fontes.lexical.structured import StructuredQuery
 from fontes.storage.compiled import load
 from fontes.text import Analyzer
@@ -172,6 +174,15 @@ def test_a_query_that_nothing_matches_has_an_empty_ranking(index):
         assert "does not match" in index.bm25().explain(topic(query), "d00").label
 
 
+def plain_sums(query: StructuredQuery) -> tuple[Any, Any]:
+    """The ordinals of the documents that match, ascending, and their sums by numpy."""
+    docs = [query._docs(number, None) for number in range(len(query._parts))]
+    sums = np.concatenate([query._sums(number, of_part)[1] for number, of_part in enumerate(docs)])
+    ordinals = np.concatenate([ordinals_of(part, of_part) for part, of_part in zip(query._parts, docs, strict=True)])
+    order = np.argsort(ordinals)
+    return ordinals[order], sums[order]
+
+
 @pytest.mark.parametrize("k", [1, 10, 50])
 @pytest.mark.parametrize("negative", [False, True])
 def test_conjunctions_in_the_compiled_loop_are_those_of_plain_sums(index, k, negative):
@@ -183,8 +194,8 @@ def test_conjunctions_in_the_compiled_loop_are_those_of_plain_sums(index, k, neg
     for _ in range(200):
         weights = [-draw.random() if negative and draw.random() < 0.5 else draw.random() for _ in range(draw.randint(1, 4))]
         group = Group(must=tuple(Term(draw.choice(terms), weight=weight) for weight in weights))
-        query = StructuredQuery(index.state, Topic("1", "", query=group))
-        docs, sums = query._sum_clauses(bm25.weighting, None)
+        query = StructuredQuery(index.state, bm25.weighting, Topic("1", "", query=group))
+        docs, sums = plain_sums(query)
         scores = sums.astype(np.float32) + np.float32(0)
         best = np.argsort(order_keys(scores, index.ids.rank[docs]))[::-1][:k]
         ranking = bm25.search(Topic("1", "", query=group), k)
@@ -209,8 +220,8 @@ def test_a_phrase_in_the_compiled_loop_has_the_scores_of_numpy(tmp_path, paramet
     total = 0
     for terms, k in itertools.product([("a", "b"), ("b", "a"), ("the", "a", "b"), ("e", "e")], [1, 5, 50]):
         group = Group(should=(Phrase(terms, tuple(range(len(terms))), weight=1.5),))
-        query = StructuredQuery(index.state, topic(group))
-        docs, sums = query._sum_clauses(bm25.weighting, None)
+        query = StructuredQuery(index.state, bm25.weighting, topic(group))
+        docs, sums = plain_sums(query)
         scores = sums.astype(np.float32) + np.float32(0)
         best = np.argsort(order_keys(scores, index.ids.rank[docs]))[::-1][:k]
         ranking = bm25.search(topic(group), k)
@@ -268,4 +279,6 @@ def test_counts_that_are_kept_have_a_limit(index, monkeypatch):
         for pair in itertools.permutations(WORDS, 2):
             scores.append(BM25(state).search(topic(Group(should=(Phrase(pair, (0, 1)), AnyOf(pair)))))[0].score)
     assert scores[: len(scores) // 2] == scores[len(scores) // 2 :]
-    assert vars(state)["_attached_clause_counts"]._total < 2_000
+    part = state.parts[0]
+    assert vars(part)["_attached_clause_weights"]._total < 2_000
+    assert vars(part.base)["_attached_clause_counts"]._total < 2_000

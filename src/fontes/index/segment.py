@@ -246,6 +246,22 @@ class Whole(Protocol):
     def fingerprint(self) -> str:
         """Digest of its content."""
 
+    @property
+    def separate(self) -> tuple[str, ...]:
+        """Names of its fields whose frequencies and lengths are stored separately."""
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether positions of terms are stored."""
+
+    @property
+    def field_statistics(self) -> FieldStatistics:
+        """Raises ParameterError if no fields are stored separately."""
+
+    @property
+    def positions(self) -> Positions:
+        """Raises ParameterError if none are stored."""
+
 
 class SegmentIndex:
     """The postings of one segment, with deleted documents, as a `Searchable`; shared by all states that have the segment.
@@ -291,12 +307,13 @@ class SegmentIndex:
     @property
     def field_statistics(self) -> FieldStatistics:
         """Raises ParameterError."""
-        raise ParameterError("fields are those of the whole index")
+        raise ParameterError("fields are those of a state")
 
     @property
     def positions(self) -> Positions:
-        """Raises ParameterError."""
-        raise ParameterError("positions are those of the whole index")
+        """Positions of terms in the segment's documents."""
+        positions: Positions = components["positions"].of(self.segment)
+        return positions
 
     def __len__(self) -> int:
         return self.segment.documents
@@ -317,9 +334,36 @@ class Part(SegmentIndex):
         super().__init__(leaf.segment)
         self.whole, self.leaf = weakly(state), leaf
 
+    @property
+    def separate(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of the fields whose frequencies and lengths are stored separately; () without any."""
+        return self.whole.separate
+
+    @property
+    def has_positions(self) -> bool:  # type: ignore[override]
+        """Whether positions of terms are stored, which phrases need."""
+        return self.whole.has_positions
+
+    @cached_property
+    def field_statistics(self) -> FieldStatistics:
+        """Frequencies and lengths of each field in the segment's documents; ParameterError if they are not stored."""
+        if not self.whole.separate:
+            return self.whole.field_statistics
+        lists: FieldStatistics = components["fields"].of(self.segment).named(self.whole.separate)
+        return lists
+
+    @property
+    def positions(self) -> Positions:
+        """Positions of terms in the segment's documents; ParameterError if none are stored."""
+        return super().positions if self.whole.has_positions else self.whole.positions
+
     def living_df(self, terms: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """Return the number of living documents of the part that have each of some terms; 0 for the number -1."""
-        df = np.where(terms >= 0, self.df[np.maximum(terms, 0)] if len(self.df) else 0, 0).astype(np.int64)
+        df: NDArray[np.int64]
+        if len(self.df) and (not len(terms) or terms.min() >= 0):
+            df = self.df[terms].astype(np.int64)
+        else:
+            df = np.where(terms >= 0, self.df[np.maximum(terms, 0)] if len(self.df) else 0, 0).astype(np.int64)
         if (deletions := self.leaf.deletions) is not None and len(deletions.terms):
             at = np.minimum(np.searchsorted(deletions.terms, terms), len(deletions.terms) - 1)
             df -= np.where(deletions.terms[at] == terms, deletions.df[at], 0)
@@ -330,12 +374,8 @@ class Part(SegmentIndex):
         names, df = self.terms.take(terms), self.living_df(terms)
         for part in self.whole.parts:
             if part.leaf is not self.leaf:
-                df += part.living_df(part.numbers(names))
+                df += part.living_df(np.array([part.term_number(name) for name in names], dtype=np.int64))
         return df
-
-    def numbers(self, terms: Sequence[str]) -> NDArray[np.int64]:
-        """Return the number of each term in the part; -1 for a term that it lacks."""
-        return np.fromiter(map(self.term_number, terms), np.int64, len(terms))
 
     def ordinals(self, docs: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the ordinals in the state of some living documents."""

@@ -222,8 +222,8 @@ class State:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """The parts that are searched one after the other, the largest first; () if the state is searched as one."""
-        return () if self.base is not self or not self.leaves else parts_of(self)
+        """The segments as they are searched one after the other, the largest first; () if the state is searched as one."""
+        return parts_of(self)
 
     @cached_property
     def documents_with_terms(self) -> int:

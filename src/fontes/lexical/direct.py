@@ -1,17 +1,20 @@
-"""`Direct`: short queries searched in one compiled call, from the bytes of a text or of terms to the best documents."""
+"""`Direct`: searches in one compiled call, from a text, terms or bags of terms to the best documents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.query import Group, Phrase, Term
 from ..core.strings import SURROGATE, Strings
+from ..core.threads import in_threads
+from ..core.work import thread_count
+from ..index.columns import Filter
 from ..index.positions import POSITIONS, PositionLists
 from ..index.segment import Part
 from ..index.tables import finding_arrays
@@ -20,16 +23,15 @@ from ..storage.caches import Attached, Cached, weakly
 from ..storage.compiled import is_loaded
 from ..text.folding import STEMMERS
 from ..text.tokenizers import TOKENIZERS, lowercase_shifts, properties
-from .impacts import MAX_MODELS, Impacts, whole_impacts
-from .kernel import SORTED
-from .merging import Merge, parts_for
-from .searching import NOT_SUPPORTED, UNKNOWN_IDF, Ranked, ranked
+from .impacts import MAX_MODELS, Impacts, impacts_of, ready_impacts
+from .kernel import NOT_SUPPORTED, UNKNOWN_IDF
+from .keys import SORTED, best_first
+from .merging import Merge, Ranked, Results
+from .parts import Parts, dead_of, masks_of, parts_for
 from .weighting import Idfs, Statistics, Weighting, base_of, saturation_of
 
 if TYPE_CHECKING:
-    from ..index.columns import Filter
     from ..index.postings import Searchable
-    from ..index.state import State
     from ..text.analyzer import Analyzer
 
 FEW = 16  # documents for one that passes a filter, from which on these documents may be looked up
@@ -41,41 +43,57 @@ LISTS = (
 MAX_CACHED_COUNT = 64  # counts of terms below this have their query weight computed in advance
 MAX_TERMS = 64  # terms of a query
 MAX_TEXT_LENGTH = 10_000  # characters of a text
+MAX_RESULTS = 1 << 21  # results of the topics searched in one batch
 NO_DOCS, NO_SCORES = np.empty(0, np.int32), np.empty(0, np.float32)
 NO_KEYS = np.empty(0, np.uint64)
 BOUNDS = ("best", "kth", "positive", "rows", "champions", "champion_weights", "cuts")
 Arrays: TypeAlias = dict[str, NDArray[Any]]
+Lists: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # bounds, documents and weights of clauses
+
+
+class Bags(NamedTuple):
+    """Weighted bags of terms, one for each topic.
+
+    Args:
+        bounds: int64, (topics + 1,): start of the terms of each topic, and the end of the last.
+        numbers: int64, (parts, terms): the number of each term in each part, -1 for none; terms ascend in each topic.
+        df: int64, (terms,): number of living documents with each term in the whole index.
+        weights: float64, (terms,): query weights.
+    """
+
+    bounds: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    df: NDArray[np.int64]
+    weights: NDArray[np.float64]
 
 
 class Direct:
     """Searches over an index, under one model.
 
     Args:
-        parts: Arrays of each part of the index by the names in `direct_tables.TYPES`; arrays without a name here are empty.
+        searched: The index, or other lists of its documents.
         weighting: The model.
-        documents: Number of documents.
-        phrases: Returns the arrays to search phrases; none if the index or the model does not allow it.
-        idfs: The idf of document frequencies; None for a model without a curve.
-        merge: Merges the best documents of several parts.
-        composed: Returns the form of a text in which tokens are found: `Analyzer.composed`.
+        parts: What is searched one after the other.
+        impacts: The impacts of each part.
     """
 
-    def __init__(
-        self,
-        parts: Sequence[Arrays],
-        weighting: Weighting,
-        documents: int,
-        phrases: Callable[[], Sequence[Arrays]],
-        idfs: Idfs | None,
-        merge: Merge | None,
-        composed: Callable[[str], str],
-    ) -> None:
+    def __init__(self, searched: Searchable, weighting: Weighting, parts: Parts, impacts: Sequence[Impacts]) -> None:
         from . import direct_kernels
 
-        self._loops, self._documents, self._phrases, self._idfs, self._merge = direct_kernels, documents, phrases, idfs, merge
-        self._composed = composed
-        self._order, self._has_texts = fixed(parts[0]["order"]), "pipeline" in parts[0]
-        self._pin(parts)
+        self._loops, self._documents, self._searched = direct_kernels, len(searched), parts
+        self._in_one = len(parts) == 1 and dead_of(parts[0]) is None  # its numbers of documents are those of the index
+        self._merge, self._all = Merge.of(searched, parts), masks_of(parts, None, FEW)
+        curve = next((part.curve for part in impacts if part.curve is not None), None)
+        self._idfs = None if curve is None else Idfs.of(searched, weighting, curve.function.idf)
+        if self._idfs is not None:
+            self._idfs.fill(_DISTINCT_DF.of(base_of(parts[0])))
+        analyzer: Analyzer | None = getattr(searched, "analyzer", None)
+        texts = {} if analyzer is None else _text_arrays(analyzer, weighting)
+        self._composed = analyzer.composed if analyzer is not None else str
+        self._phrases = partial(_phrase_arrays, weakly(searched), weighting)
+        arrays = [_arrays(part, of_part, self._idfs) | texts for part, of_part in zip(parts, impacts, strict=True)]
+        self._order, self._has_texts = fixed(arrays[0]["order"]), bool(texts)
+        self._pin(arrays)
         self._query_weight = lru_cache(None)(lambda size: _equal_weight(weighting, size))
 
     def _pin(self, parts: Sequence[Arrays]) -> None:
@@ -94,46 +112,103 @@ class Direct:
         return "curve" in self._parts[0]
 
     @classmethod
-    def of(cls, index: State, weighting: Weighting) -> Self | None:
-        """Return the searches of a model; None if loops are not compiled, or the weights of the model are incomplete."""
+    def of(cls, searched: Searchable, weighting: Weighting, wait: bool = False) -> Self | None:
+        """Return the searches of a model.
+
+        None for lists without documents or terms; if loops are not compiled; and if the impacts of the model are not computed
+        yet, which begins now, unless the caller would `wait` for them.
+        """
         if not is_loaded():
             return None
-        cache: Cached[Weighting, Self | None] = _DIRECT.of(index)
-        if (direct := cache.get(weighting, lambda: cls._make(index, weighting))) is None:
+        cache: Cached[Weighting, Self | None] = _DIRECT.of(searched)
+        if (direct := cache.get(weighting, lambda: cls._make(searched, weighting, wait))) is None:
             cache.drop(weighting)
         return direct
 
     @classmethod
-    def _make(cls, index: State, weighting: Weighting) -> Self | None:
-        parts = parts_for(index, weighting)
-        searched: tuple[State | Part, ...] = parts or (index,)
-        if not all(len(part) and len(part.terms.blob) < 1 << 32 for part in searched):
+    def _make(cls, searched: Searchable, weighting: Weighting, wait: bool) -> Self | None:
+        parts = parts_for(searched, weighting)
+        if not all(len(part) and len(Strings.of(part.terms).blob) < 1 << 32 for part in parts):
             return None
-        every = [impacts for part in searched if (impacts := whole_impacts(part, weighting)) is not None]
-        if len(every) < len(searched):
-            return None
-        texts = _text_arrays(index.analyzer, weighting)
-        curve = next((impacts.curve for impacts in every if impacts.curve is not None), None)
-        idfs = None if curve is None else Idfs.of(index, weighting, curve.function.idf)
-        if idfs is not None:
-            idfs.fill(_DISTINCT_DF.of(base_of(searched[0])))
-        arrays = [_arrays(part, impacts, idfs) | texts for part, impacts in zip(searched, every, strict=True)]
-        weak_index = weakly(index)
-        phrases = partial(_phrase_arrays, weak_index, weighting)
-        return cls(arrays, weighting, len(index), phrases, idfs, Merge.of(index) if parts else None, index.analyzer.composed)
+        impacts = [impacts_of(part, weighting) if wait else ready_impacts(part, weighting) for part in parts]
+        ready = [of_part for of_part in impacts if of_part is not None]
+        return cls(searched, weighting, parts, ready) if len(ready) == len(parts) else None
+
+    def bags(self, bags: Bags, k: int, where: Filter | None = None) -> Results:
+        """Return the number of results of each topic, and their documents, as ordinals in the index, and scores end to end.
+
+        `k` is at least 1, and at most the number of documents that may be returned.
+        """
+        topics, parts = len(bags.bounds) - 1, len(self._searched)
+        idfs = np.ones(len(bags.weights)) if self._idfs is None else self._idfs(bags.df)
+        numbers = np.ascontiguousarray(bags.numbers)
+        masks = self._all if where is None else masks_of(self._searched, where, FEW)
+        if topics == 1:
+            counts, keys = np.empty((1, parts), np.int64), np.empty((1, parts * k), np.uint64)
+            terms = bags.bounds, numbers, bags.weights, idfs
+            self._loops.find_bags(self._tables, 0, 1, *terms, *masks, k, counts, keys)
+            docs, scores = self._merge.best(counts[0], keys.reshape(parts, k), k)
+            return np.array([len(docs)]), docs, scores
+        results: list[Results] = []
+        step = max(1, MAX_RESULTS // (k * parts))
+        for start in range(0, topics, step):
+            size = min(step, topics - start)
+            counts, keys = np.empty((size, parts), np.int64), np.zeros((size, parts * k), np.uint64)
+
+            def find(first: int, last: int, start: int = start, found: tuple[Any, ...] = (counts, keys)) -> None:
+                terms = bags.bounds[start:], numbers, bags.weights, idfs
+                self._loops.find_bags(self._tables, first, last, *terms, *masks, k, *found)
+
+            in_ranges(find, size)
+            results.append(self._merge.best_of_topics(counts, keys.reshape(size, parts, k), k))
+        if len(results) == 1:
+            return results[0]
+        all_counts, docs, scores = map(np.concatenate, zip(*results, strict=True))
+        return all_counts, docs, scores
+
+    def lists(
+        self,
+        numbers: NDArray[np.int64],
+        df: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        clauses: Sequence[Lists],
+        required: tuple[NDArray[np.int64], NDArray[np.int64]],
+        allowed: Sequence[NDArray[np.uint64]],
+        docs: Sequence[NDArray[np.int32]],
+        k: int,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None]:
+        """Return the best documents by the sums of terms and clauses, and the number of all that match, None if unknown.
+
+        Args:
+            numbers: As in `Bags`.
+            df: As in `Bags`.
+            weights: Query weights of the terms, then of the clauses.
+            clauses: The clauses of each part.
+            required: Which of the terms, and which of the clauses, a document must have.
+            allowed: For each part, as in `kernel.search_bag`; empty: all that live.
+            docs: The documents of each part that are returned, ascending; without parts: those that have what is required,
+                or one of the terms and clauses.
+            k: Greatest number of documents, at least 1.
+        """
+        terms, parts, total, k = numbers.shape[1], len(self._searched), 0, min(k, self._documents)
+        idfs = np.ones(terms) if self._idfs is None else self._idfs(df)
+        counts, keys = np.empty(parts, np.int64), np.empty((parts, k), np.uint64)
+        for part, words in enumerate(allowed):
+            candidates = (fixed(docs[part]), True) if docs else (NO_DOCS, False)
+            lists = numbers[part], weights[:terms], idfs, *clauses[part], weights[terms:], *required
+            total += self._loops.find_lists(
+                self._tables[part], *lists, words, *candidates, k, counts[part : part + 1], keys[part]
+            )
+        return *self._merge.best(counts, keys, k), total if total >= 0 else None
 
     def text(self, text: str, k: int, where: Filter | None = None) -> Ranked | None:
         """Return the best documents for a text and their scores; None if the text must be analysed in another way."""
         encoded = self._encode_text(text)
         if encoded is None:
             return None
-        if where is None and self._merge is None:
+        if where is None and self._in_one:
             return self._find_in_one(encoded, min(k, self._documents))
-        if self._merge is not None:
-            masks = self._merge.masks(where, FEW)
-        elif where is not None:
-            few = where.docs if where.count * FEW < self._documents else NO_DOCS
-            masks = where.words, np.array((0, len(where.words))), few, np.array((0, len(few)))
+        masks = self._all if where is None else masks_of(self._searched, where, FEW)
         hits = self._call(self._loops.find_text, (encoded, *masks), k)
         return None if hits is None else hits[:2]
 
@@ -159,9 +234,9 @@ class Direct:
 
     def _call(self, loop: Any, query: tuple[Any, ...], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
         """Return the best documents that a loop finds, their scores and its result; None if it does not support the query."""
-        k, parts = min(k, self._documents), len(self._parts)
+        k, parts = min(k, self._documents), len(self._searched)
         keys = NO_KEYS
-        if k > SORTED or self._merge is not None:
+        if k > SORTED or not self._in_one:
             docs, scores, keys = NO_DOCS, NO_SCORES, np.empty(parts * k, np.uint64)
         else:
             docs, scores = np.empty(k, np.int32), np.empty(k, np.float32)
@@ -170,17 +245,12 @@ class Direct:
             pass
         if total == NOT_SUPPORTED:
             return None
-        if self._merge is not None:
+        if not self._in_one:
             return *(self._merge.best(counts, keys.reshape(parts, k), k) if k else (NO_DOCS, NO_SCORES)), total
         size = counts.item() if k else 0
         if k > SORTED:
             return *ranked(keys[:size], self._order), total
         return (docs, scores, total) if size == k else (docs[:size], scores[:size], total)
-
-    @property
-    def has_parts(self) -> bool:
-        """Whether the index is searched part by part."""
-        return self._merge is not None
 
     def terms(self, text: str) -> NDArray[np.int64] | None:
         """Return the numbers of a text's terms in each part, a row for each, ascending by term and -1 where a part lacks it.
@@ -202,12 +272,15 @@ class Direct:
             return None
         return (text if text.isascii() else self._composed(text)).encode()
 
-    def search(self, query: Group, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None] | None:
+    def search(
+        self, query: Group, k: int, where: Filter | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None] | None:
         """Search by a structured query: terms that a document must, may or must not have, or an exact phrase.
 
         Args:
             query: The query.
             k: Greatest number of documents; 0 only counts.
+            where: The documents that may be returned; None: all. There is no search for a phrase among them.
 
         Returns:
             The best documents, their scores, and the number of matching documents, None if unknown; None for another query.
@@ -217,7 +290,7 @@ class Direct:
             return None
         clauses = (*must, *should, *excluded)
         if len(clauses) == 1 and type(clauses[0]) is Phrase and not excluded:
-            return self._phrase(clauses[0], k)
+            return self._phrase(clauses[0], k) if where is None else None
         terms: dict[str, None] = {}
         for clause in clauses:
             if type(clause) is not Term or clause.weight != 1.0 or clause.field:
@@ -228,15 +301,14 @@ class Direct:
         encoded = _encode_terms("\0".join(terms), size - 1)
         if encoded is None or query_weight is None or size != len(clauses):
             return None
-        if excluded or (must and should):
-            if not (k and scoring):
-                return None
-            hits = self._call(self._loops.find_clauses, (encoded, (len(must), len(should), len(excluded)), query_weight), k)
-            return hits if hits is None or must else (*hits[:2], None)
-        if must or size == 1:
+        if where is None and not excluded and (not should if must else size == 1):
             return self._call(self._loops.find_all, (encoded, size, query_weight), k)
-        hits = self._call(self._loops.find_any, (encoded, size, query_weight), k) if k else None
-        return None if hits is None else (*hits[:2], None)
+        if not (k and scoring):
+            return None
+        masks = self._all if where is None else masks_of(self._searched, where, FEW)
+        sizes = len(must), len(should), len(excluded)
+        hits = self._call(self._loops.find_clauses, (encoded, sizes, query_weight, *masks), k)
+        return hits if hits is None or must else (*hits[:2], None)
 
     def _phrase(self, phrase: Phrase, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
         terms, offsets, query_weight = phrase.terms, phrase.offsets, self._query_weight(1)
@@ -265,8 +337,26 @@ def _equal_weight(weighting: Weighting, size: int) -> float | None:
     return float(weights[0]) if weights and weights.count(weights[0]) == size <= MAX_TERMS else None
 
 
-def _arrays(part: State | Part, impacts: Impacts, idfs: Idfs | None) -> Arrays:
-    """Return the arrays of a part of an index, or of an index that is searched as one."""
+def ranked(keys: NDArray[np.uint64], order: NDArray[np.uint32]) -> Ranked:
+    """Return the documents and scores of sort keys, best first; the keys are sorted in place."""
+    keys.sort()
+    docs, scores = np.empty(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.float32)
+    best_first(keys[None], np.array([len(keys)]), order, docs, scores)
+    return docs, scores
+
+
+def in_ranges(function: Callable[[int, int], None], count: int) -> None:
+    """Call a function with consecutive ranges of `count` topics, in threads."""
+    threads = min(thread_count(), count)
+    if threads == 1:
+        function(0, count)
+    else:  # small ranges keep all threads busy until the end
+        edges = np.linspace(0, count, min(8 * threads, count) + 1).astype(int).tolist()
+        in_threads(function, edges[:-1], edges[1:])
+
+
+def _arrays(part: Searchable, impacts: Impacts, idfs: Idfs | None) -> Arrays:
+    """Return the arrays of a part."""
     (heads, blob, offsets), ids = _FINDING.of(base_of(part)), part.ids
     arrays: Arrays = {"heads": heads, "blob": blob, "offsets": offsets, "rank": ids.rank, "order": ids.order}
     *lists, rest = impacts.postings
@@ -283,14 +373,13 @@ def _arrays(part: State | Part, impacts: Impacts, idfs: Idfs | None) -> Arrays:
     return arrays
 
 
-def _phrase_arrays(index: State, weighting: Weighting) -> list[Arrays]:
+def _phrase_arrays(index: Searchable, weighting: Weighting) -> list[Arrays]:
     """Return the arrays of each part to search phrases; none if the index or the model does not allow it."""
     parts = parts_for(index, weighting)
-    searched: tuple[State | Part, ...] = parts or (index,)
-    curves = [saturation_of(weighting, Statistics.of(part)) for part in searched]
+    curves = [saturation_of(weighting, Statistics.of(part)) for part in parts]
     if not index.has_positions or any(curve is None or curve.sums_idf for curve in curves):
         return []
-    every: list[Any] = [POSITIONS.of(part.segment) for part in parts] or [index.positions]
+    every = [POSITIONS.of(part.segment) if isinstance(part, Part) else part.positions for part in parts]
     arrays: list[Arrays] = []
     for positions, curve in zip(every, curves, strict=True):
         if not isinstance(positions, PositionLists) or curve is None:
@@ -327,4 +416,4 @@ def _distinct_df(base: Searchable) -> NDArray[np.int64]:
 
 _FINDING: Attached[Searchable, Any] = Attached("finding_arrays", lambda base: finding_arrays(base.terms))  # type: ignore[arg-type]
 _DISTINCT_DF: Attached[Searchable, NDArray[np.int64]] = Attached("distinct_df", _distinct_df)
-_DIRECT: Attached[State, Cached[Weighting, Any]] = Attached("direct", lambda index: Cached(MAX_MODELS))
+_DIRECT: Attached[Searchable, Cached[Weighting, Any]] = Attached("direct", lambda searched: Cached(MAX_MODELS))

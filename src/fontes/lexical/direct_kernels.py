@@ -13,7 +13,6 @@ from ..index.payload_kernels import MAX_VALUE, phrase_frequency, rarest_first, r
 from ..index.positions import ROWS_PER_OFFSET as ROWS_BLOCK
 from ..storage.compiled import compiled
 from ..storage.pinned import view
-from .conjunctions import collect, decode, key_of, reaches
 from .direct_tables import (
     BOUNDS,
     CHAMPION_WEIGHTS,
@@ -43,12 +42,11 @@ from .direct_tables import (
     write_idf,
     write_idfs,
 )
-from .filtered import LOOKUP_COST
 from .impacts import CHAMPIONS as WIDTH
-from .kernel import ONE, SORTED, WINDOW, WORD, bound_blocks, is_positive, pruned, select, write_best
+from .kernel import LOOKUP_COST, NOT_SUPPORTED, ONE, WORD, search_bag
+from .keys import SORTED, collect, decode_keys, key_of, reaches, select, write_best
 from .lookup import UNKNOWN, search_clauses, search_few
 from .packed_kernels import add_weights, meet, read
-from .searching import NOT_SUPPORTED
 
 CHUNK_DOCUMENTS = 512  # documents of the shortest list looked up at a time
 
@@ -73,7 +71,7 @@ def _meet_chunk(terms: Any, order: Any, packed: Any, first: Any, cursors: Any, d
     Args:
         terms: The terms.
         order: The result of `_order_by_length`.
-        packed: The result of `_packed_lists`.
+        packed: The result of `packed_lists`.
         first: First posting of the chunk in the shortest list.
         cursors: First posting of the chunk in each list; advanced to the next chunk.
         docs: Output: the documents, with room for one more than the chunk has.
@@ -132,19 +130,11 @@ def find_all(
         if words == 1 and len(view(tables[part], LIVING, np.uint64)) == 0:
             bounds = view(tables[part], BOUNDS, np.int64)
             if k:
-                part_counts[part] = _search_any(
-                    tables[part],
-                    terms,
-                    part_weights,
-                    part_idfs,
-                    *_all(),
-                    k,
-                    0,
-                    *rows_of_part(part, len(tables), docs, scores, keys),
-                )
-            if part_counts[part] >= 0:
-                total += bounds[terms[0] + 1] - bounds[terms[0]]
-                continue
+                of_part = rows_of_part(part, len(tables), docs, scores, keys)
+                threshold = np.float32(0)
+                part_counts[part] = _search_any(tables[part], terms, part_weights, part_idfs, *_all(), k, threshold, *of_part)
+            total += bounds[terms[0] + 1] - bounds[terms[0]]
+            continue
         of_part = rows_of_part(part, len(tables), docs, scores, keys)
         matches = _find_all(tables[part], terms, query_weight, part_idfs, k, *of_part)
         part_counts[part], total = min(matches, k), total + matches
@@ -158,10 +148,8 @@ def _find_all(table: Any, terms: Any, query_weight: float, idfs: Any, k: int, do
     rank, best, score = view(table, RANK, np.uint32), np.zeros(min(k, SORTED), dtype=np.uint64), np.empty(1, np.float32)
     order, total = _order_by_length(terms, bounds), 0
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
-    places, chunk = (
-        np.empty((words + 1, min(length, CHUNK_DOCUMENTS) + 1), dtype=np.int64),
-        np.empty(min(length, CHUNK_DOCUMENTS) + 1, np.int32),
-    )
+    width = min(length, CHUNK_DOCUMENTS) + 1
+    places, chunk = np.empty((words + 1, width), dtype=np.int64), np.empty(width, np.int32)
     all_keys = np.empty(length if k > SORTED else 0, dtype=np.uint64)
     cursors, sums = np.zeros(words, dtype=np.int64), np.empty(len(chunk), dtype=np.float64)
     for first in range(0, length, CHUNK_DOCUMENTS):
@@ -190,7 +178,7 @@ def _write_matches(best: Any, all_keys: Any, total: int, k: int, order: Any, doc
     elif len(keys):
         keys[: min(total, k)] = best[: min(total, k)]
     else:
-        decode(best, min(total, k), order, (docs, scores))
+        decode_keys(best, min(total, k), order, docs, scores)
 
 
 @compiled()
@@ -262,10 +250,8 @@ def _match_phrase(table: Any, numbers: Any, offsets: Any, matched: Any, tf: Any,
     row_bounds, firsts = view(table, POSITION_BOUNDS, np.uint32), view(table, FIRSTS, np.uint32)
     order = _order_by_length(terms, bounds)
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
-    places, chunk = (
-        np.empty((count + 1, min(length, CHUNK_DOCUMENTS) + 1), dtype=np.int64),
-        np.empty(min(length, CHUNK_DOCUMENTS) + 1, np.int32),
-    )
+    width = min(length, CHUNK_DOCUMENTS) + 1
+    places, chunk = np.empty((count + 1, width), dtype=np.int64), np.empty(width, np.int32)
     cursors, streams = np.zeros(words, dtype=np.int64), np.empty((3, words), dtype=np.int64)
     readers = row_readers(row_bounds, firsts, terms)
     of_words = rarest_first(of_words, readers)
@@ -310,65 +296,35 @@ def _weigh_matches(
 
 
 @compiled()
-def find_any(
-    tables: Any, text: bytes, words: int, query_weight: float, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any
-) -> int:
-    """Find the best documents that have at least one of some distinct terms with equal query weights.
-
-    Args:
-        tables: As in `find_all`.
-        text: As in `find_all`.
-        words: As in `find_all`.
-        query_weight: As in `find_all`.
-        k: Greatest number of documents of a part, at least 1.
-        part_counts: As in `find_all`.
-        docs: As in `find_all`.
-        scores: As in `find_all`.
-        keys: As in `find_all`.
-
-    Returns:
-        0; NOT_SUPPORTED; or UNKNOWN_IDF - df.
-    """
-    numbers, idfs = np.empty((len(tables), words), dtype=np.int64), np.empty(words, dtype=np.float64)
-    if find_numbers(tables, np.frombuffer(text, np.uint8), np.empty(words, np.int64), numbers) == NOT_SUPPORTED:
-        return NOT_SUPPORTED
-    unknown: int = write_idfs(tables, numbers, idfs)
-    if unknown:
-        return unknown
-    weights, nothing = np.full(words, query_weight, dtype=np.float64), np.zeros(len(tables) + 1, dtype=np.int64)
-    return _search_parts(  # type: ignore[no-any-return]
-        tables, numbers, weights, idfs, True, _all()[0], nothing, _all()[1], nothing, k, part_counts, docs, scores, keys
-    )
-
-
-@compiled()
 def _search_parts(
-    tables: Any, numbers: Any, query_weights: Any, idfs: Any, unsorted: bool, allowed: Any, allowed_bounds: Any,
+    tables: Any, numbers: Any, first: int, query_weights: Any, idfs: Any, unsorted: bool, allowed: Any, allowed_bounds: Any,
     candidates: Any, candidate_bounds: Any, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any,
-) -> int:  # fmt: skip
-    """Find the best documents of each part that have at least one of some terms; arguments and result as in `find_text`."""
-    size = len(query_weights)
+) -> None:  # fmt: skip
+    """Find the best documents of each part that have at least one of some terms, whose numbers begin with the column `first`.
+
+    The other arguments are those of `find_text`.
+    """
+    columns = slice(first, first + len(query_weights))
     threshold, bits = np.float32(0), np.empty(1, dtype=np.float32)
     for part in range(len(tables)):
         of_part = rows_of_part(part, len(tables), docs, scores, keys)
-        terms, weights, part_idfs = present_terms(tables[part], numbers[part][:size], query_weights, idfs)
+        terms, weights, part_idfs = present_terms(tables[part], numbers[part][columns], query_weights, idfs)
         if unsorted:  # only if all weights are equal
             sort_terms(terms, part_idfs)
         words = allowed[allowed_bounds[part] : allowed_bounds[part + 1]]
         few = candidates[candidate_bounds[part] : candidate_bounds[part + 1]]
         part_counts[part] = _search_any(tables[part], terms, weights, part_idfs, words, few, k, threshold, *of_part)
-        if part_counts[part] < 0:
-            return NOT_SUPPORTED
-        if part_counts[part] == k and part + 1 < len(tables):  # the least of the keys is the last
+        if part_counts[part] == k and part + 1 < len(tables) and of_part[2][k - 1] >> np.uint64(63):
+            # The least of the keys is the last, and its score is not below 0.
             bits.view(np.uint32)[0] = np.uint32(of_part[2][k - 1] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
             threshold = max(threshold, bits[0])
-    return 0
 
 
 @compiled()
 def find_clauses(
-    tables: Any, text: bytes, sizes: Any, query_weight: float, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any
-) -> int:
+    tables: Any, text: bytes, sizes: Any, query_weight: float, allowed: Any, allowed_bounds: Any, candidates: Any,
+    candidate_bounds: Any, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any,
+) -> int:  # fmt: skip
     """Find the best documents that have required terms, lack others, and may have optional ones; all are distinct.
 
     Args:
@@ -376,11 +332,15 @@ def find_clauses(
         text: The required, the optional, then the excluded terms, as in `find_all`.
         sizes: Numbers of required, optional and excluded terms.
         query_weight: Query weight of each required and optional term.
-        k: As in `find_any`.
-        part_counts: As in `find_any`.
-        docs: As in `find_any`.
-        scores: As in `find_any`.
-        keys: As in `find_any`.
+        allowed: As in `find_text`.
+        allowed_bounds: As in `find_text`.
+        candidates: As in `find_text`.
+        candidate_bounds: As in `find_text`.
+        k: Greatest number of documents of a part, at least 1.
+        part_counts: As in `find_all`.
+        docs: As in `find_all`.
+        scores: As in `find_all`.
+        keys: As in `find_all`.
 
     Returns:
         The number of all matching documents, `lookup.UNKNOWN` without required terms; NOT_SUPPORTED; or UNKNOWN_IDF - df.
@@ -392,7 +352,13 @@ def find_clauses(
     unknown: int = write_idfs(tables, numbers, idfs)
     if unknown:
         return unknown
-    weights, total = np.full(scoring, query_weight, dtype=np.float64), 0
+    weights, total, no_clauses = np.full(scoring, query_weight, dtype=np.float64), 0, np.empty(0, dtype=np.int64)
+    if words == sizes[1]:
+        _search_parts(
+            tables, numbers, 0, weights, idfs, True, allowed, allowed_bounds, candidates, candidate_bounds, k, part_counts,
+            docs, scores, keys,
+        )  # fmt: skip
+        return UNKNOWN
     for part in range(len(tables)):
         part_counts[part] = 0
         terms, part_weights, part_idfs = present_terms(tables[part], numbers[part][:scoring], weights, idfs)
@@ -401,13 +367,18 @@ def find_clauses(
         sort_terms(terms, part_idfs)
         excluded = numbers[part, scoring:]
         excluded = excluded[excluded >= 0]
-        lists, bounds_of, topics = packed_lists(tables[part]), bounds_of_part(tables[part]), np.array([0, len(terms)])
-        ids, depth = (view(tables[part], RANK, np.uint32), view(tables[part], ORDER, np.uint32)), depth_of(k)
-        living = view(tables[part], LIVING, np.uint64)
+        lists, bounds_of = packed_lists(tables[part])[0], bounds_of_part(tables[part])
+        bag = terms, part_weights, part_idfs, lists, bounds_of, lists[1][terms]
+        ids, mask = (
+            (view(tables[part], RANK, np.uint32), view(tables[part], ORDER, np.uint32)),
+            view(tables[part], LIVING, np.uint64),
+        )
+        if allowed_bounds[part] < allowed_bounds[part + 1]:
+            mask = allowed[allowed_bounds[part] : allowed_bounds[part + 1]]
         part_docs, part_scores, part_keys = rows_of_part(part, len(tables), docs, scores, keys)
         total += search_clauses(
-            numbers[part, :required], excluded, (topics, terms, part_weights, part_idfs), lists[0], bounds_of, living, ids, k,
-            depth if len(living) == 0 else -1, (part_counts[part:], part_docs[None], part_scores[None], part_keys[None]),
+            numbers[part, :required], excluded, bag, None, no_clauses, mask, ids, k, depth_of(k) if len(mask) == 0 else -1,
+            (part_counts[part:], part_docs[None], part_scores[None], part_keys[None]),
         )  # fmt: skip
     matches: int = total if required else UNKNOWN
     return matches
@@ -420,7 +391,7 @@ def find_text_in_one(tables: Any, text: bytes, k: int, docs: Any, scores: Any, k
     size: int = weigh_text(tables, text, numbers, weights, idfs)
     if size > 0:
         terms = numbers[0][:size]
-        size = _search_any(tables[0], terms, weights[:size], idfs[:size], *_all(), k, 0, docs, scores, keys)
+        size = _search_any(tables[0], terms, weights[:size], idfs[:size], *_all(), k, np.float32(0), docs, scores, keys)
     return size
 
 
@@ -434,27 +405,107 @@ def find_text(
     Args:
         tables: As in `find_all`.
         text: The text.
-        allowed: As in `kernel.search`, those of part p from allowed_bounds[p] on; none: all that live.
+        allowed: As in `kernel.search_bag`, those of part p from allowed_bounds[p] on; none: all that live.
         allowed_bounds: Start of each part in `allowed`, and the end of the last.
         candidates: int32; the allowed documents of each part, if they are few, ascending; else empty.
         candidate_bounds: Start of each part in `candidates`, and the end of the last.
-        k: As in `find_any`.
-        part_counts: As in `find_any`.
-        docs: As in `find_any`.
-        scores: As in `find_any`.
-        keys: As in `find_any`.
+        k: As in `find_clauses`.
+        part_counts: As in `find_clauses`.
+        docs: As in `find_clauses`.
+        scores: As in `find_clauses`.
+        keys: As in `find_clauses`.
 
     Returns:
-        As `find_any`.
+        As `find_clauses`.
     """
     numbers, (weights, idfs) = np.empty((len(tables), len(text) + 1), dtype=np.int64), np.empty((2, len(text)))
     status: int = weigh_text(tables, text, numbers, weights, idfs)
     if status < 0:
         return status
-    return _search_parts(  # type: ignore[no-any-return]
-        tables, numbers, weights[:status], idfs[:status], False, allowed, allowed_bounds, candidates, candidate_bounds, k,
+    _search_parts(
+        tables, numbers, 0, weights[:status], idfs[:status], False, allowed, allowed_bounds, candidates, candidate_bounds, k,
         part_counts, docs, scores, keys,
     )  # fmt: skip
+    return 0
+
+
+@compiled()
+def find_bags(
+    tables: Any, first: int, last: int, bounds: Any, numbers: Any, weights: Any, idfs: Any, allowed: Any, allowed_bounds: Any,
+    candidates: Any, candidate_bounds: Any, k: int, part_counts: Any, keys: Any,
+) -> None:  # fmt: skip
+    """Find the best documents of each part for the topics from `first` to `last`, as weighted bags of terms.
+
+    Args:
+        tables: As in `find_all`.
+        first: The first topic.
+        last: The topic after the last.
+        bounds: Start of the terms of each topic, and the end of the last.
+        numbers: int64; a row for each part with the numbers of the terms, -1 for none, ascending in each topic.
+        weights: Query weights of the terms.
+        idfs: Idf of each term.
+        allowed: As in `find_text`.
+        allowed_bounds: As in `find_text`.
+        candidates: As in `find_text`.
+        candidate_bounds: As in `find_text`.
+        k: As in `find_clauses`.
+        part_counts: Output: number of keys of each topic in each part, (topics, parts).
+        keys: Output: unordered keys, (topics, parts * k).
+    """
+    for topic in range(first, last):
+        rows = slice(bounds[topic], bounds[topic + 1])
+        _search_parts(
+            tables, numbers, bounds[topic], weights[rows], idfs[rows], False, allowed, allowed_bounds, candidates,
+            candidate_bounds, k, part_counts[topic], np.empty(0, np.int32), np.empty(0, np.float32), keys[topic],
+        )  # fmt: skip
+
+
+@compiled()
+def find_lists(
+    table: Any, numbers: Any, query_weights: Any, idfs: Any, bounds: Any, clause_docs: Any, clause_weights: Any,
+    clause_query_weights: Any, required: Any, required_clauses: Any, allowed: Any, candidates: Any, all_match: bool, k: int,
+    counts: Any, keys: Any,
+) -> int:  # fmt: skip
+    """Find the best documents of a part by the sums of terms and clauses.
+
+    Args:
+        table: The arrays of the part.
+        numbers: Numbers of the terms, -1 for none, ascending.
+        query_weights: Query weights of the terms.
+        idfs: Idf of each term.
+        bounds: Start of each clause, and the end of the last.
+        clause_docs: Documents of the clauses.
+        clause_weights: float32; weights of the clauses.
+        clause_query_weights: Query weights of the clauses.
+        required: int64; which of the terms a document must have.
+        required_clauses: int64; which of the clauses it must match.
+        allowed: As in `kernel.search_bag`; empty: all that live.
+        candidates: int32; the documents to return, ascending, if `all_match`.
+        all_match: Whether the candidates are returned, and not what the terms and clauses tell.
+        k: Greatest number of documents.
+        counts: Output, (1,): number of keys.
+        keys: Output: unordered keys of the best documents.
+
+    Returns:
+        The number of all matching documents; `lookup.UNKNOWN` if none of the terms and clauses is required.
+    """
+    counts[0] = 0
+    required_numbers = numbers[required]
+    if np.any(required_numbers < 0):
+        return 0
+    terms, weights, part_idfs = present_terms(table, numbers, query_weights, idfs)
+    lists, bounds_of, living = packed_lists(table)[0], bounds_of_part(table), view(table, LIVING, np.uint64)
+    bag = terms, weights, part_idfs, lists, bounds_of, lists[1][terms]
+    clauses = bounds, clause_docs, clause_weights, clause_query_weights, bounds[:-1].copy()
+    ids = view(table, RANK, np.uint32), view(table, ORDER, np.uint32)
+    results = counts, np.empty((1, 0), dtype=np.int32), np.empty((1, 0), dtype=np.float32), keys[None]
+    if all_match:
+        search_few(bag, clauses, candidates, True, ids, k, results)
+        return len(candidates)
+    depth = -1 if len(allowed) else depth_of(k + view(table, DEAD, np.int64)[0])
+    words, excluded = allowed if len(allowed) else living, required[:0]
+    matches: int = search_clauses(required_numbers, excluded, bag, clauses, required_clauses, words, ids, k, depth, results)
+    return matches
 
 
 @compiled()
@@ -476,13 +527,12 @@ def _search_champions(table: Any, term: int, idf: float, k: int, docs: Any, scor
         size += 1
     counts = np.empty(1, dtype=np.int64)
     write_best(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))
-    best: int = counts[0]
-    return best
+    return counts[0]  # type: ignore[no-any-return]
 
 
 @compiled()
 def _all() -> Any:
-    """Return the arguments `allowed` and `candidates` without a filter."""
+    """Return `allowed` and `candidates` without a filter."""
     return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int32)
 
 
@@ -498,13 +548,13 @@ def _search_any(
         terms: Numbers of the terms.
         query_weights: Query weights of the terms.
         idfs: Idf of each term.
-        allowed: As in `kernel.search`.
+        allowed: As in `kernel.search_bag`.
         candidates: int32; the allowed documents, if they are few.
         k: Greatest number of documents.
         threshold: A score below which no document is needed.
-        docs: Output, as in `find_any`.
-        scores: Output, as in `find_any`.
-        keys: Output, as in `find_any`.
+        docs: Output, as in `find_clauses`.
+        scores: Output, as in `find_clauses`.
+        keys: Output, as in `find_clauses`.
     """
     if len(terms) == 0:
         return 0
@@ -514,27 +564,18 @@ def _search_any(
         return k
     rank, lists, bounds_of = view(table, RANK, np.uint32), packed_lists(table)[0], bounds_of_part(table)
     bag = terms, query_weights, idfs, lists, bounds_of, lists[1][terms]
-    if not is_positive(bag):
-        return NOT_SUPPORTED
     depth = -1 if has_filter else depth_of(k + view(table, DEAD, np.int64)[0])
-    allowed = allowed if has_filter else living
-    counts, order = np.empty(1, dtype=np.int64), view(table, ORDER, np.uint32)
+    counts, ids = np.empty(1, dtype=np.int64), (rank, view(table, ORDER, np.uint32))
     results = counts, docs[None], scores[None], keys[None]
     postings: Any = 0
     for term in terms if len(candidates) else terms[:0]:
         postings += lists[0][term + 1] - lists[0][term]
     if len(candidates) * len(terms) * LOOKUP_COST < postings:
-        topics = np.array([0, len(terms)]), terms, query_weights, idfs
-        search_few(0, 1, topics, lists, bounds_of, candidates, (rank, order), k, -1, results)
-        few: int = counts[0]
-        return few
-    sums, score, block_bounds = np.empty(WINDOW), np.empty(1, dtype=np.float32), np.zeros(bounds_of[4].shape[1], np.float32)
-    keys_found = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
-    threshold = max(np.float32(threshold), bound_blocks(bag, len(terms), depth, block_bounds))
-    if has_filter:
-        threshold = max(threshold, _champion_threshold(table, terms, query_weights, idfs, allowed, k))
-    size = pruned(bag, None, allowed, rank, k, block_bounds, threshold, sums, score, keys_found)
-    write_best(keys_found, size, k, order, results)
+        search_few(bag, None, candidates, False, ids, k, results)
+    else:
+        if has_filter:
+            threshold = max(threshold, _champion_threshold(table, terms, query_weights, idfs, allowed, k))
+        search_bag(bag, None, allowed if has_filter else living, ids, k, depth, threshold, results)
     returned: int = counts[0]
     return returned
 

@@ -15,8 +15,7 @@ from ..storage.pinned import view
 from ..text.folding import fold_non_ascii, fold_token
 from ..text.porter import STEP2, STEP3, STEP4, stem_word
 from ..text.tokenizers import scan_text
-from .kernel import BLOCK, DEPTHS, ONE, WINDOW, WORD
-from .searching import NOT_SUPPORTED, UNKNOWN_IDF
+from .kernel import BLOCK, DEPTHS, NOT_SUPPORTED, ONE, UNKNOWN_IDF, WINDOW, WORD
 
 TYPES = (
     ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms
@@ -85,7 +84,7 @@ def sort_terms(numbers: Any, idfs: Any) -> None:
 
 @compiled()
 def packed_lists(table: Any) -> Any:
-    """Return the `lists` argument of `kernel.search`, and `row_of` and `starts` of `packed.PackedLists`."""
+    """Return the `lists` argument of `kernel.search_bag`, and `row_of` and `starts` of `packed.PackedLists`."""
     saturation = view(table, SATURATION, np.float64)
     rest = view(table, REST_BOUNDS, np.int64), view(table, REST_DOCS, np.int32), view(table, REST_VALUES, np.float64)
     lists = (
@@ -164,7 +163,7 @@ def keep_living(table: Any, docs: Any, size: Any, places: Any) -> Any:
 
 @compiled()
 def bounds_of_part(table: Any) -> Any:
-    """Return the `bounds_of` argument of `kernel.search`."""
+    """Return the `bounds_of` argument of `kernel.search_bag`."""
     _, row_of, starts = packed_lists(table)
     best, of_blocks = view(table, BEST, np.float32), (starts.shape[1] - 1) * (WINDOW // BLOCK)
     kth, rows = view(table, KTH, np.uint16), view(table, ROWS, np.uint8)

@@ -23,7 +23,7 @@ from ..core.stage import at_most
 from ..core.threads import in_threads
 from ..storage.arrays import REMEDY, fixed, header_type, write_array
 from ..storage.artifact import Artifact, ArtifactKind
-from ..storage.caches import Attached, Cached, DiskCache, weakly
+from ..storage.caches import Attached, Cached, DiskCache
 from ..storage.hashes import block_sums, hash_text
 from . import packed
 from .kernel import BLOCK, DEPTHS, WINDOW, pack, summarize
@@ -38,7 +38,6 @@ CHUNK_POSTINGS = 1 << 20  # postings weighted at a time
 MAX_MODELS = 4  # models whose impacts are kept per index, in memory and on disk
 SPARSE = 2048  # documents per posting, above which lists are merged by sorting, not by marking documents in a bitmap
 MIN_STORED_POSTINGS = 2_000_000  # least number of postings for storing impacts on disk
-WEIGHT_ALL_AFTER = 8  # when an eighth of all postings is weighted term by term, all are weighted
 CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of terms with rows
 Shapes = dict[str, tuple[Any, tuple[int | None, ...]]]
 Unpacked = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # bounds, documents, weights
@@ -146,37 +145,32 @@ def in_memory(lists: bool = False) -> Iterator[None]:
             _blocks.remove(lists)
 
 
-def impacts_of(index: Searchable, weighting: Weighting, terms: NDArray[np.integer[Any]] | None = None) -> Impacts:
-    """Return the impacts of a model on an index, from memory, from the cache on disk, or computed.
+def impacts_of(index: Searchable, weighting: Weighting) -> Impacts:
+    """Return the impacts of a model on an index, from memory, from the cache on disk, or computed."""
+    key = weighting.for_postings()  # a stage returns the same key each time, quickly found
+    return _MODELS.of(index).get(key, lambda: _impacts(index, key))
 
-    Args:
-        index: The index.
-        weighting: The model.
-        terms: The terms needed; None: all. In a large index without impacts only these are computed, so that the first queries
-            after a change need not wait for all.
-    """
-    key, models = weighting.for_postings(), _MODELS.of(index)  # a stage returns the same key each time, quickly found
-    if terms is not None and key not in models:
-        part = _PARTIAL_IMPACTS.of(index).get(key, lambda: _partial_impacts(index, key))
-        if part is not None:
-            if part.is_large:
-                part.complete(lambda: _complete(index, key))
-            return part.impacts(terms)
-    return models.get(key, lambda: _impacts(index, key))
+
+def ready_impacts(index: Searchable, weighting: Weighting) -> Impacts | None:
+    """Return the impacts of a model, unless that takes long: then a thread begins to compute them, and the result is None."""
+    key, models, base = weighting.for_postings(), _MODELS.of(index), base_of(index)
+    is_quick = key in models or key in _BOUNDS.of(base) or int(base.df.sum(dtype=np.int64)) < MIN_STORED_POSTINGS
+    if is_quick or _folder(base, _name(key)).exists():
+        return impacts_of(index, key)
+    _THREADS.of(index).get(key, lambda: _in_thread(lambda: _complete(index, key)))
+    return None
+
+
+def _in_thread(function: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=function, name="fontes-impacts")
+    thread.start()
+    return thread
 
 
 def _complete(index: Searchable, weighting: Weighting) -> None:
     """Compute all impacts before other threads can wait for them."""
     impacts = _impacts(index, weighting)
     _MODELS.of(index).get(weighting, lambda: impacts)
-
-
-def whole_impacts(index: Searchable, weighting: Weighting) -> Impacts | None:
-    """Return the impacts of a model on all terms; None if they are not computed yet and the index is large."""
-    key, models = weighting.for_postings(), _MODELS.of(index)
-    if key not in models and _PARTIAL_IMPACTS.of(index).get(key, lambda: _partial_impacts(index, key)) is not None:
-        return None
-    return models.get(key, lambda: _impacts(index, key))
 
 
 def documents_of(index: Searchable, term: int) -> NDArray[np.int32]:
@@ -261,7 +255,6 @@ def _impacts(index: Searchable, weighting: Weighting) -> Impacts:
         if ratios is None:
             bounds, ratios = Bounds(**_bound(index, lists, curve)), SAME_WEIGHTS
         impacts = Impacts(lists, curve, NO_WEIGHTS, bounds, ratios)
-    _PARTIAL_IMPACTS.of(index).drop(weighting)  # its arrays are now part of the whole
     return impacts
 
 
@@ -281,54 +274,11 @@ def _lists(index: Searchable) -> PackedLists:
     return PackedLists(_bounds(index), _row_of(index), **arrays)
 
 
-class _PartialImpacts:
-    """Impacts of a model on an index, computed term by term as needed."""
-
-    def __init__(self, index: Searchable, weighting: Weighting) -> None:
-        self._index, self._weighting = index, weighting
-        self._lists = PackedLists(_bounds(index), _row_of(index), **_empty(_list_shapes(index)))
-        self._arrays, weights = _empty(_bound_shapes(index, self._lists, None)), np.zeros(self._lists.bounds[-1], np.float32)
-        self._impacts = Impacts(self._lists, None, weights, Bounds(**self._arrays), SAME_WEIGHTS)
-        self._filled, self._weighted = Filled(len(index.df)), 0
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None  # computes all impacts
-
-    @property
-    def is_large(self) -> bool:
-        """Whether so many postings are weighted that all should be."""
-        return self._weighted * WEIGHT_ALL_AFTER >= int(self._lists.bounds[-1])
-
-    def complete(self, make: Callable[[], object]) -> None:
-        """Call a function that computes all impacts, once and in a thread, so that no query waits for it."""
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=make, name="fontes-impacts")
-                self._thread.start()
-
-    def impacts(self, terms: NDArray[np.integer[Any]]) -> Impacts:
-        self._filled.ensure(terms, self._weigh)
-        return self._impacts
-
-    def _weigh(self, terms: NDArray[np.int64]) -> None:
-        for term in terms.tolist():
-            _pack(self._index, self._lists, term, term + 1)
-            _weigh(self._index, self._weighting, self._lists, self._arrays, self._impacts.weights, term, term + 1)
-            self._weighted += int(self._index.df[term])
-
-
-def _partial_impacts(index: Searchable, weighting: Weighting) -> _PartialImpacts | None:
-    """Return impacts by term; None if all impacts are stored, or quickly computed."""
-    base = base_of(index)
-    if weighting in _BOUNDS.of(base) or int(base.df.sum(dtype=np.int64)) < MIN_STORED_POSTINGS:
-        return None
-    return None if _folder(base, _name(weighting)).exists() else _PartialImpacts(weakly(index), weighting)
-
-
 _LISTS = Attached("lists", _lists)
 _BOUNDS: Attached[Searchable, Cached[Weighting, Bounds]] = Attached("bounds", lambda base: Cached(MAX_MODELS))
 _MODELS: Attached[Searchable, Cached[Weighting, Impacts]] = Attached("impacts", lambda index: Cached(MAX_MODELS))
-_PARTIAL_IMPACTS: Attached[Searchable, Cached[Weighting, _PartialImpacts | None]] = Attached(
-    "impacts_of_terms", lambda index: Cached(MAX_MODELS)
+_THREADS: Attached[Searchable, Cached[Weighting, threading.Thread]] = Attached(
+    "impact_threads", lambda index: Cached(MAX_MODELS)
 )
 
 

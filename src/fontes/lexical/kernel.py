@@ -14,14 +14,17 @@ from typing import Any
 import numpy as np
 
 from ..storage.compiled import inner, kernel
+from .keys import key_of, select, write_best
 
 BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time, at most 64 blocks
 WORD = 64  # documents in a word of a mask
 BINS = 1024  # of the histogram for the k-th best weights
+LOOKUP_COST = 12  # postings scanned in the time of one lookup
 POSITION_BITS = 4  # bits of a code beside the position of a document in its window
-SORTED = 32  # greatest k sorted by the search itself; for more, numpy's sort is faster
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
+NOT_SUPPORTED = -1  # result of a loop if the query must be searched in another way
+UNKNOWN_IDF = -10  # UNKNOWN_IDF - df is the result of a loop if the idf of df is not computed yet
 DEPTHS = (10, 100, 1000)  # values of k for which the k-th best weights are stored
 ONE, FOUR, FIFTEEN = np.uint64(1), np.uint64(POSITION_BITS), np.uint64((1 << POSITION_BITS) - 1)
 NO_BLOCK = np.uint64(1 << 63)
@@ -162,84 +165,68 @@ def code_at(lists: Any, row: Any, term: Any, posting: Any) -> Any:
 
 
 @kernel()
-def search(
-    first: int, last: int, topics: Any, lists: Any, bounds_of: Any, allowed: Any, ids: Any, k: int, depth: int, results: Any
-) -> None:
-    """Find the best documents of the topics from `first` to `last`.
+def search_bag(bag: Any, clauses: Any, allowed: Any, ids: Any, k: int, depth: int, threshold: Any, results: Any) -> None:
+    """Find the best documents that have one of some terms, or match one of some clauses.
 
-    A score is the float64 sum over the terms in order, rounded to float32. The sort key consists of the score and the rank of
-    the document's id; see `fontes.core.ranking.order_keys`.
+    A score is the float64 sum over the terms and then the clauses in order, rounded to float32. The sort key consists of the
+    score and the rank of the document's id; see `fontes.core.ranking.order_keys`.
 
     Args:
-        first: The first topic.
-        last: The topic after the last.
-        topics: (bounds, terms, weights, idfs): topic i has terms[bounds[i]:bounds[i+1]], ascending, with float64 query weights
-            and the idf of each; 1 if postings have weights.
-        lists: The postings of all terms and their weights; see `packed.PackedLists.with_weights`.
-        bounds_of: (best, kth, positive, row_of, rows, starts, ratios), as from `summarize`; starts[r, w] is the start of window
-            w in the list of row r; ratios are the greatest and the least of a weight to that with which the bounds were made.
+        bag: (terms, weights, idfs, lists, bounds_of, cursors): the terms, ascending, the float64 query weight and the idf of
+            each, 1 if postings have weights; the postings of all terms, see `packed.PackedLists.with_weights`; (best, kth,
+            positive, row_of, rows, starts, ratios), as from `summarize`, where starts[r, w] is the start of window w in the
+            list of row r, and ratios are the greatest and the least of a weight to that with which the bounds were made; the
+            first posting of each term, which is advanced.
+        clauses: (bounds, docs, weights, query weights, cursors): documents of the clauses end to end, with their float32
+            weights; the start of each, which is advanced. None: there are none.
         allowed: uint64; a bit for each document that may be returned, the lowest first; empty: all.
         ids: (rank, order): rank of each document's id, ascending; number of the document of each rank, for the results.
-        k: Greatest number of documents per topic.
+        k: Greatest number of documents.
         depth: Column of `kth` to use, or -1; -1 if not all documents are allowed.
-        results: Output, (counts, docs, scores, keys); topic i has row i - first. Counts are always written; unordered keys, for
-            `best_first`, if `keys` has columns; otherwise documents and scores, for a k of at most SORTED.
+        threshold: A score below which no document is needed, or 0.
+        results: Output, (counts, docs, scores, keys), each with one row: unordered keys, the least of k last, if `keys` has
+            columns; otherwise documents and scores, for a k of at most SORTED.
     """
     rank, order = ids
-    counts, docs, scores, keys = results
-    topic_bounds, terms, query_weights, idfs = topics
-    windows = (len(rank) + WINDOW - 1) // WINDOW
-    block_bounds = np.empty(windows * (WINDOW // BLOCK), dtype=np.float32)
-    sums = np.empty(WINDOW, dtype=np.float64)
-    score = np.empty(1, dtype=np.float32)
-    candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
-    for topic in range(first, last):
-        rows = slice(topic_bounds[topic], topic_bounds[topic + 1])
-        bag = terms[rows], query_weights[rows], idfs[rows], lists, bounds_of, lists[1][terms[rows]]
-        if is_positive(bag):
-            block_bounds[:] = 0
-            threshold = bound_blocks(bag, len(bag[0]), depth, block_bounds)
-            size = pruned(bag, None, allowed, rank, k, block_bounds, threshold, sums, score, candidates)
-        else:
-            hit = np.zeros(WINDOW, dtype=np.uint8)
-            size = _exhaustive(bag, None, allowed, rank, k, windows, sums, hit, score, candidates)
-        counts[topic - first] = size = select(candidates, size, k)
-        if keys.shape[1]:
-            keys[topic - first, :size] = candidates[:size]
-        else:
-            sort_keys(candidates, size)
-            decode_keys(candidates, size, order, docs[topic - first], scores[topic - first])
-
-
-@kernel()
-def search_any(term_bag: Any, other: Any, allowed: Any, depth: int, ids: Any, k: int, results: Any) -> None:
-    """Find the best documents that match at least one of some clauses, whose lists are in two groups of arrays.
-
-    Args:
-        term_bag: (terms, weights, idfs, lists, bounds_of) of the first clauses: numbers, query weights, and as in `search`.
-        other: The same of the other clauses.
-        allowed: As in `search`.
-        depth: As in `search`.
-        ids: As in `search`.
-        k: As in `search`.
-        results: As in `search`, with one row.
-    """
-    rank, order = ids
-    terms = len(term_bag[0]) + len(other[0])
-    windows = (len(rank) + WINDOW - 1) // WINDOW
-    sums, score = np.zeros(WINDOW, dtype=np.float64), np.empty(1, dtype=np.float32)
-    candidates = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64)
-    bag = term_bag[0], term_bag[1], term_bag[2], term_bag[3], term_bag[4], term_bag[3][1][term_bag[0]]
-    second = other[0], other[1], other[2], other[3], other[4], other[3][1][other[0]]
-    if is_positive(bag) and is_positive(second):
+    clause_count = 0 if clauses is None else len(clauses[3])
+    sums, score = np.empty(WINDOW, dtype=np.float64), np.empty(1, dtype=np.float32)
+    candidates, windows = np.empty(k + k // 4 + 8 + WINDOW, dtype=np.uint64), (len(rank) + WINDOW - 1) // WINDOW
+    if is_positive(bag) and (clauses is None or _are_positive(clauses)):
         block_bounds = np.zeros(windows * (WINDOW // BLOCK), dtype=np.float32)
-        threshold = bound_blocks(bag, terms, depth, block_bounds)
-        threshold = max(threshold, bound_blocks(second, terms, depth, block_bounds))
-        size = pruned(bag, second, allowed, rank, k, block_bounds, threshold, sums, score, candidates)
+        threshold = max(np.float32(threshold), bound_blocks(bag, len(bag[0]) + clause_count, depth, block_bounds))
+        if clauses is not None:
+            _bound_clauses(clauses, len(bag[0]) + clause_count, block_bounds)
+        size = _pruned(bag, clauses, allowed, rank, k, block_bounds, threshold, sums, score, candidates)
     else:
-        hit = np.zeros(WINDOW, dtype=np.uint8)
-        size = _exhaustive(bag, second, allowed, rank, k, windows, sums, hit, score, candidates)
+        size = _exhaustive(bag, clauses, allowed, rank, k, windows, sums, score, candidates)
     write_best(candidates, size, k, order, results)
+
+
+@inner()
+def _are_positive(clauses: Any) -> bool:
+    """Whether all weights of the clauses are above 0."""
+    for query_weight in clauses[3]:
+        if not query_weight > TINY:
+            return False
+    for weight in clauses[2]:
+        if not weight > 0:
+            return False
+    return True
+
+
+@inner()
+def _bound_clauses(clauses: Any, clauses_of_query: int, block_bounds: Any) -> None:
+    """Add the greatest weight of each clause in each block to the bounds of the block."""
+    bounds, docs, weights, query_weights, _ = clauses
+    margin = 1 + 3e-7 * (clauses_of_query + 4)  # as in `bound_blocks`
+    for i in range(len(query_weights)):
+        scale, posting, end = np.float32(query_weights[i] * margin), bounds[i], bounds[i + 1]
+        while posting < end:
+            block, greatest = docs[posting] // BLOCK, weights[posting]
+            while posting < end and docs[posting] // BLOCK == block:
+                greatest = max(greatest, weights[posting])
+                posting += 1
+            block_bounds[block] += greatest * scale
 
 
 @inner()
@@ -250,45 +237,6 @@ def is_positive(bag: Any) -> bool:
         if not (query_weights[i] > TINY and idfs[i] > TINY and bounds_of[2][terms[i]]):
             return False
     return True
-
-
-@inner()
-def write_best(candidates: Any, size: int, k: int, order: Any, results: Any) -> None:
-    """Write the best candidates as the results of one topic."""
-    counts, docs, scores, keys = results
-    counts[0] = size = select(candidates, size, k)
-    if keys.shape[1]:
-        keys[0, :size] = candidates[:size]
-    else:
-        sort_keys(candidates, size)
-        decode_keys(candidates, size, order, docs[0], scores[0])
-
-
-@kernel()
-def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> None:
-    """Decode sorted keys to documents and scores.
-
-    Args:
-        keys: A row of keys for each topic, zeros followed by keys in ascending order.
-        counts: Number of keys of each topic.
-        order: The documents in ascending order of their ids.
-        docs: Output: documents of all topics end to end, best first in each.
-        scores: Output: scores of the documents.
-    """
-    start = 0
-    for topic in range(len(counts)):
-        decode_keys(keys[topic, ::-1], counts[topic], order, docs[start:], scores[start:])
-        start += counts[topic]
-
-
-@inner()
-def decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> None:
-    """Decode sort keys to documents and scores."""
-    bits = scores.view(np.uint32)
-    for i in range(size):
-        docs[i] = order[keys[i] & np.uint64(0xFFFFFFFF)]
-        half = np.uint32(keys[i] >> np.uint64(32))
-        bits[i] = half & np.uint32(0x7FFFFFFF) if half >> np.uint32(31) else ~half
 
 
 @inner()
@@ -347,18 +295,10 @@ def _add_row(block_bounds: Any, row: Any, scale: Any) -> None:
 
 
 @inner()
-def pruned(
-    bag: Any,
-    other: Any,
-    allowed: Any,
-    rank: Any,
-    k: int,
-    block_bounds: Any,
-    threshold: Any,
-    sums: Any,
-    score: Any,
+def _pruned(
+    bag: Any, clauses: Any, allowed: Any, rank: Any, k: int, block_bounds: Any, threshold: Any, sums: Any, score: Any,
     candidates: Any,
-) -> int:
+) -> int:  # fmt: skip
     """Score the windows that can hold a result. All weights are above 0, so a document matches if its sum is above 0.
 
     Writes the keys of the `k` best documents, and of others, to `candidates`, and returns their number.
@@ -383,8 +323,8 @@ def pruned(
         if reaching == 0:
             continue
         _sum_window(window, bag, sums)
-        if other is not None:
-            _sum_window(window, other, sums)
+        if clauses is not None:
+            _sum_clauses(window, clauses, sums)
         enough = np.float64(threshold) * (1 - 1e-7) if threshold > MIN_THRESHOLD else 1e-300
         while reaching:
             block = lowest_bit(reaching)
@@ -497,24 +437,47 @@ def _skip(docs: Any, at: int, end: int, doc: Any) -> int:
 
 
 @inner()
+def _sum_clauses(window: int, clauses: Any, sums: Any) -> None:
+    """Add the weights of the clauses in one window to `sums`; `cursors` advance."""
+    bounds, docs, weights, query_weights, cursors = clauses
+    begin = window * WINDOW
+    for i in range(len(query_weights)):
+        at, end = cursors[i], bounds[i + 1]
+        if at < end and docs[at] < begin:
+            at = _skip(docs, at, end, begin)
+        while at < end and docs[at] < begin + WINDOW:
+            sums[docs[at] - begin] += query_weights[i] * weights[at]
+            at += 1
+        cursors[i] = at
+
+
+@inner()
 def _exhaustive(
-    bag: Any, other: Any, allowed: Any, rank: Any, k: int, windows: int, sums: Any, hit: Any, score: Any, candidates: Any
+    bag: Any, clauses: Any, allowed: Any, rank: Any, k: int, windows: int, sums: Any, score: Any, candidates: Any
 ) -> int:
-    """Score every document that has a term, for weights of any sign; fill `candidates` as `pruned` does."""
-    bits = score.view(np.uint32)
+    """Score every document that has a term or matches a clause, for weights of any sign; fill `candidates` as `_pruned` does.
+
+    A window is summed term by term. The documents of each term are marked first, and newly marked ones start from 0.
+    """
+    hit = np.zeros(WINDOW, dtype=np.uint8)
+    terms, query_weights, idfs, lists, bounds_of, cursors = bag
     size = 0
     for window in range(windows):
         begin = window * WINDOW
-        _hit_window(begin, bag, sums, hit)
-        if other is not None:
-            _hit_window(begin, other, sums, hit)
+        for i in range(len(terms)):
+            term_bag = terms[i : i + 1], query_weights[i : i + 1], idfs[i : i + 1], lists, bounds_of, cursors[i : i + 1]
+            _mark_window(begin, term_bag, sums, hit)
+            _sum_window(window, term_bag, sums)
+        if clauses is not None:
+            _mark_clauses(begin, clauses, sums, hit)
+            _sum_clauses(window, clauses, sums)
         for doc in range(min(WINDOW, len(rank) - begin)):
             if hit[doc]:
                 hit[doc] = 0
                 if len(allowed) and not allowed[(begin + doc) // WORD] >> np.uint64((begin + doc) % WORD) & ONE:
                     continue
-                score[0] = np.float32(sums[doc]) + np.float32(0)  # -0.0 becomes 0.0
-                candidates[size] = _key(bits[0], rank[begin + doc])
+                score[0] = np.float32(sums[doc])
+                candidates[size] = key_of(score, rank[begin + doc])
                 size += 1
         if size > len(candidates) - WINDOW:
             size = select(candidates, size, k)
@@ -522,16 +485,16 @@ def _exhaustive(
 
 
 @inner()
-def _hit_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
-    """Add the scores of the window that begins with the document `begin`; `cursors` advance.
-
-    The window is summed term by term. The documents of each term are marked first, and newly marked ones start from 0.
-    """
-    terms, query_weights, idfs, lists, bounds_of, cursors = bag
-    for i in range(len(terms)):
-        term_bag = terms[i : i + 1], query_weights[i : i + 1], idfs[i : i + 1], lists, bounds_of, cursors[i : i + 1]
-        _mark_window(begin, term_bag, sums, hit)
-        _sum_window(begin // WINDOW, term_bag, sums)
+def _mark_clauses(begin: int, clauses: Any, sums: Any, hit: Any) -> None:
+    """Mark the documents of the clauses in a window, and set the sums of newly marked ones to 0."""
+    bounds, docs, _, query_weights, cursors = clauses
+    for i in range(len(query_weights)):
+        at = cursors[i]
+        while at < bounds[i + 1] and docs[at] < begin + WINDOW:
+            if docs[at] >= begin and not hit[docs[at] - begin]:
+                sums[docs[at] - begin] = 0.0
+                hit[docs[at] - begin] = 1
+            at += 1
 
 
 @inner()
@@ -552,49 +515,3 @@ def _mark_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
         sums[doc] = sums[doc] if hit[doc] else 0.0
         hit[doc] = 1
         posting += 1
-
-
-@inner()
-def _key(bits: Any, rank: Any) -> Any:
-    """Return the sort key of the bits of a score and the rank of a document's id."""
-    ordered = ~bits if bits >> 31 else bits | np.uint32(0x80000000)
-    return np.uint64(np.uint32(ordered)) << np.uint64(32) | np.uint64(rank)
-
-
-@inner()
-def select(keys: Any, size: int, k: int) -> int:
-    """Move the `k` greatest of the first `size` distinct keys to the front, the least of them last; return their number.
-
-    C. A. R. Hoare, "Algorithm 65: Find", Communications of the ACM 4(7), 1961, with N. Lomuto's partition, whose loop has no
-    branch that depends on a key.
-    """
-    low, high = np.uint64(0), np.uint64(size if size >= k else 0)
-    one, target = np.uint64(1), np.uint64(k - 1)
-    while low + one < high:
-        last, middle = high - one, (low + high) >> one
-        pivot, keys[middle] = keys[middle], keys[last]
-        front = low
-        for i in range(low, last):
-            key = keys[i]
-            keys[i] = keys[front]
-            keys[front] = key
-            front += np.uint64(key > pivot)
-        keys[last], keys[front] = keys[front], pivot
-        if front < target:
-            low = front + one
-        elif front > target:
-            high = front
-        else:
-            break
-    return min(size, k)
-
-
-@inner()
-def sort_keys(keys: Any, size: int) -> None:
-    """Insertion sort of the first `size` keys, descending."""
-    for i in range(1, size):
-        key, slot = keys[i], i
-        while slot > 0 and keys[slot - 1] < key:
-            keys[slot] = keys[slot - 1]
-            slot -= 1
-        keys[slot] = key

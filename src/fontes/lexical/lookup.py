@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..storage.compiled import compiled
-from .conjunctions import key_of
-from .filtered import LOOKUP_COST
-from .kernel import ONE, WORD, decode_keys, search, select, sort_keys
+from .conjunctions import shared_of
+from .kernel import LOOKUP_COST, ONE, WORD, search_bag
+from .keys import key_of, write_best
 from .packed_kernels import add_weights, meet, read
 
 UNKNOWN = -2  # number of documents that were not all visited
@@ -21,46 +21,47 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @compiled()
 def search_clauses(
-    required: Any, excluded: Any, topics: Any, lists: Any, bounds_of: Any, allowed: Any, ids: Any, k: int, depth: int,
+    required: Any, excluded: Any, bag: Any, clauses: Any, required_clauses: Any, allowed: Any, ids: Any, k: int, depth: int,
     results: Any,
 ) -> Any:  # fmt: skip
-    """Find the best documents for one topic that have some terms, and lack others.
+    """Find the best documents for one topic that have some terms and match some clauses, and lack other terms.
 
     Args:
         required: int64; terms that a document must have.
         excluded: int64; terms that it must not have.
-        topics: As in `kernel.search`; the terms that score.
-        lists: As in `kernel.search`.
-        bounds_of: As in `kernel.search`.
-        allowed: As in `kernel.search`.
-        ids: As in `kernel.search`.
+        bag: As in `kernel.search_bag`; the terms that score.
+        clauses: As in `kernel.search_bag`; the clauses that score.
+        required_clauses: int64; which of the clauses a document must match.
+        allowed: As in `kernel.search_bag`.
+        ids: As in `kernel.search_bag`.
         k: Greatest number of documents.
-        depth: As in `kernel.search`, if all documents are allowed and none is excluded.
-        results: As in `kernel.search`.
+        depth: As in `kernel.search_bag`, if all documents are allowed and none is excluded.
+        results: As in `kernel.search_bag`.
 
     Returns:
-        The number of all matching documents; UNKNOWN without required terms.
+        The number of all matching documents; UNKNOWN if no term or clause is required.
     """
+    lists, bounds_of = bag[3], bag[4]
     words, size_of_mask = allowed, (len(ids[0]) + WORD - 1) // WORD
-    if len(required) == 0:
+    if len(required) == 0 and len(required_clauses) == 0:
         if len(excluded):
             words = allowed.copy() if len(allowed) else np.full(size_of_mask, ALL)
             for term in excluded:
                 for doc in _documents(term, lists, bounds_of):
                     words[doc // WORD] &= ~(ONE << np.uint64(doc % WORD))
-        search(0, 1, topics, lists, bounds_of, words, ids, k, -1 if len(words) else depth, results)
+        search_bag(bag, clauses, words, ids, k, -1 if len(words) else depth, np.float32(0), results)
         return UNKNOWN
-    docs = _matching(required, excluded, lists, bounds_of, allowed)
+    docs = _matching(required, excluded, lists, bounds_of, clauses, required_clauses, allowed)
     postings: Any = 0
-    for term in topics[1]:
+    for term in bag[0]:
         postings += lists[0][term + 1] - lists[0][term]
-    if len(docs) * len(topics[1]) * LOOKUP_COST < postings:
-        search_few(0, 1, topics, lists, bounds_of, docs, ids, k, -1, results)
+    if clauses is not None or len(docs) * len(bag[0]) * LOOKUP_COST < postings:
+        search_few(bag, clauses, docs, True, ids, k, results)
     else:
         words = np.zeros(size_of_mask, dtype=np.uint64)
         for doc in docs:
             words[doc // WORD] |= ONE << np.uint64(doc % WORD)
-        search(0, 1, topics, lists, bounds_of, words, ids, k, -1, results)
+        search_bag(bag, None, words, ids, k, -1, np.float32(0), results)
     return len(docs)
 
 
@@ -74,14 +75,24 @@ def _documents(term: Any, lists: Any, bounds_of: Any) -> Any:
 
 
 @compiled()
-def _matching(required: Any, excluded: Any, lists: Any, bounds_of: Any, allowed: Any) -> Any:
-    """Return the allowed documents that have all required terms and no excluded one, ascending."""
+def _matching(
+    required: Any, excluded: Any, lists: Any, bounds_of: Any, clauses: Any, required_clauses: Any, allowed: Any
+) -> Any:
+    """Return the allowed documents that have what `search_clauses` requires and no excluded term, ascending."""
     row_of, starts = bounds_of[3], bounds_of[5]
-    lead = required[0]
+    lead, shortest, first_clause = -1, np.int64(1) << 62, -1
     for term in required:
-        if lists[0][term + 1] - lists[0][term] < lists[0][lead + 1] - lists[0][lead]:
-            lead = term
-    docs = _documents(lead, lists, bounds_of)
+        if lists[0][term + 1] - lists[0][term] < shortest:
+            lead, shortest = term, lists[0][term + 1] - lists[0][term]
+    if clauses is not None:
+        for clause in required_clauses:
+            if clauses[0][clause + 1] - clauses[0][clause] < shortest:
+                first_clause, shortest = clause, clauses[0][clause + 1] - clauses[0][clause]
+    if clauses is not None and first_clause >= 0:
+        docs = clauses[1][clauses[0][first_clause] : clauses[0][first_clause + 1]].copy()
+        lead = -1
+    else:
+        docs = _documents(lead, lists, bounds_of)
     size = len(docs)
     met, postings = np.empty(size + 1, dtype=np.int64), np.empty(size + 1, dtype=np.int64)
     if len(allowed):
@@ -90,6 +101,13 @@ def _matching(required: Any, excluded: Any, lists: Any, bounds_of: Any, allowed:
             docs[kept] = doc
             kept += np.int64(allowed[doc // WORD] >> np.uint64(doc % WORD) & ONE)
         size = kept
+    if clauses is not None:
+        for clause in required_clauses:
+            if clause != first_clause:
+                of_clause = clauses[1][clauses[0][clause] : clauses[0][clause + 1]]
+                size = shared_of(docs[:size], of_clause, met, postings)
+                for i in range(size):
+                    docs[i] = docs[met[i]]
     for term in required:
         if term != lead:
             size, _ = meet(lists, row_of, starts, term, docs[:size], 0, met, postings)
@@ -110,52 +128,45 @@ def _matching(required: Any, excluded: Any, lists: Any, bounds_of: Any, allowed:
 
 
 @compiled()
-def search_few(
-    first: int, last: int, topics: Any, lists: Any, bounds_of: Any, candidates: Any, ids: Any, k: int, depth: int, results: Any
-) -> None:
-    """Find the best of some documents for the topics from `first` to `last`.
+def search_few(bag: Any, clauses: Any, candidates: Any, all_match: bool, ids: Any, k: int, results: Any) -> None:
+    """Find the best of some documents by the sums of terms and clauses.
 
     Args:
-        first: The first topic.
-        last: The topic after the last.
-        topics: As in `kernel.search`.
-        lists: As in `kernel.search`.
-        bounds_of: As in `kernel.search`.
+        bag: As in `kernel.search_bag`.
+        clauses: As in `kernel.search_bag`.
         candidates: int32; the documents, ascending.
-        ids: As in `kernel.search`.
-        k: Greatest number of documents per topic.
-        depth: Not used.
-        results: As in `kernel.search`.
+        all_match: Whether documents without any of the terms and clauses are among them.
+        ids: As in `kernel.search_bag`.
+        k: Greatest number of documents.
+        results: As in `kernel.search_bag`.
     """
-    rank, order = ids
-    counts, docs, scores, keys = results
-    topic_bounds, terms, query_weights, idfs = topics
+    terms, query_weights, idfs, lists, bounds_of, _ = bag
     row_of, starts = bounds_of[3], bounds_of[5]
-    sums, weights, matched = np.empty(len(candidates)), np.empty(len(candidates)), np.empty(len(candidates), dtype=np.bool_)
+    sums, weights, matched = np.zeros(len(candidates)), np.empty(len(candidates)), np.empty(len(candidates), dtype=np.bool_)
     met, postings = np.empty(len(candidates) + 1, dtype=np.int64), np.empty(len(candidates) + 1, dtype=np.int64)
     docs_met, best = np.empty(len(candidates), dtype=np.int32), np.empty(len(candidates), dtype=np.uint64)
     score = np.empty(1, dtype=np.float32)
-    for topic in range(first, last):
-        sums[:] = 0
-        matched[:] = False
-        for i in range(topic_bounds[topic], topic_bounds[topic + 1]):
-            size, _ = meet(lists, row_of, starts, terms[i], candidates, 0, met, postings)
-            weights[:size] = 0
+    matched[:] = all_match
+    for i in range(len(terms)):
+        size, _ = meet(lists, row_of, starts, terms[i], candidates, 0, met, postings)
+        weights[:size] = 0
+        for j in range(size):
+            docs_met[j] = candidates[met[j]]
+        add_weights(lists, row_of[terms[i]], terms[i], query_weights[i], idfs[i], docs_met[:size], postings, weights)
+        for j in range(size):
+            sums[met[j]] += weights[j]
+            matched[met[j]] = True
+    if clauses is not None:
+        bounds, docs, clause_weights, clause_query_weights, _ = clauses
+        for i in range(len(clause_query_weights)):
+            size = shared_of(candidates, docs[bounds[i] : bounds[i + 1]], met, postings)
             for j in range(size):
-                docs_met[j] = candidates[met[j]]
-            add_weights(lists, row_of[terms[i]], terms[i], query_weights[i], idfs[i], docs_met[:size], postings, weights)
-            for j in range(size):
-                sums[met[j]] += weights[j]
+                sums[met[j]] += clause_query_weights[i] * clause_weights[bounds[i] + postings[j]]
                 matched[met[j]] = True
-        size = 0
-        for j in range(len(candidates)):
-            if matched[j]:
-                score[0] = sums[j]
-                best[size] = key_of(score, rank[candidates[j]])
-                size += 1
-        counts[topic - first] = size = select(best, size, k)
-        if keys.shape[1]:
-            keys[topic - first, :size] = best[:size]
-        else:
-            sort_keys(best, size)
-            decode_keys(best, size, order, docs[topic - first], scores[topic - first])
+    size = 0
+    for j in range(len(candidates)):
+        if matched[j]:
+            score[0] = sums[j]
+            best[size] = key_of(score, ids[0][candidates[j]])
+            size += 1
+    write_best(best, size, k, ids[1], results)

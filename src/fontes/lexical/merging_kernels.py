@@ -12,7 +12,7 @@ import numpy as np
 from ..index.tables import compare_bytes
 from ..storage.compiled import compiled
 from ..storage.pinned import view
-from .kernel import sort_keys
+from .keys import sort_keys
 
 TYPES = (np.uint32, np.uint8, np.int64, np.int32, np.int64)
 """Of each part: documents by rank, bytes and offsets of ids, ordinals in the index, and the first ordinal."""
@@ -25,17 +25,16 @@ def merge(tables: Any, part_counts: Any, keys: Any, ends: Any, counts: Any, docs
 
     Args:
         tables: The result of `pinned` for the arrays of each part.
-        part_counts: Number of keys of each topic in the first part, then in the next.
-        keys: Rows of keys in the same order; see `kernel.search`.
-        ends: End of the keys of each row if these are ascending; empty: they are sorted here.
+        part_counts: Number of keys of each topic in each part, (topics, parts).
+        keys: The keys, (topics, parts, columns); see `kernel.search_bag`.
+        ends: (topics, parts); end of the keys of each row if these are ascending; below 0: they are sorted here.
         counts: Number of results of each topic.
         docs: Output: ordinals of the documents of all topics end to end.
         scores: Output: scores of the documents.
     """
-    start, topics = 0, len(counts)
-    for topic in range(topics):
-        of_topic = part_counts[topic::topics], keys[topic::topics]
-        start += merge_topic(tables, *of_topic, ends[topic::topics], counts[topic], docs[start:], scores[start:])
+    start = 0
+    for topic in range(len(counts)):
+        start += merge_topic(tables, part_counts[topic], keys[topic], ends[topic], counts[topic], docs[start:], scores[start:])
 
 
 @compiled()
@@ -43,15 +42,15 @@ def merge_topic(tables: Any, part_counts: Any, keys: Any, ends: Any, k: int, doc
     """Merge the best `k` documents of the parts for one topic; return their number. Arguments as in `merge`."""
     parts, bits, written = len(tables), scores.view(np.uint32), 0
     heads = np.zeros(parts, dtype=np.int64)
-    if len(ends) == 0:
-        for part in range(parts):
+    for part in range(parts):
+        if ends[part] < 0:
             sort_keys(keys[part], part_counts[part])
     while written < k:
         best, best_key = -1, np.uint64(0)
         for part in range(parts):
             if heads[part] == part_counts[part]:
                 continue
-            key = keys[part, ends[part] - 1 - heads[part] if len(ends) else heads[part]]
+            key = keys[part, ends[part] - 1 - heads[part] if ends[part] >= 0 else heads[part]]
             if best >= 0 and key >> np.uint64(32) == best_key >> np.uint64(32):
                 is_better = _compare_ids(tables[part], key, tables[best], best_key) > 0
             else:

@@ -83,7 +83,7 @@ def meet(lists: Any, row_of: Any, starts: Any, term: Any, docs: Any, cursor: Any
 
 @compiled(inline="always")
 def _reach(words: Any, at: Any, end: Any, word: Any) -> Any:
-    """Return the first index from `at` on with a word of at least `word`, or `end`; searches as `intersect_from` does."""
+    """Return the first index from `at` on with a word of at least `word`, or `end`; see `conjunctions.shared_of`."""
     one, block, last = np.uint64(1), GROUP_SIZE, GROUP_SIZE - np.uint64(1)
     full = end - last if end >= at + block else np.uint64(0)  # full blocks begin before this index
     if at < full and words[at + last] < word:

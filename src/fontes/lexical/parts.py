@@ -1,180 +1,167 @@
-"""Search of an index part by part, with the weights that the whole index gives."""
+"""Parts: the lists that a model searches, the segments of an index one after the other or the index as one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.stage import at_most
-from ..core.strings import offsets_of
 from ..index.columns import Filter
 from ..index.segment import Part
-from ..storage.compiled import affordable, is_loaded, load
-from .impacts import count_of_any, documents_of_any, impacts_of
-from .kernel import search
-from .merging import Merge, part_filter
-from .searching import CALL_STEPS, NO_WORDS, POSTINGS_PER_STEP, RESULTS, SUMS_PER_STEP, Results, depth_of, in_ranges
-from .weighting import Idfs, Statistics, Weighting, saturation_of
+from ..storage.arrays import fixed
+from ..storage.caches import Attached
+from .impacts import count_of_any, documents_of_any
+from .weighting import Statistics, Weighting, saturation_of
 
 if TYPE_CHECKING:
-    from ..index.state import State
+    from ..index.postings import Searchable
 
-Bags = list[tuple[NDArray[np.int64], NDArray[np.float64]]]  # numbers among all terms of a batch, query weights
+NO_WORDS, NO_DOCS = fixed(np.zeros(0, np.uint64)), fixed(np.zeros(0, np.int32))
+Parts = tuple["Searchable", ...]
+Masks = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]
 
 
-def numbers_in(parts: Sequence[Part], terms: Sequence[str]) -> NDArray[np.int64]:
+def parts_for(searched: Searchable, weighting: Weighting) -> Parts:
+    """Return what a model searches one after the other: the segments of an index, the largest first, or the index as one.
+
+    Segments are searched by models whose weights are idf times a function of tf and length, since their lists and bounds then
+    outlive a change of the index.
+    """
+    parts: tuple[Part, ...] = getattr(searched, "parts", ())
+    return parts if parts and saturation_of(weighting, Statistics.of(parts[0])) is not None else (searched,)
+
+
+def dead_of(part: Searchable) -> NDArray[np.bool_] | None:
+    """Return whether each document of a part is deleted; None if none is."""
+    return part.leaf.dead if isinstance(part, Part) else None
+
+
+def ordinals_of(part: Searchable, docs: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the ordinals in the index of some living documents of a part."""
+    return part.ordinals(docs) if isinstance(part, Part) else docs
+
+
+def documents_in(part: Searchable, ordinals: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Return which of some documents, given as ordinals in the index, a part has, and their numbers in the part."""
+    if not isinstance(part, Part):
+        return np.arange(len(ordinals)), ordinals.astype(np.int32)
+    leaf = part.leaf
+    rows = np.flatnonzero((ordinals >= leaf.first) & (ordinals < leaf.first + leaf.documents))
+    docs = ordinals[rows].astype(np.int32) - np.int32(leaf.first)
+    return rows, docs if leaf.dead is None else leaf.live[docs].astype(np.int32)
+
+
+def numbers_in(parts: Parts, terms: Sequence[str]) -> NDArray[np.int64]:
     """Return the number of each term in each part, (parts, terms); -1 for a term that it lacks."""
-    return np.array([part.numbers(terms) for part in parts]).reshape(len(parts), len(terms))
+    numbers = [[part.term_number(term) for term in terms] for part in parts]
+    return np.array(numbers, dtype=np.int64).reshape(len(parts), len(terms))
 
 
-def search_parts(
-    index: State,
-    parts: Sequence[Part],
-    weighting: Weighting,
-    topics: Sequence[Mapping[str, float]],
-    k: int,
-    where: Filter | None,
-) -> Results:
-    """Return the number of results of each topic, and their documents, as ordinals in the index, and scores end to end.
+def living_df(parts: Parts, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the number of living documents of the whole index that have each term, given by its number in each part."""
+    df = np.zeros(numbers.shape[1], dtype=np.int64)
+    for part, of_part in zip(parts, numbers, strict=True):
+        if isinstance(part, Part):
+            df += part.living_df(of_part)
+        else:
+            present = of_part >= 0
+            df[present] += Statistics.of(part).counts_of(of_part[present])
+    return df
+
+
+@dataclass(frozen=True, eq=False)
+class PartFilter:
+    """The living documents of each part that pass a filter.
 
     Args:
-        index: The index.
-        parts: Its parts.
-        weighting: The model.
-        topics: Count of each term of each topic, or its weight.
-        k: Greatest number of documents per topic.
-        where: The documents that may be returned; None: all.
+        filters: The filter of each part.
     """
-    k = min(k, len(index) if where is None else where.count)
-    names = sorted({term for topic in topics for term in topic})
-    if not k or not names:
-        return np.zeros(len(topics), np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
-    numbers = numbers_in(parts, names)
-    df = np.sum([part.living_df(row) for part, row in zip(parts, numbers, strict=True)], axis=0)
-    number_of = {name: i for i, name in enumerate(names) if df[i]}
-    bags: Bags = []
-    for topic in topics:
-        rows = sorted(number_of[term] for term in topic if term in number_of)
-        weights = weighting.query(np.array([topic[names[i]] for i in rows], dtype=np.float64))
-        bags.append((np.array(rows, dtype=np.int64), weights))
-    saturation = saturation_of(weighting, Statistics.of(parts[0]))
-    assert saturation is not None
-    idfs, step = Idfs.of(index, weighting, saturation.idf)(df), max(1, RESULTS // k)
-    if not is_loaded():
-        postings = sum(int(df[rows].sum()) for rows, _ in bags)
-        steps = len(index) // SUMS_PER_STEP + CALL_STEPS * len(parts)
-        if affordable(postings // POSTINGS_PER_STEP + len(bags) * steps):
-            rankings = [_scan(parts, weighting, (numbers, idfs), bag, k, where) for bag in bags]
-            docs, scores = map(np.concatenate, zip(*rankings, strict=True))
-            return np.array([len(ranking) for ranking, _ in rankings], np.int64), docs, scores
-        load()
-    firsts = range(0, len(bags), step)
-    portions = [_search(index, parts, weighting, (numbers, idfs), bags[first : first + step], k, where) for first in firsts]
-    if len(portions) == 1:
-        return portions[0]
-    counts, docs, scores = map(np.concatenate, zip(*portions, strict=True))
-    return counts, docs, scores
+
+    filters: Sequence[Filter]
+
+    @cached_property
+    def words(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """The masks in words of 64 documents end to end, and the start of each part."""
+        return _joined([passing.words for passing in self.filters], NO_WORDS)
+
+    @cached_property
+    def docs(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The documents that pass end to end, ascending in each part, and the start of each part."""
+        return _joined([passing.docs for passing in self.filters], NO_DOCS)
 
 
-def _search(
-    index: State,
-    parts: Sequence[Part],
-    weighting: Weighting,
-    terms: tuple[NDArray[np.int64], NDArray[np.float64]],
-    bags: Bags,
-    k: int,
-    where: Filter | None,
-) -> Results:
-    """Return the results of `search_parts` for some topics; `terms` are numbers in each part, and idfs."""
-    merge, (numbers, idfs) = Merge.of(index), terms
-    part_counts, docs, scores, keys = merge.buffers(k, len(bags))
-    masks = None if where is None else part_filter(parts, where)
-    for i, part in enumerate(parts):
-        if masks is not None:
-            allowed, depth = masks.of_parts[i].words, -1
-        else:
-            deletions = part.leaf.deletions
-            allowed = NO_WORDS if deletions is None else part.leaf.living
-            depth = depth_of(k + (0 if deletions is None else deletions.documents))
-        of_part = [(rows[present], weights[present]) for rows, weights in bags for present in (numbers[i][rows] >= 0,)]
-        bounds = offsets_of([len(rows) for rows, _ in of_part])
-        all_rows, all_weights = (np.concatenate(column) for column in zip(*of_part, strict=True))
-        part_numbers = numbers[i][all_rows].astype(np.int32)
-        impacts = impacts_of(part, weighting)
-        part_idfs = idfs[all_rows] if impacts.curve is not None else np.ones(len(all_rows))
-        topics, ids = (bounds, part_numbers, all_weights, part_idfs), (part.ids.rank, part.ids.order)
-        first = i * len(bags)
-
-        def find(a: int, b: int, first: int = first, inputs: tuple[Any, ...] = (topics, impacts, allowed, ids, depth)) -> None:
-            topics, impacts, allowed, ids, depth = inputs
-            span = slice(first + a, first + b)
-            portion = part_counts[span], docs[span], scores[span], keys[span]
-            search(a, b, topics, impacts.postings, impacts.limits, allowed, ids, k, depth, portion)
-
-        in_ranges(find, len(bags))
-    return merge.best_of_topics(part_counts, keys, k)
+def part_filter(parts: Parts, where: Filter) -> PartFilter:
+    """Return the documents of each part that live and pass a filter of the whole index."""
+    filters = _PART_FILTERS.of(where)
+    key = isinstance(parts[0], Part)
+    if key not in filters:
+        filters[key] = PartFilter([_passing(part, where) for part in parts])
+    return filters[key]
 
 
-def _scan(
-    parts: Sequence[Part],
-    weighting: Weighting,
-    terms: tuple[NDArray[np.int64], NDArray[np.float64]],
-    bag: tuple[NDArray[np.int64], NDArray[np.float64]],
-    k: int,
-    where: Filter | None,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return the result of one topic without compiled code, by summing all postings; for a process with few queries."""
-    (numbers, idfs), hits = terms, list[tuple[float, str, int]]()
-    masks = None if where is None else part_filter(parts, where).masks
-    for i, part in enumerate(parts):
-        function = saturation_of(weighting, Statistics.of(part))
-        assert function is not None
-        sums, passed = np.zeros(len(part), dtype=np.float64), np.zeros(len(part), dtype=np.bool_)
-        for term, query_weight in zip(*bag, strict=True):
-            if (number := numbers[i, term]) >= 0:
-                docs, tf = part.postings(np.array([number]))
-                weights = idfs[term] * function.saturate(tf, function.lengths[docs])
-                sums[docs] += query_weight * weights.astype(np.float32)
-                passed[docs] = True
-        if masks is not None:
-            passed &= masks[i]
-        elif part.leaf.dead is not None:
-            passed &= ~part.leaf.dead
-        docs = np.flatnonzero(passed).astype(np.int32)
-        scores = sums[docs].astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
-        if len(docs) > k:
-            best = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
-            docs, scores = docs[best], scores[best]
-        hits += zip(scores.tolist(), part.ids.take(docs), part.ordinals(docs).tolist(), strict=True)
-    best_hits = sorted(hits, reverse=True)[:k]
-    return np.array([doc for *_, doc in best_hits], np.int32), np.array([score for score, *_ in best_hits], np.float32)
+def masks_of(parts: Parts, where: Filter | None, few: int) -> Masks:
+    """Return the arguments of `direct_kernels.find_text` for a filter.
+
+    Args:
+        parts: The parts.
+        where: The filter.
+        few: Documents for one that passes, from which on the passing documents are looked up.
+    """
+    nowhere = np.zeros(len(parts) + 1, np.int64)
+    if where is None:
+        return NO_WORDS, nowhere, NO_DOCS, nowhere
+    passing = part_filter(parts, where)
+    return *passing.words, *(passing.docs if where.count * few < len(where.mask) else (NO_DOCS, nowhere))
 
 
-def documents_in_parts(parts: Sequence[Part], terms: Sequence[str], where: Filter | None) -> NDArray[np.int32]:
-    """Return the ordinals of the documents with at least one of some terms that pass a filter, ascending."""
-    part_ordinals = []
-    for part, numbers in zip(parts, numbers_in(parts, terms), strict=True):
-        docs = documents_of_any(part, numbers[numbers >= 0])
-        if part.leaf.dead is not None:
-            docs = docs[~part.leaf.dead[docs]]
-        part_ordinals.append(part.ordinals(docs))
-    ordinals = np.concatenate([part_ordinals[i] for i in np.argsort([part.leaf.first for part in parts]).tolist()])
-    return ordinals if where is None else ordinals[where.mask[ordinals]]
+def documents_of_terms(parts: Parts, numbers: NDArray[np.int64], where: Filter | None) -> NDArray[np.int32]:
+    """Return the ordinals in the index of the documents with at least one of some terms that pass a filter, ascending.
+
+    `numbers` are those of the terms in each part, (parts, terms), -1 for none.
+    """
+    ordinals = []
+    for part, of_part in zip(parts, numbers, strict=True):
+        docs, dead = documents_of_any(part, of_part[of_part >= 0]), dead_of(part)
+        ordinals.append(ordinals_of(part, docs if dead is None else docs[~dead[docs]]))
+    joined = np.concatenate(ordinals) if len(parts) == 1 else np.sort(np.concatenate(ordinals))
+    return joined if where is None else joined[where.mask[joined]]
 
 
-def count_in_parts(parts: Sequence[Part], numbers: NDArray[np.int64], where: Filter | None, up_to: int | None) -> int:
+def count_of_terms(parts: Parts, numbers: NDArray[np.int64], where: Filter | None, up_to: int | None) -> int:
     """Return the number of documents with at least one of some terms that pass a filter; see `Stage.count`.
 
     `numbers` are those of the terms in each part, (parts, terms), -1 for none.
     """
-    masks, count = None if where is None else part_filter(parts, where).masks, 0
+    filters, count = None if where is None else part_filter(parts, where).filters, 0
     for i, part in enumerate(parts):
-        dead = part.leaf.dead
-        passed = masks[i] if masks is not None else None if dead is None else ~dead
+        dead = dead_of(part)
+        passed = filters[i].mask if filters is not None else None if dead is None else ~dead
         count += count_of_any(part, numbers[i][numbers[i] >= 0], passed, up_to)
         if up_to is not None and count > up_to:
             break
     return at_most(count, up_to)
+
+
+def _passing(part: Searchable, where: Filter) -> Filter:
+    if not isinstance(part, Part):
+        return where
+    leaf = part.leaf
+    passed = where.mask[leaf.first : leaf.first + leaf.documents]
+    if leaf.dead is None:
+        return where if len(passed) == len(where.mask) else Filter("", passed)
+    mask = np.zeros(len(part), dtype=np.bool_)
+    mask[leaf.live] = passed
+    return Filter("", mask)
+
+
+def _joined(arrays: Sequence[NDArray[Any]], none: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    joined = arrays[0] if len(arrays) == 1 else np.concatenate([none, *arrays])
+    return fixed(joined), np.array([0, *np.cumsum([len(array) for array in arrays])], dtype=np.int64)
+
+
+_PART_FILTERS: Attached[Filter, dict[bool, PartFilter]] = Attached("part_filters", lambda where: {})

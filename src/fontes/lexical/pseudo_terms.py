@@ -7,8 +7,6 @@ frequency and a collection frequency in the index. Every model weighs them as it
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,20 +17,19 @@ from numpy.typing import NDArray
 from ..core.errors import ParameterError
 from ..core.query import AnyOf, Leaf, Phrase, Term, Window
 from ..index.postings import Searchable
-from ..storage.caches import Attached, Cached, weakly
+from ..index.segment import Part
+from ..storage.caches import Attached, Cached
 from ..text.proximity import Spans
-from .conjunctions import search_weighed
 from .fields import ChosenFields
-from .impacts import MAX_MODELS, weights_not_finite
-from .pools import ImpactPool, PooledLists
+from .impacts import weights_not_finite
+from .parts import Parts, dead_of, living_df, numbers_in
 from .proximity import proximity_counts, spans_in
-from .searching import search_matches
-from .weighting import ClauseStatistics, Floats, Idfs, Postings, Saturation, Statistics, Weighting, saturation_of
+from .weighting import ClauseStatistics, Floats, Postings, Statistics, Weighting, base_of
 
 if TYPE_CHECKING:
     from ..index.state import State
 
-MEMORY = 1 << 28  # bytes of cached counts per index, and of cached impacts per model
+MEMORY = 1 << 28  # bytes of cached counts per segment, and of cached weights per state of an index
 CLAUSE_NUMBER = np.zeros(1, np.int64)  # term number of a clause in its `ClauseStatistics`
 RARE = 500  # df of the rarest term below which a phrase is counted again, which is faster than a lookup in the cache
 DENSE = 8  # more than documents / DENSE postings are summed in an array with an entry for each document
@@ -40,217 +37,203 @@ DENSE = 8  # more than documents / DENSE postings are summed in an array with an
 
 @dataclass(eq=False)
 class Counts:
-    """The documents that match a clause.
+    """The documents of a part of an index that match a clause.
 
     Args:
         docs: int32, ascending.
         tf: int32; frequency of the clause in each document.
-        weighed: The last model that weighed the clause, and the weights.
     """
 
     docs: NDArray[np.int32]
     tf: NDArray[np.int32]
-    weighed: tuple[Weighting, NDArray[np.float32]] | None = None
-
-    @property
-    def df(self) -> int:
-        """Document frequency."""
-        return len(self.docs)
-
-    @cached_property
-    def cf(self) -> int:
-        """Collection frequency."""
-        return int(self.tf.sum(dtype=np.int64))
 
     @property
     def nbytes(self) -> int:
-        """Size in memory, with weights."""
-        return self.docs.nbytes + 2 * self.tf.nbytes
+        """Size in memory."""
+        return self.docs.nbytes + self.tf.nbytes
+
+    def living(self, part: Searchable) -> Counts:
+        """Return the counts in documents that are not deleted."""
+        if (dead := dead_of(part)) is None:
+            return self
+        alive = ~dead[self.docs]
+        return Counts(self.docs[alive], self.tf[alive])
 
 
-def counts_of(index: Searchable, clause: Leaf) -> Counts:
-    """Return the documents that match a clause, from the cache or computed.
+class ClauseLists:
+    """A clause that counts as a term, in the parts of an index, weighed by a model.
 
     Args:
-        index: The index, or some of its fields; a clause without a field then matches in any of these.
+        parts: The parts; those of some of the fields of an index match a clause without a field in any of these.
+        weighting: The model.
         clause: The clause, with weight 1.
+
+    Attributes:
+        counts: The living documents of each part that match.
 
     Raises:
         ParameterError: The index has no positions, no separate fields, or no field of this name.
     """
-    if type(clause) is Phrase and not isinstance(index, ChosenFields):
-        numbers, df = term_numbers(index, clause.terms), index.df
-        if not numbers or min(numbers) < 0 or min([df.item(number) for number in numbers]) < RARE:
-            return Counts(*proximity_counts(index, clause, numbers, field_number(index, clause.field) if clause.field else -1))
-    return _COUNTS.of(index).get(clause, lambda: _count(index, clause))
+
+    def __init__(self, parts: Parts, weighting: Weighting, clause: Leaf) -> None:
+        self._parts, self._weighting, self._clause = parts, weighting, clause
+        self._weights: dict[int, NDArray[np.float32]] = {}
+        self.counts = [counts_of(part, clause).living(part) for part in parts]
+        for counts in self.counts:
+            counts.docs.flags.writeable = False
+
+    @cached_property
+    def df(self) -> int:
+        """Document frequency in the whole index."""
+        return sum(len(counts.docs) for counts in self.counts)
+
+    @cached_property
+    def cf(self) -> int:
+        """Collection frequency in the whole index."""
+        return sum(int(counts.tf.sum(dtype=np.int64)) for counts in self.counts)
+
+    def list(self, number: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the documents of a part that match, and their weights.
+
+        Raises:
+            IndexFormatError: A weight is not finite.
+        """
+        if number not in self._weights:
+            cache, key = _WEIGHTS.of(self._parts[number]), (self._weighting, self._clause)
+            self._weights[number] = cache.get(key, lambda: self._weigh(number))
+        return self.counts[number].docs, self._weights[number]
+
+    def _weigh(self, number: int) -> NDArray[np.float32]:
+        statistics, model, postings = self.postings(number)
+        weights = model.postings(statistics, postings).astype(np.float32)
+        if not math.isfinite(weights.sum(dtype=np.float64)):
+            raise weights_not_finite(self._parts[number])
+        weights.flags.writeable = False
+        return weights
+
+    def postings(self, number: int) -> tuple[ClauseStatistics, Weighting, Postings]:
+        """Return the postings of the clause in a part, and the statistics and the model that weigh them as those of a term.
+
+        A clause in one field is weighed as in an index of that field alone.
+        """
+        part, clause, counts = self._parts[number], self._clause, self.counts[number]
+        postings = Postings(CLAUSE_NUMBER, np.array([len(counts.docs)]), counts.docs, counts.tf)
+        statistics = self._statistics(number)
+        if self._weighting.fields is None or clause.field:
+            return statistics, self._weighting.of_field(clause.field), postings
+        names = part.separate
+        members = [ClauseLists(self._parts, self._weighting, replace(clause, field=name)) for name in names]
+        frequencies = np.zeros((len(counts.docs), len(names)), dtype=np.int32)
+        for column, member in enumerate(members):
+            of_member = member.counts[number]
+            frequencies[np.searchsorted(counts.docs, of_member.docs), column] = of_member.tf
+        by_field = {name: member._statistics(number) for name, member in zip(names, members, strict=True)}
+        collection = ClauseStatistics(Statistics.of(part), self, self._df_of_terms, by_field=by_field)
+        return collection, self._weighting, replace(postings, fields=frequencies)
+
+    def _statistics(self, number: int) -> ClauseStatistics:
+        """Return the statistics that a model needs to weigh the clause in a part."""
+        vocabulary = Statistics.of(self._parts[number])
+        if not self._clause.field:
+            return ClauseStatistics(vocabulary, self, self._df_of_terms)
+        lengths = [_field_lengths(part, self._clause.field) for part in self._parts]
+        tokens = sum(int(of_part[~dead].sum() if dead is not None else of_part.sum()) for of_part, dead in lengths)
+        present = sum(np.count_nonzero(of_part if dead is None else of_part[~dead]) for of_part, dead in lengths)
+        return ClauseStatistics(
+            vocabulary, self, self._df_of_terms, lengths[number][0].astype(np.float64), tokens, int(present)
+        )
+
+    def _df_of_terms(self) -> Floats | None:
+        """Return the df of each term of a phrase or window, in its field if it has one; None for other clauses."""
+        if not (isinstance(self._clause, (Phrase, Window)) and self.df):
+            return None
+        if not self._clause.field:
+            return living_df(self._parts, numbers_in(self._parts, self._clause.terms)).astype(np.float64)
+        members = [Term(term, field=self._clause.field) for term in self._clause.terms]
+        df = {member: ClauseLists(self._parts, self._weighting, member).df for member in dict.fromkeys(members)}
+        return np.array([df[member] for member in members], dtype=np.float64)
 
 
-def weights_of(index: Searchable, weighting: Weighting, clause: Leaf, counts: Counts) -> NDArray[np.float32]:
-    """Return the weights of a clause under a model, one for each document of its counts.
-
-    Raises:
-        IndexFormatError: A weight is not finite.
-    """
-    if (weighed := counts.weighed) is not None and weighed[0] == weighting:
-        return weighed[1]
-    statistics, model, postings = postings_of(index, weighting, clause, counts)
-    weights = model.postings(statistics, postings).astype(np.float32)
-    if not math.isfinite(weights.sum(dtype=np.float64)):
-        raise weights_not_finite(index)
-    weights.flags.writeable = False
-    counts.weighed = weighting, weights
-    return weights
-
-
-def search_clause(
-    index: Searchable, weighting: Weighting, clause: Leaf, weight: float, k: int
-) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
-    """Search for the documents that match the only clause of a query.
-
-    Returns:
-        The best documents, their scores, and the number of all matching documents; None for a model without a compiled loop.
-
-    Raises:
-        IndexFormatError: A weight is not finite.
-    """
-    curve = _SATURATIONS.of(index).get(weighting, lambda: saturation_of(weighting, Statistics.of(index)))
-    if curve is None or clause.field:
-        return None
-    counts = counts_of(index, clause)
-    if not counts.df:
-        return counts.docs, np.zeros(0, np.float32), 0
-    if curve.sums_idf and (parts := statistics_of(index, clause, counts).parts) is not None:
-        idf = float(np.sum(curve.idf(np.maximum(parts, 1.0))))
-    else:
-        idf = Idfs.of(index, weighting, curve.idf)(np.array([counts.df])).item()
-    query_weight = weighting.query(np.array([weight])).item()
-    arguments = counts.docs, counts.tf, curve.lengths, (idf, *curve.parameters), query_weight
-    best = search_matches(search_weighed, arguments, index, k, lambda: counts.df)
-    if best[2] < counts.df:
-        raise weights_not_finite(index)
-    return best
-
-
-class ClauseImpacts:
-    """Impacts of one model on clauses that count as terms, cached until they take more than MEMORY.
+def counts_of(part: Searchable, clause: Leaf) -> Counts:
+    """Return the documents of a part that match a clause, deleted ones too, from the cache or computed.
 
     Args:
-        index: The index.
-        weighting: The model.
+        part: The part.
+        clause: The clause, with weight 1.
+
+    Raises:
+        ParameterError: As `ClauseLists`.
     """
-
-    def __init__(self, index: Searchable, weighting: Weighting) -> None:
-        self._index, self._weighting, self._lock = index, weighting, threading.Lock()
-        self._pool, self._numbers = ImpactPool(len(index)), dict[Leaf, int]()
-
-    @classmethod
-    def of(cls, index: Searchable, weighting: Weighting) -> ClauseImpacts:
-        """Return the impacts of a model on an index."""
-        return _IMPACTS.of(index).get(weighting, lambda: cls(weakly(index), weighting))
-
-    def lists(self, clauses: Sequence[Leaf]) -> PooledLists:
-        """Return the search input for some clauses; raises as `weights_of` does."""
-        with self._lock:
-            if self._pool.nbytes > MEMORY:
-                self._pool, self._numbers = ImpactPool(len(self._index)), {}
-            for clause in clauses:
-                if clause not in self._numbers:
-                    counts = counts_of(self._index, clause)
-                    weights = weights_of(self._index, self._weighting, clause, counts)
-                    self._numbers[clause] = self._pool.add(np.array([0, counts.df]), counts.docs, weights)
-            return self._pool.lists(np.array([self._numbers[clause] for clause in clauses], dtype=np.int32))
+    if type(clause) is Phrase and not isinstance(part, ChosenFields):
+        numbers, df = term_numbers(part, clause.terms), part.df
+        if not numbers or min(numbers) < 0 or min([df.item(number) for number in numbers]) < RARE:
+            return Counts(*proximity_counts(part, clause, numbers, field_number(part, clause.field) if clause.field else -1))
+    return _COUNTS.of(base_of(part)).get(clause, lambda: _count(part, clause))
 
 
-def postings_of(
-    index: Searchable, weighting: Weighting, clause: Leaf, counts: Counts
-) -> tuple[ClauseStatistics, Weighting, Postings]:
-    """Return the postings of a clause, and the statistics and the model that weigh them as postings of a term.
-
-    A clause in one field is weighed as in an index of that field alone.
-    """
-    statistics = statistics_of(index, clause, counts)
-    postings = Postings(CLAUSE_NUMBER, np.array([counts.df]), counts.docs, counts.tf)
-    if weighting.fields is None or clause.field:
-        return statistics, weighting.of_field(clause.field), postings
-    of_fields = {name: replace(clause, field=name) for name in index.separate}
-    frequencies = np.zeros((counts.df, len(of_fields)), dtype=np.int32)
-    for column, of_field in enumerate(of_fields.values()):
-        member = counts_of(index, of_field)
-        frequencies[np.searchsorted(counts.docs, member.docs), column] = member.tf
-    by_field = {name: statistics_of(index, of_field, counts_of(index, of_field)) for name, of_field in of_fields.items()}
-    collection = ClauseStatistics(Statistics.of(index), counts, lambda: statistics.parts, by_field=by_field)
-    return collection, weighting, replace(postings, fields=frequencies)
-
-
-def statistics_of(index: Searchable, clause: Leaf, counts: Counts) -> ClauseStatistics:
-    """Return the statistics that a model needs to weigh a clause."""
-    fields, column = (state_of(index).field_statistics, field_number(index, clause.field)) if clause.field else (None, -1)
-
-    def parts() -> Floats | None:
-        if not (isinstance(clause, (Phrase, Window)) and counts.df):
-            return None
-        terms = term_numbers(index, clause.terms)
-        df = index.df[terms] if fields is None else fields.df[terms, column]
-        return df.astype(np.float64)
-
-    if fields is None:
-        return ClauseStatistics(Statistics.of(index), counts, parts)
-    lengths = fields.lengths[:, column].astype(np.float64)
-    return ClauseStatistics(Statistics.of(index), counts, parts, lengths, int(fields.tokens[column]))
-
-
-def spans_of(index: Searchable, clause: Phrase | Window, doc: int) -> Spans:
-    """Return the first and last position of each match of a clause in a document."""
-    if isinstance(index, ChosenFields) and not clause.field:
-        spans = [spans_of(index.index, replace(clause, field=name), doc) for name in index.separate]
+def spans_of(part: Searchable, clause: Phrase | Window, doc: int) -> Spans:
+    """Return the first and last position of each match of a clause in a document of a part."""
+    if isinstance(part, ChosenFields) and not clause.field:
+        spans = [spans_of(part.index, replace(clause, field=name), doc) for name in part.separate]
         return np.concatenate(spans)
-    column = field_number(index, clause.field) if clause.field else -1
-    return spans_in(state_of(index), clause, term_numbers(index, clause.terms), column, doc)
+    column = field_number(part, clause.field) if clause.field else -1
+    return spans_in(all_fields(part), clause, term_numbers(part, clause.terms), column, doc)
 
 
-def state_of(index: Searchable) -> State:
-    """Return the index with all its fields."""
-    state: State = index.index if isinstance(index, ChosenFields) else index  # type: ignore[assignment]
+def all_fields(part: Searchable) -> Searchable:
+    """Return a part with all its fields."""
+    return part.index if isinstance(part, ChosenFields) else part
+
+
+def state_of(part: Searchable) -> State:
+    """Return the index to which a part belongs, with all its fields."""
+    lists = all_fields(part)
+    state: State = lists.whole if isinstance(lists, Part) else lists  # type: ignore[assignment]
     return state
 
 
-def field_number(index: Searchable, name: str) -> int:
+def field_number(part: Searchable, name: str) -> int:
     """Return the position of a field among the separate fields of the index.
 
     Raises:
         ParameterError: The index has no separate fields, or none of this name.
     """
-    state = state_of(index)
-    names = tuple(state.field_statistics.names)
+    lists = all_fields(part)
+    names = tuple(lists.field_statistics.names)
     if name not in names:
-        raise ParameterError(f"the index {state.path} has no field '{name}'; its fields are {', '.join(names)}")
+        raise ParameterError(f"the index {state_of(part).path} has no field '{name}'; its fields are {', '.join(names)}")
     return names.index(name)
 
 
-def term_numbers(index: Searchable, terms: tuple[str, ...]) -> list[int]:
+def term_numbers(part: Searchable, terms: tuple[str, ...]) -> list[int]:
     """Return the numbers of terms, -1 for unknown ones."""
-    return list(map(index.term_number, terms))
+    return list(map(part.term_number, terms))
 
 
-def _count(index: Searchable, clause: Leaf) -> Counts:
+def _field_lengths(part: Searchable, name: str) -> tuple[NDArray[np.integer], NDArray[np.bool_] | None]:
+    """Return the length of a field in each document of a part, and whether each is deleted."""
+    return all_fields(part).field_statistics.lengths[:, field_number(part, name)], dead_of(all_fields(part))
+
+
+def _count(part: Searchable, clause: Leaf) -> Counts:
     """Count a clause; arguments as in `counts_of`."""
-    if isinstance(index, ChosenFields):
+    if isinstance(part, ChosenFields):
         if clause.field:
-            return counts_of(index.index, clause)
+            return counts_of(part.index, clause)
         if isinstance(clause, (Phrase, Window)):
-            return _sum_counts([counts_of(index.index, replace(clause, field=name)) for name in index.separate], len(index))
+            return _sum_counts([counts_of(part.index, replace(clause, field=name)) for name in part.separate], len(part))
     if isinstance(clause, AnyOf) and clause.phrases:
-        return _sum_counts([counts_of(index, member) for member in dict.fromkeys(clause.clauses)], len(index))
-    terms = term_numbers(index, (clause.term,) if isinstance(clause, Term) else clause.terms)
-    column = field_number(index, clause.field) if clause.field else -1
+        return _sum_counts([counts_of(part, member) for member in dict.fromkeys(clause.clauses)], len(part))
+    terms = term_numbers(part, (clause.term,) if isinstance(clause, Term) else clause.terms)
+    column = field_number(part, clause.field) if clause.field else -1
     if isinstance(clause, (Phrase, Window)):
-        return Counts(*proximity_counts(index, clause, terms, column))
+        return Counts(*proximity_counts(part, clause, terms, column))
     present = np.array(sorted({term for term in terms if term >= 0}), dtype=np.int64)
-    docs, tf = index.postings(present)
+    docs, tf = part.postings(present)
     if column >= 0:
-        tf = index.field_statistics.frequencies(present)[:, column]
+        tf = part.field_statistics.frequencies(present)[:, column]
         docs, tf = docs[tf > 0], tf[tf > 0]
-    return Counts(docs, tf) if len(present) == 1 else _sum_by_document(docs, tf, len(index))
+    return Counts(docs, tf) if len(present) == 1 else _sum_by_document(docs, tf, len(part))
 
 
 def _sum_counts(parts: list[Counts], documents: int) -> Counts:
@@ -272,12 +255,11 @@ def _sum_by_document(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: 
 
 
 _COUNTS: Attached[Searchable, Cached[Leaf, Counts]] = Attached(
-    "clause_counts", lambda index: Cached(MEMORY, lambda counts: counts.nbytes)
+    "clause_counts", lambda base: Cached(MEMORY, lambda counts: counts.nbytes)
 )
-_SATURATIONS: Attached[Searchable, Cached[Weighting, Saturation | None]] = Attached(
-    "saturations", lambda index: Cached(MAX_MODELS)
+_WEIGHTS: Attached[Searchable, Cached[tuple[Weighting, Leaf], NDArray[np.float32]]] = Attached(
+    "clause_weights", lambda part: Cached(MEMORY, lambda weights: weights.nbytes)
 )
-_IMPACTS: Attached[Searchable, Cached[Weighting, ClauseImpacts]] = Attached("clause_impacts", lambda index: Cached(MAX_MODELS))
 
 
 def clause_text(clause: Leaf) -> str:

@@ -25,16 +25,15 @@ from ..core.threads import in_threads
 from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
 from ..index.columns import Filter, explain_exclusion, filter_of
+from ..index.segment import Part
 from ..storage.caches import Attached, weakly
 from ..storage.compiled import load, when_loaded
 from ..text.analyzer import MAX_CACHED_WORDS, Analyzer
-from .direct import Direct
-from .filtered import filtered_impacts
-from .impacts import chunks, count_of_any, documents_of_any, impacts_of, weighted_postings
-from .merging import parts_for
-from .parts import count_in_parts, documents_in_parts, numbers_in, search_parts
+from .direct import Bags, Direct
+from .impacts import chunks, weighted_postings
+from .parts import Parts, count_of_terms, dead_of, documents_of_terms, parts_for
 from .plans import PlanRow, SearchPlan
-from .searching import Bags, scores_of, search_topic, search_topics
+from .searching import bags_of, scores_of, search_bags
 from .structured import MAX_TERM_WEIGHT, StructuredQuery
 from .weighting import Postings, Statistics, Weighting, posting_of
 
@@ -42,12 +41,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from ..index.postings import Searchable
-    from ..index.segment import Part
     from ..index.state import State
 
 K = TypeVar("K", int, str)
 UNLIMITED = 1_000_000_000  # documents per topic: more than an index holds
-MASKED = 1 << 18  # documents up to which a filter is always a mask; in larger indexes lists of its documents pay
 
 
 class Lexical(Stage[Topics, Run]):
@@ -107,45 +104,46 @@ class Lexical(Stage[Topics, Run]):
     def _direct(self) -> Direct | None:
         """Searches in one compiled call; None if the model or the index has none."""
         direct: Direct | None = vars(self).get("_direct_search")
-        if direct is None and self.searched is self.index and self.index.actors is None:
-            direct = vars(self)["_direct_search"] = Direct.of(self.index, self._ready[0])
+        if direct is None and self.index.actors is None:
+            direct = vars(self)["_direct_search"] = Direct.of(self.searched, self._ready[0])
             if direct is None:
                 when_loaded(self._prepare)
         return direct
 
     def _prepare(self) -> None:
         """Make ready what a search needs, in another thread."""
-        weighting = self._ready[0]
         with work(threads=1):
-            for part in parts_for(self.index, weighting) or (self.index,):
-                impacts_of(part, weighting)
-        if (direct := Direct.of(self.index, weighting)) is not None:
+            direct = Direct.of(self.searched, self._ready[0], wait=True)
+        if direct is not None:
             direct.text("a", 1)
 
     @property
-    def _parts(self) -> tuple[Part, ...]:
-        """The parts that are searched one after the other; () if the index is searched as one."""
-        if self.searched is not self.index or self.index.actors is not None or not self.index.parts:
-            return ()
-        return parts_for(self.index, self._ready[0])
+    def _parts(self) -> Parts:
+        """What is searched one after the other."""
+        return parts_for(self.searched, self._ready[0])
+
+    def _bags(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> Bags:
+        """Return the query weights of topics, in all parts."""
+        parts, weighting = self._parts, self._ready[0]
+        if len(parts) > 1 or dead_of(parts[0]) is not None:
+            return bags_of(parts, weighting, self._term_counts(topics))
+        return bags_of(parts, weighting, self._counts(topics, progress))
 
     def _search_directly(self, query: str | Topic, k: int) -> tuple[Any, ...] | None:
         """Return the best documents, their scores and perhaps the number of all, from one compiled call; None if it cannot."""
         direct, passed = self._direct, self._ready[1]
-        if direct is None or not (isinstance(query, str) or (isinstance(query, Topic) and query.weights is None)):
+        if (
+            direct is None
+            or self.searched is not self.index
+            or not (isinstance(query, str) or (isinstance(query, Topic) and query.weights is None))
+        ):
             return None
         if isinstance(query, Topic) and query.query is not None:
-            return direct.search(query.query, k) if passed is None else None
+            return direct.search(query.query, k, passed) if passed is None or passed.count else None
         text = query if isinstance(query, str) else query.text
         if passed is None:
             return direct.text(text, k)
-        if not passed.count:
-            return None
-        if len(passed.mask) > MASKED and not direct.has_parts:
-            terms = direct.terms(text)
-            if terms is None or filtered_impacts(self.index, self._ready[0], passed).of(terms[0], build=False) is not None:
-                return None
-        return direct.text(text, min(k, passed.count), passed)
+        return direct.text(text, min(k, passed.count), passed) if passed.count else None
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         self.check()
@@ -154,13 +152,9 @@ class Lexical(Stage[Topics, Run]):
         if (actors := self.index.actors) is not None:
             run = actors.run(self, "apply", (topics, silent), progress)
             return self._with_matches(run, topics)
-        weighting, all_topics = self.weighting, list(topics.values())
         with work(threads=self.threads):
-            if parts := self._parts:
-                results = search_parts(self.index, parts, weighting, self._term_counts(all_topics), self.k, self._filter)
-            else:
-                bags = _bags(weighting, self._counts(all_topics, progress))
-                results = search_topics(self.searched, weighting, bags, self.k, self._filter)
+            bags = self._bags(list(topics.values()), progress)
+            results = search_bags(self.searched, self.weighting, bags, self.k, self._filter)
         run = Run(topics, self.index.ids, offsets_of(results[0]), *results[1:], documents=self.index)
         return self._with_matches(run.with_(provenance=self.index.provenance), topics)
 
@@ -169,9 +163,9 @@ class Lexical(Stage[Topics, Run]):
         plain_topics = Topics(topic for topic in topics.values() if topic.query is None)
         plain_run = self.apply(plain_topics, progress) if plain_topics else Run.of({}).with_(provenance=self.index.provenance)
         queries = [self._structured(topic) for topic in topics.values() if topic.query is not None]
-        weighting, passed = self._ready
+        passed, direct = self._ready[1], self._direct
         with work(threads=self.threads):
-            results = in_threads(lambda query: query.search(weighting, self.k, passed), queries)
+            results = in_threads(lambda query: query.search(self.k, passed, direct), queries)
         edges = plain_run.bounds.tolist()
         plain_rankings = ((plain_run.codes[a:b], plain_run.scores[a:b]) for a, b in itertools.pairwise(edges))
         query_rankings = iter(results)
@@ -188,7 +182,7 @@ class Lexical(Stage[Topics, Run]):
     def _structured(self, topic: Topic) -> StructuredQuery:
         last: StructuredQuery | None = vars(self).get("_last_query")  # matches are often counted after a search
         if last is None or last.query is not topic.query:
-            last = vars(self)["_last_query"] = StructuredQuery(self.searched, topic)
+            last = vars(self)["_last_query"] = StructuredQuery(self.searched, self._ready[0], topic)
         return last
 
     def matches(self, query: str | Topic) -> NDArray[np.integer[Any]]:
@@ -196,28 +190,19 @@ class Lexical(Stage[Topics, Run]):
         topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
             return self._structured(topic).matches(self._filter)
-        if parts := self._parts:
-            return documents_in_parts(parts, sorted(self._term_counts([topic])[0]), self._filter)
-        terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64)
-        docs, passed = documents_of_any(self.searched, terms), self._filter
-        return docs if passed is None else docs[passed.mask[docs]]
+        return documents_of_terms(self._parts, self._bags([topic]).numbers, self._filter)
 
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
         """Return the number of documents that match the query and pass the filter; see `Stage.count`."""
         topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
-            direct = self._direct if self.where is None else None
+            direct = self._direct if self.where is None and self.searched is self.index else None
             if direct is not None and (hits := direct.search(topic.query, 0)) is not None and hits[2] is not None:
                 return at_most(hits[2], up_to)
             return self._structured(topic).count(self._filter, up_to)
-        direct, passed = self._direct if topic.weights is None else None, self._filter
+        direct = self._direct if topic.weights is None and self.searched is self.index else None
         numbers = None if direct is None else direct.terms(topic.text)
-        if parts := self._parts:
-            if numbers is None:
-                numbers = numbers_in(parts, sorted(self._term_counts([topic])[0]))
-            return count_in_parts(parts, numbers, passed, up_to)
-        terms = np.array(sorted(self._counts([topic])[0]), dtype=np.int64) if numbers is None else numbers[0]
-        return count_of_any(self.searched, terms, None if passed is None else passed.mask, up_to)
+        return count_of_terms(self._parts, self._bags([topic]).numbers if numbers is None else numbers, self._filter, up_to)
 
     def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
         """Return the best `k` documents for one query, after the best `offset`, without building a run."""
@@ -232,15 +217,11 @@ class Lexical(Stage[Topics, Run]):
         else:
             topic, (weighting, passed) = topic_of(query), self._ready
             if topic.query is not None and self.reads_queries:
-                structured = self._structured(topic)
-                docs, scores, total = structured.search(weighting, depth, passed)
+                docs, scores, total = self._structured(topic).search(depth, passed, self._direct)
             elif self.index.actors is not None:
                 return super().search(query, k, offset)
-            elif parts := self._parts:
-                docs, scores = search_parts(self.index, parts, weighting, self._term_counts([topic]), depth, passed)[1:]
             else:
-                bag = _bag(weighting, self._counts([topic])[0])
-                docs, scores = search_topic(self.searched, weighting, bag, depth, passed)
+                docs, scores = search_bags(self.searched, weighting, self._bags([topic]), depth, passed)[1:]
         if offset:
             docs, scores = docs[offset:], scores[offset:]
         if total is None:
@@ -255,13 +236,13 @@ class Lexical(Stage[Topics, Run]):
         docs, weighting, topics = self.index.ordinals_in(run, self._label), self.weighting, list(run.topics.values())
         structured = [self.reads_queries and topic.query is not None for topic in topics]
         plain = [topic for topic, is_structured in zip(topics, structured, strict=True) if not is_structured]
-        counts, scores = iter(self._counts(plain, progress)), np.zeros(run.rows, dtype=np.float32)
+        bags, places, scores = self._bags(plain, progress), itertools.count(), np.zeros(run.rows, dtype=np.float32)
         topic_rows = itertools.starmap(slice, itertools.pairwise(run.bounds.tolist()))
         for topic, is_structured, rows in zip(topics, structured, topic_rows, strict=True):
             if is_structured:
-                scores[rows] = self._structured(topic).scores(weighting, docs[rows])
+                scores[rows] = self._structured(topic).scores(docs[rows])
             else:
-                scores[rows] = scores_of(self.searched, weighting, _bag(weighting, next(counts)), docs[rows])
+                scores[rows] = scores_of(self.searched, weighting, bags, next(places), docs[rows])
         return scores
 
     def matrix(self) -> csr_array:
@@ -284,9 +265,9 @@ class Lexical(Stage[Topics, Run]):
 
     def vector(self, query: str | Topic) -> NDArray[np.float64]:
         """Return the weights of a query's terms, a float64 for each column of `matrix`."""
-        _, terms, weights = _bag(self.weighting, self._counts([topic_of(query)])[0])
+        bag = bags_of((self.searched,), self.weighting, self._counts([topic_of(query)]))
         vector = np.zeros(len(self.searched.df))
-        vector[terms] = weights
+        vector[bag.numbers[0]] = bag.weights
         return vector
 
     def plan(self, query: str | Topic) -> SearchPlan:
@@ -306,10 +287,10 @@ class Lexical(Stage[Topics, Run]):
         elif self._search_directly(topic, 10) is not None:
             code = "one compiled call"
         else:
-            code = "compiled loops over clauses" if structured is None or structured.is_compiled else "numpy"
-            parts = parts if structured is None else ()
-        rows += [PlanRow("segment", f"{n} of {len(parts)}", len(part)) for n, part in enumerate(parts, 1)]
-        if not parts:
+            code = "compiled loops over clauses"
+        if isinstance(parts[0], Part):
+            rows += [PlanRow("segment", f"{n} of {len(parts)}", len(part)) for n, part in enumerate(parts, 1)]
+        else:
             segments = len(self.index.leaves)
             rows.append(PlanRow("segments", f"{segments}{' as one' * (segments > 1)}", len(self.index)))
         return SearchPlan(repr(self), code, tuple(rows))
@@ -323,15 +304,14 @@ class Lexical(Stage[Topics, Run]):
         if (absence := explain_exclusion(self.index, self.where, doc)) is not None:
             return absence
         if topic.query is not None and self.reads_queries:
-            return self._structured(topic).explain(weighting, doc, repr(self))
-        counts = self._counts([topic])[0]
-        _, terms, weights = _bag(weighting, counts)
-        parts = []
-        for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
+            return self._structured(topic).explain(doc, repr(self))
+        counts = self._counts([topic])
+        bag, parts = bags_of((searched,), weighting, counts), list[Explanation]()
+        for term, weight in zip(bag.numbers[0].tolist(), bag.weights.tolist(), strict=True):
             posting = posting_of(Postings.of(searched, weighting, np.array([term])), doc)
             if posting is not None:
                 posting_part = weighting.explain(statistics, posting)
-                query_part = Explanation(weight, self._query_label(counts[term]))
+                query_part = Explanation(weight, self._query_label(counts[0][term]))
                 value = weight * float(np.float32(posting_part.value))
                 parts.append(Explanation(value, f"'{searched.terms[term]}'", (posting_part, query_part)))
         total = float(np.float32(sum(part.value for part in parts)))
@@ -441,17 +421,3 @@ def checked_weights(topic: Topic, weights: Mapping[str, float]) -> dict[str, flo
         if weight != 0:
             bag[term] = float(weight)
     return bag
-
-
-def _bag(weighting: Weighting, counts: Mapping[int, float]) -> Bags:
-    terms = sorted(counts)
-    weights = np.array([counts[term] for term in terms], dtype=np.float64)
-    return np.array((0, len(terms)), dtype=np.int64), np.array(terms, dtype=np.int32), weighting.query(weights)
-
-
-def _bags(weighting: Weighting, counts: Sequence[dict[int, float]]) -> Bags:
-    ordered = [sorted(bag.items()) for bag in counts]
-    terms = np.array([term for bag in ordered for term, _ in bag], dtype=np.int32)
-    bounds = np.array([0, *itertools.accumulate(map(len, ordered))], dtype=np.int64)
-    weights = [weighting.query(np.array([count for _, count in bag])) for bag in ordered if bag]
-    return bounds, terms, weights[0] if len(weights) == 1 else np.concatenate([np.zeros(0), *weights])

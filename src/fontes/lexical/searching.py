@@ -1,285 +1,160 @@
-"""Search by weighted bags of terms: compiled, for batches of topics, in threads."""
+"""Search by weighted bags of terms: by compiled loops, or by numpy while these are loaded or weights are computed."""
 
 from __future__ import annotations
 
-import itertools
-from bisect import bisect_left
-from collections.abc import Callable
-from functools import cache
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise, starmap
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.ranking import order_keys
-from ..core.threads import in_threads
-from ..core.work import thread_count
 from ..index.columns import Filter
-from ..storage.compiled import affordable, is_loaded, load
-from .filtered import LOOKUP_COST, filtered_impacts
+from ..storage.compiled import PAUSE, affordable, is_loaded, load
+from .direct import Bags, Direct
 from .impacts import impacts_of, weighted_postings
-from .kernel import DEPTHS, SORTED, best_first, search
-from .weighting import Weighting
+from .merging import Ranked, Results
+from .parts import Parts, dead_of, documents_in, living_df, numbers_in, ordinals_of, part_filter, parts_for
+from .weighting import Idfs, Statistics, Weighting, saturation_of
 
 if TYPE_CHECKING:
     from ..index.postings import Searchable
 
-Bags = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]  # bounds, terms, weights
-Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
-ResultBuffers = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32], NDArray[np.uint64]]  # as in `kernel.search`
-Ranked = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents of one topic and their scores, best first
-
-RESULTS = 1 << 21  # results of the topics searched in one batch
+K = TypeVar("K", int, str)
 POSTINGS_PER_STEP = 10  # postings that numpy sums in the time of one Python step
 SUMS_PER_STEP = 400  # sums that numpy scans in the time of one step
 CALL_STEPS = 250  # steps in the time of all calls of numpy for one topic
-NOT_SUPPORTED = -1  # result of a loop if the query must be searched in another way
-UNKNOWN_IDF = -10  # UNKNOWN_IDF - df is the result of a loop if the idf of df is not computed yet
-NO_KEYS = np.zeros(0, np.uint64)
-NO_WORDS = np.zeros(0, np.uint64)  # all documents are allowed
 
 
-def search_topic(searched: Searchable, weighting: Weighting, bag: Bags, k: int, where: Filter | None = None) -> Ranked:
-    """Return the best `k` documents for one topic and their scores; see `search_topics`."""
-    return search_topics(searched, weighting, bag, k, where)[1:]
-
-
-def scores_of(searched: Searchable, weighting: Weighting, bag: Bags, docs: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-    """Return the scores of some documents for one topic, as in `search_topic`; 0 for documents that do not match."""
-    _, terms, query_weights = bag
-    bounds, all_docs, weights = impacts_of(searched, weighting, terms).unpacked(terms)
-    docs, sums = docs.astype(np.int32), np.zeros(len(docs), dtype=np.float64)
-    for term, query_weight in zip(terms.tolist(), query_weights, strict=True):
-        of_term = slice(bounds[term], bounds[term + 1])
-        places = np.searchsorted(all_docs[of_term], docs)
-        rows = np.flatnonzero(places < of_term.stop - of_term.start)
-        rows = rows[all_docs[of_term][places[rows]] == docs[rows]]
-        sums[rows] += query_weight * weights[of_term][places[rows]]
-    return sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
-
-
-def _search_uncompiled(
-    searched: Searchable,
-    weighting: Weighting,
-    terms: NDArray[np.int32],
-    query_weights: NDArray[np.float64],
-    k: int,
-    where: Filter | None,
-) -> Ranked:
-    """Return the best documents for a topic without compiled code, by summing all postings; for a process with few queries."""
-    docs, weights = weighted_postings(searched, weighting, terms)
-    sums, passed = np.zeros(len(searched), dtype=np.float64), np.zeros(len(searched), dtype=np.bool_)
-    edges = np.cumsum([0, *searched.df[terms]]).tolist()
-    for query_weight, (a, b) in zip(query_weights, pairwise(edges), strict=True):
-        sums[docs[a:b]] += query_weight * weights[a:b]
-    passed[docs] = True
-    matching = np.flatnonzero(passed if where is None else passed & where.mask).astype(np.int32)
-    scores = sums[matching].astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
-    keys = order_keys(scores, searched.ids.rank[matching])
-    best = np.argsort(keys)[::-1][:k]
-    return matching[best], scores[best]
-
-
-def search_topics(index: Searchable, weighting: Weighting, bags: Bags, k: int, where: Filter | None = None) -> Results:
-    """Return the number of results of each topic, and their documents and scores end to end.
+def bags_of(parts: Parts, weighting: Weighting, topics: Sequence[Mapping[K, float]]) -> Bags:
+    """Return the query weights of topics.
 
     Args:
-        index: The lists that are searched.
+        parts: The parts that are searched.
         weighting: The model.
-        bags: Query weights of each topic by term number.
+        topics: Count of each term of each topic, or its weight; by number if there is one part without deletions, else by term.
+    """
+    keys: list[Any] = (
+        sorted({key for topic in topics for key in topic}) if len(parts) > 1 or dead_of(parts[0]) is not None else []
+    )
+    bags: list[list[tuple[Any, float]]] = [sorted(topic.items()) for topic in topics]
+    if keys:
+        numbers = numbers_in(parts, keys)
+        df = living_df(parts, numbers)
+        row_of = {key: row for row, key in enumerate(keys) if df[row]}
+        bags = [[(row_of[key], weight) for key, weight in bag if key in row_of] for bag in bags]
+    weights: list[NDArray[np.float64]] = [
+        weighting.query(np.array([weight for _, weight in bag], dtype=np.float64)) for bag in bags if bag
+    ]
+    rows = np.array([row for bag in bags for row, _ in bag], dtype=np.int64)
+    bounds = np.array([0, *accumulate(map(len, bags))], dtype=np.int64)
+    all_weights = weights[0] if len(weights) == 1 else np.concatenate([np.zeros(0), *weights])
+    numbers = numbers[:, rows] if keys else rows.reshape(len(parts), len(rows))
+    return Bags(bounds, numbers, df[rows] if keys else living_df(parts, numbers), all_weights)
+
+
+def search_bags(searched: Searchable, weighting: Weighting, bags: Bags, k: int, where: Filter | None = None) -> Results:
+    """Return the number of results of each topic, and their documents, as ordinals in the index, and scores end to end.
+
+    Args:
+        searched: The index, or other lists of its documents.
+        weighting: The model.
+        bags: Query weights of each topic, for the parts of the index.
         k: Greatest number of documents per topic.
         where: The documents that may be returned; None: all.
     """
-    count, k = len(bags[0]) - 1, min(k, len(index.ids) if where is None else where.count)
-    if not k or not len(bags[1]):
-        return np.zeros(count, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
-    if not is_loaded() and affordable(
-        int(index.df[bags[1]].sum(dtype=np.int64)) // POSTINGS_PER_STEP + count * (len(index) // SUMS_PER_STEP + CALL_STEPS)
-    ):
-        topic_rows = itertools.starmap(slice, pairwise(bags[0].tolist()))
-        rankings = [_search_uncompiled(index, weighting, bags[1][terms], bags[2][terms], k, where) for terms in topic_rows]
-        docs, scores = map(np.concatenate, zip(*rankings, strict=True))
-        return np.array([len(ranking[0]) for ranking in rankings], np.int64), docs, scores
-    step = max(1, RESULTS // k)
-    if count <= step:
-        return _search_portion(index, weighting, bags, 0, count, k, where)
-    firsts = range(0, count, step)
-    portions = [_search_portion(index, weighting, bags, first, min(first + step, count), k, where) for first in firsts]
-    counts, docs, scores = map(np.concatenate, zip(*portions, strict=True))
-    return counts, docs, scores
+    topics, k = len(bags.bounds) - 1, min(k, len(searched) if where is None else where.count)
+    if not k or not len(bags.weights):
+        return np.zeros(topics, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
+    parts, may_wait = parts_for(searched, weighting), True
+    if not is_loaded() or topics == 1:
+        postings = int(bags.df.sum())
+        steps = postings // POSTINGS_PER_STEP + topics * (len(searched) // SUMS_PER_STEP + CALL_STEPS * len(parts))
+        if affordable(steps):
+            return _scan_topics(searched, parts, weighting, bags, k, where)
+        if not is_loaded():
+            load()
+        may_wait = topics > 1 or steps > PAUSE
+    direct = Direct.of(searched, weighting, may_wait)
+    return _scan_topics(searched, parts, weighting, bags, k, where) if direct is None else direct.bags(bags, k, where)
 
 
-def _search_portion(
-    index: Searchable, weighting: Weighting, bags: Bags, first: int, last: int, k: int, where: Filter | None
-) -> Results:
-    """Return the results of `search_topics` for the topics from `first` to `last` (excluded)."""
-    rank, order, depth = index.ids.rank, index.ids.order, depth_of(k)
-    find: Any = search
-    allowed: NDArray[Any] = NO_WORDS
-    impacts_of_filter = None if where is None else filtered_impacts(index, weighting, where)
-    terms = bags[1][bags[0][first] : bags[0][last]]
-    lists = None if impacts_of_filter is None else impacts_of_filter.of(terms, build=last - first > 1)
-    if impacts_of_filter is not None and lists is not None:
-        postings, limits, rank = lists.postings, lists.limits, impacts_of_filter.rank
-        bags = bags[0][first : last + 1] - bags[0][first], lists.numbers, bags[2][bags[0][first] : bags[0][last]]
-        first, last, idfs = 0, last - first, np.ones(len(lists.numbers))
-    else:
-        impacts = impacts_of(index, weighting, bags[1] if len(bags[0]) == 2 else None)
-        postings, limits, idfs = impacts.postings, impacts.limits, impacts.idfs(bags[1])
-        if where is not None:
-            depth, allowed = -1, where.words
-            if where.count * len(terms) * LOOKUP_COST < int(index.df[terms].sum(dtype=np.int64)):
-                find, allowed = lookup().search_few, where.docs
-    count = last - first
-    results = counts, docs, scores, keys = _buffers(count, k)
-    if count == 1:
-        find(first, last, (*bags, idfs), postings, limits, allowed, (rank, order), k, depth, results)
-        return _decode(results, order)
-
-    def part(a: int, b: int) -> None:
-        portion = counts[a:b], docs[a:b], scores[a:b], keys[a:b]
-        search(first + a, first + b, (*bags, idfs), postings, limits, allowed, (rank, order), k, depth, portion)
-
-    in_ranges(part, count)
-    return _decode(results, order)
+def scores_of(
+    searched: Searchable, weighting: Weighting, bags: Bags, topic: int, ordinals: NDArray[np.integer[Any]]
+) -> NDArray[np.float32]:
+    """Return the scores of some documents for a topic; 0 for documents that do not match."""
+    sums, terms = np.zeros(len(ordinals), dtype=np.float64), slice(*bags.bounds[topic : topic + 2].tolist())
+    for part, numbers in zip(parts_for(searched, weighting), bags.numbers[:, terms], strict=True):
+        present, (rows, docs) = numbers >= 0, documents_in(part, ordinals)
+        bounds, all_docs, weights = impacts_of(part, weighting).unpacked(numbers[present])
+        for term, query_weight in zip(numbers[present].tolist(), bags.weights[terms][present], strict=True):
+            of_term = slice(bounds[term], bounds[term + 1])
+            postings = np.searchsorted(all_docs[of_term], docs)
+            found = np.flatnonzero(postings < of_term.stop - of_term.start)
+            found = found[all_docs[of_term][postings[found]] == docs[found]]
+            sums[rows[found]] += query_weight * weights[of_term][postings[found]]
+    return sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
 
 
-def in_ranges(function: Callable[[int, int], None], count: int) -> None:
-    """Call a function with consecutive ranges of `count` topics, in threads."""
-    threads = min(thread_count(), count)
-    if threads == 1:
-        function(0, count)
-    else:  # small ranges keep all threads busy until the end
-        edges = np.linspace(0, count, min(8 * threads, count) + 1).astype(int).tolist()
-        in_threads(function, edges[:-1], edges[1:])
+def _scan_topics(searched: Searchable, parts: Parts, weighting: Weighting, bags: Bags, k: int, where: Filter | None) -> Results:
+    """Return the results of `search_bags` without compiled code, by summing all postings; for a process with few queries."""
+    filters, rankings = None if where is None else part_filter(parts, where).filters, list[Ranked]()
+
+    def sums(terms: slice, number: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        part, dead = parts[number], dead_of(parts[number])
+        totals, passed = np.zeros(len(part), dtype=np.float64), np.zeros(len(part), dtype=np.bool_)
+        lists = term_lists(searched, parts[number], weighting, bags.numbers[number, terms], bags.df[terms])
+        for query_weight, (docs, weights) in zip(bags.weights[terms], lists, strict=True):
+            totals[docs] += query_weight * weights
+            passed[docs] = True
+        if filters is not None:
+            passed &= filters[number].mask
+        elif dead is not None:
+            passed &= ~dead
+        docs = np.flatnonzero(passed).astype(np.int32)
+        return docs, totals[docs]
+
+    for terms in starmap(slice, pairwise(bags.bounds.tolist())):
+        rankings.append(best_of_sums(parts, (sums(terms, number) for number in range(len(parts))), k))
+    docs, scores = map(np.concatenate, zip(*rankings, strict=True))
+    return np.array([len(ranking) for ranking, _ in rankings], np.int64), docs, scores
 
 
-@cache
-def lookup() -> Any:
-    """Return the module `lookup`, whose loops need others to be compiled first."""
-    load()
-    from . import lookup
-
-    return lookup
-
-
-def depth_of(k: int) -> int:
-    """Return the column of the k-th best weights to use, or -1."""
-    return bisect_left(DEPTHS, k) if k <= DEPTHS[-1] else -1
-
-
-def search_kernel(
-    loop: Callable[..., int | None], arguments: tuple[Any, ...], index: Searchable, k: int
-) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None]:
-    """Call a kernel for one topic.
+def term_lists(
+    searched: Searchable, part: Searchable, weighting: Weighting, numbers: NDArray[np.int64], df: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float32]]]:
+    """Yield the documents of a part with each term, and their weights.
 
     Args:
-        loop: The kernel, such as `search_any`.
-        arguments: Its arguments before `ids`.
-        index: The index, which has the ids.
-        k: Greatest number of documents.
-
-    Returns:
-        The best documents, their scores, and the result of the kernel.
-    """
-    ids = index.ids
-    k = min(k, len(ids))
-    results, order = _buffers(1, k), ids.order
-    total = loop(*arguments, (ids.rank, order), k, results)
-    _, docs, scores = _decode(results, order)
-    return docs, scores, total
-
-
-def search_clauses(
-    index: Searchable,
-    weighting: Weighting,
-    bag: Bags,
-    required: NDArray[np.int64],
-    excluded: NDArray[np.int64],
-    allowed: NDArray[np.uint64],
-    k: int,
-) -> tuple[NDArray[np.int32], NDArray[np.float32], int | None]:
-    """Search for documents that have some terms.
-
-    Args:
-        index: The index.
+        searched: The index, or other lists of its documents.
+        part: A part of it.
         weighting: The model.
-        bag: Query weights of the terms, as one topic.
-        required: Terms of the bag that a document must have.
-        excluded: Terms that it must not have.
-        allowed: As in `kernel.search`.
-        k: Greatest number of documents.
-
-    Returns:
-        The best documents, their scores, and the number of matching documents; None without required terms.
+        numbers: Numbers of the terms in the part, -1 for none.
+        df: As in `Bags`.
     """
-    impacts, depth = impacts_of(index, weighting, np.concatenate([bag[1], excluded])), depth_of(min(k, len(index)))
+    function = saturation_of(weighting, Statistics.of(part))
+    idfs = None if function is None else Idfs.of(searched, weighting, function.idf)(df)
+    for i, term in enumerate(numbers.tolist()):
+        if term < 0:
+            yield np.zeros(0, np.int32), np.zeros(0, np.float32)
+        elif function is None or idfs is None:
+            yield weighted_postings(part, weighting, np.array([term]))
+        else:
+            docs, tf = part.postings(np.array([term]))
+            yield docs, (idfs[i] * function.saturate(tf, function.lengths[docs])).astype(np.float32)
 
-    def find(ids: Any, k: int, results: Any) -> int:
-        lists, topic = (impacts.postings, impacts.limits), (*bag, impacts.idfs(bag[1]))
-        return int(lookup().search_clauses(required, excluded, topic, *lists, allowed, ids, k, depth, results))
 
-    docs, scores, total = search_kernel(find, (), index, k)
-    return docs, scores, total if len(required) else None
+def best_of_sums(parts: Parts, sums: Iterable[tuple[NDArray[np.int32], NDArray[np.float64]]], k: int) -> Ranked:
+    """Return the best documents by sums of their weights, as ordinals in the index, and their scores.
 
-
-def search_matches(
-    loop: Callable[..., int], arguments: tuple[Any, ...], index: Searchable, k: int, max_matches: Callable[[], int]
-) -> tuple[NDArray[np.int32], NDArray[np.float32], int]:
-    """Call a kernel of `conjunctions`, which visits all matching documents.
-
-    Args:
-        loop: The kernel, which returns the number of matching documents.
-        arguments: Its arguments before `ids`.
-        index: The index, which has the ids.
-        k: Greatest number of documents.
-        max_matches: Returns an upper bound of the number of matching documents.
-
-    Returns:
-        The best documents, their scores, and the number of all matching documents.
+    `sums` has documents of each part and their sums.
     """
-    ids = index.ids
-    k = min(k, len(ids))
-    if k <= SORTED:
-        docs, scores = np.empty(k, dtype=np.int32), np.empty(k, dtype=np.float32)
-        total = loop(*arguments, (ids.rank, ids.order), k, (docs, scores, NO_KEYS))
-        return (docs, scores, total) if total >= k else (docs[:total], scores[:total], total)
-    keys, order = np.empty(max_matches(), dtype=np.uint64), ids.order
-    total = loop(*arguments, (ids.rank, order), k, (np.empty(0, np.int32), np.empty(0, np.float32), keys))
-    keys = keys[:total]
-    if total > k:
-        keys = np.partition(keys, total - k)[total - k :]
-    return (*ranked(keys, order), total)
-
-
-def ranked(keys: NDArray[np.uint64], order: NDArray[np.uint32]) -> Ranked:
-    """Return the documents and scores of sort keys, best first; the keys are sorted in place."""
-    keys.sort()
-    docs, scores = np.empty(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.float32)
-    best_first(keys[None], np.array([len(keys)]), order, docs, scores)
-    return docs, scores
-
-
-def _buffers(count: int, k: int) -> ResultBuffers:
-    """Return empty results of a kernel."""
-    few, many = (k, 0) if k <= SORTED else (0, k)
-    keys = np.zeros((count, many), np.uint64)
-    return np.empty(count, np.int64), np.empty((count, few), np.int32), np.empty((count, few), np.float32), keys
-
-
-def _decode(results: ResultBuffers, order: NDArray[np.uint32]) -> Results:
-    """Return the results of a kernel, with keys decoded to documents and scores."""
-    counts, docs, scores, keys = results
-    count, k = docs.shape
-    if k and count == 1:
-        size = counts.item()
-        return counts, docs[0, :size], scores[0, :size]
-    if k:
-        filled = np.arange(k) < counts[:, None]
-        return counts, docs[filled], scores[filled]
-    keys.sort(axis=1)
-    total = sum(counts.tolist())
-    all_docs, all_scores = np.empty(total, dtype=np.int32), np.empty(total, dtype=np.float32)
-    best_first(keys, counts, order, all_docs, all_scores)
-    return counts, all_docs, all_scores
+    hits: list[tuple[float, str, int]] = []
+    for part, (docs, totals) in zip(parts, sums, strict=True):
+        scores = totals.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
+        if len(docs) > k:
+            best = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
+            docs, scores = docs[best], scores[best]
+        hits += zip(scores.tolist(), part.ids.take(docs), ordinals_of(part, docs).tolist(), strict=True)
+    best_hits = sorted(hits, reverse=True)[:k]
+    return np.array([doc for *_, doc in best_hits], np.int32), np.array([score for score, *_ in best_hits], np.float32)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import accumulate
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -20,41 +20,31 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError
 from ..core.query import AnyOf, Clause, Condition, Group, Leaf, Phrase, Term, Window
-from ..core.ranking import order_keys
 from ..core.stage import at_most
 from ..core.values import Explanation, Topic
 from ..index.columns import Filter, filter_of
 from ..storage.arrays import fixed
-from ..storage.compiled import affordable, is_loaded
-from .conjunctions import meet, search_all
-from .impacts import count_of_any, decoded_lists, documents_of, documents_of_any, impacts_of, weighted_postings
-from .kernel import search_any
+from ..storage.compiled import affordable, is_loaded, load
+from .direct import NO_SCORES, Bags, Direct, Lists
+from .impacts import documents_of
+from .packed import NO_WEIGHTS
+from .parts import (
+    NO_DOCS,
+    NO_WORDS,
+    count_of_terms,
+    dead_of,
+    documents_in,
+    documents_of_terms,
+    living_df,
+    numbers_in,
+    ordinals_of,
+    part_filter,
+    parts_for,
+)
 from .plans import Plan, PlanRow, is_union
 from .proximity import meeting
-from .pseudo_terms import (
-    ClauseImpacts,
-    Counts,
-    clause_text,
-    counts_of,
-    postings_of,
-    search_clause,
-    spans_of,
-    state_of,
-    weights_of,
-)
-from .searching import (
-    CALL_STEPS,
-    NO_WORDS,
-    POSTINGS_PER_STEP,
-    SUMS_PER_STEP,
-    Bags,
-    depth_of,
-    scores_of,
-    search_clauses,
-    search_kernel,
-    search_matches,
-    search_topic,
-)
+from .pseudo_terms import ClauseLists, all_fields, clause_text, spans_of, state_of
+from .searching import CALL_STEPS, POSTINGS_PER_STEP, SUMS_PER_STEP, best_of_sums, search_bags, term_lists
 from .weighting import Postings, Statistics, Weighting, posting_of
 
 if TYPE_CHECKING:
@@ -63,26 +53,23 @@ if TYPE_CHECKING:
 MAX_DEPTH = 100  # of nested groups
 MAX_TERM_WEIGHT = 1e30  # keeps scores within float32
 MAX_SPANS = 10  # spans listed in an explanation
-ALLOW_ALL = fixed(np.zeros(0, dtype=np.bool_))  # a mask that lets all documents pass
 Mask = NDArray[np.bool_]
 List: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and weights of a clause
 Collected: TypeAlias = "dict[Hashable, tuple[Leaf, tuple[Group, ...], float]]"  # clause, guards, and sum of weights, by key
 
 
-class Part(NamedTuple):
-    """A clause that scores.
+class Scoring(NamedTuple):
+    """A clause that scores, and is not a plain term.
 
     Args:
         clause: The clause, with weight 1.
-        weight: Sum of the weights of its occurrences.
         guards: Groups that a document must also match to get this score.
-        number: Number of a term of the index; -1 for other clauses.
+        weight: Sum of the weights of its occurrences.
     """
 
     clause: Leaf
-    weight: float
     guards: tuple[Group, ...]
-    number: int
+    weight: float
 
 
 class SearchResult(NamedTuple):
@@ -100,424 +87,328 @@ class SearchResult(NamedTuple):
 
 
 class StructuredQuery:
-    """The structured query of a topic over an index.
+    """The structured query of a topic over an index, under one model.
 
     Args:
-        index: The index, or some of its fields.
+        searched: The index, or some of its fields.
+        weighting: The model.
         topic: The topic.
 
     Raises:
         InputError: A clause or a weight is invalid, or groups are nested too deeply.
     """
 
-    def __init__(self, index: Searchable, topic: Topic) -> None:
+    def __init__(self, searched: Searchable, weighting: Weighting, topic: Topic) -> None:
         assert topic.query is not None
-        self._index, self.query = index, topic.query
+        self._searched, self._weighting, self.query = searched, weighting, topic.query
+        self._parts = parts_for(searched, weighting)
+        self._lists_of: dict[Leaf, ClauseLists] = {}
         collected: Collected = {}
         try:
             _collect(topic.query, 1.0, (), collected, 0)
         except _QueryError as problem:
             raise InputError(f"topic '{topic.id}': {problem}") from None
-        terms: list[Part] = []
-        other_parts: list[Part] = []
+        terms: dict[str, float] = {}
+        self._others: list[tuple[Scoring, ClauseLists]] = []  # those that a document has
         for clause, guards, weight in collected.values():
-            number = self.number(clause)
-            if guards or number is None:
-                other_parts.append(Part(clause, weight, guards, -1 if number is None else number))
-            elif number >= 0:
-                terms.append(Part(clause, weight, (), number))
-        if len(terms) > 1:
-            terms.sort(key=lambda part: part.number)
-        self.parts = [*terms, *other_parts] if other_parts else terms
-        self._are_terms = not other_parts or min(part.number for part in other_parts) >= 0
-        self._has_unknown = len(self.parts) < len(collected)  # whether it has terms that no document has
+            if is_plain(clause) and not guards:
+                terms[clause.term] = weight  # type: ignore[union-attr]
+            elif (lists := self._lists(clause)).df:
+                self._others.append((Scoring(clause, guards, weight), lists))
+        names = sorted(terms)
+        numbers = numbers_in(self._parts, names)
+        df = living_df(self._parts, numbers)
+        present = np.flatnonzero(df)
+        self._terms = {names[row]: terms[names[row]] for row in present.tolist()}
+        self._numbers, self._df = np.ascontiguousarray(numbers[:, present]), df[present]
 
-    def number(self, clause: Leaf) -> int | None:
-        """Return the number of a term of the index, -1 for a term that no document has; None for other clauses."""
-        if type(clause) is not Term or clause.field:
-            return None
-        number = self._index.term_number(clause.term)
-        return number if number >= 0 and self._index.df[number] else -1
-
-    @cached_property
-    def matching_parts(self) -> list[Part]:
-        """The parts that at least one document matches."""
-        if self._are_terms:
-            return self.parts
-        return [part for part, counts in zip(self.parts, self._counts, strict=True) if counts is None or counts.df]
-
-    @cached_property
-    def _counts(self) -> list[Counts | None]:
-        """Counts of the `parts`; None for terms of the index."""
-        return [None if part.number >= 0 else counts_of(self._index, part.clause) for part in self.parts]
+    def _lists(self, clause: Leaf) -> ClauseLists:
+        """Return the documents and weights of a clause."""
+        if clause not in self._lists_of:
+            self._lists_of[clause] = ClauseLists(self._parts, self._weighting, clause)
+        return self._lists_of[clause]
 
     @cached_property
     def is_bag(self) -> bool:
         """Whether the query is a bag of terms: a document matches if it has at least one of them."""
-        return self._are_terms and is_union(self.query)
+        return is_union(self.query) and all(map(is_plain, _leaves(self.query)))
 
-    def weights(self, weighting: Weighting) -> NDArray[np.float64]:
-        """Return the query weights of the `matching_parts`."""
-        return weighting.query(np.array([part.weight for part in self.matching_parts], dtype=np.float64))
+    @cached_property
+    def _plan(self) -> Plan | None:
+        """The clauses that a document must have, or must not have; None if masks alone tell what matches."""
+        query = self.query
+        if len(query.should) == 1 and not query.must and not isinstance(query.should[0], (Group, Condition)):
+            query = replace(query, must=query.should, should=())
+        return None if any(scoring.guards for scoring, _ in self._others) and not query.must else Plan.of(query)
+
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """Query weights of the terms, then of the other clauses that a document has."""
+        weights = [*self._terms.values(), *(scoring.weight for scoring, _ in self._others)]
+        return fixed(self._weighting.query(np.array(weights, dtype=np.float64)))
 
     def matches(self, where: Filter | None) -> NDArray[np.int32]:
         """Return the ordinals of all matching documents, ascending."""
-        if leaves := self._required():
-            docs = meeting([self.docs(clause) for clause in leaves])[0]
-            passed = self._filter_mask(docs, where)
-            return docs if passed is None else docs[passed]
         if self.is_bag:
-            docs = documents_of_any(self._index, np.array([part.number for part in self.parts], dtype=np.int64))
-            return docs if where is None else docs[where.mask[docs]]
-        mask = self.mask(self.query)
-        return np.flatnonzero(mask if where is None else mask & where.mask).astype(np.int32)
+            return documents_of_terms(self._parts, self._numbers, where)
+        ordinals = [ordinals_of(part, self._docs(number, where)) for number, part in enumerate(self._parts)]
+        return ordinals[0] if len(ordinals) == 1 else np.sort(np.concatenate(ordinals))
 
     def count(self, where: Filter | None, up_to: int | None = None) -> int:
         """Return the number of all matching documents; see `Stage.count`."""
         if self.is_bag:
-            terms = np.array([part.number for part in self.parts], dtype=np.int64)
-            return count_of_any(self._index, terms, None if where is None else where.mask, up_to)
-        return at_most(self._count(where), up_to)
+            return count_of_terms(self._parts, self._numbers, where, up_to)
+        return at_most(sum(len(self._docs(number, where)) for number in range(len(self._parts))), up_to)
 
-    def _count(self, where: Filter | None) -> int:
-        """Return the number of all matching documents of a query that is not a bag of terms."""
-        if where is None and self._is_conjunction and is_loaded():
-            if self._has_unknown:
-                return 0
-            if self._are_terms:
-                return len(meet(*decoded_lists(self._index, np.array([part.number for part in self.parts])))[0])
-            if len(self.parts) == 1:
-                return counts_of(self._index, self.parts[0].clause).df
-        return len(self.matches(where))
-
-    def search(self, weighting: Weighting, k: int, where: Filter | None) -> SearchResult:
-        """Return the best `k` documents and their scores."""
-        if is_loaded() and self._is_conjunction:
-            if where is None and len(self.parts) == 1 and self.parts[0].number < 0:
-                (part,) = self.parts
-                result = search_clause(self._index, weighting, part.clause, part.weight, k)
-                if result is not None:
-                    return SearchResult(*result)
-            if self._has_unknown or len(self.matching_parts) < len(self.parts):
-                return self._no_result()
-            return self._search_all(range(len(self.matching_parts)), (), where, weighting, k)
+    def search(self, k: int, where: Filter | None, direct: Direct | None) -> SearchResult:
+        """Return the best `k` documents and their scores, by compiled loops if there are any for the model."""
         if self.is_bag:
-            return SearchResult(*search_topic(self._index, weighting, self._bag(weighting), k, where))
-        if (is_loaded() or not affordable(self._steps)) and self._plan is not None:
-            return self._search_plan(self._plan, weighting, k, where)
-        return self._best_of(*self._sum_clauses(weighting, where), k)
+            bags = Bags(np.array((0, len(self._terms))), self._numbers, self._df, self.weights)
+            return SearchResult(*search_bags(self._searched, self._weighting, bags, k, where)[1:])
+        if not k or self._lacks_clause or (self._is_union and not len(self.weights)):
+            return SearchResult(NO_DOCS, NO_SCORES, 0 if k else None)
+        parts = range(len(self._parts))
+        if not is_loaded() and not affordable(self._steps):
+            load()
+            direct = Direct.of(self._searched, self._weighting)
+        if direct is None:
+            docs = [self._docs(number, where) for number in parts]
+            return SearchResult(*best_of_sums(self._parts, map(self._sums, parts, docs), k), sum(map(len, docs)))
+        if self._plan is None:
+            docs, allowed = [self._docs(number, where) for number in parts], [NO_WORDS for _ in parts]
+        else:
+            docs, allowed = [], [self._allowed(number, where) for number in parts]
+        clauses = [self._clause_lists(number) for number in parts]
+        return SearchResult(*direct.lists(self._numbers, self._df, self.weights, clauses, self._rows, allowed, docs, k))
 
     @cached_property
-    def _plan(self) -> Plan | None:
-        return None if any(part.guards for part in self.parts) else Plan.of(self.query)
+    def _rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which of the terms, and which of the other clauses, a document must have."""
+        row_of = {term: row for row, term in enumerate(self._terms)}
+        terms = [row_of[clause.term] for clause in self._required if is_plain(clause)]  # type: ignore[union-attr]
+        clauses = [None if scoring.guards else scoring.clause for scoring, _ in self._others]
+        others = [clauses.index(clause) for clause in self._required if not is_plain(clause)]
+        return np.array(terms, dtype=np.int64), np.array(others, dtype=np.int64)
 
-    @property
-    def is_compiled(self) -> bool:
-        """Whether compiled loops search for the query once they are loaded."""
-        return self._is_conjunction or self.is_bag or self._plan is not None
+    @cached_property
+    def _lacks_clause(self) -> bool:
+        """Whether no document has a clause that all must have."""
+        others = [scoring.clause for scoring, _ in self._others]
+        known = [clause.term in self._terms if is_plain(clause) else clause in others for clause in self._required]  # type: ignore[union-attr]
+        return not all(known)
 
     def rows(self) -> Iterator[PlanRow]:
         """Yield the clauses with the number of documents that match each."""
         query = self.query
         for kind, clauses in (("required", query.must), ("optional", query.should), ("excluded", query.must_not)):
             for clause in clauses:
-                yield PlanRow(kind, _description(clause), int(np.count_nonzero(self.mask(clause))))
+                count = sum(int(np.count_nonzero(self.mask(number, clause))) for number in range(len(self._parts)))
+                yield PlanRow(kind, _description(clause), count)
 
-    def scores(self, weighting: Weighting, docs: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
-        """Return the scores of some documents; 0 for a document that does not match."""
-        if self.is_bag:
-            return scores_of(self._index, weighting, self._bag(weighting), docs)
-        mask, scores = np.zeros(len(self._index), dtype=np.bool_), np.zeros(len(self._index), dtype=np.float32)
-        mask[docs] = True
-        best = self.search(weighting, max(1, len(docs)), Filter("candidates", mask))
-        scores[best.docs] = best.scores
-        return np.asarray(scores[docs])
-
-    def _bag(self, weighting: Weighting) -> Bags:
-        """Return the terms and query weights of a bag of terms, as one topic."""
-        terms = np.array([part.number for part in self.matching_parts], dtype=np.int32)
-        return np.array((0, len(terms)), dtype=np.int64), terms, self.weights(weighting)
-
-    def _no_result(self) -> SearchResult:
-        return SearchResult(np.zeros(0, np.int32), np.zeros(0, np.float32), 0)
-
-    def _best_of(self, matching: NDArray[np.int32], sums: NDArray[np.float64], k: int) -> SearchResult:
-        """Return the best of the matching documents by the sums of their clauses."""
-        scores = sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
-        keys = order_keys(scores, self._index.ids.rank[matching])
-        best = keys.argsort()[::-1][:k]
-        return SearchResult(matching[best], scores[best], len(matching))
+    def scores(self, ordinals: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+        """Return the scores of some documents, given as ordinals; 0 for a document that does not match."""
+        scores = np.zeros(len(ordinals), dtype=np.float32)
+        for number, part in enumerate(self._parts):
+            rows, docs = documents_in(part, ordinals)
+            matching = np.isin(docs, self._docs(number, None))
+            scores[rows[matching]] = self._sums(number, docs[matching])[1].astype(np.float32) + np.float32(0)
+        return scores
 
     @cached_property
-    def _is_conjunction(self) -> bool:
-        """Whether the query is a conjunction of clauses that score: a document matches if it has all of them."""
-        query = self.query
-        if len(query.should) != (not query.must) or query.must_not:
-            return False
-        return {Group, Condition}.isdisjoint(map(type, query.must or query.should))
-
-    def _search_all(
-        self, required: Sequence[int], excluded: Sequence[Leaf], allowed: Filter | None, weighting: Weighting, k: int
-    ) -> SearchResult:
-        """Search for the documents that have all of some clauses.
-
-        Args:
-            required: Indices of these clauses in `matching_parts`; the other parts may score.
-            excluded: Clauses that the documents must not have.
-            allowed: The documents that may be returned; None: all.
-            weighting: The model.
-            k: Greatest number of documents.
-        """
-        index, numbers, clause_lists, excluded_numbers = self._index, list[int](), list[List](), list[int]()
-        for part in self.matching_parts:
-            numbers.append(part.number if part.number >= 0 else ~len(clause_lists))
-            if part.number < 0:
-                clause_lists.append(self._list(weighting, part))
-        for clause in excluded:
-            number = self.number(clause)
-            if number is None:
-                docs = counts_of(index, clause).docs
-                excluded_numbers.append(~len(clause_lists))
-                clause_lists.append((docs, np.zeros(len(docs), dtype=np.float32)))
-            elif number >= 0:
-                excluded_numbers.append(number)
-        part_numbers, other_numbers = np.array(numbers), np.array(excluded_numbers, dtype=np.int64)
-        term_lists = other = _concatenate(clause_lists) if clause_lists else ()
-        terms = np.concatenate([part_numbers, other_numbers])
-        if len(clause_lists) < len(terms):
-            terms = terms[terms >= 0]
-            term_lists = impacts_of(index, weighting, terms).unpacked(terms)
-        lists = np.array(required), other_numbers, term_lists, other or term_lists
-        mask = ALLOW_ALL if allowed is None else fixed(allowed.mask)
-        arguments = part_numbers, self.weights(weighting), *lists, mask
-
-        def max_matches() -> int:
-            numbered = [numbers[i] for i in required]
-            return min(len(clause_lists[~number][0]) if number < 0 else int(index.df[number]) for number in numbered)
-
-        return SearchResult(*search_matches(search_all, arguments, index, k, max_matches))
+    def _is_union(self) -> bool:
+        """Whether a document matches if it has a clause that scores, within and without some documents."""
+        return self._plan is not None and not self._plan.required
 
     @cached_property
     def _steps(self) -> int:
         """Steps of Python that take as long as numpy takes to sum all clauses."""
-        terms = [part.number for part in self.matching_parts if part.number >= 0]
-        postings = int(self._index.df[terms].sum(dtype=np.int64))
-        return postings // POSTINGS_PER_STEP + len(self._index) // SUMS_PER_STEP + CALL_STEPS
+        postings = int(self._df.sum()) + sum(lists.df for _, lists in self._others)
+        return postings // POSTINGS_PER_STEP + len(self._searched) // SUMS_PER_STEP + CALL_STEPS * len(self._parts)
 
-    def _search_plan(self, plan: Plan, weighting: Weighting, k: int, where: Filter | None) -> SearchResult:
-        """Search a plan by a compiled kernel."""
-        index, index_of = self._index, {part.clause: i for i, part in enumerate(self.matching_parts)}
-        required = list({_unweighted(clause): None for clause in plan.required})
-        if not index_of or any(clause not in index_of for clause in required):
-            return self._no_result()
-        allowed, excluded = self._allowed(plan, where), [_unweighted(clause) for clause in plan.excluded]
-        excluded_numbers = [self.number(clause) for clause in excluded]
-        if self._are_terms and None not in excluded_numbers:
-            numbers = np.array([number for number in excluded_numbers if number != -1], dtype=np.int64)
-            words = NO_WORDS if allowed is None else allowed.words
-            bag = self._bag(weighting)
-            required_terms = bag[1][[index_of[clause] for clause in required]].astype(np.int64)
-            return SearchResult(*search_clauses(index, weighting, bag, required_terms, numbers, words, k))
-        if required:
-            return self._search_all([index_of[clause] for clause in required], excluded, allowed, weighting, k)
-        terms = [part.number for part in self.matching_parts if part.number >= 0]
-        other_clauses = [part.clause for part in self.matching_parts if part.number < 0]
-        impacts = impacts_of(index, weighting, np.array(terms, dtype=np.int32))
-        lists, weights = ClauseImpacts.of(index, weighting).lists(other_clauses), self.weights(weighting)
-        if excluded:
-            mask = np.ones(len(index), dtype=np.bool_) if allowed is None else allowed.mask.copy()
-            for clause in excluded:
-                mask[self.docs(clause)] = False
-            allowed = Filter("", mask)
-        numbers = np.array(terms, dtype=np.int32)
-        term_bag = numbers, weights[: len(terms)], impacts.idfs(numbers), impacts.postings, impacts.limits
-        other = lists.numbers, weights[len(terms) :], np.ones(len(other_clauses)), lists.postings, lists.limits
-        depth = depth_of(min(k, len(index))) if allowed is None else -1
-        words = NO_WORDS if allowed is None else allowed.words
-        docs, scores, _ = search_kernel(search_any, (term_bag, other, words, depth), index, k)
-        return SearchResult(docs, scores)
+    def _docs(self, number: int, where: Filter | None) -> NDArray[np.int32]:
+        """Return the documents of a part that match the query and pass the filter, ascending."""
+        if self._plan is None or not self._plan.required:
+            mask = self.mask(number, self.query)
+            return np.flatnonzero(
+                mask if where is None else mask & part_filter(self._parts, where).filters[number].mask
+            ).astype(np.int32)
+        docs = meeting([self.docs(number, clause) for clause in self._required])[0]
+        plan = self._plan
+        if where is None and not (plan.within or plan.without or plan.excluded):
+            return docs
+        passed = np.ones(len(docs), dtype=np.bool_)
+        if where is not None:
+            passed &= part_filter(self._parts, where).filters[number].mask[docs]
+        for clause in plan.within:
+            passed &= self.mask(number, clause)[docs]
+        for clause in plan.without:
+            passed &= ~self.mask(number, clause)[docs]
+        for excluded in plan.excluded:
+            passed[meeting([docs, self.docs(number, excluded)])[1][0]] = False
+        return docs[passed]
 
-    def _allowed(self, plan: Plan, where: Filter | None) -> Filter | None:
-        """Return the documents that may be returned; None for all."""
-        if not (plan.within or plan.without):
-            return where
-        masks = [] if where is None else [where.mask]
-        masks += [self.mask(clause) for clause in plan.within]
-        masks += [~self.mask(clause) for clause in plan.without]
-        return Filter("", reduce(np.logical_and, masks))
-
-    def docs(self, clause: Leaf) -> NDArray[np.int32]:
-        """Return the ordinals of the documents that match a clause, ascending."""
-        number = self.number(clause)
-        if number is None:
-            return counts_of(self._index, _unweighted(clause)).docs
-        return documents_of(self._index, number) if number >= 0 else np.zeros(0, np.int32)
-
+    @cached_property
     def _required(self) -> list[Leaf]:
-        """Return leaves that every matching document has."""
-        alone = self.query.should if len(self.query.should) == 1 else ()
-        return [clause for clause in self.query.must or alone if not isinstance(clause, (Condition, Group))]
+        """Clauses that a document must have, each once and with weight 1."""
+        return [] if self._plan is None else list(dict.fromkeys(map(_unweighted, self._plan.required)))
 
-    def _filter_mask(self, docs: NDArray[np.int32], where: Filter | None) -> Mask | None:
-        """Return which of the documents that have all `_required` leaves match the query and pass the filter; None for all."""
-        passed = None if where is None else where.mask[docs]
-        for clause in self.query.must:
-            if isinstance(clause, (Condition, Group)):
-                inside = self.mask(clause)[docs]
-                passed = inside if passed is None else passed & inside
-        for clause in self.query.must_not:
-            if passed is None:
-                passed = np.ones(len(docs), dtype=np.bool_)
-            if isinstance(clause, (Condition, Group)):
-                passed &= ~self.mask(clause)[docs]
-            else:
-                passed[meeting([docs, self.docs(clause)])[1][0]] = False
-        return passed
+    def _allowed(self, number: int, where: Filter | None) -> NDArray[np.uint64]:
+        """Return which documents of a part may have the clauses of the plan, as words; empty for all that live."""
+        plan = self._plan
+        assert plan is not None
+        passed = None if where is None else part_filter(self._parts, where).filters[number]
+        if not (plan.within or plan.without or plan.excluded):
+            return NO_WORDS if passed is None else passed.words
+        dead = dead_of(self._parts[number])
+        masks = [self.mask(number, clause) for clause in plan.within] + ([] if passed is None else [passed.mask])
+        masks += [] if dead is None else [~dead]
+        allowed = np.logical_and.reduce(masks) if masks else np.ones(len(self._parts[number]), dtype=np.bool_)
+        for clause in plan.without:
+            allowed &= ~self.mask(number, clause)
+        for excluded in plan.excluded:
+            allowed[self.docs(number, excluded)] = False
+        return Filter("", allowed).words
 
-    def _sum_clauses(self, weighting: Weighting, where: Filter | None) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Return the matching documents, ascending, and the sum of the clauses of each."""
-        lists, weights = self._lists(weighting), self.weights(weighting)
-        index_of = {part.clause: i for i, part in enumerate(self.matching_parts) if not part.guards}
-        if not (leaves := self._required()):
-            return self._sum_clauses_of_all(lists, weights, where)
-        required = list(dict.fromkeys(index_of.get(_unweighted(clause), -1) for clause in leaves))
-        if -1 in required:  # a clause that no document matches
-            return np.zeros(0, np.int32), np.zeros(0, np.float64)
-        docs, rows_by_list = meeting([lists[i][0] for i in required])
-        rows_of = dict(zip(required, rows_by_list, strict=True))
-        if (passed := self._filter_mask(docs, where)) is not None:
-            docs, rows_of = docs[passed], {i: rows[passed] for i, rows in rows_of.items()}
-        sums = np.zeros(len(docs), dtype=np.float64)
-        for i, (part, weight) in enumerate(zip(self.matching_parts, weights, strict=True)):
-            if i in rows_of:
-                sums += weight * lists[i][1][rows_of[i]]
-                continue
-            _, (inside, of_list) = meeting([docs, lists[i][0]])
-            for guard in part.guards:
-                met = self.mask(guard)[docs[inside]]
-                inside, of_list = inside[met], of_list[met]
-            sums[inside] += weight * lists[i][1][of_list]
-        return docs, sums
+    def _clause_lists(self, number: int) -> Lists:
+        """Return the clauses of a part that are not plain terms: bounds, documents, weights."""
+        lists = [self._list(number, scoring, lists) for scoring, lists in self._others]
+        if not lists:
+            return np.zeros(1, np.int64), NO_DOCS, NO_WEIGHTS
+        if len(lists) == 1:
+            return np.array((0, len(lists[0][0]))), *lists[0]
+        docs, weights = map(np.concatenate, zip(*lists, strict=True))
+        return np.array([0, *accumulate([len(docs) for docs, _ in lists])]), fixed(docs), fixed(weights)
 
-    def _sum_clauses_of_all(
-        self, lists: list[List], weights: NDArray[np.float64], where: Filter | None
-    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Return the same as `_sum_clauses`, by an array of sums for all documents of the index."""
-        matching, sums = self.matches(where), np.zeros(len(self._index), dtype=np.float64)
-        for part, weight, (docs, doc_weights) in zip(self.matching_parts, weights, lists, strict=True):
-            for guard in part.guards:
-                inside = self.mask(guard)[docs]
-                docs, doc_weights = docs[inside], doc_weights[inside]
-            sums[docs] += weight * doc_weights
-        return matching, sums[matching]
+    def _list(self, number: int, scoring: Scoring, lists: ClauseLists) -> List:
+        """Return the documents of a part that match a clause and its guards, and their weights."""
+        docs, weights = lists.list(number)
+        for guard in scoring.guards:
+            inside = self.mask(number, guard)[docs]
+            docs, weights = fixed(docs[inside]), fixed(weights[inside])
+        return docs, weights
 
-    def _lists(self, weighting: Weighting) -> list[List]:
-        """Return the documents and weights of each of the `matching_parts`."""
-        index, terms = self._index, np.array([part.number for part in self.matching_parts if part.number >= 0], dtype=np.int32)
-        impacts = impacts_of(index, weighting, terms) if is_loaded() and len(terms) else None
-        lists: list[List] = []
-        for part in self.matching_parts:
-            if part.number < 0:
-                lists.append(self._list(weighting, part))
-            elif impacts is None:
-                lists.append(weighted_postings(index, weighting, np.array([part.number])))
-            else:
-                bounds, docs, doc_weights = impacts.unpacked(np.array([part.number]))
-                rows = slice(*bounds[part.number : part.number + 2].tolist())
-                lists.append((docs[rows], doc_weights[rows]))
-        return lists
+    def _sums(self, number: int, docs: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Return some documents of a part, and the sum of the clauses of each."""
+        lists = [*term_lists(self._searched, self._parts[number], self._weighting, self._numbers[number], self._df)]
+        lists += (self._list(number, scoring, lists) for scoring, lists in self._others)
+        sums = np.zeros(len(self._parts[number]), dtype=np.float64)
+        for weight, (of_list, weights) in zip(self.weights, lists, strict=True):
+            sums[of_list] += weight * weights
+        return docs, sums[docs]
 
-    def _list(self, weighting: Weighting, part: Part) -> List:
-        """Return the documents and weights of a clause that is not a term of the index."""
-        counts = self._counts[self.parts.index(part)]
-        assert counts is not None
-        return counts.docs, weights_of(self._index, weighting, part.clause, counts)
+    def docs(self, number: int, clause: Leaf) -> NDArray[np.int32]:
+        """Return the living documents of a part that match a clause, ascending."""
+        if not is_plain(clause):
+            return self._lists(_unweighted(clause)).counts[number].docs
+        part = self._parts[number]
+        term, dead = part.term_number(clause.term), dead_of(part)  # type: ignore[union-attr]
+        docs = documents_of(part, term) if term >= 0 else NO_DOCS
+        return docs if dead is None else docs[~dead[docs]]
 
-    def mask(self, clause: Clause) -> Mask:
-        """Return whether each document matches a clause.
+    def mask(self, number: int, clause: Clause) -> Mask:
+        """Return whether each document of a part lives and matches a clause.
 
         Raises:
             ParameterError: A condition does not fit the columns, or the index lacks positions or fields for a clause.
         """
-        index = self._index
+        part = self._parts[number]
         if isinstance(clause, Condition):
-            passed = filter_of(state_of(index), clause.where)
+            passed = filter_of(state_of(part), clause.where)
             assert passed is not None
-            return passed.mask
-        mask = np.zeros(len(index), dtype=np.bool_)
+            return part_filter(self._parts, passed).filters[number].mask
+        mask = np.zeros(len(part), dtype=np.bool_)
         if not isinstance(clause, Group):
-            mask[self.docs(clause)] = True
+            mask[self.docs(number, clause)] = True
             return mask
         if clause.must:
             mask[:] = True
             for member in clause.must:
-                mask &= self.mask(member)
+                mask &= self.mask(number, member)
         else:
             for member in clause.should:
                 if isinstance(member, (Condition, Group)):
-                    mask |= self.mask(member)
+                    mask |= self.mask(number, member)
                 else:
-                    mask[self.docs(member)] = True
+                    mask[self.docs(number, member)] = True
         for member in clause.must_not:
-            mask &= ~self.mask(member)
+            mask &= ~self.mask(number, member)
         return mask
 
-    def explain(self, weighting: Weighting, doc: int, title: str) -> Explanation:
+    def explain(self, ordinal: int, title: str) -> Explanation:
         """Explain the score of a document, clause by clause.
 
         Args:
-            weighting: The model.
-            doc: Ordinal of the document.
+            ordinal: Ordinal of the document.
             title: Label of the explanation.
         """
-        if not self.mask(self.query)[doc]:
-            return Explanation(0.0, f"the document does not match: {self._mismatch(self.query, doc)}")
+        number, doc = next(
+            (number, int(docs[0]))
+            for number, part in enumerate(self._parts)
+            if len(docs := documents_in(part, np.array([ordinal]))[1])
+        )
+        if not self.mask(number, self.query)[doc]:
+            return Explanation(0.0, f"the document does not match: {self._mismatch(number, self.query, doc)}")
+        clauses = [Scoring(Term(term), (), weight) for term, weight in self._terms.items()]
+        clauses += (scoring for scoring, _ in self._others)
         parts = []
-        for part, weight in zip(self.matching_parts, self.weights(weighting).tolist(), strict=True):
-            fails_guard = any(not self.mask(guard)[doc] for guard in part.guards)
-            explained = None if fails_guard else self._explain_part(weighting, part, doc)
+        for scoring, weight in zip(clauses, self.weights.tolist(), strict=True):
+            fails_guard = any(not self.mask(number, guard)[doc] for guard in scoring.guards)
+            explained = None if fails_guard else self._explain_clause(number, scoring, doc)
             if explained is not None:
                 value = weight * float(np.float32(explained.value))
-                query_part = Explanation(weight, f"query part: weight={part.weight:g}")
-                label = clause_text(part.clause) + self._span_text(part.clause, doc)
+                query_part = Explanation(weight, f"query part: weight={scoring.weight:g}")
+                label = clause_text(scoring.clause) + self._span_text(number, scoring.clause, doc)
                 parts.append(Explanation(value, label, (explained, query_part)))
         return Explanation(float(np.float32(sum(part.value for part in parts))), f"{title}: sum over clauses", tuple(parts))
 
-    def _span_text(self, clause: Leaf, doc: int) -> str:
+    def _span_text(self, number: int, clause: Leaf, doc: int) -> str:
         """Describe the matches of a phrase or window in a document: fields, and positions counted from their start."""
         if not isinstance(clause, (Phrase, Window)):
             return ""
-        state = state_of(self._index)
-        starts, ranges = state.positions.field_starts[doc, :-1], []
-        for first, last in spans_of(self._index, clause, doc).tolist():
+        part, fields = self._parts[number], state_of(self._parts[number]).fields
+        starts, ranges = all_fields(part).positions.field_starts[doc, :-1], []
+        for first, last in spans_of(part, clause, doc).tolist():
             field = int(np.searchsorted(starts, first, side="right")) - 1
-            name = f"{state.fields[field]} " if len(starts) > 1 else ""
+            name = f"{fields[field]} " if len(starts) > 1 else ""
             ranges.append(f"{name}{first - starts[field]}-{last - starts[field]}")
         more = f" and {len(ranges) - MAX_SPANS} more" if len(ranges) > MAX_SPANS else ""
         return f" at {', '.join(ranges[:MAX_SPANS])}{more}"
 
-    def _explain_part(self, weighting: Weighting, part: Part, doc: int) -> Explanation | None:
-        """Explain the weight of a clause in a document; None where the document does not match it."""
-        index = self._index
-        statistics: Statistics
-        if part.number >= 0:
-            postings = Postings.of(index, weighting, np.array([part.number]))
-            statistics = Statistics.of(index)
+    def _explain_clause(self, number: int, scoring: Scoring, doc: int) -> Explanation | None:
+        """Explain the weight of a clause in a document of a part; None where the document does not match it."""
+        part, statistics, weighting = self._parts[number], Statistics.of(self._parts[number]), self._weighting
+        if is_plain(scoring.clause):
+            term = part.term_number(scoring.clause.term)  # type: ignore[union-attr]
+            postings = Postings.of(part, weighting, np.array([term] if term >= 0 else [], dtype=np.int64))
         else:
-            statistics, weighting, postings = postings_of(index, weighting, part.clause, counts_of(index, part.clause))
+            statistics, weighting, postings = self._lists(scoring.clause).postings(number)
         posting = posting_of(postings, doc)
         return None if posting is None else weighting.explain(statistics, posting)
 
-    def _mismatch(self, group: Group, doc: int) -> str:
+    def _mismatch(self, number: int, group: Group, doc: int) -> str:
         """Describe why a document does not match a group."""
         for clause in group.must:
-            if not self.mask(clause)[doc]:
+            if not self.mask(number, clause)[doc]:
                 inner = isinstance(clause, Group) and clause.must
-                return self._mismatch(clause, doc) if inner else f"it lacks {_description(clause)}"  # type: ignore[arg-type]
+                return self._mismatch(number, clause, doc) if inner else f"it lacks {_description(clause)}"  # type: ignore[arg-type]
         for clause in group.must_not:
-            if self.mask(clause)[doc]:
+            if self.mask(number, clause)[doc]:
                 return f"it has {_description(clause)}, which it must not"
         return "it has none of the clauses of which one should match"
+
+
+def is_plain(clause: Clause) -> bool:
+    """Whether a clause is a term in any field."""
+    return type(clause) is Term and not clause.field
+
+
+def _leaves(group: Group) -> Iterator[Leaf]:
+    """Yield the clauses of a union."""
+    for clause in group.should:
+        if isinstance(clause, Group):
+            yield from _leaves(clause)
+        else:
+            yield clause  # type: ignore[misc]
 
 
 class _QueryError(Exception):
@@ -553,12 +444,6 @@ def _collect(group: Group, factor: float, guards: tuple[Group, ...], into: Colle
             _collect(clause, 1.0, (), {}, depth + 1)
         elif not isinstance(clause, Condition):
             _weight(clause)
-
-
-def _concatenate(lists: Sequence[List]) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Return the bounds, documents and weights of several lists end to end."""
-    docs, weights = lists[0] if len(lists) == 1 else map(np.concatenate, zip(*lists, strict=True))
-    return np.array([0, *accumulate([len(docs) for docs, _ in lists])]), fixed(docs), fixed(weights)
 
 
 def _weight(clause: Leaf | Group) -> float:

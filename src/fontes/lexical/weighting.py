@@ -364,6 +364,7 @@ class ClauseStatistics(Statistics):
         parts: Computes the document frequencies of the terms of a phrase or window.
         lengths: Length of the field in each document; None: of the documents.
         tokens: Number of terms of the field in all documents.
+        present: Number of documents with a term in the field.
         by_field: The same in each separate field, for a model that weighs fields.
     """
 
@@ -374,10 +375,11 @@ class ClauseStatistics(Statistics):
         parts: Callable[[], Floats | None],
         lengths: Floats | None = None,
         tokens: int = 0,
+        present: int = 0,
         by_field: Mapping[str, Statistics] = MappingProxyType({}),
     ) -> None:
-        self._by_field = by_field
-        self._vocabulary, self._counts, self._parts, self._field_lengths = vocabulary, counts, parts, lengths
+        self._by_field, self._vocabulary, self._counts, self._parts = by_field, vocabulary, counts, parts
+        self._present = None if lengths is None else present
         self.documents = vocabulary.documents
         self.tokens = vocabulary.tokens if lengths is None else tokens
         self.lengths = vocabulary.lengths if lengths is None else lengths
@@ -403,9 +405,7 @@ class ClauseStatistics(Statistics):
     @cached_property
     def documents_with_terms(self) -> int:
         """Number of documents with at least one term, or with the field."""
-        if self._field_lengths is None:
-            return self._vocabulary.documents_with_terms
-        return int(np.count_nonzero(self._field_lengths))
+        return self._vocabulary.documents_with_terms if self._present is None else self._present
 
     def field(self, name: str) -> Statistics:
         """Return the statistics of the clause in one of the separate fields alone."""

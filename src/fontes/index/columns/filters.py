@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...core.values import Explanation
 from ...core.where import FilterCondition, Mask, condition
+from ...storage.arrays import fixed
 from ...storage.caches import Attached, Cached
 from ..segment import Leaf, Segment
 from .schema import Schema
@@ -50,21 +51,14 @@ class Filter:
     @cached_property
     def docs(self) -> NDArray[np.int32]:
         """int32, ordinals of the documents that pass, ascending."""
-        return np.flatnonzero(self.mask).astype(np.int32)
-
-    @cached_property
-    def numbers(self) -> NDArray[np.int32]:
-        """int32, (documents,): number of each document among those that pass; -1 for others."""
-        numbers = np.full(len(self.mask), -1, dtype=np.int32)
-        numbers[self.docs] = np.arange(len(self.docs), dtype=np.int32)
-        return numbers
+        return fixed(np.flatnonzero(self.mask).astype(np.int32))
 
     @cached_property
     def words(self) -> NDArray[np.uint64]:
         """uint64, (documents / 64, rounded up): a bit for each document, the lowest first; 1 for those that pass."""
         words = np.zeros(-(-len(self.mask) // 64), dtype=np.uint64)
         words.view(np.uint8)[: -(-len(self.mask) // 8)] = np.packbits(self.mask, bitorder="little")
-        return words
+        return fixed(words)
 
     @cached_property
     def count(self) -> int:
