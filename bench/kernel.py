@@ -28,7 +28,8 @@ from searchers import K1, B, read
 
 from fontes import Index, Topic, Topics
 from fontes.lexical import impacts, kernel
-from fontes.lexical.searching import NO_WORDS as ALL
+from fontes.lexical.keys import SORTED
+from fontes.lexical.parts import NO_WORDS as ALL
 from fontes.storage.caches import cache_folder
 
 DEPTHS = (10, 100, 1000)
@@ -133,10 +134,21 @@ def prepared(index: Any, texts: Sequence[str]) -> tuple[Any, Any, Any]:
     return bounds, terms, np.array([n for bag in bags for _, n in bag], dtype=np.float64)
 
 
+def search(loop: Any, first: int, last: int, topics: Any, made: Any, ids: Any, k: int, depth: int, out: Any) -> None:
+    """Search some topics by a kernel's loop."""
+    (bounds, terms, weights), (lists, bounds_of, idfs) = topics, made
+    for topic in range(first, last):
+        rows = slice(bounds[topic], bounds[topic + 1])
+        bag = terms[rows], weights[rows], idfs[rows], lists, bounds_of, lists[1][terms[rows]]
+        row = slice(topic - first, topic - first + 1)
+        loop(bag, None, ALL, ids, k, depth, np.float32(0), tuple(array[row] for array in out))
+
+
 def overhead(index: Any, texts: Sequence[str], runs: int) -> dict[str, list[float]]:
     """Milliseconds of search(text, k), of the kernel alone, and the difference: the least of the runs, medians over topics."""
     stage = index.bm25(threads=1)
-    topics, made = prepared(index, texts), impacts.impacts_of(index.state, stage.weighting)
+    topics, of_model = prepared(index, texts), impacts.impacts_of(index.state, stage.weighting)
+    made = of_model.postings, of_model.limits, of_model.idfs(topics[1])
     found = {}
     for depth, k in enumerate(DEPTHS):
         rows, out = [], buffers(1, k)
@@ -147,7 +159,7 @@ def overhead(index: Any, texts: Sequence[str], runs: int) -> dict[str, list[floa
                 if turn % 2:
                     stage.search(text, k)
                 else:
-                    kernel.search(i, i + 1, topics, made.postings, made.limits, ALL, ids_of(index), k, depth, out)
+                    search(kernel.search_bag, i, i + 1, topics, made, ids_of(index), k, depth, out)
                 (calls if turn % 2 else searches).append(time.perf_counter() - start)
             both = min(calls[1:]), min(searches[1:])
             rows.append((*both, both[0] - both[1]))
@@ -155,8 +167,8 @@ def overhead(index: Any, texts: Sequence[str], runs: int) -> dict[str, list[floa
     return found
 
 
-THRESHOLD = {"        if depth >= 0:\n            threshold =": "        if depth >= 0 and False:\n            threshold ="}
-BOUNDS = {"            size = pruned(bag, None": "            block_bounds[:] = np.inf\n            size = pruned(bag, None"}
+THRESHOLD = {"        if depth >= 0:\n            least =": "        if depth >= 0 and False:\n            least ="}
+BOUNDS = {"        size = _pruned(bag": "        block_bounds[:] = np.inf\n        size = _pruned(bag"}
 VARIANTS: dict[str, dict[str, str]] = {  # what is replaced in the kernel
     "as it is": {},
     "no first threshold": THRESHOLD,
@@ -170,7 +182,7 @@ VARIANTS: dict[str, dict[str, str]] = {  # what is replaced in the kernel
 
 def buffers(count: int, k: int) -> tuple[Any, Any, Any, Any]:
     """Results of so many topics, as the kernel takes them."""
-    few, many = (k, 0) if k <= kernel.SORTED else (0, k)
+    few, many = (k, 0) if k <= SORTED else (0, k)
     keys = np.zeros((count, many), dtype=np.uint64)
     return np.zeros(count, dtype=np.int64), np.zeros((count, few), np.int32), np.zeros((count, few), np.float32), keys
 
@@ -186,7 +198,9 @@ def ablations(index: Any, parts: dict[str, list[str]], runs: int) -> dict[str, A
             for old, new in changes.items():
                 assert text.count(old) == 1, old
                 text = text.replace(old, new)
-            (Path(folder) / f"kernel{number}.py").write_text(text.replace("from ..", "from fontes."), encoding="utf-8")
+            (Path(folder) / f"kernel{number}.py").write_text(
+                text.replace("from ..", "from fontes.").replace("from .keys", "from fontes.lexical.keys"), encoding="utf-8"
+            )
             module = __import__(f"kernel{number}")
             made = impacts.impacts_of(index.state, weighting)
             if changes.keys() & {"BLOCK = 64  #", "WINDOW = 4096"}:
@@ -197,22 +211,23 @@ def ablations(index: Any, parts: dict[str, list[str]], runs: int) -> dict[str, A
                 made = impacts.Impacts(lists, made.curve, **impacts._weighted(state, weighting, lists, made.curve))
                 for changed in ("BLOCK", "WINDOW", "summarize", "pack"):
                     setattr(impacts, changed, getattr(kernel, changed))
-            variants[name] = module.search, made.postings, made.limits
-        search, lists, limits = variants["as it is"]
-        variants["every document, one after the other"] = search, lists, (*limits[:2], np.zeros_like(limits[2]), *limits[3:])
+            variants[name] = module.search_bag, made.postings, made.limits
+        loop, lists, limits = variants["as it is"]
+        variants["every document, one after the other"] = loop, lists, (*limits[:2], np.zeros_like(limits[2]), *limits[3:])
         found: dict[str, Any] = {}
         for part, texts in parts.items():
             topics = prepared(index, texts)
+            idfs = made.idfs(topics[1])
             for depth, k in enumerate(DEPTHS):
                 seconds: dict[str, list[float]] = {name: [] for name in variants}
                 results = {}
                 for _ in range(runs + 1):
-                    for name, (search, lists, bounds_of) in variants.items():
+                    for name, (loop, lists, bounds_of) in variants.items():
                         out = buffers(len(texts), k)
                         start = time.perf_counter()
-                        search(0, len(texts), topics, lists, bounds_of, ALL, ids_of(index), k, depth, out)
+                        search(loop, 0, len(texts), topics, (lists, bounds_of, idfs), ids_of(index), k, depth, out)
                         seconds[name].append((time.perf_counter() - start) / len(texts))
-                        results[name] = np.sort(out[3], axis=1) if k > kernel.SORTED else out[1]
+                        results[name] = np.sort(out[3], axis=1) if k > SORTED else out[1]
                 assert all(np.array_equal(results["as it is"], one) for one in results.values())
                 found[f"{part} {k}"] = {name: 1000 * min(some[1:]) for name, some in seconds.items()}
             print(found, flush=True)

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import os
-import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
-from support.compiled_code import CACHE
 from support.histories import COLUMNS, MODELS, OF_WEIGHTS, answers, files, some_docs, statistics
 
 from fontes.core import Doc, FontesError
 from fontes.index import Change, Index, build, draft, inversion as postings, postings as inverted, texts as documents
-from fontes.lexical import impacts, kernel, weighting
+from fontes.lexical import direct, impacts, weighting
 from fontes.storage.compiled import load
-from fontes.storage.files import write
 
-SMALL = {"BLOCK": 2, "WINDOW": 8, "DEPTHS": (1, 3, 10)}  # in place of 64, 4,096 and 10, 100, 1,000
 CHUNKS = (
     (build, "READ_SIZE", 4),
     (build, "BATCH", 500),
@@ -34,53 +26,20 @@ CHUNKS = (
     (inverted, "CHUNK_POSTINGS", 50),
     (postings, "CHUNK_POSTINGS", 40),
     (weighting, "CHUNK_POSTINGS", 30),
+    (impacts, "CHUNK_POSTINGS", 40),
+    (direct, "MAX_RESULTS", 20),
 )
 
 
 @pytest.fixture(scope="module")
-def small_kernel() -> Iterator[None]:
-    """The search is compiled with SMALL, in a copy of its module, and all that is done in portions is done in small ones."""
-    load()  # or plain functions would be put back in the place of compiled ones
-    compiled, large = _copy(), dict(vars(kernel))
+def small_portions() -> Iterator[None]:
+    """All that is done in portions is done in small ones."""
+    load()
     with pytest.MonkeyPatch.context() as patch:
-        for module in [module for name, module in sys.modules.items() if name.startswith("fontes.")]:
-            for name, value in vars(compiled).items():
-                if (name in SMALL or callable(value)) and _plain(getattr(module, name, None)) is _plain(large[name]):
-                    patch.setattr(module, name, value)
         for module, name, size in CHUNKS:
             assert hasattr(module, name)
             patch.setattr(module, name, size)
-        from fontes.lexical import impacts, searching
-
-        assert (impacts.WINDOW, searching.search) == (SMALL["WINDOW"], compiled.search)
-        patch.setattr(impacts, "CHUNK_POSTINGS", 40)
-        patch.setattr(searching, "RESULTS", 20)
         yield
-
-
-def _plain(value: Any) -> Any:
-    """The function of a loop as it was written."""
-    return getattr(value, "py_func", value)
-
-
-def _copy() -> ModuleType:
-    """The module of the kernel with small numbers, whose compiled code stays in a folder of the user's cache."""
-    source = Path(kernel.__file__).read_text(encoding="utf-8")
-    for name, value in SMALL.items():
-        source, count = re.subn(rf"^{name} = \S.*?(?=  #|$)", f"{name} = {value}", source, flags=re.MULTILINE)
-        assert count == 1
-    path = CACHE / "small-kernels" / hashlib.sha256(source.encode()).hexdigest()[:16] / "small_kernel.py"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, [source.encode()])
-    name = f"fontes.lexical.{path.stem}"  # from where it imports what it needs
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where Numba looks for what it has compiled
-    spec.loader.exec_module(module)
-    return module
 
 
 SOME = 1  # histories in `make test`
@@ -268,7 +227,7 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(impacts, "MIN_STORED_POSTINGS", impacts.MIN_STORED_POSTINGS)
 
 
-@pytest.mark.usefixtures("small_kernel", "_as_it_was")
+@pytest.mark.usefixtures("small_portions", "_as_it_was")
 @pytest.mark.parametrize("histories", [SOME, pytest.param(MANY, marks=pytest.mark.slow)])
 def test_after_any_history_an_index_is_as_one_that_was_built_of_what_is_left(histories: int) -> None:
     run_state_machine_as_test(

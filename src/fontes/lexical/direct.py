@@ -80,7 +80,8 @@ class Direct:
     def __init__(self, searched: Searchable, weighting: Weighting, parts: Parts, impacts: Sequence[Impacts]) -> None:
         from . import direct_kernels
 
-        self._loops, self._documents, self._searched = direct_kernels, len(searched), parts
+        self._loops, self._documents = direct_kernels, len(searched)
+        self._searched: Parts = tuple(weakly(part) if part is searched else part for part in parts)
         self._in_one = len(parts) == 1 and dead_of(parts[0]) is None  # its numbers of documents are those of the index
         self._merge, self._all = Merge.of(searched, parts), masks_of(parts, None, FEW)
         curve = next((part.curve for part in impacts if part.curve is not None), None)
@@ -155,9 +156,9 @@ class Direct:
             size = min(step, topics - start)
             counts, keys = np.empty((size, parts), np.int64), np.zeros((size, parts * k), np.uint64)
 
-            def find(first: int, last: int, start: int = start, found: tuple[Any, ...] = (counts, keys)) -> None:
+            def find(first: int, last: int, start: int = start, results: tuple[Any, ...] = (counts, keys)) -> None:
                 terms = bags.bounds[start:], numbers, bags.weights, idfs
-                self._loops.find_bags(self._tables, first, last, *terms, *masks, k, *found)
+                self._loops.find_bags(self._tables, first, last, *terms, *masks, k, *results)
 
             in_ranges(find, size)
             results.append(self._merge.best_of_topics(counts, keys.reshape(size, parts, k), k))

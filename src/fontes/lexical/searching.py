@@ -90,9 +90,9 @@ def scores_of(
         for term, query_weight in zip(numbers[present].tolist(), bags.weights[terms][present], strict=True):
             of_term = slice(bounds[term], bounds[term + 1])
             postings = np.searchsorted(all_docs[of_term], docs)
-            found = np.flatnonzero(postings < of_term.stop - of_term.start)
-            found = found[all_docs[of_term][postings[found]] == docs[found]]
-            sums[rows[found]] += query_weight * weights[of_term][postings[found]]
+            matching = np.flatnonzero(postings < of_term.stop - of_term.start)
+            matching = matching[all_docs[of_term][postings[matching]] == docs[matching]]
+            sums[rows[matching]] += query_weight * weights[of_term][postings[matching]]
     return sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
 
 

@@ -194,8 +194,8 @@ class StructuredQuery:
     def _lacks_clause(self) -> bool:
         """Whether no document has a clause that all must have."""
         others = [scoring.clause for scoring, _ in self._others]
-        known = [clause.term in self._terms if is_plain(clause) else clause in others for clause in self._required]  # type: ignore[union-attr]
-        return not all(known)
+        present = [clause.term in self._terms if is_plain(clause) else clause in others for clause in self._required]  # type: ignore[union-attr]
+        return not all(present)
 
     def rows(self) -> Iterator[PlanRow]:
         """Yield the clauses with the number of documents that match each."""
