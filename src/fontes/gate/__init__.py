@@ -1,0 +1,1 @@
+"""Gates: tests that a change of a search loses no quality."""
