@@ -50,6 +50,7 @@ DISTRICTS = (  # which the kernel finds by tables of texts
     "recipes",
     "tasks",
     "cluster",
+    "gate",
     "integrations",
     "app",
 )

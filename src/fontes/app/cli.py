@@ -21,9 +21,11 @@ def main() -> NoReturn:
         print_version()
         sys.exit()
     from .command_line import command_line
+    from .commands import ERROR_CODES
     from .running import run
 
-    run(command_line(command_of(arguments), overview=COMPLETION not in os.environ))
+    word = command_of(arguments)
+    run(command_line(word, overview=COMPLETION not in os.environ), ERROR_CODES.get(word))
 
 
 def __getattr__(name: str) -> typer.Typer:

@@ -27,6 +27,7 @@ DISTRICTS = {
     "chat": "rewrite",
     "demo": "demo",
     "encode": "neural",
+    "gate": "gate",
     "judge": "judge",
     "keyphrases": "causal",
     "llm": "llm",

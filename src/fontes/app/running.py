@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn, cast
@@ -20,10 +21,14 @@ from .flags import flags, flags_first
 UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])  # of Click, which newer versions of Typer contain
 
 
-def run(app: Callable[..., Any]) -> NoReturn:
+def run(app: Callable[..., Any], error_code: int | None = None) -> NoReturn:
     """Run the command line on the process's arguments and end the process.
 
     Exit codes: 0 success, even without matches; 1 an error in the input; 2 wrong usage.
+
+    Args:
+        app: The command line.
+        error_code: Exit code of errors of all kinds, for a command whose 0, 1 and 2 are answers.
     """
     _open_streams()
     signal.signal(signal.SIGINT, _interrupt)
@@ -34,17 +39,22 @@ def run(app: Callable[..., Any]) -> NoReturn:
         code = app(args=arguments, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except UsageError as error:
-        _fail_usage(error, arguments)
+        _fail_usage(error, arguments, error_code or 2)
     except typer.Abort:
-        _fail("aborted")
+        _fail("aborted", error_code)
     except (FontesError, Interrupted) as error:
-        _fail(str(error))
+        _fail(str(error), error_code)
     except BrokenPipeError:
         # The reader of our output has closed the pipe, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        sys.exit(error_code or 0)
     except OSError as error:
-        _fail(f"{error.filename or 'output'}: {error.strerror or error}")
+        _fail(f"{error.filename or 'output'}: {error.strerror or error}", error_code)
+    except Exception:
+        if error_code is None:
+            raise
+        traceback.print_exc()
+        sys.exit(error_code)
 
 
 def _open_streams() -> None:
@@ -88,17 +98,19 @@ def _interrupt(number: int, frame: object) -> NoReturn:
     raise Interrupted(f"interrupted; {len(paths)} files or folders were complete by then, the last {paths[-1]}")
 
 
-def _fail_usage(error: Exception, arguments: list[str]) -> NoReturn:
+def _fail_usage(error: Exception, arguments: list[str], code: int) -> NoReturn:
     from .usage import usage_sentence
 
     if sentence := usage_sentence(error, arguments):
         print(f"fontes: {sentence}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)
 
 
-def _fail(message: str) -> NoReturn:
-    """Print the error that is being handled and exit with code 1; with `--debug`, raise it again."""
-    if flags.debug:
+def _fail(message: str, code: int | None) -> NoReturn:
+    """Print the error that is being handled and exit, by default with code 1; with `--debug`, show where it occurred."""
+    if flags.debug and code is None:
         raise
+    if flags.debug:
+        traceback.print_exc()
     print(f"fontes: {message}", file=sys.stderr)
-    sys.exit(1)
+    sys.exit(code or 1)

@@ -310,7 +310,7 @@ def wrong_value(path: Path, raw: Mapping[str, Any], error: ValidationError, mode
     if first["type"] == "extra_forbidden":
         owner = model.model_fields[tables[0]].annotation if tables else model
         owner = get_args(owner)[-1] if get_args(owner) else owner  # of a table of tables
-        keys = list(getattr(owner, "model_fields", {}))
+        keys = [field.alias or name for name, field in getattr(owner, "model_fields", {}).items()]
         noun = "key" if tables else "table or key"
         return InputError(f"{location}: there is no {noun} '{key}'; {nearest(key, keys)}")
     value: Any = raw

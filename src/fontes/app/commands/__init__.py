@@ -34,6 +34,10 @@ SUMMARIES = {
     "eval": ("Measure", "Measure a run against judgments: means over all judged topics."),
     "failures": ("Measure", "List the topics on which a run loses most, with facts that may explain it."),
     "fit": ("Measure", "Choose the best pipeline within a time budget, and measure the choice on held-out topics."),
+    "gate": (
+        "Measure",
+        "Check that a change of a search loses no quality: exit code 0 passes, 1 loses, 2 not enough topics, 3 did not run.",
+    ),
     "judge": (
         "Measure",
         "Judge a pool in the browser: documents of several pipelines, shuffled and blind, into a test collection.",
@@ -77,3 +81,5 @@ SUMMARIES = {
     "skill": ("Reproduce", "Write a skill for coding agents: SKILL.md and the files it refers to."),
     "task": ("Reproduce", "Shared tasks: set up a project, check it, run it, submit."),
 }
+
+ERROR_CODES = {"gate": 3}  # exit code of errors and of wrong usage, for commands whose 1 and 2 are answers

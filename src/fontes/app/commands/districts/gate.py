@@ -1,0 +1,136 @@
+"""`fontes gate`: a check, for continuous integration, that a change of a search loses no quality."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...options import Json, Split
+
+commands = typer.Typer()
+group = typer.Typer(
+    name="gate",
+    help="Check that a change of a search loses no quality: exit code 0 passes, 1 loses, 2 not enough topics, 3 did not run.",
+    no_args_is_help=True,
+)
+commands.add_typer(group, rich_help_panel="Measure")
+
+File = Annotated[Path, typer.Argument(metavar="[FILE]", help="The gate.")]
+
+
+@group.command()
+def init(
+    source: Annotated[
+        str,
+        typer.Argument(help="An index; or a collection to index: sample:NAME, irds:NAME, a BEIR folder.", show_default=False),
+    ],
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="File to write.")] = Path("gate.toml"),
+    topics: Annotated[str | None, typer.Option(help="Topics, for an index.", show_default="the collection's")] = None,
+    qrels: Annotated[str | None, typer.Option(help="Judgments, for an index.", show_default="the collection's")] = None,
+    split: Split = None,
+    pipeline: Annotated[str, typer.Option(help="Pipeline of the first baseline.")] = "bm25()",
+    json: Json = False,
+) -> None:
+    """Write the file of a gate, with a first baseline."""
+    from ....gate import init as write_gate
+    from ...output import print_json, say
+    from ...progress import reporting
+
+    with reporting(json, compiling=True) as progress:
+        gate = write_gate(source, file, topics, qrels, split, pipeline, progress)
+    written = [str(file), str(gate.baseline_run), str(gate.lock)]
+    if json:
+        print_json({"files": written, "topics": len(gate.topics)})
+    else:
+        say(f"{', '.join(written)}: {len(gate.topics):,} topics")
+        say(f"Next: change [candidate] in {file}; fontes gate run {file}; fontes gate plan {file} names the topics needed")
+
+
+@group.command()
+def run(
+    file: File = Path("gate.toml"),
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Write the result: .md for a pull request, .xml for JUnit, .json, or .html; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run baseline and candidate, and decide. Exit code 0 passes, 1 loses, 2 not enough topics, 3 did not run."""
+    from ....gate import GateFile, run_gate
+    from ...output import print_json, say
+    from ...progress import reporting
+
+    gate = GateFile.read(file)
+    with reporting(json, compiling=True) as progress:
+        result = run_gate(gate, progress=progress)
+    result.write()
+    pages = [path for path in output or [] if path.suffix == ".html" and result.report is not None]
+    for path in output or []:
+        if path.suffix != ".html" or path in pages:  # without a comparison there is no page
+            result.save(path, str(pages[0]) if pages else "")
+    if json:
+        print_json(result.to_dict())
+    else:
+        say(str(result))
+    raise typer.Exit(result.exit_code)
+
+
+@group.command()
+def plan(
+    file: File = Path("gate.toml"),
+    machine: Annotated[
+        str | None,
+        typer.Option(help="Machine labels of these and more topics, which the judgments correct.", show_default="the file's"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Name the topics that the gate needs, from the differences of its arms or the values of its baseline."""
+    from dataclasses import replace
+
+    from ....datasets import qrels_of
+    from ....gate import GateFile, plan_gate
+    from ...output import print_json, say
+    from ...progress import reporting
+
+    gate = GateFile.read(file)
+    if machine is not None:
+        gate = replace(gate, machine=qrels_of(machine))
+    with reporting(json, compiling=True) as progress:
+        result = plan_gate(gate, progress)
+    if json:
+        rows = [{**vars(row), "measure": str(row.measure), "spread": vars(row.spread)} for row in result.measures]
+        print_json({"topics": result.topics, "measures": rows})
+        return
+    for row in result.measures:
+        say(f"{row.measure}: {row} (from {row.low:,} to {row.high:,}; by the {row.spread.source})")
+        if row.judged is not None:
+            say(f"{row.measure}: with the machine labels, people must judge {row.judged:,} of the topics")
+
+
+@group.command()
+def accept(
+    file: File = Path("gate.toml"),
+    because: Annotated[
+        str, typer.Option(help="Why a change is accepted that does not pass; the lock keeps it.", show_default=False)
+    ] = "",
+    json: Json = False,
+) -> None:
+    """Make the candidate's run of the last fontes gate run the baseline, and write its lock."""
+    from ....gate import GateFile, accept as accept_run
+    from ...output import counted, print_json, say
+
+    gate = GateFile.read(file)
+    lock = accept_run(gate, because)
+    if json:
+        print_json({"run": str(gate.baseline_run), "lock": str(gate.lock), "changes": lock.accepted, "means": lock.means})
+        return
+    means = ", ".join(f"{measure} {mean:.4f}" for measure, mean in lock.means.items())
+    accepted = counted(lock.accepted, "change")
+    say(f"{gate.baseline_run}: {means}; {accepted} accepted since the first baseline of {lock.changes[0].date}")

@@ -1,0 +1,350 @@
+"""`GateResult`: what a gate answers, as text, Markdown for a pull request, JUnit's XML and JSON."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from ..comparison.report import Report, json_values
+from ..comparison.report_text import EMPTY_CELL, ResultCell, ResultTable, markdown_table, plain_table
+from ..core import ParameterError, Run, Topic
+from ..core.json_text import json_text
+from ..experiments.provenance import hash_of
+from ..formats import write_run
+from ..measures.measure import Measure
+from ..storage.files import plain_name, write
+from .decision import Answer, Decision, MeasureDecision
+from .file import GateFile
+from .lock import Lock, digests_of, facts_of, texts_of
+from .planning import Plan
+
+DID_NOT_RUN = "did not run"
+EXIT_CODES = {str(Answer.PASSES): 0, str(Answer.LOSES): 1, str(Answer.NOT_ENOUGH): 2, DID_NOT_RUN: 3}
+FORMS = {".md": "to_markdown", ".xml": "to_junit", ".json": "to_json", ".html": "to_html"}
+SHOWN = 5  # documents of a topic that went or came
+NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit of time or cost.
+
+    Args:
+        name: What is limited.
+        unit: Its unit.
+        baseline: Of the baseline; NaN if it is not known.
+        candidate: Of the candidate.
+        limit: The greatest allowed ratio of candidate to baseline.
+        low: Lower end of the 95% interval of the ratio; NaN if the ratio is exact.
+        high: Its upper end.
+    """
+
+    name: str
+    unit: str
+    baseline: float
+    candidate: float
+    limit: float
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def ratio(self) -> float:
+        """Candidate over baseline."""
+        return self.candidate / self.baseline if self.baseline else math.inf if self.candidate else 1.0
+
+    @property
+    def answer(self) -> str:
+        """Whether the ratio, or the lower end of its interval, is above the limit; "did not run" if a cost is not known."""
+        if math.isnan(self.ratio):
+            return DID_NOT_RUN
+        return str(Answer.LOSES if (self.ratio if math.isnan(self.low) else self.low) > self.limit else Answer.PASSES)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A document that left or entered the first ranks: its id, rank and grade (None: not judged)."""
+
+    id: str
+    rank: int
+    grade: int | None
+
+    def __str__(self) -> str:
+        return f"{self.id} (rank {self.rank}, {'not judged' if self.grade is None else f'grade {self.grade}'})"
+
+
+@dataclass(frozen=True)
+class LostTopic:
+    """A topic on which the candidate is worse: both values, and the documents that went and came."""
+
+    topic: Topic
+    baseline: float
+    candidate: float
+    went: tuple[Moved, ...]
+    came: tuple[Moved, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class GateResult:
+    """What a gate answers; `print` shows it, `save` writes it.
+
+    Args:
+        gate: The gate.
+        problems: Why nothing can be decided.
+        stale: How the lock differs from what is there now.
+        runs: The runs of the arms that answered.
+        lock: The lock of the baseline, if there is one.
+        report: The comparison of both runs; None without a decision.
+        decision: The decision by the measures.
+        plan: The topics that it takes.
+        limits: The limits of time and cost.
+        lost_by: The measure by which the candidate loses most, in margins.
+        lost: The topics on which it loses most.
+    """
+
+    gate: GateFile
+    problems: tuple[str, ...]
+    stale: tuple[str, ...]
+    runs: Mapping[str, Run]
+    lock: Lock | None
+    report: Report | None = None
+    decision: Decision | None = None
+    plan: Plan | None = None
+    limits: tuple[Limit, ...] = ()
+    lost_by: Measure | None = None
+    lost: tuple[LostTopic, ...] = ()
+
+    def with_(self, **changes: Any) -> GateResult:
+        """Return a copy with other fields."""
+        return replace(self, **changes)
+
+    @property
+    def outcome(self) -> str:
+        """ "passes", "loses", "not enough topics" or "did not run"."""
+        if self.decision is None or self.stale or any(limit.answer == DID_NOT_RUN for limit in self.limits):
+            return DID_NOT_RUN
+        if any(limit.answer == Answer.LOSES for limit in self.limits):
+            return str(Answer.LOSES)
+        return str(self.decision.answer)
+
+    @property
+    def exit_code(self) -> int:
+        """0 passes, 1 loses, 2 not enough topics, 3 did not run."""
+        return EXIT_CODES[self.outcome]
+
+    def differences(self) -> dict[str, dict[str, float]]:
+        """Return candidate minus baseline by measure and topic."""
+        if self.report is None:
+            return {}
+        rows = {str(measure): (values[:, 1] - values[:, 0]).round(6).tolist() for measure, values in self.report.values.items()}
+        return {measure: dict(zip(self.report.topics, values, strict=True)) for measure, values in rows.items()}
+
+    def write(self) -> None:
+        """Write the candidate's run and the result into the folder of results, from which `accept` takes them."""
+        folder = self.gate.results
+        folder.mkdir(parents=True, exist_ok=True)
+        if "candidate" in self.runs:
+            write_run(self.runs["candidate"], folder / "candidate.run", "candidate")
+        write(folder / "result.json", [self.to_json().encode()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything except texts and judgments as JSON values."""
+        facts = {name: facts_of(run) for name, run in self.runs.items()}
+        path = self.gate.results / "candidate.run"
+        return json_values(  # type: ignore[no-any-return]
+            {
+                "outcome": self.outcome,
+                "date": date.today().isoformat(),
+                "problems": self.problems,
+                "stale": self.stale,
+                "topics": len(self.gate.topics),
+                "alpha": self.gate.settings.alpha,
+                "power": self.gate.settings.power,
+                "margins": texts_of(self.gate.margins),
+                "measures": [_plain(row) for row in self.decision.measures] if self.decision else [],
+                "needed": [{**_plain(row), "text": str(row)} for row in self.plan.measures] if self.plan else [],
+                "limits": [{**asdict(limit), "ratio": limit.ratio, "answer": limit.answer} for limit in self.limits],
+                "drift": {measure: asdict(total) for measure, total in self._drifts().items()},
+                "lost": [{**asdict(lost), "topic": lost.topic.id} for lost in self.lost],
+                "arms": facts,
+                "baseline": self._baseline_digest(),
+                "digests": digests_of(path, self.gate.topics, self.gate.qrels) if "candidate" in self.runs else {},
+                "differences": self.differences(),
+            }
+        )
+
+    def _baseline_digest(self) -> str | None:
+        path = self.gate.baseline_run
+        return hash_of(path, "baseline") if path is not None and path.exists() else None
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON."""
+        return json_text(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
+
+    def to_markdown(self, page: str = "") -> str:
+        """Return a comment for a pull request; `page` is the address of the HTML report, if there is one."""
+        parts = [f"### Search quality: {self.outcome}", *map(markdown_table, self._tables())]
+        parts += ["\n".join(f"- {_escaped(line)}" for line in self._notes())]
+        if self.lost:
+            lines = "\n".join(line for lost in self.lost for line in _lost_lines(lost)).replace("`", "'")
+            parts.append(f"<details><summary>{self._lost_title()}</summary>\n\n```text\n{lines}\n```\n\n</details>")
+        if page:
+            parts.append(f"[Both runs, topic by topic]({page})")
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def to_html(self) -> str:
+        """Return the page of the comparison; ParameterError if nothing was compared."""
+        if self.report is None:
+            raise ParameterError("the gate did not run, so there is no comparison to write as a page")
+        return self.report.to_html()
+
+    def to_junit(self) -> str:
+        """Return a suite of JUnit's XML, with a case for each measure and limit."""
+        suite = ElementTree.Element("testsuite", name="fontes gate")
+        too_few = self.gate.settings.too_few
+        counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+        for name, answer, text in self._cases():
+            counts["tests"] += 1
+            case = ElementTree.SubElement(suite, "testcase", classname=self.gate.path.name, name=name)
+            tag = {str(Answer.LOSES): "failure", DID_NOT_RUN: "error"}.get(answer, "")
+            if answer == Answer.NOT_ENOUGH:
+                tag = "failure" if too_few == "fail" else "skipped"
+            if tag:
+                counts[{"failure": "failures", "error": "errors"}.get(tag, tag)] += 1
+                ElementTree.SubElement(case, tag, type=answer, message=NOT_XML.sub("", text)).text = NOT_XML.sub("", str(self))
+        for name, count in counts.items():
+            suite.set(name, str(count))
+        ElementTree.indent(suite)
+        return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+    def save(self, path: Path, page: str = "") -> None:
+        """Write the result to a file, whose suffix (.md, .xml, .json or .html) determines the form."""
+        suffix = Path(plain_name(path)).suffix
+        if suffix not in FORMS:
+            raise ParameterError(f"{path}: the name of a gate's result ends in one of {', '.join(FORMS)}, which says its form")
+        text: str = self.to_markdown(page) if suffix == ".md" else getattr(self, FORMS[suffix])()
+        write(path, [text.encode()])
+
+    def _cases(self) -> Iterator[tuple[str, str, str]]:
+        if self.decision is None:
+            yield "gate", DID_NOT_RUN, " ".join([*self.problems, *self.stale])
+            return
+        for row in self.decision.measures:
+            yield str(row.measure), str(row.answer), _sentence(row, self.decision.alpha)
+        for limit in self.limits:
+            yield limit.name, limit.answer, f"{limit.name}: {_ratio(limit)} of the baseline's, the limit is {limit.limit:g}"
+
+    def _tables(self) -> Iterator[ResultTable]:
+        if self.decision is None:
+            return
+        interval = f"{100 * (1 - 2 * self.decision.alpha):g}% interval"
+        rows = [
+            (
+                *map(ResultCell, (str(row.measure), f"{row.baseline:.4f}", f"{row.candidate:.4f}", f"{row.difference:+.4f}")),
+                *map(ResultCell, (f"{row.low:+.4f} to {row.high:+.4f}", f"{row.margin:g}")),
+                ResultCell(str(row.answer), best=row.answer == Answer.LOSES),
+            )
+            for row in self.decision.measures
+        ]
+        yield ResultTable(("measure", "baseline", "candidate", "difference", interval, "margin", "answer"), tuple(rows), 1)
+        if self.limits:
+            cells = [
+                (
+                    *map(ResultCell, (limit.name, _amount(limit.baseline, limit.unit), _amount(limit.candidate, limit.unit))),
+                    *map(ResultCell, (_ratio(limit), f"{limit.limit:g}")),
+                    ResultCell(limit.answer, best=limit.answer == Answer.LOSES),
+                )
+                for limit in self.limits
+            ]
+            yield ResultTable(("limit of", "baseline", "candidate", "ratio", "limit", "answer"), tuple(cells), 1)
+
+    def _notes(self) -> Iterator[str]:
+        yield from self.problems
+        yield from self.stale
+        if self.decision is None or self.plan is None:
+            return
+        units = "" if self.decision.units == self.decision.topics else f" in {self.decision.units:,} groups"
+        yield f"{self.decision.topics:,} topics{units}; one-sided t-tests against the margins, p ≤ {self.decision.alpha:g}"
+        for row, needed in zip(self.decision.measures, self.plan.measures, strict=True):
+            if row.answer == Answer.NOT_ENOUGH:
+                yield f"{row.measure}: {needed}"
+            if row.lost_within_margin:
+                yield f"{row.measure}: a loss is certain, and it is smaller than the margin"
+        for name, run in self.runs.items():
+            if empty := run.provenance["empty"]:
+                yield f"the {name} found nothing for {len(empty):,} topics, such as '{empty[0]}'; they count 0"
+        for limit in self.limits:
+            if limit.answer == DID_NOT_RUN:
+                yield f"{limit.name}: not known of both arms, so the limit cannot be checked"
+        if self.lock is not None and self.lock.accepted:
+            for measure, total in self._drifts().items():
+                margin = texts_of(self.gate.margins)[measure]
+                more = f", more than the margin of {margin:g}" if total.high < -margin else ""
+                yield (
+                    f"{measure} since the first baseline ({self.lock.changes[0].date}), over {self.lock.accepted:,} accepted "
+                    f"changes and this one: {total.difference:+.4f} ({total.low:+.4f} to {total.high:+.4f}){more}"
+                )
+
+    def _drifts(self) -> Mapping[str, Any]:
+        known = self.lock is not None and self.lock.accepted and self.decision is not None
+        return self.lock.drifts(self.differences(), self.gate.settings.alpha) if known and self.lock else {}
+
+    def _lost_title(self) -> str:
+        return f"Topics that lost most, by {self.lost_by}"
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.gate.path}: {self.outcome}"
+        for table in self._tables():
+            yield ""
+            yield plain_table(table).rstrip("\n")
+        yield ""
+        yield from self._notes()
+        if self.lost:
+            yield ""
+            yield self._lost_title()
+            for lost in self.lost:
+                yield from _lost_lines(lost)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def __repr__(self) -> str:
+        return f"GateResult({self.outcome})"
+
+
+def _sentence(row: MeasureDecision, alpha: float) -> str:
+    interval = f"{100 * (1 - 2 * alpha):g}% interval {row.low:+.4f} to {row.high:+.4f}"
+    means = f"{row.baseline:.4f} to {row.candidate:.4f}, {row.difference:+.4f}"
+    return f"{row.measure} {row.answer}: {means} ({interval}), margin {row.margin:g}"
+
+
+def _lost_lines(lost: LostTopic) -> Iterator[str]:
+    text = " ".join(lost.topic.text.split())
+    yield f"{lost.topic.id}  {lost.baseline:.4f} to {lost.candidate:.4f}  {text}".rstrip()
+    for verb, moved in (("went", lost.went), ("came", lost.came)):
+        if moved:
+            more = f" and {len(moved) - SHOWN} more" if len(moved) > SHOWN else ""
+            yield f"    {verb}: {', '.join(map(str, moved[:SHOWN]))}{more}"
+
+
+def _amount(value: float, unit: str) -> str:
+    return EMPTY_CELL if math.isnan(value) else f"{value:,.2f} {unit}" if unit else f"{value:,.0f}"
+
+
+def _ratio(limit: Limit) -> str:
+    if math.isnan(limit.ratio):
+        return EMPTY_CELL
+    return f"{limit.ratio:.2f}" + ("" if math.isnan(limit.low) else f" ({limit.low:.2f} to {limit.high:.2f})")
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    return {**asdict(row), "measure": str(row.measure)}
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_<\[|])", r"\\\1", text)
