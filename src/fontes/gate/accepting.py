@@ -68,13 +68,17 @@ def accept(gate: GateFile, because: str = "") -> Lock:
     if known and result["outcome"] != Answer.PASSES and not because:
         remedy = "--because REASON accepts it, and is kept in the lock"
         raise InputError(f"{gate.path}: the last answer is '{result['outcome']}'; {remedy}")
-    today = date.today().isoformat()
-    changes = Lock.read(gate.lock).changes if gate.lock.exists() else (Change(today, "the first baseline", "", {}),)
+    today, margins = date.today().isoformat(), texts_of(gate.margins)
+    changes: tuple[Change, ...] = (Change(today, "the first baseline", "", {}),)
+    if gate.lock.exists():
+        lock = Lock.read(gate.lock)
+        if not lock.differences(digests, margins):
+            return lock  # it is the baseline already
+        changes = lock.changes
     if known:
         changes = (*changes, Change(today, result["outcome"], because, result["differences"]))
     means = evaluate(Run.of(candidate), gate.qrels, list(gate.margins))
     write(gate.baseline_run, [candidate.read_bytes()])
-    margins = texts_of(gate.margins)
     lock = Lock(digests, margins, {name: means[name] for name in margins}, result["arms"]["candidate"], changes)
     lock.save(gate.lock)
     return lock

@@ -69,8 +69,8 @@ class Arm(TomlTable):
         """Reply topics.
 
         Returns:
-            The run. Its provenance has `failed` (problems by topic id), `empty` (topics answered by no document) and, if they
-            are known, `source` (what was searched), `generations` of the index, `tokens` and `bytes`.
+            The run. Its provenance has `failed` (problems by topic id), `empty` (topics answered by no document), `source`,
+            `description` and, if they are known, `generations` of the index, `tokens` and `bytes`.
 
         Raises:
             FontesError: No topic can be answered.
@@ -84,12 +84,13 @@ class Arm(TomlTable):
                     failed[topic.id] = str(error) if isinstance(error, FontesError) else f"{type(error).__name__}: {error}"
                 if len(failed) == MAX_FAILURES:
                     break
-        return run_of(topics, answers, {"failed": failed, "source": self.source})
+        return run_of(topics, answers, {"failed": failed, **self.names})
 
     @property
-    def source(self) -> str:
-        """What is searched."""
-        return str(getattr(self, self.kind))
+    def names(self) -> dict[str, str]:
+        """The `source` of the documents, and a `description` of the arm."""
+        source = str(getattr(self, self.kind))
+        return {"source": source, "description": source}
 
     def path(self, name: str) -> Path:
         """Return the path of a name in the file."""
@@ -141,8 +142,13 @@ class PipelineArm(Arm):
         now = Index.open(self.path(self.index))
         generations = list(dict.fromkeys([index.fingerprint, now.fingerprint]))
         empty = [topic for topic in topics if topic not in run or not run[topic]]
-        facts = {"failed": {}, "empty": empty, "source": self.index, "generations": generations, "bytes": index.info()["bytes"]}
+        facts = {"failed": {}, "empty": empty, **self.names, "generations": generations, "bytes": index.info()["bytes"]}
         return run.with_(provenance={**run.provenance, **facts})
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The index, and the pipeline over it."""
+        return {"source": self.index, "description": f"{self.pipeline} over {self.index}"}
 
     def _stage(self) -> Any:
         from ..index import Index
@@ -161,9 +167,9 @@ class RunArm(Arm):
     run_file: str = Field(alias="run", min_length=1)
 
     @property
-    def source(self) -> str:
+    def names(self) -> dict[str, str]:
         """The file."""
-        return self.run_file
+        return {"source": self.run_file, "description": self.run_file}
 
     @property
     def lock(self) -> Path:
@@ -175,7 +181,7 @@ class RunArm(Arm):
         if not path.exists():
             raise InputError(f"{path}: there is no such run; 'fontes gate accept' makes the candidate's run the first baseline")
         facts = Lock.read(self.lock).facts if self.lock.exists() else {}
-        return Run.of(path).top(k).with_(provenance={"failed": {}, "empty": [], **facts, "source": self.run_file})
+        return Run.of(path).top(k).with_(provenance={"failed": {}, "empty": [], **facts, **self.names})
 
 
 class CommandArm(Arm):
@@ -215,7 +221,7 @@ class CommandArm(Arm):
                 run = read_run(output) if output.stat().st_size else Run.of({})
             except FontesError as error:
                 raise InputError(str(error).replace(str(output), f"the output of '{self.command}'")) from None
-        return run.top(k).with_(provenance={"failed": {}, "empty": [], "generations": [], "source": self.command})
+        return run.top(k).with_(provenance={"failed": {}, "empty": [], "generations": [], **self.names})
 
 
 class FunctionArm(Arm):
@@ -234,9 +240,10 @@ class FunctionArm(Arm):
         yield ask
 
     @property
-    def source(self) -> str:
+    def names(self) -> dict[str, str]:
         """The name of the function."""
-        return str(getattr(self.function, "__qualname__", self.function))
+        name = str(getattr(self.function, "__qualname__", self.function))
+        return {"source": name, "description": name}
 
 
 async def _awaited(value: Any) -> Any:

@@ -60,6 +60,7 @@ class GateFile:
     Args:
         path: The file.
         topics: The judged topics.
+        all_topics: These, and those that are not judged.
         qrels: Their judgments.
         margins: The greatest allowed loss of each measure.
         baseline: The arm that must not be lost against.
@@ -71,6 +72,7 @@ class GateFile:
 
     path: Path
     topics: Topics
+    all_topics: Topics
     qrels: Qrels
     margins: Mapping[Measure, float]
     baseline: Arm
@@ -115,7 +117,7 @@ class GateFile:
             raise problem_in(path, "", str(error)) from None
         clusters = None if units is None else {topic: number for number, unit in enumerate(units) for topic in unit}
         arm = arms.get("candidate")
-        return cls(path, judged, qrels.only(judged), margins, arms["baseline"], arm, table, machine, clusters)
+        return cls(path, judged, topics, qrels.only(judged), margins, arms["baseline"], arm, table, machine, clusters)
 
     @property
     def results(self) -> Path:

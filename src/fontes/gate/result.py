@@ -68,24 +68,43 @@ class Limit:
 
 @dataclass(frozen=True)
 class Moved:
-    """A document that left or entered the first ranks: its id, rank and grade (None: not judged)."""
+    """A document of the first ranks that moved.
+
+    Args:
+        id: Its id.
+        grade: Its grade; None if it is not judged.
+        old: Its rank in the baseline; None if it is not among the first.
+        new: Its rank in the candidate.
+    """
 
     id: str
-    rank: int
     grade: int | None
+    old: int | None
+    new: int | None
 
     def __str__(self) -> str:
-        return f"{self.id} (rank {self.rank}, {'not judged' if self.grade is None else f'grade {self.grade}'})"
+        ranks = " to ".join(str(rank) for rank in (self.old, self.new) if rank is not None)
+        return f"{self.id} (rank {ranks}, {'not judged' if self.grade is None else f'grade {self.grade}'})"
 
 
 @dataclass(frozen=True)
 class LostTopic:
-    """A topic on which the candidate is worse: both values, and the documents that went and came."""
+    """A topic on which the candidate is worse, with the documents that moved, the highest grades first.
+
+    Args:
+        topic: The topic.
+        baseline: Value of the baseline.
+        candidate: Value of the candidate.
+        went: Documents that are not among the first ranks any more.
+        fell: Relevant documents that rank lower.
+        came: Documents that are new among the first ranks.
+    """
 
     topic: Topic
     baseline: float
     candidate: float
     went: tuple[Moved, ...]
+    fell: tuple[Moved, ...]
     came: tuple[Moved, ...]
 
 
@@ -245,8 +264,8 @@ class GateResult:
         interval = f"{100 * (1 - 2 * self.decision.alpha):g}% interval"
         rows = [
             (
-                *map(ResultCell, (str(row.measure), f"{row.baseline:.4f}", f"{row.candidate:.4f}", f"{row.difference:+.4f}")),
-                *map(ResultCell, (f"{row.low:+.4f} to {row.high:+.4f}", f"{row.margin:g}")),
+                *map(ResultCell, (str(row.measure), f"{row.baseline:.4f}", f"{row.candidate:.4f}", _signed(row.difference))),
+                *map(ResultCell, (f"{_signed(row.low)} to {_signed(row.high)}", f"{row.margin:g}")),
                 ResultCell(str(row.answer), best=row.answer == Answer.LOSES),
             )
             for row in self.decision.measures
@@ -268,6 +287,7 @@ class GateResult:
         yield from self.stale
         if self.decision is None or self.plan is None:
             return
+        yield "; ".join(f"{name}: {run.provenance['description']}" for name, run in self.runs.items())
         units = "" if self.decision.units == self.decision.topics else f" in {self.decision.units:,} groups"
         yield f"{self.decision.topics:,} topics{units}; one-sided t-tests against the margins, p ≤ {self.decision.alpha:g}"
         for row, needed in zip(self.decision.measures, self.plan.measures, strict=True):
@@ -287,7 +307,7 @@ class GateResult:
                 more = f", more than the margin of {margin:g}" if total.high < -margin else ""
                 yield (
                     f"{measure} since the first baseline ({self.lock.changes[0].date}), over {self.lock.accepted:,} accepted "
-                    f"changes and this one: {total.difference:+.4f} ({total.low:+.4f} to {total.high:+.4f}){more}"
+                    f"changes and this one: {_signed(total.difference)} ({_signed(total.low)} to {_signed(total.high)}){more}"
                 )
 
     def _drifts(self) -> Mapping[str, Any]:
@@ -318,18 +338,22 @@ class GateResult:
 
 
 def _sentence(row: MeasureDecision, alpha: float) -> str:
-    interval = f"{100 * (1 - 2 * alpha):g}% interval {row.low:+.4f} to {row.high:+.4f}"
-    means = f"{row.baseline:.4f} to {row.candidate:.4f}, {row.difference:+.4f}"
+    interval = f"{100 * (1 - 2 * alpha):g}% interval {_signed(row.low)} to {_signed(row.high)}"
+    means = f"{row.baseline:.4f} to {row.candidate:.4f}, {_signed(row.difference)}"
     return f"{row.measure} {row.answer}: {means} ({interval}), margin {row.margin:g}"
 
 
 def _lost_lines(lost: LostTopic) -> Iterator[str]:
     text = " ".join(lost.topic.text.split())
     yield f"{lost.topic.id}  {lost.baseline:.4f} to {lost.candidate:.4f}  {text}".rstrip()
-    for verb, moved in (("went", lost.went), ("came", lost.came)):
+    for verb, moved in (("went", lost.went), ("fell", lost.fell), ("came", lost.came)):
         if moved:
             more = f" and {len(moved) - SHOWN} more" if len(moved) > SHOWN else ""
             yield f"    {verb}: {', '.join(map(str, moved[:SHOWN]))}{more}"
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 4) + 0.0:+.4f}"  # no negative zero
 
 
 def _amount(value: float, unit: str) -> str:

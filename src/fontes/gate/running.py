@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -76,6 +77,8 @@ def plan_gate(gate: GateFile, progress: ProgressCallback = silent) -> Plan:
     Raises:
         InputError: An arm does not answer, or cannot be measured.
     """
+    if gate.machine is not None:
+        gate = replace(gate, topics=gate.all_topics.judged({**gate.qrels, **gate.machine}))
     arms = {"baseline": gate.baseline, **({} if gate.candidate is None else {"candidate": gate.candidate})}
     runs, problems = _answers(gate, arms, None, progress)
     alone = len(arms) == 1 or (len(runs) == len(arms) and bool(equal_runs(runs)))
@@ -216,11 +219,13 @@ def _lost(report: Report, measure: Measure) -> Iterator[LostTopic]:
             return
         before, after = (run[topic.id].ids[:depth] if topic.id in run else [] for run in (baseline, candidate))
         grades = report.qrels[topic.id]
-        went, came = (
-            tuple(Moved(doc, rank, grades.get(doc)) for rank, doc in enumerate(one, 1) if doc not in other)
-            for one, other in ((before, after), (after, before))
-        )
-        yield LostTopic(topic, old, new, went, came)
+        ranks = [{doc: rank for rank, doc in enumerate(ids, 1)} for ids in (before, after)]
+        moved = [Moved(doc, grades.get(doc), *(rank.get(doc) for rank in ranks)) for doc in dict.fromkeys([*before, *after])]
+        moved.sort(key=lambda document: -(document.grade or 0))
+        went = tuple(document for document in moved if document.new is None)
+        came = tuple(document for document in moved if document.old is None)
+        fell = tuple(document for document in moved if document.grade and (document.new or 0) > (document.old or depth))
+        yield LostTopic(topic, old, new, went, fell, came)
 
 
 def _count(number: int) -> str:

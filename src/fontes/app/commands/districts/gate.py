@@ -110,8 +110,9 @@ def plan(
         return
     for row in result.measures:
         say(f"{row.measure}: {row} (from {row.low:,} to {row.high:,}; by the {row.spread.source})")
-        if row.judged is not None:
-            say(f"{row.measure}: with the machine labels, people must judge {row.judged:,} of the topics")
+        if gate.machine is not None:
+            judged = "more than there are" if row.judged is None else f"{row.judged:,}"
+            say(f"{row.measure}: with machine labels of {len(gate.machine):,} topics, people must judge {judged}")
 
 
 @group.command()
