@@ -30,23 +30,24 @@ class FontesGate:
         Args:
             search: From a query to document ids, the best first, or to pairs of an id and a score; None: the file's candidate.
         """
+        from .core import FontesError
         from .gate import FunctionArm, run_gate
 
-        result = run_gate(self._gate, None if search is None else FunctionArm(function=search))
-        result.write()
-        text, too_few = str(result), self._gate.settings.too_few
-        match result.exit_code:
-            case 1:
-                pytest.fail(text, pytrace=False)
-            case 2 if too_few == "skip":
-                pytest.skip(text)
-            case 2 if too_few == "xfail":
-                pytest.xfail(text)
-            case 2:
-                pytest.fail(text, pytrace=False)
-            case 3:
-                self._node.user_properties.append(DID_NOT_RUN)
-                pytest.fail(text, pytrace=False)
+        try:
+            result = run_gate(self._gate, None if search is None else FunctionArm(function=search))
+            result.write()
+        except FontesError as error:
+            code, text = 3, str(error)
+        else:
+            code, text = result.exit_code, str(result)
+        if code == 2 and self._gate.settings.too_few == "skip":
+            pytest.skip(text)
+        if code == 2 and self._gate.settings.too_few == "xfail":
+            pytest.xfail(text)
+        if code == 3:
+            self._node.user_properties.append(DID_NOT_RUN)
+        if code:
+            pytest.fail(text, pytrace=False)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,8 +65,12 @@ def pytest_report_teststatus(report: Any) -> tuple[str, str, str] | None:
 @pytest.fixture
 def fontes_gate(request: pytest.FixtureRequest) -> FontesGate:
     """The gate of the file that --fontes-gate or fontes_gate of an ini file names, by default gate.toml."""
+    from .core import FontesError
     from .gate import GateFile
 
     typed = request.config.getoption("--fontes-gate")
     path = request.config.invocation_params.dir / typed if typed else request.config.rootpath / request.config.getini(OPTION)
-    return FontesGate(GateFile.read(path), request.node)
+    try:
+        return FontesGate(GateFile.read(path), request.node)
+    except FontesError as error:
+        pytest.fail(str(error), pytrace=False)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +26,8 @@ ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 VARIABLE = re.compile(r"\$\{(\w+)\}")
 DEFAULT_HEADERS = {"User-Agent": "fontes-gate", "Content-Type": "application/json"}
 MAX_BYTES = 64 << 20  # of an answer
+LOADING = "still loading"  # said by `fontes mcp` while its first start compiles
+START = 180  # seconds that a server may be loading
 BYTES_PER_TOKEN = 4  # of an answer that a language model reads
 
 
@@ -142,11 +145,15 @@ class McpArm(JsonArm):
                 raise InputError(f"{self.mcp} cannot be reached ({_reason(error)})") from None
 
             def ask(topic: Topic) -> Reply:
-                try:
-                    result = portal.call(client.call_tool, self.tool, filled(self.arguments, topic, k))
-                except Exception as error:
-                    raise InputError(f"the tool '{self.tool}' of {self.mcp} did not answer ({_reason(error)})") from None
-                text = "".join(getattr(part, "text", "") for part in result.content)
+                limit = time.monotonic() + START
+                while True:
+                    try:
+                        result = portal.call(client.call_tool, self.tool, filled(self.arguments, topic, k))
+                    except Exception as error:
+                        raise InputError(f"the tool '{self.tool}' of {self.mcp} did not answer ({_reason(error)})") from None
+                    text = "".join(getattr(part, "text", "") for part in result.content)
+                    if not (result.is_error and LOADING in text and time.monotonic() < limit):
+                        break
                 if result.is_error:
                     raise InputError(f"the tool '{self.tool}' refused: {text[:MAX_ERROR]}")
                 answer = self.reply(result.structured_content or parsed(text), k)
