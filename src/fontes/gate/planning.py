@@ -1,4 +1,4 @@
-"""The number of topics that a gate needs, before or after they are judged, and the drift over accepted changes."""
+"""The number of topics that a gate needs, and the sum of the differences of accepted changes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from ..core import InputError
 from ..measures.evaluation import Evaluation
 from ..measures.measure import Measure
 from ..measures.prediction_powered import PredictionPowered
-from .decision import check_margins, check_share, cluster_numbers, paired_differences, unit_values
+from .decision import MIN_CHANGED, check_margins, check_share, cluster_numbers, paired_differences, unit_values
 
 Floats = NDArray[np.floating[Any]]
 
-CORRELATION = 0.9  # of a baseline and a candidate, topic by topic, where no candidate is known
-CORRELATIONS = (0.7, 0.97)  # the range shown beside it
-CONFIDENCE = 0.8  # that the spread of differences is below the limit that a plan assumes
+CORRELATION = 0.9  # of the values of a baseline and a candidate, where there is no candidate
+CORRELATIONS = (0.7, 0.97)  # its range: `bench/gate.py` prints those of real changes
+CONFIDENCE = 0.8  # of the upper limit of the spread that a plan assumes
+MIN_PILOT = 5  # changed units of a pilot; with fewer, another may change by 1
 MAX_UNITS = 1 << 30
 
 
@@ -30,38 +31,85 @@ class Spread:
     """Standard deviation of the differences of units: topics, or clusters of topics.
 
     Args:
-        value: The estimate.
-        low: The least that is plausible.
-        high: The greatest that is plausible.
-        assumed: The one that a plan assumes.
-        source: Where it is from, as a phrase: "differences of 40 topics".
+        value: The one that a plan assumes.
+        low: The least plausible one.
+        high: The greatest plausible one.
+        changed: Share of units that change.
+        largest: The greatest change of a unit.
+        source: Where it is from: "the differences of 40 topics".
     """
 
     value: float
     low: float
     high: float
-    assumed: float
+    changed: float
+    largest: float
     source: str
+
+    @classmethod
+    def of(cls, differences: Floats, source: str) -> Spread:
+        """Return the spread of the differences of a pilot, (units,), with one more unit that changes as much as the largest.
+
+        `value` is its upper limit at a confidence of 80 %, and `low` and `high` are the limits of 95 %, by the asymptotic
+        variance of the logarithm of a variance, which grows with the fourth power of the differences.
+        """
+        from scipy.special import ndtri
+
+        n, changed = len(differences), int(np.count_nonzero(differences))
+        largest = float(np.abs(differences).max()) if changed >= MIN_PILOT else 1.0
+        squares = np.append(differences - differences.mean(), largest) ** 2
+        variance = float(squares.sum()) / n
+        error = math.sqrt(float((squares**2).mean()) / float(squares.mean()) ** 2 - 1) / math.sqrt(n) / 2
+        value, low, high = (math.sqrt(variance) * math.exp(ndtri(p) * error) for p in (CONFIDENCE, 0.025, 0.975))
+        return cls(value, low, high, max(changed, 1) / n, largest, source)
+
+    def power(self, margin: float, units: float, alpha: float = 0.05, spread: float | None = None) -> float:
+        """Return the share of cases in which so many units tell a loss of the margin, or pass without a loss, by `p_above`."""
+        from scipy.special import ndtr, stdtrit
+
+        if units < 2:
+            return 0.0
+        spread = self.value if spread is None else spread
+        worst = self.largest if self.changed * units >= MIN_CHANGED else 1.0
+        error = math.sqrt(((units - 1) * spread**2 + worst**2) / units / (units + 1))
+        gap = margin - worst / (units + 1) - stdtrit(units, 1 - alpha) * error
+        return float(ndtr(gap * (units + 1) / (spread * math.sqrt(units))))
+
+    def units_for(self, margin: float, alpha: float, power: float, measures: int = 1, spread: float | None = None) -> int:
+        """Return the least number of units that tell a loss of the margin by one of several measures, and pass all without one.
+
+        Each has a probability of `power`: a loss by the first step of Holm's method, passing by Bonferroni's inequality.
+        """
+
+        def suffice(units: int) -> bool:
+            told, passed = (self.power(margin, units, level, spread) for level in (alpha / measures, alpha))
+            return told >= power and passed >= 1 - (1 - power) / measures
+
+        low, high = 1, 2
+        while not suffice(high) and high < MAX_UNITS:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if suffice(middle) else (middle, high)
+        return high
 
 
 @dataclass(frozen=True)
 class MeasurePlan:
     """Topics that a gate needs by one measure.
 
-    With these topics a loss of the margin is told, and a change without a loss passes, in `power` of all cases each.
-
     Args:
         measure: The measure.
         margin: The margin.
         spread: The spread of differences.
-        topics: Topics needed.
+        topics: Topics needed, to tell a loss of the margin and to pass without a loss in `power` of all cases each.
         low: Topics needed with the least plausible spread.
         high: Topics needed with the greatest.
-        now: Topics that there are; None if none is judged.
+        now: Topics that there are.
         power_now: Share of cases in which they tell a loss of the margin.
         power: Share of cases asked for.
-        judged: Topics that people must judge where a machine labels `now` topics; None without its labels, or if all do not
-            suffice.
+        judged: Topics that people must judge if a machine labels those that it has labelled now; None without a machine, or if
+            all of them do not suffice.
     """
 
     measure: Measure
@@ -70,16 +118,13 @@ class MeasurePlan:
     topics: int
     low: int
     high: int
-    now: int | None
-    power_now: float | None
+    now: int
+    power_now: float
     power: float
     judged: int | None = None
 
     def __str__(self) -> str:
-        loss, would = f"a loss of {self.margin:g}", f"{100 * self.power:.0f} of 100 cases"
-        if self.now is None or self.power_now is None:
-            return f"{self.topics:,} topics would tell {loss} in {would}"
-        now = f"{self.now:,} topics tell {loss} in {100 * self.power_now:.0f} of 100 cases"
+        now = f"{self.now:,} topics tell a loss of {self.margin:g} in {100 * self.power_now:.0f} of 100 cases"
         return f"{now}; {self.topics:,} would tell it in {100 * self.power:.0f}" if self.topics > self.now else now
 
 
@@ -112,13 +157,13 @@ def plan_differences(
     alpha: float = 0.05,
     power: float = 0.8,
 ) -> Plan:
-    """Plan from the differences of a candidate, such as the one just tested or a pilot.
+    """Plan from the differences of a candidate: the one just tested, a pilot, or an earlier change.
 
     Args:
         baseline: Its evaluation.
-        candidate: Its evaluation, of the same topics. If both have machine labels, the plan also has the number of topics that
-            people must judge beside them.
-        margins: The greatest allowed loss of each measure.
+        candidate: Its evaluation, of the same topics. If both have machine labels, the plan has also the number of topics that
+            people must judge beside them, by the error of `PredictionPowered`.
+        margins: The margin of each measure.
         clusters: The cluster of each topic, as in `decide`.
         alpha: Greatest significant p.
         power: Share of cases in which a loss of the margin is told.
@@ -129,26 +174,19 @@ def plan_differences(
     """
     parsed = check_margins(margins)
     differences = paired_differences(baseline, candidate, parsed)
-    units = unit_values(differences, cluster_numbers(baseline.topic_ids, clusters))
-    source = f"differences of {len(differences)} topics"
-    spreads = [_spread(column, source) for column in units.T]
-    plan = plan_spreads(
-        dict(zip(parsed, spreads, strict=True)),
-        parsed,
-        now=len(differences),
-        topics_per_unit=len(differences) / len(units),
-        alpha=alpha,
-        power=power,
-    )
+    units, _ = unit_values(differences, cluster_numbers(baseline.topic_ids, clusters))
+    spreads = [Spread.of(column, f"the differences of {len(differences):,} topics") for column in units.T]
+    plan = _plan(parsed, spreads, len(differences), len(units), alpha, power)
     if baseline.machine is None or candidate.machine is None:
         return plan
-    machine = paired_differences(baseline.machine, candidate.machine, parsed)
-    estimates = PredictionPowered.of(differences, machine, baseline.machine.rows_of(baseline.topic_ids))
-    level = replace(estimates, mean=np.array(list(parsed.values())))
-    judged = level.topics_for(2 * alpha / len(parsed), power).tolist()
-    rows = [
-        replace(row, judged=None if math.isnan(count) else int(count)) for row, count in zip(plan.measures, judged, strict=True)
-    ]
+    by_machine = paired_differences(baseline.machine, candidate.machine, parsed)
+    estimates = PredictionPowered.of(differences, by_machine, baseline.machine.rows_of(baseline.topic_ids))
+    variance = deviation(differences) ** 2
+    rows = []
+    for row, squared, error, sampled in zip(plan.measures, variance, estimates.error, estimates.sampled, strict=True):
+        reducible = squared / row.topics - sampled  # of the squared error of `topics` without a machine
+        judged = (error**2 - sampled) * estimates.human / reducible if reducible > 0 else math.inf
+        rows.append(replace(row, judged=math.ceil(judged) if 0 < judged <= estimates.machine else None))
     return replace(plan, measures=tuple(rows))
 
 
@@ -161,14 +199,14 @@ def plan_baseline(
     alpha: float = 0.05,
     power: float = 0.8,
 ) -> Plan:
-    """Plan from the values of a baseline alone, and an assumed correlation with a candidate's, topic by topic.
+    """Plan from the values of a baseline alone, and an assumed correlation with those of a candidate.
 
-    The candidate's values are assumed to vary as much as the baseline's, so that the variance of the differences is
-    2 (1 - correlation) times theirs. `low` and `high` are the topics needed at correlations of .97 and .7.
+    If both vary equally, the variance of the differences is 2 (1 - correlation) times that of the values. `low` and `high` are
+    the topics needed at correlations of .97 and .7.
 
     Args:
         baseline: Its evaluation.
-        margins: The greatest allowed loss of each measure.
+        margins: The margin of each measure.
         correlation: The correlation.
         clusters: The cluster of each topic, as in `decide`.
         alpha: Greatest significant p.
@@ -180,86 +218,40 @@ def plan_baseline(
     """
     check_share("the correlation", correlation)
     parsed = check_margins(margins)
-    values = np.stack([baseline.array(measure) for measure in parsed], axis=1)
-    units = unit_values(values, cluster_numbers(baseline.topic_ids, clusters))
-    spreads = {}
-    for measure, deviation_ in zip(parsed, deviation(units).tolist(), strict=True):
-        value, low, high = (
-            deviation_ * math.sqrt(2 * (1 - c))
-            for c in (correlation, max(correlation, CORRELATIONS[1]), min(correlation, CORRELATIONS[0]))
-        )
-        spreads[measure] = Spread(value, low, high, value, f"values of the baseline and a correlation of {correlation:g}")
-    each = len(values) / len(units)
-    return plan_spreads(spreads, parsed, now=len(values), topics_per_unit=each, alpha=alpha, power=power)
+    values = paired_differences(None, baseline, parsed)
+    units, _ = unit_values(values, cluster_numbers(baseline.topic_ids, clusters))
+    assumed = (correlation, max(correlation, CORRELATIONS[1]), min(correlation, CORRELATIONS[0]))
+    source = f"the baseline and a correlation of {correlation:g}"
+    spreads = []
+    for sd in np.maximum(deviation(units), 1 / len(units)).tolist():
+        value, low, high = (sd * math.sqrt(2 * (1 - rho)) for rho in assumed)
+        spreads.append(Spread(value, low, high, 1.0, 1.0, source))
+    return _plan(parsed, spreads, len(values), len(units), alpha, power)
 
 
-def plan_spreads(
-    spreads: Mapping[Measure, Spread],
-    margins: Mapping[Measure, float],
-    *,
-    now: int | None = None,
-    topics_per_unit: float = 1.0,
-    alpha: float = 0.05,
-    power: float = 0.8,
+def _plan(
+    margins: Mapping[Measure, float], spreads: Sequence[Spread], topics: int, units: int, alpha: float, power: float
 ) -> Plan:
-    """Plan from the spread of the differences by each measure."""
     check_share("alpha", alpha)
     check_share("the power", power)
     rows = []
-    for measure, margin in margins.items():
-        spread = spreads[measure]
-        topics, low, high = (
-            math.ceil(units_for(sd, margin, alpha, power, len(margins)) * topics_per_unit)
-            for sd in (spread.assumed, spread.low, spread.high)
+    for (measure, margin), spread in zip(margins.items(), spreads, strict=True):
+        needed, low, high = (
+            math.ceil(spread.units_for(margin, alpha, power, len(margins), sd) * topics / units)
+            for sd in (spread.value, spread.low, spread.high)
         )
-        power_now = None if now is None else power_of(spread.assumed, margin, now / topics_per_unit, alpha, len(margins))
-        rows.append(MeasurePlan(measure, margin, spread, topics, low, high, now, power_now, power))
+        now = spread.power(margin, units, alpha / len(margins))
+        rows.append(MeasurePlan(measure, margin, spread, needed, low, high, topics, now, power))
     return Plan(tuple(rows), alpha, power)
-
-
-def power_of(spread: float, margin: float, units: float, alpha: float = 0.05, measures: int = 1) -> float:
-    """Return the share of cases in which so many units tell a loss of the margin by one of several measures."""
-    from scipy.special import stdtr, stdtrit
-
-    if units < 2:
-        return 0.0
-    if spread <= 0:
-        return 1.0
-    return float(stdtr(units - 1, margin * math.sqrt(units) / spread - stdtrit(units - 1, 1 - alpha / measures)))
-
-
-def units_for(spread: float, margin: float, alpha: float = 0.05, power: float = 0.8, measures: int = 1) -> int:
-    """Return the least number of units that tell a loss of the margin in `power` of all cases, at least 2."""
-    low, high = 1, 2
-    while power_of(spread, margin, high, alpha, measures) < power and high < MAX_UNITS:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if power_of(spread, margin, middle, alpha, measures) >= power else (middle, high)
-    return high
-
-
-def _spread(units: Floats, source: str) -> Spread:
-    """Return the spread of differences with its limits, by the asymptotic variance of the logarithm of the variance."""
-    from scipy.special import ndtri
-
-    n = len(units)
-    value = float(deviation(units[:, None])[0])
-    if value == 0:
-        return Spread(0.0, 0.0, 0.0, 0.0, source)
-    kurtosis = float(((units - units.mean()) ** 4).mean()) / float(units.var()) ** 2
-    error = math.sqrt(max(kurtosis - (n - 3) / (n - 1), 0) / n) / 2  # of log(sd)
-    low, assumed, high = (value * math.exp(z * error) for z in (ndtri(0.025), ndtri(CONFIDENCE), ndtri(0.975)))
-    return Spread(value, low, high, assumed, source)
 
 
 @dataclass(frozen=True)
 class Drift:
-    """Sum of the mean differences of accepted changes, with its interval.
+    """Sum of the mean differences of accepted changes.
 
     Args:
         difference: The sum.
-        low: Lower end of the 1 - 2 alpha interval.
+        low: Lower end of its 1 - 2 alpha interval.
         high: Upper end.
         changes: Number of changes.
     """
@@ -271,15 +263,10 @@ class Drift:
 
 
 def drift(changes: Sequence[Mapping[str, float]], alpha: float = 0.05) -> Drift:
-    """Return the sum of the mean differences of accepted changes by one measure.
+    """Return the sum of the mean differences of accepted changes by one measure, each from its differences by topic.
 
-    Changes may have been tested on the same topics, on others, or on some of each: the variance is that of each topic's share
-    of the sum, over all changes. It does not account for the choice of changes: those accepted because they did well on these
-    topics do less well on others.
-
-    Args:
-        changes: The difference of each topic, candidate minus baseline, for each accepted change.
-        alpha: One-sided level of each end.
+    The changes may have the same topics or others: the variance is that of each topic's part of the sum. Changes that were
+    accepted because they did well on these topics do less well on others, which the interval does not know.
 
     Raises:
         InputError: There is no change, or one has fewer than two topics or a value that is not a number.
@@ -290,16 +277,14 @@ def drift(changes: Sequence[Mapping[str, float]], alpha: float = 0.05) -> Drift:
     check_share("alpha", alpha)
     if not changes:
         raise InputError("there is no accepted change to sum")
-    total, shares = 0.0, dict[str, float]()
+    total, parts = 0.0, dict[str, float]()
     for number, change in enumerate(changes, 1):
         values = np.array(list(change.values()), dtype=np.float64)
-        if len(values) < 2 or not np.isfinite(values).all():
+        n = len(values)
+        if n < 2 or not np.isfinite(values).all():
             raise InputError(f"accepted change {number} needs the differences of two topics or more, all of them numbers")
-        mean, n = float(values.mean()), len(values)
-        total += mean
-        scale = 1 / math.sqrt(n * (n - 1))
-        for topic, value in zip(change, values.tolist(), strict=True):
-            shares[topic] = shares.get(topic, 0.0) + (value - mean) * scale
-    error = math.sqrt(math.fsum(share**2 for share in shares.values()))
-    half = float(stdtrit(min(map(len, changes)) - 1, 1 - alpha)) * error
+        total += float(values.mean())
+        for topic, part in zip(change, ((values - values.mean()) / math.sqrt(n * (n - 1))).tolist(), strict=True):
+            parts[topic] = parts.get(topic, 0.0) + part
+    half = float(stdtrit(min(map(len, changes)) - 1, 1 - alpha)) * math.hypot(*parts.values())
     return Drift(total, total - half, total + half, len(changes))
