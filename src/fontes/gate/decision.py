@@ -96,8 +96,8 @@ def decide(
     """Decide whether a candidate is not worse than a baseline.
 
     By each measure the candidate passes if a one-sided test rejects that it loses the margin or more (non-inferiority); else it
-    loses if one rejects that it loses nothing. To pass all measures needs no correction (Berger 1982); to lose by one of them is
-    corrected by Holm's method. `p_above` is the test.
+    loses if one rejects that it loses nothing. To pass all measures needs no correction (Berger 1982); to lose by one of them
+    is corrected by Holm's method. `p_above` is the test.
 
     Args:
         baseline: Its evaluation.
@@ -105,8 +105,8 @@ def decide(
         margins: The loss of each measure's mean that is too much, above 0.
         clusters: The cluster of each topic: topics that depend on each other, as the turns of a conversation do, count as one.
         alpha: Greatest significant p.
-        allow_equal: Whether a measure by which no topic changed passes. Else it needs topics as well, 265 for a margin of .01: a
-            change of one topic in 50 leaves 20 topics as they are in two cases of three.
+        allow_equal: Whether a measure by which no topic changed passes. Else it needs topics as well, 265 for a margin of .01:
+            a change of one topic in 50 leaves 20 topics as they are in two cases of three.
 
     Raises:
         InputError: The topics differ, there are fewer than two units, a topic has no cluster, or a value is not a number.
