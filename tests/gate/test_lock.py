@@ -60,7 +60,7 @@ def accepted(path, fontes, *options) -> None:
 
 def test_a_slow_drift_over_accepted_changes_is_told_with_its_interval(gate, fontes, tmp_path):
     path = gate(range(1))
-    path.write_text(path.read_text().replace("0.01", "0.05"))
+    path.write_text(path.read_text().replace("0.01", "0.2"))
     for lost in range(1, 9):
         write_run(tmp_path / "candidate.run", range(lost))
         code, out, _ = fontes("gate", "run", path)

@@ -139,7 +139,7 @@ def pipelines(weather: Path, candidate: str, limits: str) -> str:
 
 def test_time_is_measured_in_turns_and_loses_the_gate_beyond_its_limit(gate, fontes, tmp_path, weather):
     for limit, code in ((1e6, 0), (1e-6, 1)):
-        path = gate(candidate=pipelines(weather, "bm25(k1=0.8)", f"time = {limit}"))
+        path = gate(candidate=pipelines(weather, "bm25(k1=0.8)", f"time = {limit}"), head="allow_equal = true")
         path.write_text(path.read_text().replace('run = "baseline.run"', f'index = "{weather}"'))
         numbered(tmp_path)
         got, out, _ = fontes("gate", "run", path)
@@ -176,18 +176,16 @@ def test_plan_names_the_topics_from_differences_or_from_the_baseline_alone(gate,
     write_run(tmp_path / "baseline.run", range(0, 60, 2))
     path = tmp_path / "gate.toml"
     path.write_text(path.read_text().partition("[candidate]")[0])
-    assert "by the values of the baseline and a correlation of 0.9" in fontes("gate", "plan", path)[1]
+    assert "by the baseline and a correlation of 0.9" in fontes("gate", "plan", path)[1]
     assert json.loads(fontes("gate", "plan", path, "--json")[1])["topics"] > 60
 
 
 def test_plan_takes_machine_labels(gate, fontes, tmp_path):
     path = gate([3, 7, 12])
-    path.write_text(path.read_text().replace("0.01", "0.1"))
     (tmp_path / "labels.txt").write_text((tmp_path / "qrels.txt").read_text())
     (tmp_path / "qrels.txt").write_text("".join(f"{topic} 0 d{topic} 1\n" for topic in range(20)))
     out = fontes("gate", "plan", path, "--machine", tmp_path / "labels.txt")[1]
     assert "RR: with machine labels of 60 topics, people must judge " in out
-    assert "more than there are" not in out
 
 
 def test_topics_in_groups_count_as_groups(gate, fontes, tmp_path):

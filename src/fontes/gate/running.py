@@ -58,7 +58,8 @@ def run_gate(gate: GateFile, candidate: Arm | None = None, progress: ProgressCal
         report = _compare(gate, runs)
         baseline, tested = (report.systems[name].evaluation for name in arms)
         margins: Any = gate.margins
-        decision = decide(baseline, tested, margins, clusters=gate.clusters, alpha=gate.settings.alpha)
+        allow_equal = gate.settings.allow_equal
+        decision = decide(baseline, tested, margins, clusters=gate.clusters, alpha=gate.settings.alpha, allow_equal=allow_equal)
         plan = plan_differences(baseline, tested, margins, **_settings(gate))
     except (InputError, ParameterError) as error:
         return result.with_(problems=(str(error),))

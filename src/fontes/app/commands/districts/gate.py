@@ -109,7 +109,7 @@ def plan(
         print_json({"topics": result.topics, "measures": rows})
         return
     for row in result.measures:
-        say(f"{row.measure}: {row} (from {row.low:,} to {row.high:,}; by the {row.spread.source})")
+        say(f"{row.measure}: {row} (from {row.low:,} to {row.high:,}; by {row.spread.source})")
         if gate.machine is not None:
             judged = "more than there are" if row.judged is None else f"{row.judged:,}"
             say(f"{row.measure}: with machine labels of {len(gate.machine):,} topics, people must judge {judged}")
