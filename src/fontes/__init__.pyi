@@ -6,6 +6,7 @@ from . import (
     experiments as experiments,
     formats as formats,
     fusion as fusion,
+    gate as gate,
     index as index,
     lexical as lexical,
     llm as llm,

@@ -17,8 +17,7 @@ def test_the_first_baseline_is_the_candidates_run(gate, fontes, tmp_path):
     assert fontes("gate", "accept", path)[1].startswith(f"{tmp_path / 'baseline.run'}: RR 1.0000; 0 changes accepted")
     lock = json.loads((tmp_path / "baseline.lock").read_text())
     assert [change["answer"] for change in lock["changes"]] == ["the first baseline"]
-    first = f"0 changes accepted since the first baseline of {lock['changes'][0]['date']}\n"
-    assert fontes("gate", "accept", path)[1].endswith(first)  # accepted already
+    assert fontes("gate", "accept", path)[1].endswith("0 changes accepted since the first baseline\n")  # it is that already
 
 
 def test_nothing_is_accepted_without_a_run_or_after_a_change(gate, fontes, tmp_path):

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 from ..comparison.report import Report, json_values
 from ..comparison.report_text import EMPTY_CELL, ResultCell, ResultTable, markdown_table, plain_table
+from ..comparison.testing import equal_runs
 from ..core import ParameterError, Run, Topic
 from ..core.json_text import json_text
 from ..experiments.provenance import hash_of
@@ -27,7 +28,7 @@ from .planning import Plan
 DID_NOT_RUN = "did not run"
 EXIT_CODES = {str(Answer.PASSES): 0, str(Answer.LOSES): 1, str(Answer.NOT_ENOUGH): 2, DID_NOT_RUN: 3}
 FORMS = {".md": "to_markdown", ".xml": "to_junit", ".json": "to_json", ".html": "to_html"}
-SHOWN = 5  # documents of a topic that went or came
+SHOWN = 3  # documents of a topic that went or came
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -288,6 +289,8 @@ class GateResult:
         if self.decision is None or self.plan is None:
             return
         yield "; ".join(f"{name}: {run.provenance['description']}" for name, run in self.runs.items())
+        if equal_runs(self.runs):
+            yield "both gave the same documents with the same scores"
         units = "" if self.decision.units == self.decision.topics else f" in {self.decision.units:,} groups"
         yield f"{self.decision.topics:,} topics{units}; one-sided t-tests against the margins, p ≤ {self.decision.alpha:g}"
         for row, needed in zip(self.decision.measures, self.plan.measures, strict=True):
