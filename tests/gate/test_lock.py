@@ -7,6 +7,8 @@ import json
 import pytest
 from support.gates import write_run
 
+from fontes.gate import GateFile, run_gate
+
 
 def test_the_first_baseline_is_the_candidates_run(gate, fontes, tmp_path):
     path = gate()
@@ -94,6 +96,7 @@ def test_what_differs_from_the_lock_is_told_and_accepted_with_a_reason(gate, fon
     assert code == 3
     assert problem in out
     assert "measure  baseline  candidate" in out
+    assert run_gate(GateFile.read(path)).to_junit().count("<error") == 1
     accepted(path, fontes, "--because", "meant so")
     write_run(tmp_path / "candidate.run", [9])
     assert fontes("gate", "run", path)[0] in (0, 2)

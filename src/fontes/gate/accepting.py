@@ -56,23 +56,23 @@ def accept(gate: GateFile, because: str = "") -> Lock:
         raise problem_in(gate.path, "baseline", 'only the file of a run can be accepted: run = "baseline.run"')
     result, candidate = _last(gate), gate.results / "candidate.run"
     again = f"run 'fontes gate run {gate.path}' again"
-    known, today, margins = gate.baseline_run.exists(), date.today().isoformat(), texts_of(gate.margins)
+    exists, today, margins = gate.baseline_run.exists(), date.today().isoformat(), texts_of(gate.margins)
     lock = Lock.read(gate.lock) if gate.lock.exists() else None
     digests = digests_of(candidate, gate.topics, gate.qrels) if result["digests"] else {}
     if digests != result["digests"]:
         raise InputError(f"{gate.results}: the run, the topics or the judgments have changed since; {again}")
-    if known and lock is not None and digests and not lock.differences(digests, margins):
+    if exists and lock is not None and digests and not lock.differences(digests, margins):
         return lock  # it is the baseline already
-    problems = [problem for problem in result["problems"] if known or not problem.startswith("the baseline did not answer")]
+    problems = [problem for problem in result["problems"] if exists or not problem.startswith("the baseline did not answer")]
     if problems:
         raise InputError(f"{gate.path}: there is nothing to accept, for the gate did not run: {problems[0]}")
-    if result["baseline"] != (hash_of(gate.baseline_run, "baseline") if known else None):
+    if result["baseline"] != (hash_of(gate.baseline_run, "baseline") if exists else None):
         raise InputError(f"{gate.baseline_run}: the baseline has changed since the last run; {again}")
-    if known and result["outcome"] != Answer.PASSES and not because:
+    if exists and result["outcome"] != Answer.PASSES and not because:
         remedy = "--because REASON accepts it, and is kept in the lock"
         raise InputError(f"{gate.path}: the last answer is '{result['outcome']}'; {remedy}")
     changes = (Change(today, "the first baseline", "", {}),) if lock is None else lock.changes
-    if known:
+    if exists:
         changes = (*changes, Change(today, result["outcome"], because, result["differences"]))
     means = evaluate(Run.of(candidate), gate.qrels, list(gate.margins))
     write(gate.baseline_run, [candidate.read_bytes()])

@@ -251,7 +251,7 @@ class GateResult:
         write(path, [text.encode()])
 
     def _cases(self) -> Iterator[tuple[str, str, str]]:
-        if self.decision is None:
+        if self.decision is None or self.stale:
             yield "gate", DID_NOT_RUN, " ".join([*self.problems, *self.stale])
             return
         for row in self.decision.measures:
@@ -304,18 +304,17 @@ class GateResult:
         for limit in self.limits:
             if limit.answer == DID_NOT_RUN:
                 yield f"{limit.name}: not known of both arms, so the limit cannot be checked"
-        if self.lock is not None and self.lock.accepted:
-            for measure, total in self._drifts().items():
-                margin = texts_of(self.gate.margins)[measure]
-                more = f", more than the margin of {margin:g}" if total.high < -margin else ""
-                yield (
-                    f"{measure} since the first baseline ({self.lock.changes[0].date}), over {self.lock.accepted:,} accepted "
-                    f"changes and this one: {_signed(total.difference)} ({_signed(total.low)} to {_signed(total.high)}){more}"
-                )
+        for measure, total in self._drifts().items():
+            margin, changes = texts_of(self.gate.margins)[measure], "change" if total.changes == 2 else "changes"
+            more = f", more than the margin of {margin:g}" if total.high < -margin else ""
+            accepted = f"over {total.changes - 1:,} accepted {changes} and this one"
+            interval = f"{_signed(total.low)} to {_signed(total.high)}"
+            yield f"{measure} since the first baseline, {accepted}: {_signed(total.difference)} ({interval}){more}"
 
     def _drifts(self) -> Mapping[str, Any]:
-        known = self.lock is not None and self.lock.accepted and self.decision is not None
-        return self.lock.drifts(self.differences(), self.gate.settings.alpha) if known and self.lock else {}
+        if self.lock is None or not self.lock.accepted or self.decision is None:
+            return {}
+        return self.lock.drifts(self.differences(), self.gate.settings.alpha)
 
     def _lost_title(self) -> str:
         return f"Topics that lost most, by {self.lost_by}"
