@@ -215,8 +215,8 @@ def with_few(collections: dict[str, Collection], measure: str, draws: int, rando
     return rows
 
 
-def changes_of(name: str, collection: Collection, measure: str) -> list[str]:
-    """What the changes do in a collection, and the plan from the baseline alone, each least to greatest."""
+def changes_of(name: str, collection: Collection, measure: str, draws: int, random: np.random.Generator) -> list[str]:
+    """What the changes do in a collection, the plan from the baseline alone, and how often a loss is found with it."""
     changes = list(collection.changes.values())
     candidates = [collection.baseline + change.differences for change in changes]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -230,7 +230,12 @@ def changes_of(name: str, collection: Collection, measure: str) -> list[str]:
     evaluation = Evaluation(IDS[: len(collection.baseline)], {parse(measure): collection.baseline.copy()})
     plan = plan_baseline(evaluation, {measure: MARGIN}).measures[0]
     ranges = [f"{min(values):.2f}–{max(values):.2f}" for values in figures]
-    return [f"{name} ({len(collection.baseline)})", *ranges, f"{plan.topics:,} ({plan.low:,}–{plan.high:,})"]
+    tally, cases = Tally(), planted(collection.changes, MARGIN, MARGIN)
+    for number in range(draws if cases else 0):
+        case = cases[number * len(cases) // draws]
+        tally.add(case.draw(collection.baseline, plan.topics, random), measure, MARGIN)
+    lost = tally.cells()[0] if cases else "–"
+    return [f"{name} ({len(collection.baseline)})", *ranges, f"{plan.topics:,} ({plan.low:,}–{plan.high:,})", lost]
 
 
 def main() -> None:
@@ -244,9 +249,9 @@ def main() -> None:
     names = given.collections.split(",")[: 1 if SMALL else None]
     collections = {name: read(given.data / name, COLLECTIONS[name], given.measure, random) for name in names}
     table(
-        f"{given.measure}: the changes, least to greatest; topics needed for {MARGIN:g}, planned from the baseline alone",
-        ["collection (topics)", "loss", "spread", "share of topics changed", "correlation", "topics"],
-        [changes_of(name, collection, given.measure) for name, collection in collections.items()],
+        f"{given.measure}: the changes, least to greatest; topics planned from the baseline alone for a margin of {MARGIN:g}",
+        ["collection (topics)", "loss", "spread", "share of topics changed", "correlation", "topics", "loses, %"],
+        [changes_of(name, collection, given.measure, given.draws, random) for name, collection in collections.items()],
     )
     shares = ["loses, %", "passes, %", "not enough, %"]
     others = ["two means: worse, %", f"overlap@10 < {OVERLAP:g}, %"]

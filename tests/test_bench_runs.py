@@ -32,6 +32,7 @@ COMMANDS = {
     "fields": ["fields --only quality", "fields --only speed --runs 1"],
     "filters": ["filters --runs 1 --queries 10"],
     "fusion": ["fusion --parts checkthat"],
+    "gate": ["gate"],
     "generate": ["generate {data}/wikipedia_passages/corpus.jsonl.gz 300 big.jsonl"],
     "keyphrases": ["keyphrases --first 3"],
     "late": ["late --work late --dim 32 --parts sizes,quality,pooling"],

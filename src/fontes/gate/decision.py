@@ -19,7 +19,7 @@ from ..measures.names import parse
 
 Floats = NDArray[np.floating[Any]]
 
-MIN_CHANGED = 20  # units; with fewer, the worst of them says little of those not seen
+FEW_CHANGED = 20  # units; the worst of so few says nothing of those not seen
 
 
 class Answer(StrEnum):
@@ -158,9 +158,9 @@ def paired_differences(baseline: Evaluation | None, candidate: Evaluation, measu
 def p_above(values: Floats, changed: NDArray[np.int64], bounds: Floats) -> Floats:
     """Return the one-sided p of "the mean is at most its bound" for each column: Student's t with one more unit.
 
-    Most changes leave many topics as they are and lose much on few, and a small sample often has none of these: then a plain t
-    test, a bootstrap and a randomisation test all reject too often. So one unit is added that loses as much as the worst, or
-    all, -1, if fewer than 20 changed. `bench/gate.py` measures the level.
+    Many changes leave most topics as they are and lose much on few, of which a small sample often has none: then a t-test, a
+    studentized bootstrap and a randomisation test all reject too often. So one unit is added that loses as much as the worst,
+    or 20 / (units that changed) if this is more, and at most 1. `bench/gate.py` measures how often the test errs.
 
     Args:
         values: The values, (units, columns), between -1 and 1.
@@ -182,7 +182,7 @@ def lower_end(values: Floats, changed: NDArray[np.int64], alpha: float) -> Float
 
 
 def _with_worst(values: Floats, changed: NDArray[np.int64]) -> Floats:
-    worst = np.minimum(values.min(axis=0), np.where(changed < MIN_CHANGED, -1.0, 0.0))
+    worst = np.minimum(values.min(axis=0), -np.minimum(1, FEW_CHANGED / np.maximum(changed, 1)))
     return np.concatenate([values, worst[None]])
 
 

@@ -14,8 +14,8 @@ from ..comparison.statistics import deviation
 from ..core import InputError
 from ..measures.evaluation import Evaluation
 from ..measures.measure import Measure
-from ..measures.prediction_powered import PredictionPowered
-from .decision import MIN_CHANGED, check_margins, check_share, cluster_numbers, paired_differences, unit_values
+from ..measures.prediction_powered import MIN_TOPICS, PredictionPowered
+from .decision import FEW_CHANGED, check_margins, check_share, cluster_numbers, paired_differences, unit_values
 
 Floats = NDArray[np.floating[Any]]
 
@@ -70,7 +70,7 @@ class Spread:
         if units < 2:
             return 0.0
         spread = self.value if spread is None else spread
-        worst = self.largest if self.changed * units >= MIN_CHANGED else 1.0
+        worst = max(self.largest, min(1.0, FEW_CHANGED / (self.changed * units)))
         error = math.sqrt(((units - 1) * spread**2 + worst**2) / units / (units + 1))
         gap = margin - worst / (units + 1) - stdtrit(units, 1 - alpha) * error
         return float(ndtr(gap * (units + 1) / (spread * math.sqrt(units))))
@@ -184,9 +184,10 @@ def plan_differences(
     variance = deviation(differences) ** 2
     rows = []
     for row, squared, error, sampled in zip(plan.measures, variance, estimates.error, estimates.sampled, strict=True):
-        reducible = squared / row.topics - sampled  # of the squared error of `topics` without a machine
+        reducible = squared / row.topics - sampled  # of the squared error that `topics` have without a machine
         judged = (error**2 - sampled) * estimates.human / reducible if reducible > 0 else math.inf
-        rows.append(replace(row, judged=math.ceil(judged) if 0 < judged <= estimates.machine else None))
+        suffice = judged <= estimates.machine
+        rows.append(replace(row, judged=max(MIN_TOPICS, math.ceil(judged)) if suffice else None))
     return replace(plan, measures=tuple(rows))
 
 
