@@ -44,7 +44,7 @@ NOT_RUN = {
     "empty": ("", {}, "the candidate has no documents: it is empty"),
     "missing": (None, {"without": [3, 4]}, "no documents for 2 topics that the baseline has, such as '3', '4'"),
     "equal scores": (None, {"score": "1"}, "the candidate gives equal scores to all documents of each topic"),
-    "equal runs": (None, {}, "both arms gave the same documents with the same scores"),
+    "equal runs": (None, {}, "both arms gave the same documents in the same order"),
     "other ids": ("q Q0 d 1 1 t\n", {}, "the candidate has no documents"),
 }
 
@@ -178,6 +178,9 @@ def test_plan_names_the_topics_from_differences_or_from_the_baseline_alone(gate,
     path.write_text(path.read_text().partition("[candidate]")[0])
     assert "by the baseline and a correlation of 0.9" in fontes("gate", "plan", path)[1]
     assert json.loads(fontes("gate", "plan", path, "--json")[1])["topics"] > 60
+    (tmp_path / "baseline.run").unlink()
+    code, _, err = fontes("gate", "plan", path)
+    assert (code, err.count("there is no such run")) == (3, 1)
 
 
 def test_plan_takes_machine_labels(gate, fontes, tmp_path):

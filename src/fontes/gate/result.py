@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 
 from ..comparison.report import Report, json_values
 from ..comparison.report_text import EMPTY_CELL, ResultCell, ResultTable, markdown_table, plain_table
-from ..comparison.testing import equal_runs
 from ..core import ParameterError, Run, Topic
 from ..core.json_text import json_text
 from ..experiments.provenance import hash_of
@@ -289,8 +288,8 @@ class GateResult:
         if self.decision is None or self.plan is None:
             return
         yield "; ".join(f"{name}: {run.provenance['description']}" for name, run in self.runs.items())
-        if equal_runs(self.runs):
-            yield "both gave the same documents with the same scores"
+        if have_same_documents(self.runs):
+            yield "both gave the same documents in the same order"
         units = "" if self.decision.units == self.decision.topics else f" in {self.decision.units:,} groups"
         yield f"{self.decision.topics:,} topics{units}; one-sided t-tests against the margins, p ≤ {self.decision.alpha:g}"
         for row, needed in zip(self.decision.measures, self.plan.measures, strict=True):
@@ -337,6 +336,12 @@ class GateResult:
 
     def __repr__(self) -> str:
         return f"GateResult({self.outcome})"
+
+
+def have_same_documents(runs: Mapping[str, Run]) -> bool:
+    """Whether two runs have the same documents in the same order for each topic."""
+    first, second = ({topic: ranking.ids for topic, ranking in run.items() if len(ranking)} for run in runs.values())
+    return first == second
 
 
 def _sentence(row: MeasureDecision, alpha: float) -> str:

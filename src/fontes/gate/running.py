@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 
 from ..comparison import Testing, compare_runs
 from ..comparison.report import Report
-from ..comparison.testing import equal_runs
 from ..core import FontesError, InputError, ParameterError, Qrels, Run, Topics
 from ..core.progress import Progress, ProgressCallback, silent
 from ..experiments.experiment import problem_in
 from ..measures.measure import Measure
 from .arms import Arm
 from .decision import decide
-from .file import GateFile
+from .file import ARMS, GateFile
 from .lock import Lock, digests_of, texts_of
 from .planning import Plan, plan_baseline, plan_differences
-from .result import GateResult, Limit, LostTopic, Moved
+from .result import GateResult, Limit, LostTopic, Moved, have_same_documents
 
 ROUNDS = 3  # in which each topic is timed; its least time counts
 RESAMPLES = 2_000
@@ -82,8 +81,8 @@ def plan_gate(gate: GateFile, progress: ProgressCallback = silent) -> Plan:
         gate = replace(gate, topics=gate.all_topics.judged({**gate.qrels, **gate.machine}))
     arms = {"baseline": gate.baseline, **({} if gate.candidate is None else {"candidate": gate.candidate})}
     runs, problems = _answers(gate, arms, None, progress)
-    alone = len(arms) == 1 or (len(runs) == len(arms) and bool(equal_runs(runs)))
-    if problems and not alone:
+    alone = len(arms) == 1 or (len(runs) == len(ARMS) and have_same_documents(runs))
+    if problems and ("baseline" not in runs or not alone):
         raise InputError.of_lines(problems)
     report = _compare(gate, {"baseline": runs["baseline"]} if alone else runs, gate.machine)
     evaluations, margins = [system.evaluation for system in report.systems.values()], cast(Any, gate.margins)
@@ -122,8 +121,8 @@ def _answers(
         problems += [f"the {name} {problem}" for problem in _problems(gate, run, runs[other], other)]
     if lock is not None and "candidate" in runs and not gate.settings.any_generation:
         problems += _changed_index(runs["candidate"], lock)
-    if len(runs) == len(arms) and not problems and not gate.settings.allow_equal and equal_runs(runs):
-        problem = "both arms gave the same documents with the same scores: was the change in effect?"
+    if len(runs) == len(ARMS) and not problems and not gate.settings.allow_equal and have_same_documents(runs):
+        problem = "both arms gave the same documents in the same order: was the change in effect?"
         problems.append(f"{problem} If such a change may pass, write allow_equal = true")
     return runs, problems
 
