@@ -193,7 +193,7 @@ def test_a_wrong_margin_is_named(margins: Any, problem: str) -> None:
 
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, float("nan"), True, "0.05"])
 def test_alpha_lies_between_0_and_1(alpha: Any) -> None:
-    with pytest.raises(ParameterError, match="alpha must lie between 0 and 1"):
+    with pytest.raises(ParameterError, match=r"alpha must (lie between 0 and 1|be a number)"):
         decide(*SOME, {"nDCG@10": 0.01}, alpha=alpha)
 
 

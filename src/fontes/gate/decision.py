@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..comparison.statistics import DIGITS, corrected, deviation, t_test
 from ..core import InputError, ParameterError
 from ..measures.evaluation import Evaluation
-from ..measures.measure import Measure
+from ..measures.measure import Measure, probability
 from ..measures.names import parse
 
 Floats = NDArray[np.floating[Any]]
@@ -113,7 +113,7 @@ def decide(
         ParameterError: There is no margin, one is not a number above 0, a measure was not evaluated or is a count, or alpha is
             out of range.
     """
-    check_share("alpha", alpha)
+    probability("alpha", alpha)
     parsed = check_margins(margins)
     differences = paired_differences(baseline, candidate, parsed)
     units, changed = unit_values(differences, cluster_numbers(baseline.topic_ids, clusters))
@@ -210,12 +210,6 @@ def unit_values(differences: Floats, clusters: NDArray[np.int64]) -> tuple[Float
     np.add.at(sums, clusters, differences - mean)
     np.add.at(changes, clusters, differences != 0)
     return np.asarray(mean + sums * (shape[0] / len(differences))), (changes > 0).sum(axis=0)
-
-
-def check_share(name: str, value: float) -> None:
-    """Raise ParameterError unless a value lies between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise ParameterError(f"{name} must lie between 0 and 1, as in 0.05, not {value!r}")
 
 
 def check_margins(margins: Mapping[str | Measure, float]) -> dict[Measure, float]:

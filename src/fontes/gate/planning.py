@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ..comparison.statistics import deviation
 from ..core import InputError
 from ..measures.evaluation import Evaluation
-from ..measures.measure import Measure
+from ..measures.measure import Measure, probability
 from ..measures.prediction_powered import MIN_TOPICS, PredictionPowered
-from .decision import FEW_CHANGED, check_margins, check_share, cluster_numbers, paired_differences, unit_values
+from .decision import FEW_CHANGED, check_margins, cluster_numbers, paired_differences, unit_values
 
 Floats = NDArray[np.floating[Any]]
 
@@ -82,8 +82,8 @@ class Spread:
         """
 
         def suffice(units: int) -> bool:
-            told, passed = (self.power(margin, units, level, spread) for level in (alpha / measures, alpha))
-            return told >= power and passed >= 1 - (1 - power) / measures
+            loss, equality = (self.power(margin, units, level, spread) for level in (alpha / measures, alpha))
+            return loss >= power and equality >= 1 - (1 - power) / measures
 
         low, high = 1, 2
         while not suffice(high) and high < MAX_UNITS:
@@ -217,7 +217,7 @@ def plan_baseline(
         InputError: As in `decide`.
         ParameterError: As in `decide`, or a number is out of range.
     """
-    check_share("the correlation", correlation)
+    probability("correlation", correlation)
     parsed = check_margins(margins)
     values = paired_differences(None, baseline, parsed)
     units, _ = unit_values(values, cluster_numbers(baseline.topic_ids, clusters))
@@ -233,8 +233,8 @@ def plan_baseline(
 def _plan(
     margins: Mapping[Measure, float], spreads: Sequence[Spread], topics: int, units: int, alpha: float, power: float
 ) -> Plan:
-    check_share("alpha", alpha)
-    check_share("the power", power)
+    probability("alpha", alpha)
+    probability("power", power)
     rows = []
     for (measure, margin), spread in zip(margins.items(), spreads, strict=True):
         needed, low, high = (
@@ -275,7 +275,7 @@ def drift(changes: Sequence[Mapping[str, float]], alpha: float = 0.05) -> Drift:
     """
     from scipy.special import stdtrit
 
-    check_share("alpha", alpha)
+    probability("alpha", alpha)
     if not changes:
         raise InputError("there is no accepted change to sum")
     total, parts = 0.0, dict[str, float]()
