@@ -39,11 +39,17 @@ def plan_of(differences: Floats, margin: float = 0.02, **options: Any) -> Measur
 
 def test_the_spread_is_that_of_the_differences_and_one_more() -> None:
     d = normal(0.1, 80)
-    spread = Spread.of(d, "a pilot")
+    spread = Spread.of(d, len(d), "a pilot")
     middle = np.sqrt((np.sum(d**2) + np.abs(d).max() ** 2) / 80)
     assert spread.low < middle < spread.value < spread.high
     assert spread.value == pytest.approx(middle * (spread.high / middle) ** (0.8416 / 1.96), rel=1e-3)
     assert (spread.changed, spread.largest) == (1.0, pytest.approx(np.abs(d).max()))
+
+
+def test_differences_of_one_size_have_a_spread() -> None:
+    for d in (np.tile([0.1, -0.1], 10), np.full(20, -0.1), np.array([0.3, -0.3])):
+        spread = Spread.of(d, len(d), "a pilot")
+        assert 0 < spread.low <= spread.value <= spread.high < 2
 
 
 def test_the_topics_needed_are_the_least_that_suffice() -> None:
@@ -84,7 +90,7 @@ def test_wider_margins_need_fewer_topics_and_more_measures_more() -> None:
     d = normal(0.1, 60)
     topics = [plan_of(d, margin=margin).topics for margin in (0.01, 0.02, 0.05)]
     assert topics == sorted(topics, reverse=True)
-    spread = Spread.of(d, "a pilot")
+    spread = Spread.of(d, len(d), "a pilot")
     assert spread.units_for(0.02, 0.05, 0.8, measures=3) > spread.units_for(0.02, 0.05, 0.8)
 
 

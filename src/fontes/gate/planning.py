@@ -47,19 +47,21 @@ class Spread:
     source: str
 
     @classmethod
-    def of(cls, differences: Floats, source: str) -> Spread:
+    def of(cls, differences: Floats, changed: int, source: str) -> Spread:
         """Return the spread of the differences of a pilot, (units,), with one more unit that changes as much as the largest.
+
+        If fewer than 5 units changed, it changes by 1.
 
         `value` is its upper limit at a confidence of 80 %, and `low` and `high` are the limits of 95 %, by the asymptotic
         variance of the logarithm of a variance, which grows with the fourth power of the differences.
         """
         from scipy.special import ndtri
 
-        n, changed = len(differences), int(np.count_nonzero(differences))
+        n = len(differences)
         largest = float(np.abs(differences).max()) if changed >= MIN_PILOT else 1.0
         squares = np.append(differences - differences.mean(), largest) ** 2
         variance = float(squares.sum()) / n
-        error = math.sqrt(float((squares**2).mean()) / float(squares.mean()) ** 2 - 1) / math.sqrt(n) / 2
+        error = math.sqrt(float(squares.var()) / n) / float(squares.mean()) / 2  # of the logarithm of the deviation
         value, low, high = (math.sqrt(variance) * math.exp(ndtri(p) * error) for p in (CONFIDENCE, 0.025, 0.975))
         return cls(value, low, high, max(changed, 1) / n, largest, source)
 
@@ -174,8 +176,9 @@ def plan_differences(
     """
     parsed = check_margins(margins)
     differences = paired_differences(baseline, candidate, parsed)
-    units, _ = unit_values(differences, cluster_numbers(baseline.topic_ids, clusters))
-    spreads = [Spread.of(column, f"the differences of {len(differences):,} topics") for column in units.T]
+    units, changed = unit_values(differences, cluster_numbers(baseline.topic_ids, clusters))
+    source = f"the differences of {len(differences):,} topics"
+    spreads = [Spread.of(column, count, source) for column, count in zip(units.T, changed.tolist(), strict=True)]
     plan = _plan(parsed, spreads, len(differences), len(units), alpha, power)
     if baseline.machine is None or candidate.machine is None:
         return plan
