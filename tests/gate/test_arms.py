@@ -262,6 +262,20 @@ def test_a_pipeline_knows_its_index(tmp_path):
         assert ask(TOPICS["1"]).ids == ("a",)
 
 
+def test_an_index_that_changes_meanwhile_has_two_generations(tmp_path, monkeypatch):
+    index = ft.Index.build([("a", "rain and snow"), ("b", "rain rain")], tmp_path / "weather.index")
+    stage_of = PipelineArm._stage
+
+    def changing(arm: PipelineArm, opened: Any) -> Any:
+        index.add([("c", "sun")])
+        return stage_of(arm, opened)
+
+    monkeypatch.setattr(PipelineArm, "_stage", changing)
+    run = PipelineArm(index="weather.index").at(tmp_path).run(TOPICS, 10)
+    assert len(run.provenance["generations"]) == 2
+    assert run.provenance["empty"] == ["2"]
+
+
 def test_an_index_that_changed_since_it_was_accepted_is_told(gate, fontes, tmp_path):
     index = ft.Index.build([(f"d{i}", f"number{i}") for i in range(60)], tmp_path / "w.index")
     path = gate(candidate='index = "w.index"', head="allow_missing = 60")

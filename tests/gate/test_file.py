@@ -13,6 +13,7 @@ WRONG = {
     "a word for a number": ("alpha = 0.05", 'alpha = "small"', "'alpha' must be a number, not 'small'"),
     "an alpha of 2": ("alpha = 0.05", "alpha = 2.0", "'alpha': Input should be less than 1"),
     "no margin": ("RR = 0.01", "", "[margins]: a gate needs a measure with its margin"),
+    "a cutoff above k": ("RR = 0.01", '"R@1000" = 0.01', "R@1000 reads more documents than k = 100; write k = 1000"),
     "a negative margin": ("RR = 0.01", "RR = -1.0", "[margins]: the margin of RR must be a number above 0"),
     "an unknown measure": ("RR = 0.01", "RRR = 0.01", "[margins]: there is no measure 'RRR'; did you mean"),
     "a count": ("RR = 0.01", "NumRet = 0.01", "[margins]: NumRet is a count"),

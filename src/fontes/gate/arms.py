@@ -19,6 +19,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from ..core import FontesError, InputError, Run, Topic, Topics, expression
 from ..experiments.experiment import TomlTable, beside
 from ..formats import read_run, write_topics
+from ..index import Index
 from .lock import Lock
 
 MAX_FAILURES = 5  # topics that an arm may fail on before the others are left out
@@ -66,7 +67,7 @@ class Arm(TomlTable):
         raise NotImplementedError
 
     def run(self, topics: Topics, k: int) -> Run:
-        """Reply topics.
+        """Answer topics.
 
         Returns:
             The run. Its provenance has `failed` (problems by topic id), `empty` (topics answered by no document), `source`,
@@ -126,7 +127,7 @@ class PipelineArm(Arm):
 
     @contextmanager
     def asking(self, k: int) -> Iterator[Callable[[Topic], Reply]]:
-        stage = self._stage() % k
+        stage = self._stage(self._index()) % k
 
         def ask(topic: Topic) -> Reply:
             return Reply(tuple(hit.id for hit in stage(Topics([topic]))[topic.id]))
@@ -134,13 +135,9 @@ class PipelineArm(Arm):
         yield ask
 
     def run(self, topics: Topics, k: int) -> Run:
-        from ..index import Index
-
-        stage = self._stage()
-        index = Index.open(self.path(self.index))
-        run: Run = (stage % k)(topics)
-        now = Index.open(self.path(self.index))
-        generations = list(dict.fromkeys([index.fingerprint, now.fingerprint]))
+        index = self._index()
+        run: Run = (self._stage(index) % k)(topics)
+        generations = list(dict.fromkeys([index.fingerprint, self._index().fingerprint]))
         empty = [topic for topic in topics if topic not in run or not run[topic]]
         facts = {"failed": {}, "empty": empty, **self.names, "generations": generations, "bytes": index.info()["bytes"]}
         return run.with_(provenance={**run.provenance, **facts})
@@ -150,10 +147,11 @@ class PipelineArm(Arm):
         """The index, and the pipeline over it."""
         return {"source": self.index, "description": f"{self.pipeline} over {self.index}"}
 
-    def _stage(self) -> Any:
-        from ..index import Index
+    def _index(self) -> Index:
+        return Index.open(self.path(self.index))
 
-        stage: Any = expression.pipeline(self.pipeline, Index.open(self.path(self.index)))
+    def _stage(self, index: Index) -> Any:
+        stage: Any = expression.pipeline(self.pipeline, index)
         stage.require(Topics, Run, "the key 'pipeline'")
         return stage
 

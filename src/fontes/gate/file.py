@@ -104,6 +104,9 @@ class GateFile:
             margins = check_margins(typed)
         except FontesError as error:
             raise problem_in(path, "margins", str(error)) from None
+        for measure in margins:
+            if isinstance(measure.cutoff, int) and measure.cutoff > table.k:
+                raise problem_in(path, "", f"{measure} reads more documents than k = {table.k}; write k = {measure.cutoff}")
         _check_limits(path, table.limits, list(arms.values()))
         try:
             sources = _source(path, table.topics), _source(path, table.qrels)
