@@ -109,3 +109,19 @@ def test_a_damaged_lock_is_told(gate, fontes, tmp_path):
         code, out, err = fontes("gate", "run", path)
         assert code == 3
         assert "baseline.lock: the lock is" in out + err
+
+
+def test_ids_with_white_space_are_accepted(fontes, tmp_path):
+    (tmp_path / "queries.tsv").write_text("".join(f"{topic}\tquery\n" for topic in range(40)))
+    rows = "".join(f"{topic}\ta page {topic}.md\t1\n" for topic in range(40))
+    (tmp_path / "qrels.tsv").write_text(f"query-id\tcorpus-id\tscore\n{rows}")
+    found = {str(topic): {f"a page {topic}.md": 2.5, "b": 1.5} for topic in range(40)}
+    (tmp_path / "new.run").write_text(json.dumps(found))
+    path = tmp_path / "gate.toml"
+    path.write_text(
+        'topics = "queries.tsv"\nqrels = "qrels.tsv"\nallow_equal = true\n[margins]\nRR = 0.01\n'
+        '[baseline]\nrun = "old.run"\n[candidate]\nrun = "new.run"\n'
+    )
+    fontes("gate", "run", path)
+    assert "RR 1.0000" in fontes("gate", "accept", path)[1]
+    assert fontes("gate", "run", path)[0] == 0

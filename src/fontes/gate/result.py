@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from ..comparison.report import Report, json_values
 from ..comparison.report_text import EMPTY_CELL, ResultCell, ResultTable, markdown_table, plain_table
-from ..core import ParameterError, Run, Topic
+from ..core import InputError, ParameterError, Run, Topic
 from ..core.json_text import json_text
 from ..experiments.provenance import hash_of
 from ..formats import write_run
@@ -167,8 +167,11 @@ class GateResult:
         """Write the candidate's run and the result into the folder of results, from which `accept` takes them."""
         folder = self.gate.results
         folder.mkdir(parents=True, exist_ok=True)
-        if "candidate" in self.runs:
-            write_run(self.runs["candidate"], folder / "candidate.run", "candidate")
+        if (run := self.runs.get("candidate")) is not None:
+            try:
+                write_run(run, folder / "candidate.run", "candidate")
+            except InputError:  # ids with white space, which TREC's format cannot hold
+                write(folder / "candidate.run", [json_text(run.to_dict()).encode()])
         write(folder / "result.json", [self.to_json().encode()])
 
     def to_dict(self) -> dict[str, Any]:
