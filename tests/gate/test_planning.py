@@ -113,11 +113,11 @@ def test_clusters_need_as_many_clusters_as_topics_alone() -> None:
 def test_a_plan_from_the_baseline_assumes_a_correlation() -> None:
     values = 0.5 + normal(0.2, 50)
     plan = plan_baseline(evaluation(values), MARGIN).measures[0]
-    assert plan.spread.value == pytest.approx(0.2 * np.sqrt(2 * 0.1))
-    assert (plan.spread.low, plan.spread.high) == pytest.approx((0.2 * np.sqrt(2 * 0.03), 0.2 * np.sqrt(2 * 0.3)))
+    assert plan.spread.value == pytest.approx(0.2 * np.sqrt(2 * 0.2))
+    assert (plan.spread.low, plan.spread.high) == pytest.approx((0.2 * np.sqrt(2 * 0.05), 0.2 * np.sqrt(2 * 0.4)))
     assert plan.low < plan.topics < plan.high
-    assert plan.spread.source == "the baseline and a correlation of 0.9"
-    assert plan_baseline(evaluation(values), MARGIN, correlation=0.95).topics < plan.topics
+    assert plan.spread.source == "the baseline and a correlation of 0.8"
+    assert plan_baseline(evaluation(values), MARGIN, correlation=0.9).topics < plan.topics
     assert plan_baseline(evaluation(np.full(50, 1.0)), MARGIN).topics > 100
 
 

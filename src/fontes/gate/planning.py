@@ -19,8 +19,8 @@ from .decision import FEW_CHANGED, check_margins, cluster_numbers, paired_differ
 
 Floats = NDArray[np.floating[Any]]
 
-CORRELATION = 0.9  # of the values of a baseline and a candidate, where there is no candidate
-CORRELATIONS = (0.7, 0.97)  # its range: `bench/gate.py` prints those of real changes
+CORRELATION = 0.8  # of the values of a baseline and a candidate, where there is no candidate
+CORRELATIONS = (0.6, 0.95)  # its range: `bench/gate.py` prints those of real changes
 CONFIDENCE = 0.8  # of the upper limit of the spread that a plan assumes
 MIN_PILOT = 5  # changed units of a pilot; with fewer, another may change by 1
 MAX_UNITS = 1 << 30
@@ -206,7 +206,7 @@ def plan_baseline(
     """Plan from the values of a baseline alone, and an assumed correlation with those of a candidate.
 
     If both vary equally, the variance of the differences is 2 (1 - correlation) times that of the values. `low` and `high` are
-    the topics needed at correlations of .97 and .7.
+    the topics needed at correlations of .95 and .6.
 
     Args:
         baseline: Its evaluation.
