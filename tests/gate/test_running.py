@@ -176,7 +176,7 @@ def test_plan_names_the_topics_from_differences_or_from_the_baseline_alone(gate,
     write_run(tmp_path / "baseline.run", range(0, 60, 2))
     path = tmp_path / "gate.toml"
     path.write_text(path.read_text().partition("[candidate]")[0])
-    assert "by the baseline and a correlation of 0.9" in fontes("gate", "plan", path)[1]
+    assert "by the baseline and a correlation of 0.8" in fontes("gate", "plan", path)[1]
     assert json.loads(fontes("gate", "plan", path, "--json")[1])["topics"] > 60
     (tmp_path / "baseline.run").unlink()
     code, _, err = fontes("gate", "plan", path)
