@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -137,10 +137,6 @@ class GateResult:
     limits: tuple[Limit, ...] = ()
     lost_by: Measure | None = None
     lost: tuple[LostTopic, ...] = ()
-
-    def with_(self, **changes: Any) -> GateResult:
-        """Return a copy with other fields."""
-        return replace(self, **changes)
 
     @property
     def outcome(self) -> str:

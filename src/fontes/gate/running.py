@@ -61,14 +61,14 @@ def run_gate(gate: GateFile, candidate: Arm | None = None, progress: ProgressCal
         decision = decide(baseline, tested, margins, clusters=gate.clusters, alpha=gate.settings.alpha, allow_equal=allow_equal)
         plan = plan_differences(baseline, tested, margins, **_settings(gate))
     except (InputError, ParameterError) as error:
-        return result.with_(problems=(str(error),))
+        return replace(result, problems=(str(error),))
     try:
         limits = tuple(_limits(gate, arms, runs, progress))
     except FontesError as error:
-        return result.with_(problems=(f"time cannot be measured: {error}",))
+        return replace(result, problems=(f"time cannot be measured: {error}",))
     worst = min(decision.measures, key=lambda row: row.difference / row.margin).measure
     lost = tuple(_lost(report, worst))
-    return result.with_(report=report, decision=decision, plan=plan, limits=limits, lost_by=worst, lost=lost)
+    return replace(result, report=report, decision=decision, plan=plan, limits=limits, lost_by=worst, lost=lost)
 
 
 def plan_gate(gate: GateFile, progress: ProgressCallback = silent) -> Plan:
