@@ -6,21 +6,24 @@ import contextlib
 import gzip
 import os
 import pickle
+import sys
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from support.ciff import TOOLKIT, ciff, parsed, postings_list, record
+from support.ciff import TOOLKIT, ciff, parsed, postings_list
 from support.examples import up_to
 from support.histories import answer
 from support.small_collections import PROPERTY, agrees, inverted, postings
 
 import fontes as ft
 from fontes.core import Doc, InputError, ParameterError, PipelineError
+from fontes.core.errors import MissingExtraError
 from fontes.core.expression import pipeline
-from fontes.index import Index, ciff as reading
+from fontes.formats import ciff as reading
+from fontes.index import Index
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "é", "東", "～", "𝒜", "z"]), max_size=12)
 BAGS = st.lists(WORDS.map(Counter), min_size=1, max_size=12)
@@ -71,6 +74,17 @@ def test_any_file_gives_its_postings_and_is_written_again_byte_for_byte(tmp_path
     agrees(index, bags)
     index.export(tmp_path / "again.ciff")
     assert (tmp_path / "again.ciff").read_bytes() == content
+
+
+def test_the_bytes_of_a_file_are_those_of_the_format(tmp_path):
+    index = of_texts(TEXTS, tmp_path)
+    index.export(tmp_path / "x.ciff", description="an index")
+    assert (tmp_path / "x.ciff").read_bytes().hex() == (
+        "1f08011006180520062805300e3966666666666606404208616e20696e6465780d0a0161100118012204080410010e0a02627910011801220408"
+        "0410011c0a046d696c6c10031805220408011001220408021003220408011001160a06737072696e6710021803220210022204080310010f0a03"
+        "746865100118012204080410011b0a05776174657210031803220210012204080110012204080310010612026430180308080112026431180206"
+        "080212026432080803120264331804080804120264341805"
+    )
 
 
 @settings(PROPERTY, max_examples=up_to(20))
@@ -182,14 +196,15 @@ def test_lists_longer_than_what_is_read_at_once_are_read_whole(tmp_path, monkeyp
     bags = [Counter({"everywhere": n + 1, f"t{n % 7}": 300 * n + 1}) for n in range(200)]
     content = ciff(bags)
     for size in (1, 7, 64, 1000):
-        monkeypatch.setattr(reading, "BUFFER", size)
+        monkeypatch.setattr(reading, "PIECE", size)
         agrees(index_of(content, tmp_path), bags)
 
 
 def test_unknown_fields_are_skipped(tmp_path):
     extra = b"\x78\x05" + b"\x79" + bytes(8) + b"\x7a\x02ab" + b"\x7d" + bytes(4)  # of the number 15, of all kinds
-    lists = [postings_list("a", {0: 2, 1: 1}) + extra]
-    content = ciff([Counter(a=2), Counter(a=1)], lists=lists)
+    term = postings_list("a", {0: 2, 1: 1}).FromString(postings_list("a", {0: 2, 1: 1}).SerializeToString() + extra)
+    content = ciff([Counter(a=2), Counter(a=1)], lists=[term])
+    assert extra in content
     assert postings(index_of(content, tmp_path)) == {"a": {0: 2, 1: 1}}
 
 
@@ -207,21 +222,21 @@ WRONG = {
     "('a'): it has no postings": ciff([Counter(a=1)], lists=[postings_list("a", {})]),
     "docid 5, but the header counts 1 documents": ciff([Counter(a=1)], lists=[postings_list("a", {5: 1})]),
     "after 1 comes one with the gap 0": ciff(
-        [Counter(a=1)] * 2, lists=[postings_list("a", {}, df=2, cf=2, postings=[b"\x08\x01\x10\x01", b"\x10\x01"])]
+        [Counter(a=1)] * 2, lists=[postings_list("a", {}, df=2, cf=2, postings=[{"docid": 1, "tf": 1}, {"tf": 1}])]
     ),
     "docids do not ascend": ciff(
         [Counter(a=1)] * 2,
-        lists=[postings_list("a", {}, df=1, cf=1, postings=[b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x10\x01"])],
+        lists=[postings_list("a", {}, df=1, cf=1, postings=[{"docid": -1, "tf": 1}])],
     ),
-    "the docid 0 has the frequency 0": ciff([Counter(a=1)], lists=[postings_list("a", {}, df=1, cf=0, postings=[b""])]),
-    "postings list 1: it is no message of Protobuf": ciff([Counter(a=1)], lists=[b"\x0a\x7fab"]),
-    "is not UTF-8": ciff([Counter(a=1)], lists=[postings_list("a", {0: 1}).replace(b"a", b"\xff")]),
+    "the docid 0 has the frequency 0": ciff([Counter(a=1)], lists=[postings_list("a", {}, df=1, cf=0, postings=[{}])]),
+    "postings list 1: it is no message of Protobuf": ciff([Counter(a=1)]).replace(b"\x0a\x01a", b"\x0a\x7fa"),
+    "a term among the postings lists 1 to 1 is not UTF-8": ciff([Counter(a=1)]).replace(b"\x0a\x01a", b"\x0a\x01\xff"),
     "of 'a' (2) comes after 'b'": ciff([Counter("ab")], lists=[postings_list("b", {0: 1}), postings_list("a", {0: 1})]),
     "of 'a' comes twice": ciff([Counter("aa")], lists=[postings_list("a", {0: 1})] * 2),
-    "document 2: its docid is 0, not 1": ciff([Counter(a=1)] * 2).replace(record(1, "d1", 1), b"\x08\x00" + record(0, "d1", 1)),
+    "document 2: its docid is 0, not 1": ciff([Counter(a=1)] * 2, docids=[0, 0]),
     "document 1: it has no collection_docid": ciff([Counter(a=1)], names=[""]),
     "document id 'd' occurs twice": ciff([Counter(a=1)] * 2, names=["d", "d"]),
-    "an id among the documents 1 to 1 is not UTF-8": ciff([Counter(a=1)]).replace(b"d0", b"\xff0"),
+    "an id among the documents 1 to 1 is not UTF-8": ciff([Counter(a=1)], names=[b"\xff0"]),
     "document 'd0' has postings and no length": ciff([Counter(a=1), Counter(b=1)], lengths=[0, 1]),
     "its doclength is -7": ciff([Counter(a=1)], lengths=[-7]),
     "counts 70 terms in the collection, but the frequencies of its postings add up to 2": ciff(
@@ -230,6 +245,8 @@ WRONG = {
     "counts 1 terms in the collection, but": ciff([Counter(a=2)], total_terms_in_collection=1, total_postings_lists=9),
     "an average_doclength of 5": ciff([Counter(a=2)], average_doclength=5.0),
     "goes on after the 1 documents": ciff([Counter(a=1)]) + b"\x00",
+    "in its header: its num_docs is 2147483648": ciff([Counter(a=1)], num_docs=1 << 31, total_docs=1 << 31),
+    "it ends after 0 of 1 postings lists": ciff([Counter(a=1)]).replace(b"\x0b\x0a\x01a", b"\xff\xff\xff\xff\x07\x0a\x01a"),
     "it ends after 1 of 2 postings lists": ciff([Counter("a")], num_postings_lists=2, total_postings_lists=2)[:-5],
 }
 
@@ -276,6 +293,13 @@ def test_a_damaged_file_is_refused_or_gives_an_index_that_is_sound(tmp_path, dat
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.sampled_from([0, 1, 2, 8, 16, 34, 127, 128, 255]))
     with contextlib.suppress(InputError):
         index_of(bytes(content), tmp_path).check(deep=True)
+
+
+def test_without_protobuf_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
+    reading.messages.cache_clear()
+    with pytest.raises(MissingExtraError, match=r"a CIFF file needs protobuf, .*'fontes\[ciff\]'"):
+        index_of(TOOLKIT, tmp_path)
 
 
 def test_a_folder_of_files_and_a_name_without_one_are_refused(tmp_path):

@@ -77,7 +77,13 @@ class IndexFormatError(FontesError):
     """A directory that is no index, or an index that is damaged or of another format version."""
 
 
-PACKAGES = {"faiss": "faiss-cpu", "sentence_transformers": "sentence-transformers", "sklearn": "scikit-learn", "yaml": "PyYAML"}
+PACKAGES = {
+    "faiss": "faiss-cpu",
+    "google": "protobuf",
+    "sentence_transformers": "sentence-transformers",
+    "sklearn": "scikit-learn",
+    "yaml": "PyYAML",
+}
 """Packages by their modules, where the names differ."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.html import table
 from ..core.values import Doc
-from .ciff import header_of
+from ..formats.ciff import header_of
 from .columns import COLUMNS
 from .component import components
 from .postings import POSTINGS

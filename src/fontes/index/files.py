@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FontesError, IndexFormatError, InputError
+from ..formats.ciff import header_of
 from ..storage.arrays import REMEDY, sync
 from ..storage.artifact import (
     ArtifactKind,
@@ -33,7 +34,6 @@ from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
 from ..storage.remote import address_of
 from ..storage.system import sync_folder
-from .ciff import header_of
 from .columns.schema import Schema
 from .component import FOLDER
 
