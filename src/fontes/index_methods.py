@@ -184,7 +184,6 @@ class Index(index.Index):
         *,
         nprobe: int | None = None,
         search_k: int | None = None,
-        effort: int | None = None,
     ) -> Dense:
         """Dense retrieval over the vectors that `index.encode` stored: the inner product of query and document.
 
@@ -202,13 +201,10 @@ class Index(index.Index):
                 it has k documents. The run's provenance lists topics with fewer as "exhausted". None: no filter.
             nprobe: Number of IVF lists visited; greater values are slower and raise recall.
             search_k: Number of Annoy nodes inspected; greater values are slower and raise recall.
-            effort: Deprecated name of `ef_search`, `nprobe` or `search_k`, whichever the algorithm has.
         """
         from .neural.dense.dense import Dense
 
-        return Dense(
-            self, encoder, algorithm, k, ef_search, dtype, threads, where, nprobe=nprobe, search_k=search_k, effort=effort
-        )
+        return Dense(self, encoder, algorithm, k, ef_search, dtype, threads, where, nprobe=nprobe, search_k=search_k)
 
     @stage_method
     def hqe(

@@ -18,7 +18,6 @@ from fontes.core.part import stages
 from fontes.index import Index
 
 METHODS = ("bm25", "tfidf", "ql", "learned_sparse", "rm3", "causal_feedback", "dense", "late", "splade")
-DEPRECATED = {"effort"}  # sets another field
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +45,7 @@ def test_a_method_passes_each_parameter_to_the_field_of_its_name(
 ) -> None:
     monkeypatch.setattr(stages[name], "check", lambda self: None)
     method = getattr(index, name)
-    values = {parameter: object() for parameter in inspect.signature(method).parameters if parameter not in DEPRECATED}
+    values = {parameter: object() for parameter in inspect.signature(method).parameters}
     stage = method(**values)
     assert type(stage) is stages[name]
     assert stage.index is index.state

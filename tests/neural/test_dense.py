@@ -183,16 +183,6 @@ def test_vectors_of_another_encoder_are_an_error_that_names_both(index):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "name"),
-    [("hnsw", "ef_search"), ("HNSW16,Flat", "ef_search"), ("OPQ2,IVF4,PQ2", "nprobe"), ("annoy:3", "search_k")],
-)
-def test_effort_is_now_the_parameter_of_the_algorithm(index, algorithm, name):
-    with pytest.warns(DeprecationWarning, match=rf"dense\({name}=…\)"):
-        old = index.dense(Hashed(), algorithm=algorithm, effort=3)
-    assert old == index.dense(Hashed(), algorithm=algorithm, **{name: 3})
-
-
-@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"k": 0}, "k must be a whole number from 1 up, not 0"),

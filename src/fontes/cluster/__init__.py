@@ -1,8 +1,5 @@
 """Distributed work with Ray: clusters, tasks, actors, and indexes on them. Only this package imports Ray."""
 
-from typing import TYPE_CHECKING
-
-from ..core.renamed import renamed
 from .actors import Actors, map_unordered, map_with
 from .building import build_on_cluster
 from .encoding import remote_encoder
@@ -21,6 +18,3 @@ __all__ = [
     "map_with",
     "remote_encoder",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed(__name__, {"spread": "map_unordered"})

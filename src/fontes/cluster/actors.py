@@ -7,7 +7,6 @@ import math
 import pickle
 import threading
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
@@ -217,11 +216,6 @@ class Actors(Generic[H]):
         for actor in self._actors if self._cluster.ray.is_initialized() else ():
             with contextlib.suppress(Exception):
                 self._cluster.ray.kill(actor)
-
-    def spread(self, *arguments: Any, **options: Any) -> Generator[tuple[int, Any]]:
-        """Deprecated: `map_unordered`."""
-        warnings.warn("Actors.spread is now Actors.map_unordered", DeprecationWarning, stacklevel=2)
-        return self.map_unordered(*arguments, **options)
 
     def map_unordered(
         self, function: Callable[[H, P], R], parts: Sequence[P], progress: ProgressCallback = silent

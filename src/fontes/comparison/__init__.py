@@ -1,8 +1,5 @@
 """Comparison of runs: statistics of their differences, and reports in several formats."""
 
-from typing import TYPE_CHECKING
-
-from ..core.renamed import renamed
 from .failures import Failure, Failures, LowRanked
 from .judging_plan import JudgingPlan, PlannedPair, plan_judging
 from .measure_curves import plot_measures
@@ -33,6 +30,3 @@ __all__ = [
     "plan_judging",
     "plot_measures",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed(__name__, {"report_of": "compare_runs"})

@@ -1,7 +1,5 @@
 """Core values, stages, pipeline expressions, registries, progress and errors. Needs numpy alone."""
 
-from typing import TYPE_CHECKING
-
 from .errors import FontesError, IndexFormatError, InputError, MissingExtraError, ParameterError, PipelineError
 from .expression import pipeline, tunable
 from .parameters import Parameter, parameters
@@ -10,7 +8,6 @@ from .progress import Progress, ProgressCallback, show, silent
 from .qrels import Qrels
 from .ranking import Ranking, order_keys
 from .registry import Registry
-from .renamed import renamed
 from .run import Run
 from .stage import Cut, Pipeline, Scaled, Stage, Sum
 from .strings import Strings, utf8
@@ -55,6 +52,3 @@ __all__ = [
     "tunable",
     "utf8",
 ]
-
-if not TYPE_CHECKING:  # a type checker knows the names above alone
-    __getattr__ = renamed(__name__, {"Report": "ProgressCallback"})

@@ -1,8 +1,5 @@
 """File formats of corpora, topics, qrels and runs, one module each."""
 
-from typing import TYPE_CHECKING
-
-from ..core.renamed import renamed
 from .corpus import Corpus, IterableCorpus, read_corpus, with_prefix
 from .format import File, Format, formats_for
 from .ir_metadata import read_metadata
@@ -26,6 +23,3 @@ __all__ = [
     "write_run",
     "write_topics",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed(__name__, {"Documents": "IterableCorpus"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -155,12 +154,6 @@ class Index(_State):
     @property
     def state(self) -> State:
         """The open state, which stages made from the index keep."""
-        return self._state
-
-    @property
-    def reader(self) -> State:
-        """Deprecated name of `state`."""
-        warnings.warn("index.reader is now index.state", DeprecationWarning, stacklevel=2)
         return self._state
 
     def refresh(self) -> bool:

@@ -1,8 +1,5 @@
 """Language models as stages: a model whose answers are stored, replayed and counted; queries, rerankers and cited answers."""
 
-from typing import TYPE_CHECKING
-
-from ..core.renamed import renamed
 from .answer_scores import AnswerScores, answer_scores
 from .answering import Citation, CitedAnswer, CitedSentence, LlmAnswer, answer_of
 from .answers import AnswerFile, Request, StoredAnswer, read_pack, write_pack
@@ -43,6 +40,3 @@ __all__ = [
     "read_pack",
     "write_pack",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed(__name__, {"Kept": "StoredAnswer"})

@@ -1,8 +1,5 @@
 """Published systems, one file each."""
 
-from typing import TYPE_CHECKING
-
-from ..core.renamed import renamed
 from .air2025 import Air2025
 from .base import LearningRecipe, Recipe, recipe, registry
 from .cair2021 import Cair2021
@@ -26,6 +23,3 @@ __all__ = [
     "recipe",
     "registry",
 ]
-
-if not TYPE_CHECKING:
-    __getattr__ = renamed(__name__, {"Learning": "RecipeTraining"})

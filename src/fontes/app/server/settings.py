@@ -10,7 +10,6 @@ from typing import Any
 
 from ...core.checks import check_whole
 from ...core.errors import InputError, ParameterError
-from ...core.renamed import renamed
 
 NAMED = re.compile(r"([A-Za-z][\w.-]*)=(?!=)(.*)", re.DOTALL)  # NAME=EXPR
 TOKEN, KEY = "FONTES_TOKEN", "FONTES_KEY"  # environment variables
@@ -70,8 +69,8 @@ class ServerSettings:
     seconds: float = 30.0
     at_once: int = 1_000
     rate: float = 0.0
-    conversations: int = _setting(1_000, "--conversations", "--talks")
-    conversation_seconds: float = _setting(3_600.0, "--conversation-seconds", "--kept")
+    conversations: int = 1_000
+    conversation_seconds: float = 3_600.0
     refresh: float = 1.0
     drain: float = 30.0
     log_queries: bool = False
@@ -131,6 +130,3 @@ def named_expressions(texts: list[str]) -> dict[str, str]:
             raise ParameterError(f"two pipelines are called '{name}'; write NAME=EXPR with another name")
         expressions[name] = expression
     return expressions
-
-
-__getattr__ = renamed(__name__, {"Settings": "ServerSettings"})

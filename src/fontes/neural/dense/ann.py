@@ -394,11 +394,6 @@ def searcher(embeddings: JoinedEmbeddings, spec: str, measure: Callable[[Searche
     return searchers.get(spec, load_or_build)
 
 
-def usual_parameter(spec: str) -> str:
-    """Return the `Searcher.parameter` of an algorithm, judged by its name."""
-    return "search_k" if spec.startswith("annoy") else "nprobe" if "IVF" in spec or "IMI" in spec else "ef_search"
-
-
 def check_algorithm(spec: str) -> None:
     """Check that `spec` is well formed (ParameterError) and that its library is installed (MissingExtraError)."""
     if spec.startswith("annoy") and not ANNOY.fullmatch(spec):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import shlex
 import time
-import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -102,7 +101,6 @@ class Dense(Stage[Topics, Run], name="dense"):
             it has k documents. The run's provenance lists topics with fewer as "exhausted". None: no filter.
         nprobe: Number of IVF lists visited; greater values are slower and raise recall.
         search_k: Number of Annoy nodes inspected; greater values are slower and raise recall.
-        effort: Deprecated name of `ef_search`, `nprobe` or `search_k`, whichever the algorithm has.
 
     Raises:
         ParameterError: When called: the index has no vectors of this encoder, or a parameter is outside its range.
@@ -120,17 +118,6 @@ class Dense(Stage[Topics, Run], name="dense"):
     where: str | None = None
     nprobe: int | None = field(default=None, kw_only=True, metadata={"least": 1})
     search_k: int | None = field(default=None, kw_only=True, metadata={"least": 1})
-    effort: int | None = field(default=None, kw_only=True, repr=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.effort is not None:
-            from .ann import usual_parameter
-
-            name = usual_parameter(self.algorithm)
-            warnings.warn(f"dense(effort=…) is now dense({name}=…)", DeprecationWarning, stacklevel=3)
-            object.__setattr__(self, name, self.effort)
-            object.__setattr__(self, "effort", None)
 
     @property
     def _encoder(self) -> Encoder:
