@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-import time
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,41 +13,20 @@ from support.model_server import KEY, Answer, ModelServer, model_server
 from support.ray_answers import Query2DocThere, exchanged
 
 import fontes as ft
-from fontes.cluster.answers import LedgerActor
+from fontes.cluster.answers import AnswerActor, AnswerStore
+from fontes.core.work import Resources
 from fontes.llm import AnswerFile, StoredAnswer
 
 
-def test_what_a_lost_process_had_reserved_counts_as_used(tmp_path: Path) -> None:
-    ledger = LedgerActor(tmp_path, 1000, 100)
-    ledger.join(0, "first")
-    ledger.join(1, "other")
-    assert ledger.reserve(0, "first", 500)
-    assert ledger.reserve(1, "other", 300)
-    ledger.settle(1, "other", 300, 50)
-    assert (ledger.spent(), ledger.used()) == (150, 550)
-    assert not ledger.reserve(1, "other", 900)
-    ledger.join(0, "second")
-    assert (ledger.spent(), ledger.used()) == (650, 550)
-    ledger.settle(0, "first", 500, 1)  # too late
-    assert not ledger.reserve(0, "first", 10)
-    assert ledger.reserve(0, "second", 350)
-    assert not ledger.reserve(1, "other", 1001)
-    assert ledger.used() == 900
-
-
-def test_a_call_waits_for_tokens_that_another_process_has_reserved(tmp_path: Path) -> None:
-    ledger = LedgerActor(tmp_path, 100, 0)
-    ledger.join(0, "a")
-    ledger.join(1, "b")
-    assert ledger.reserve(0, "a", 80)
-    answers: list[bool] = []
-    waiting = threading.Thread(target=lambda: answers.append(ledger.reserve(1, "b", 60)))
-    waiting.start()
-    time.sleep(0.05)
-    assert not answers
-    ledger.settle(0, "a", 80, 10)
-    waiting.join(10)
-    assert answers == [True]
+@pytest.mark.parametrize(("restarted", "left"), [(False, 75), (True, 0)])
+def test_a_process_that_was_lost_gets_no_second_share_of_the_budget(
+    monkeypatch: pytest.MonkeyPatch, restarted: bool, left: int
+) -> None:
+    context = SimpleNamespace(was_current_actor_reconstructed=restarted, get_node_id=lambda: "n")
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(get_runtime_context=lambda: context))
+    settings = AnswerStore(None, "n").used_by(Resources(), 75)
+    assert settings.budget is not None
+    assert settings.budget.left() == left
 
 
 @pytest.fixture
@@ -66,7 +45,7 @@ def test_a_cluster_stops_before_it_passes_the_budget(ray: str, server: ModelServ
     topics = ft.Topics.of({str(n): f"rain {n}" for n in range(12)})
     stage = Query2DocThere(ft.llm.Model("m"), variables=variables, max_tokens=16) >> index.bm25()
     with ft.work(tokens=300, ray=ray) as settings:
-        with pytest.raises(ft.FontesError, match=r"the budget of 300 tokens leaves \d+, and a call may take "):
+        with pytest.raises(ft.FontesError, match=r"the budget of \d+ tokens leaves \d+, and a call may take "):
             apply(stage, topics)
         assert settings.budget is not None
         assert 0 < settings.budget.spent <= 300
@@ -89,7 +68,7 @@ def test_answers_go_to_the_machine_where_the_work_was_begun(ray: str, tmp_path: 
         for n, text in enumerate(("of the driver", "of the node"))
     )
     AnswerFile().write([here])
-    actor = library.remote(num_cpus=0)(LedgerActor).remote(tmp_path / "here", None, 0)
+    actor = library.remote(num_cpus=0)(AnswerActor).remote(tmp_path / "here")
     elsewhere = {"env_vars": {"FONTES_CACHE": str(tmp_path / "there")}}
     task = library.remote(num_cpus=0, runtime_env=elsewhere)(exchanged)
     assert library.get(task.remote(actor, here.sum, there)) == (False, ["of the driver", "of the driver"])

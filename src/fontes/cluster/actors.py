@@ -17,7 +17,7 @@ from ..core.errors import FontesError
 from ..core.part import Part, walk
 from ..core.progress import Progress, ProgressCallback, silent
 from ..core.work import Resources, keep, resources
-from .answers import Ledger, ledger_of
+from .answers import AnswerStore, answer_store
 from .joining import Cluster, joined_here, translated
 
 STOP = 10.0  # seconds for cancelled tasks to end
@@ -154,7 +154,7 @@ class Actors(Generic[H]):
         cpus: CPUs per actor; 0 to share them.
         gpus: GPUs per actor.
         memory: Bytes per actor, for Ray's scheduler; 0 if negligible.
-        ledger: Budget and stored answers of language models; None without language models.
+        store: Stored answers of language models, whose budget the actors share; None without language models.
         calls: Number of calls that an actor answers at a time, each in a thread.
     """
 
@@ -167,10 +167,13 @@ class Actors(Generic[H]):
         cpus: float = 1,
         gpus: float = 0,
         memory: int = 0,
-        ledger: Ledger | None = None,
+        store: AnswerStore | None = None,
         calls: int = 1,
     ) -> None:
-        self._cluster, self._task, self._ledger = cluster, task, ledger
+        self._cluster, self._task = cluster, task
+        self._budget = None if store is None else resources().budget
+        self._reserved = 0 if self._budget is None else self._budget.reserve_rest()
+        self._share = None if self._budget is None else self._reserved // len(makes)
         options: dict[str, Any] = {"num_cpus": cpus, "num_gpus": gpus} | ({"memory": memory} if memory else {})
         options |= {
             "max_concurrency": calls,
@@ -181,11 +184,17 @@ class Actors(Generic[H]):
         with translated(task):
             remote = cluster.ray.remote(**options)(_Holder)
             settings = resources().elsewhere()
-            self._actors = [remote.remote(make, settings, number, ledger) for number, make in enumerate(makes)]
+            self._actors = [remote.remote(make, settings, store, self._share) for make in makes]
 
     @classmethod
     def alike(
-        cls, cluster: Cluster, make: Callable[[], H], task: str, max_actors: int, memory: int = 0, ledger: Ledger | None = None
+        cls,
+        cluster: Cluster,
+        make: Callable[[], H],
+        task: str,
+        max_actors: int,
+        memory: int = 0,
+        store: AnswerStore | None = None,
     ) -> Actors[H]:
         """Create at most `max_actors` actors with the same state: one per GPU or, without GPUs, one per four CPUs.
 
@@ -200,7 +209,7 @@ class Actors(Generic[H]):
             slots = [min(count, node.get("memory", memory) // memory) for count, node in zip(slots, nodes, strict=True)]
         makes = [make] * max(1, min(max_actors, int(sum(slots))))
         share = {"gpus": units} if cluster.gpus else {"cpus": units}
-        return cls(cluster, makes, task, **share, memory=memory, ledger=ledger)
+        return cls(cluster, makes, task, **share, memory=memory, store=store)
 
     def __len__(self) -> int:
         return len(self._actors)
@@ -213,9 +222,19 @@ class Actors(Generic[H]):
 
     def close(self) -> None:
         """End the actors. Does nothing once this process has left the cluster: `kill` would start another Ray."""
+        if self._budget is not None:
+            used = [self._used(actor) for actor in self._actors]
+            self._budget.settle(self._reserved, min(self._reserved, sum(used)))
+            self._budget = None
         for actor in self._actors if self._cluster.ray.is_initialized() else ():
             with contextlib.suppress(Exception):
                 self._cluster.ray.kill(actor)
+
+    def _used(self, actor: Any) -> int:
+        """Return the tokens that an actor used; its share if it is lost."""
+        with contextlib.suppress(Exception):
+            return int(self._cluster.ray.get(actor.used.remote(), timeout=STOP))
+        return self._share or 0
 
     def map_unordered(
         self, function: Callable[[H, P], R], parts: Sequence[P], progress: ProgressCallback = silent
@@ -257,8 +276,6 @@ class Actors(Generic[H]):
         def should_restart(number: int, error: Exception) -> bool:
             """Move the part to another actor: after the loss of a machine, the old actor may find no free CPUs."""
             died = isinstance(error, self._cluster.ray.exceptions.ActorDiedError)
-            if died and self._ledger is not None:
-                self._ledger.leave(actor_of[number])
             busy[actor_of[number]] -= 1
             unavailable_until[actor_of[number]] = math.inf if died else time.monotonic() + RETRY_DELAY
             return min(unavailable_until) < math.inf
@@ -300,8 +317,8 @@ def map_with(
     """
     with (
         joined_here(task) as cluster,
-        ledger_of(cluster, stage) as ledger,
-        Actors.alike(cluster, make, task, len(parts), memory_of(stage), ledger) as actors,
+        answer_store(cluster, stage) as store,
+        Actors.alike(cluster, make, task, len(parts), memory_of(stage), store) as actors,
     ):
         return list(in_order(actors.map_unordered(function, parts, progress)))
 
@@ -319,14 +336,18 @@ def memory_of(part: object) -> int:
 class _Holder:
     """State of an actor's process."""
 
-    def __init__(self, make: Callable[[], Any], settings: Resources, number: int, ledger: Ledger | None) -> None:
+    def __init__(self, make: Callable[[], Any], settings: Resources, store: AnswerStore | None, tokens: int | None) -> None:
         self._make, self._ready = make, False
-        self._settings = settings if ledger is None else ledger.used_by(number, settings)
+        self._settings = settings if store is None else store.used_by(settings, tokens)
         self._state: Any = None
         self._lock = threading.Lock()
 
     def ready(self) -> None:
         """Return once the process runs."""
+
+    def used(self) -> int:
+        """Return how many tokens the process used, including those reserved by calls that got no answer."""
+        return 0 if self._settings.budget is None else self._settings.budget.used()
 
     def call(self, function: Callable[[Any, Any], Any], part: Any) -> Any:
         """Call a function with the state, which the first call makes, and a part."""

@@ -46,6 +46,10 @@ class TokenBudget:
         """Return the number of tokens that are not spent."""
         return self.limit - self.spent
 
+    def used(self) -> int:
+        """Return the number of tokens that are spent or reserved."""
+        return self.spent + self._reserved
+
     def settle(self, reserved: int, used: int) -> None:
         """Replace a reservation by the tokens that were used."""
         with self._change:
