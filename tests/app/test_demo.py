@@ -12,7 +12,6 @@ import pytest
 
 import fontes as ft
 from fontes.app import demo
-from fontes.core import FontesError
 from fontes.datasets.samples import TASKS as OF_THE_HARBOUR
 
 ROOT = Path(__file__).parents[2]
@@ -27,32 +26,22 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Tasks:
 
 def test_the_steps_are_the_commands_and_the_python_of_readme() -> None:
     section = README.partition("## What do you have?\n")[2].partition("\n## ")[0]
-    codes = [step.code for step in demo.readme_steps(demo.readme())]
-    assert codes[:-1] == [one.strip() for one in re.findall(r"(?:^|`)(fontes [^`#\n]+)", section, re.MULTILINE)]
-    assert f"```python\n{codes[-1]}\n```" in README
-
-
-def test_an_installed_package_has_readme_as_its_description(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(demo, "__file__", str(tmp_path / "a" / "b" / "c" / "demo.py"))
-    assert demo.readme().startswith("# Fontes\n")
-    assert len(list(demo.readme_steps(demo.readme()))) > 5
-
-
-def test_another_readme_is_an_error() -> None:
-    with pytest.raises(FontesError, match="not that of Fontes"):
-        list(demo.readme_steps("# Something else\n"))
+    codes = [code for _, code in demo.COMMANDS]
+    assert codes == [one.strip() for one in re.findall(r"(?:^|`)(fontes [^`#\n]+)", section, re.MULTILINE)]
+    assert f"```python\n{demo.PYTHON}```" in README
+    assert set(re.findall(r"[\w-]+\.index", README)) >= set(demo.INDEXES)
 
 
 def test_the_steps_run_and_are_printed_before_what_they_print(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commands = "\n".join(line for line in README.splitlines() if not line.startswith("* **A paper"))
-    monkeypatch.setattr(demo, "readme", lambda: demo.PYTHON.sub("```python\nprint(6 * 7)\n```", commands))
+    monkeypatch.setattr(demo, "COMMANDS", demo.COMMANDS[:-1])
+    monkeypatch.setattr(demo, "PYTHON", "print(6 * 7)")
     for _ in range(2):  # an index that is there is made anew
         demo.run_demo(tmp_path / "kept", json=False)
     out = capsys.readouterr().out
-    for step in demo.readme_steps(demo.readme()):
-        assert f"{step.title}\n{step.code}\n" in out
+    for title, code in demo.COMMANDS:
+        assert f"{title}\n{code}\n" in out
     assert "\nprint(6 * 7)\n42\n" in out
     assert "h150" in out
     assert "> What had weakened it?\n" in out

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import io
-import re
 import shlex
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
-from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -30,25 +28,39 @@ from . import cli
 from .output import console, print_json, say
 
 INDEX = "harbour.index"
-SECTION = re.compile(r"^## What do you have\?\n(.*?)^## In Python\n", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"^(?P<first>fontes [^#\n]+)|^\* \*\*(?P<title>[^*]+)\*\*.*?`(?P<command>fontes [^`]+)`", re.MULTILINE)
-PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INDEXES = (INDEX, "python.index", "known-item.index")
 TURNS = "When was the Chain Bridge in Quenmouth closed?\nWhat had weakened it?\n"  # input of the conversation
+COMMANDS = (  # README has these, and the Python example below
+    ("150 news stories that are included", "fontes index sample:harbour -o harbour.index"),
+    ("A question", 'fontes search harbour.index "why did the cannery burn down" -k 3'),
+    (
+        "A claim or a post",
+        'fontes search harbour.index "the part that jammed open had been due for renewal" '
+        '--pipeline "bm25() % 3 >> rationales(n=1)"',
+    ),
+    ("An event", 'fontes why harbour.index "Flood at Marram Flats" --weak --leads 1'),
+    ("A conversation", "fontes chat harbour.index"),
+    ("Many topics", "fontes search harbour.index --topics sample:harbour/claims -o bm25.run"),
+    (
+        "Another model",
+        'fontes search harbour.index --topics sample:harbour/claims --pipeline "bm25() >> rm3() >> bm25()" -o rm3.run',
+    ),
+    ("Runs to compare", "fontes compare sample:harbour/claims bm25.run rm3.run --html claims.html"),
+    ("A paper to reproduce", "fontes recipe list"),
+)
+PYTHON = """\
+import fontes as ft
 
+docs = ft.datasets.python_docs()
+index = ft.Index.build(docs, "python.index", analyzer="english")
+bm25 = index.bm25(k1=0.9, b=0.4)
+print(bm25.search("read a file inside a zip archive", k=3))
 
-@dataclass(frozen=True)
-class Step:
-    """A command of README, or its Python example.
-
-    Args:
-        title: The text before it in README.
-        code: The command, or the Python source.
-        run: Function that executes the step in the current folder.
-    """
-
-    title: str
-    code: str
-    run: Callable[[], None]
+docs, topics, qrels = ft.datasets.known_item(docs)  # topics: first sentences, each removed from the document it came from
+index = ft.Index.build(docs, "known-item.index")
+for model in (index.tfidf(), index.bm25()):
+    print(ft.evaluate((model % 100)(topics), qrels, ["RR@10", "R@100"]))
+"""
 
 
 @dataclass(frozen=True)
@@ -123,20 +135,19 @@ def run_demo(directory: Path | None, json: bool) -> None:
         folder = directory or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         with chdir(folder):
-            text = readme()
-            for name in set(re.findall(r"[\w-]+\.index", text)):
+            for name in INDEXES:
                 with suppress(FontesError):  # other folders are reported by the command itself
                     Index.open(name)
                     shutil.rmtree(name)
-            for step in readme_steps(text):
+            for title, code in (*COMMANDS, ("In Python", PYTHON)):
                 if not json:
-                    console.print(Text(f"\n{step.title}", style="bold"))
-                    console.print(Text(step.code, style="green"))
-                    step.run()
+                    console.print(Text(f"\n{title}", style="bold"))
+                    console.print(Text(code.strip(), style="green"))
+                    _run(code)
                     continue
                 with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
-                    step.run()
-                steps.append({"title": step.title, "code": step.code, "output": out.getvalue()})
+                    _run(code)
+                steps.append({"title": title, "code": code.strip(), "output": out.getvalue()})
             tasks = measured_tasks(Index.open(INDEX))
     seconds = time.perf_counter() - start
     if json:
@@ -148,31 +159,13 @@ def run_demo(directory: Path | None, json: bool) -> None:
         say(f"The indexes are in {directory}: fontes search {directory / 'python.index'} 'your question'")
 
 
-def readme() -> str:
-    """Text of README: the file of a clone, or the long description of the installed package."""
-    path = Path(__file__).parents[3] / "README.md"
-    if path.is_file() and (text := path.read_text(encoding="utf-8")).startswith("# Fontes\n"):
-        return text
-    return str(metadata("fontes").get_payload())  # type: ignore[attr-defined]
-
-
-def readme_steps(text: str) -> Iterator[Step]:
-    """Yield the commands of README below "What do you have?", then its Python example."""
-    section = SECTION.search(text)
-    block = PYTHON.search(text)
-    if section is None or block is None:
-        raise FontesError("the README of this installation is not that of Fontes")
-    for match in COMMAND.finditer(section[1]):
-        command = (match["first"] or match["command"]).strip()
-        yield Step(match["title"] or "150 news stories that come along", command, lambda command=command: _command(command))  # type: ignore[misc]
-    code = compile(block[1], "README.md", "exec")
-    yield Step("In Python.", block[1].strip(), lambda: exec(code, {"__name__": "__main__"}))  # our own text
-
-
-def _command(command: str) -> None:
-    """Run a command in this process, with turns as input for a conversation."""
+def _run(code: str) -> None:
+    """Run a command in this process, with turns as input for a conversation; or a Python source."""
+    if not code.startswith("fontes "):
+        exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
+        return
     stdin = io.TextIOWrapper(io.BytesIO(TURNS.encode()), encoding="utf-8")
-    with mock.patch.object(sys, "argv", shlex.split(command)), mock.patch.object(sys, "stdin", stdin), suppress(SystemExit):
+    with mock.patch.object(sys, "argv", shlex.split(code)), mock.patch.object(sys, "stdin", stdin), suppress(SystemExit):
         cli.main()
 
 
