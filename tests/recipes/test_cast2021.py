@@ -305,7 +305,6 @@ def test_topics_without_a_rewrite_are_told_before_anything_is_built(tmp_path: Pa
         "-s 'automatic=raw()' searches what was typed or -s automatic=None leaves these runs out",
         "  2. topic '2' carries no manual rewrite; "
         "-s 'manual=raw()' searches what was typed or -s manual=None leaves these runs out",
-        "Without all of that: -s 'automatic=raw()' -s 'manual=raw()'",
     ]
     message = "recipe cast2021: topic '2' carries no manual rewrite; -s 'manual=raw()' searches what was typed or"
     with pytest.raises(ft.core.InputError, match=f"^{re.escape(message)}"):

@@ -30,9 +30,6 @@ class FontesError(Exception):
         message: The sentence.
     """
 
-    settings: tuple[str, ...] = ()
-    """Settings of a recipe, "NAME=VALUE", that avoid the error."""
-
     def __init__(self, message: str = "") -> None:
         line = BREAKS.sub(" ", str(message))
         if len(line) > MAX_MESSAGE:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from ..text import Analyzer
 
 System = Stage[Topics, Run] | Run | Path
-WITHOUT_ALL = "Without all of that: "
 FALLBACK_ANALYZER = "standard"  # needs no library or model
 
 
@@ -41,11 +38,6 @@ PLACEHOLDER_INDEX = SimpleNamespace(
 )
 """Placeholder index for checking expressions: it has no documents, and every field."""
 PLACEHOLDER_INDEX.state = PLACEHOLDER_INDEX
-
-
-def as_options(settings: Iterable[str]) -> str:
-    """Format settings of a recipe as on the command line."""
-    return " ".join(f"-s {shlex.quote(setting)}" for setting in settings)
 
 
 class Problems:
@@ -92,15 +84,13 @@ class Problems:
                     if isinstance(system, Stage):
                         system.require(Topics, Run, f"system '{name}' of {title}")
                         self.check_part(system)
-        self._replace(re.compile(rf"{re.escape(folder)}[\w/.]*"), "the index")
 
-    def raise_all(self, title: str, advice: Mapping[str, str] | None = None, settings: tuple[str, ...] = ()) -> None:
+    def raise_all(self, title: str, advice: Mapping[str, str] | None = None) -> None:
         """Raise one error with a sentence per problem, if there are any.
 
         Args:
             title: Name of the experiment in the message.
             advice: How to avoid an error, by its message.
-            settings: Settings that avoid all errors, which the error carries.
         """
         advice = advice or {}
         messages = [text + (f"; {advice[text]}" if text in advice else "") for text in self.errors]
@@ -108,24 +98,12 @@ class Problems:
         if not errors:
             return
         if len(errors) == 1:
-            error = errors[0] if messages[0] in self.errors else type(errors[0])(messages[0])
-        else:
-            kinds = {type(error) for error in errors}
-            prefix = f"{title}: "
-            numbered = (f"  {number}. {text.removeprefix(prefix)}" for number, text in enumerate(messages, 1))
-            remedy = [f"{WITHOUT_ALL}{as_options(settings)}"] if settings else []
-            lines = [f"{title} cannot be run, for {len(errors)} reasons:", *numbered, *remedy]
-            error = (kinds.pop() if len(kinds) == 1 else InputError).of_lines(lines)
-        error.settings = settings
-        raise error
-
-    def _replace(self, path: re.Pattern[str], name: str) -> None:
-        """Write `name` for a path in the messages of all errors."""
-        replaced = {text: path.sub(name, text) for text in self.errors}
-        self.errors = {
-            replaced[text]: error if replaced[text] == text else type(error)(replaced[text])
-            for text, error in self.errors.items()
-        }
+            raise errors[0] if messages[0] in self.errors else type(errors[0])(messages[0])
+        kinds = {type(error) for error in errors}
+        prefix = f"{title}: "
+        numbered = (f"  {number}. {text.removeprefix(prefix)}" for number, text in enumerate(messages, 1))
+        lines = [f"{title} cannot be run, for {len(errors)} reasons:", *numbered]
+        raise (kinds.pop() if len(kinds) == 1 else InputError).of_lines(lines)
 
     def _check_needs(self, part: Part) -> None:
         """Raise the error of a part whose requirements are missing; each part is checked once."""
@@ -163,7 +141,9 @@ class Rehearsal(Collection):
         with self._problems.collected():
             Analyzer.of(analyzer)("a")  # raises if the library or its model is missing
             usable = analyzer
-        return super().index(usable, fields, vectors, separate, positions)
+        index = super().index(usable, fields, vectors, separate, positions)
+        index.state.path = Path("the index")  # in errors
+        return index
 
 
 def is_inside(name: str) -> bool:

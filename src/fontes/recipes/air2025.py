@@ -126,8 +126,8 @@ class Air2025(LearningRecipe, name="air2025"):
             **{name: model for name, (model, *_) in ENCODERS.items()},
         },
     }
-    without: ClassVar[Mapping[tuple[str, ...], str]] = {
-        ("analyzer=standard",): "splits words, and puts them in lower case, without NLTK and its data",
+    without: ClassVar[Mapping[str, str]] = {
+        "the analyzer 'nltk'": "-s analyzer=standard splits words, and puts them in lower case, without NLTK and its data",
     }
 
     analyzer: str | Analyzer = field(default="nltk", metadata=PUBLISHED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from ..core.progress import ProgressCallback, silent
 from ..core.registry import Registry, nearest
 from ..datasets import named
 from ..experiments import Collection
-from ..experiments.problems import PLACEHOLDER_INDEX, Problems, System, as_options
+from ..experiments.problems import PLACEHOLDER_INDEX, Problems, System
 from ..experiments.provenance import hash_of_qrels, hash_of_topics
 from ..experiments.runner import Plan, Results, reproducible, run
 from ..measures import Measure
@@ -81,8 +82,8 @@ class Recipe(Part, ABC):
     """The topics and documents of the published values."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Parameters by name of a preset: `-s as=NAME` sets them all, and other settings override them."""
-    without: ClassVar[Mapping[tuple[str, ...], str]] = {}
-    """Settings that avoid something that may be missing, such as ("trees=None",), and their effect."""
+    without: ClassVar[Mapping[str, str]] = {}
+    """What may be missing, as a parameter that names it or as words of the error; and the settings that do without it."""
 
     def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -277,7 +278,7 @@ class Recipe(Part, ABC):
                 judgments = None if sources[1:] == (None, None, None) else Qrels(rows)
                 others = OtherRuns.of(runs, measured if judged else searched, judgments, chosen_measures)
         recipe._collect_problems(problems, division)
-        recipe._raise_problems(problems, division)
+        recipe._raise_problems(problems)
         assert division is not None
         plan = recipe._plan(documents, division, chosen_measures, others, Testing(allow_empty=allow_empty))
         return RecipeResult(**vars(run(plan, Path(output), progress)), recipe=recipe, learning=division[2], others=others)
@@ -333,47 +334,19 @@ class Recipe(Part, ABC):
                         problems.check_part(stage)
         problems.check_systems(f"recipe {self.name}", partial(self.learned_systems, learning=RecipeTraining()))
 
-    def _raise_problems(self, problems: Problems, division: Division | None = None) -> None:
-        """Raise the collected problems, with the settings of `without` that avoid them."""
-        if not problems.errors:
-            return
+    def _raise_problems(self, problems: Problems) -> None:
+        """Raise the collected problems, each with the settings that do without what is missing."""
+        problems.raise_all(f"recipe {self.name}", {text: advice for text in problems.errors if (advice := self._advice(text))})
 
-        def errors_with(settings: Iterable[str]) -> set[str]:
-            """Return the problems of the recipe with these settings."""
-            unsolved = Problems(problems.needs)
-            with unsolved.collected():
-                changed = self.set(settings)
-                changed.check()
-                changed._collect_problems(unsolved, division and (division[0], None, division[2]))
-            return set(unsolved.errors)
-
-        errors = errors_with(()) if self.without else set()
-        remaining = {settings: errors_with(settings) for settings in self.without}
-        # Settings that avoid an error and cause no other.
-        remedies = {text: [settings for settings, rest in remaining.items() if rest <= errors - {text}] for text in errors}
-        advice = {}
-        for text in problems.errors:
-            options = [f"{as_options(settings)} {self.without[settings]}" for settings in remedies.get(text, ())]
-            if (setting := self._other_model(text)) is not None:
-                options.append(f"{as_options([setting])} reads another model")
-            if options:
-                advice[text] = " or ".join(options)
-        first_remedies = [settings for text in problems.errors for settings in remedies.get(text, ())[:1]]
-        combined = list(dict.fromkeys(setting for settings in first_remedies for setting in settings))
-        if combined and errors_with(combined):
-            combined = []
-        for setting in tuple(combined):  # drop settings that the others make unnecessary
-            fewer = [other for other in combined if other != setting]
-            if fewer and not errors_with(fewer):
-                combined = fewer
-        problems.raise_all(f"recipe {self.name}", advice, tuple(combined))
-
-    def _other_model(self, problem: str) -> str | None:
-        for name, value in self.params().items():
-            for model in MODEL.findall(value) if isinstance(value, str) else ():
-                if model in problem:
-                    return f"{name}={value.replace(model, 'FOLDER')}"
-        return None
+    def _advice(self, problem: str) -> str:
+        values = {name: value for name, value in self.params().items() if isinstance(value, str)}
+        models = {model: name for name, value in values.items() for model in MODEL.findall(value) if model in problem}
+        concerned = {name for name, value in values.items() if value in problem}.union(models.values())
+        options = [advice for need, advice in self.without.items() if need in concerned or need in problem]
+        for model, name in models.items():
+            setting = shlex.quote(f"{name}={values[name].replace(model, 'FOLDER')}")
+            options.append(f"-s {setting} reads another model")
+        return " or ".join(dict.fromkeys(options))
 
     def _check_sources(self, topics: Topics, qrels: Qrels | None) -> None:
         if not topics:

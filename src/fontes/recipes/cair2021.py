@@ -24,6 +24,9 @@ AGGREGATES = ("sum", "min-max", "rrf")
 THIRD_QUERIES = ("keyphrases", "feedback")
 
 
+NO_SPACY = """-s 'topicrank=topicrank("stopwords", gap="paper")' -s analyzer=english finds keyphrases and terms without spaCy"""
+
+
 @dataclass(frozen=True, repr=False)
 class Cair2021(Recipe, name="cair2021"):
     """Finds documents that explain why an event happened by a semantic index, a lexical index and three queries, scores summed.
@@ -79,11 +82,13 @@ class Cair2021(Recipe, name="cair2021"):
     }
     published_on = "the 20 test topics of CAIR 2021 and the 303,291 news articles of FIRE's English collection"
 
-    without: ClassVar[Mapping[tuple[str, ...], str]] = {
-        ("third=feedback",): "searches all topics by their titles alone",
-        ("trees=None",): "searches all vectors, which needs no Annoy",
-        ("encoder=None",): "leaves Q1 out, and with it the vectors",
-        ('topicrank=topicrank("stopwords", gap="paper")', "analyzer=english"): "finds keyphrases and terms without spaCy",
+    without: ClassVar[Mapping[str, str]] = {
+        "some topics have narratives": "-s third=feedback searches all topics by their titles alone",
+        "annoy": "-s trees=None searches all vectors, which needs no Annoy",
+        "encoder": "-s encoder=None leaves Q1 out, and with it the vectors",
+        "fontes[neural]": "-s encoder=None leaves Q1 out, and with it the vectors",
+        "spacy": NO_SPACY,
+        "spaCy": NO_SPACY,
     }
 
     encoder: str | Encoder | None = field(default="sentence-transformers/msmarco-distilbert-base-v4", metadata=PUBLISHED)

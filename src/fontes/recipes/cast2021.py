@@ -71,15 +71,15 @@ class Cast2021(Recipe, name="cast2021"):
     }
     published_on = "the 158 judged turns of CAsT 2021 and the documents of MS MARCO, KILT's Wikipedia and The Washington Post"
 
-    without: ClassVar[Mapping[tuple[str, ...], str]] = {
-        ("automatic=raw()",): "searches what was typed",
-        ("automatic=None",): "leaves these runs out",
-        ("manual=raw()",): "searches what was typed",
-        ("manual=None",): "leaves these runs out",
-        ("duplicates=None",): "leaves duplicates in",
-        ('passages=cast_passages(sentences="nupunkt")',): "finds sentences by another library",
-        ('passages=passages(words=150, separator="-")',): "makes windows of words",
-        ("reranker=None",): "keeps the order of BM25",
+    without: ClassVar[Mapping[str, str]] = {
+        "no automatic rewrite": "-s 'automatic=raw()' searches what was typed or -s automatic=None leaves these runs out",
+        "no manual rewrite": "-s 'manual=raw()' searches what was typed or -s manual=None leaves these runs out",
+        "duplicates": "-s duplicates=None leaves duplicates in",
+        "spacy": "-s 'passages=cast_passages(sentences=\"nupunkt\")' finds sentences by another library",
+        "spaCy": "-s 'passages=cast_passages(sentences=\"nupunkt\")' finds sentences by another library",
+        "nupunkt": "-s 'passages=passages(words=150, separator=\"-\")' makes windows of words",
+        "reranker": "-s reranker=None keeps the order of BM25",
+        "fontes[neural]": "-s reranker=None keeps the order of BM25",
     }
 
     automatic: str | Stage[Topics, Topics] | None = field(default="automatic()", metadata=PUBLISHED)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -84,7 +82,6 @@ def show(name: Name, json: Json = False) -> None:
 @group.command()
 @reads_files()
 def run(
-    context: typer.Context,
     name: Name,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write.", show_default=False)] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Documents, topics and judgments of this recipe's sample.")] = False,
@@ -149,7 +146,7 @@ def run(
     assert collection is not None  # checked above
     assert topics is not None
     assert output is not None
-    with _suggested_commands(context), reporting(json, steps=True, compiling=True) as report:
+    with reporting(json, steps=True, compiling=True) as report:
         result = chosen.run(
             _documents(collection, id_prefix or []),
             tuple(topics),
@@ -205,34 +202,6 @@ def _sample_name(recipe: type[Recipe], inputs: dict[str, list[str] | None]) -> s
     if options := [f"--{option}" for option, value in inputs.items() if value]:
         raise ParameterError(f"--sample stands for documents, topics and judgments; leave out {' and '.join(options)}")
     return f"sample:{recipe.sample}"
-
-
-@contextmanager
-def _suggested_commands(context: typer.Context) -> Iterator[None]:
-    """Add to an error about a missing model or library the command whose settings do without it."""
-    from ....experiments.problems import WITHOUT_ALL, as_options
-
-    try:
-        yield
-    except FontesError as error:
-        if not error.settings:
-            raise
-        message, several, _ = str(error).partition(f"\n{WITHOUT_ALL}")
-        command = f"{_typed_command(context)} {as_options(error.settings)}"
-        raise type(error).of_lines([*message.splitlines(), f"{WITHOUT_ALL if several else 'Without it: '}{command}"]) from error
-
-
-def _typed_command(context: typer.Context) -> str:
-    """Return the command line with the options that differ from their defaults."""
-    words = ["fontes", *context.command_path.removeprefix(context.find_root().command_path).split()]
-    for parameter in context.command.params:
-        value = context.params[str(parameter.name)]
-        flag = [parameter.opts[0]] if parameter.param_type_name == "option" else []
-        if value is True:
-            words += flag
-        elif value and value != parameter.default:
-            words += [word for item in (value if isinstance(value, list) else [value]) for word in (*flag, str(item))]
-    return shlex.join(words)
 
 
 def _figures(published: Mapping[str, float]) -> list[str]:
