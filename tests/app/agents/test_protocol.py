@@ -116,7 +116,7 @@ def test_other_machines_need_a_key(host: str) -> None:
         (("none.index",), "none.index"),
         (("INDEX", "--pipeline", "dens()"), "there is no stage 'dens'; did you mean 'dense'?"),
         (("INDEX", "--port", "1"), "--port applies to a server over HTTP: add --http"),
-        (("INDEX", "--rate", "2"), "--rate applies to a server over HTTP: add --http"),
+        (("INDEX", "--at-once", "2"), "--at-once applies to a server over HTTP: add --http"),
         (("INDEX", "--key-file", "key"), "--key-file applies to a server over HTTP: add --http"),
         (("INDEX", "--http", "--session", "a"), "--session names the session of standard input and output; over HTTP each"),
         (("INDEX", "--http", "--host", "0.0.0.0"), "--host 0.0.0.0: other machines need a key"),

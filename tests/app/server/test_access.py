@@ -102,7 +102,7 @@ def preflight(method: str = "POST", headers: str = "authorization,content-type",
 
 
 def test_pages_of_allowed_origins_may_ask_and_read(path: Path) -> None:
-    with serving(path, origins=(SITE,), key=SECRET, rate=3.0) as running:
+    with serving(path, origins=(SITE,), key=SECRET) as running:
         allowed = running.client.options("/search", headers=preflight())
         assert allowed.status_code == 200
         assert allowed.headers["access-control-allow-origin"] == SITE
@@ -115,9 +115,6 @@ def test_pages_of_allowed_origins_may_ask_and_read(path: Path) -> None:
             assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (status, SITE)
             assert "Origin" in answer.headers["vary"]
             assert "Retry-After" in answer.headers["access-control-expose-headers"]
-        statuses = [running.client.get("/search?q=water", headers=shown) for _ in range(5)]
-        refused = next(answer for answer in statuses if answer.status_code == 429)
-        assert refused.headers["access-control-allow-origin"] == SITE
         for headers in (
             preflight(site="https://evil.example"),
             {"Origin": "https://evil.example"},
@@ -293,12 +290,3 @@ def test_an_answer_that_has_begun_is_not_begun_again_when_its_application_fails(
     with ThreadPoolExecutor(1) as pool:  # a browser's event loop may run in this thread
         pool.submit(asyncio.run, Guard(failing, ServerSettings(), Metrics(), {})(scope, None, send)).result()
     assert [message["type"] for message in sent] == ["http.response.start"]
-
-
-def test_a_client_that_idles_saves_no_more_requests_than_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [1000.0]
-    monkeypatch.setattr(guard, "time", type("Clock", (), {"monotonic": staticmethod(lambda: clock[0])}))
-    bucket = Guard(lambda *_: None, ServerSettings(rate=3.0), Metrics(), {})
-    for seconds, allowed in ((0.0, 3), (0.0, 0), (0.5, 1), (1.0, 3), (3600.0, 3), (0.0, 0)):
-        clock[0] += seconds
-        assert sum(bucket._within_rate("a client") for _ in range(20)) == allowed

@@ -61,7 +61,6 @@ ONE = {"id": "1", "text": "x"}
         ("/suggest?q=x&index=y", 404, "there is no index 'y'; there are springs"),
         ("/explain?q=x&id=s9", 404, "there is no document 's9' in springs"),
         ("/why?event=x&depth=9", 422, "the parameter 'depth': input should be less than or equal to 5"),
-        ("/conversations/x", 404, "there is no such conversation, or no more; POST /conversations begins one"),
         ("/nothing", 404, "there is nothing at this address; /docs lists all addresses"),
     ],
 )
@@ -82,7 +81,9 @@ def test_a_question_beyond_the_limits_is_refused_in_a_sentence(
         ("/search", {"topics": [{**ONE, "turns": [{"text": LONG}]}]}, 422, TOO_LONG),
         ("/search", {"topics": [{**ONE, "text": "\ud800"}]}, 422, "the query has half of a character (a lone surrogate)"),
         ("/rewrite", {"topics": [ONE], "rewriter": "x"}, 422, "there is no rewriter 'x'; there are weighted_turns()"),
-        ("/conversations", {"pipeline": "x"}, 422, "there is no pipeline 'x'; there are bm25"),
+        ("/conversations", {"text": LONG}, 422, TOO_LONG),
+        ("/conversations", {"text": "x", "turns": [{"text": LONG}]}, 422, TOO_LONG),
+        ("/conversations", {"text": "x", "pipeline": "x"}, 422, "there is no pipeline 'x'; there are bm25"),
         ("/documents", {"documents": [ONE]}, 403, CLOSED),
     ],
 )  # fmt: skip
@@ -174,38 +175,6 @@ def test_a_request_that_takes_too_long_is_refused(path: Path) -> None:
         assert response.json()["detail"] == "the answer took more than 0.3 seconds (--seconds); ask for less, or later"
 
 
-def test_a_client_has_its_rate(path: Path) -> None:
-    with serving(path, rate=2.0) as running:
-        answers = [running.client.get("/search?q=water") for _ in range(6)]
-        statuses = [answer.status_code for answer in answers]
-        assert statuses[:2] == [200, 200]
-        assert 429 in statuses[2:]
-        refused = answers[statuses.index(429)]
-        assert (refused.json()["detail"], refused.headers["retry-after"]) == ("a client has 2 requests a second (--rate)", "1")
-        time.sleep(0.6)
-        assert running.client.get("/search?q=water").status_code == 200
-
-
-def test_the_rates_of_many_clients_are_those_of_the_latest(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fontes.app.server.guard.CLIENTS", 2)
-    with serving(path, rate=0.001, proxies=("127.0.0.1",)) as running:
-        statuses = [
-            running.client.get("/search?q=water", headers={"X-Forwarded-For": f"192.0.2.{client}"}).status_code
-            for client in (1, 2, 3, 3, 2, 1)  # 3 drives out 1, which is as good as new
-        ]
-    assert statuses == [200, 200, 200, 429, 429, 200]
-
-
-@pytest.mark.parametrize(("proxies", "others"), [((), 429), (("127.0.0.1",), 200), (("10.0.0.1",), 429)])
-def test_a_trusted_proxy_tells_whose_rate_it_is(path: Path, proxies: tuple[str, ...], others: int) -> None:
-    with serving(path, rate=0.001, proxies=proxies) as running:
-        statuses = [
-            running.client.get("/search?q=water", headers={"X-Forwarded-For": client}).status_code
-            for client in ("192.0.2.1", "192.0.2.1", "192.0.2.2")
-        ]
-    assert statuses == [200, 429, others]
-
-
 def test_documents_are_changed_by_those_who_have_the_token(tmp_path: Path) -> None:
     index = springs(tmp_path)
     new = {"documents": [{"id": "n1", "text": "a new well", "title": "Wells", "metadata": {"year": 2024}}]}
@@ -258,7 +227,6 @@ def test_the_token_comes_from_a_file_or_the_environment_and_is_long(tmp_path: Pa
         {"seconds": -1.0},
         {"port": -1},
         {"port": 70_000},
-        {"rate": -1.0},
         {"writable": True},
     ],
 )

@@ -250,37 +250,22 @@ def test_what_there_is_is_listed(server: Running, index: Index) -> None:
 
 
 def test_a_conversation_goes_on_from_turn_to_turn(server: Running) -> None:
-    talk = server.post("/conversations", {"k": 2}, 201)
-    address = f"/conversations/{talk['id']}"
-    assert talk["turns"] == []
-    first = server.post(f"{address}/turns", {"text": "karst water"})
-    assert (first["turn"], first["query"], first["hits"][0]["id"]) == (1, "karst water", "s3")
-    second = server.post(f"{address}/turns", {"text": "and geysers?"})
+    first = server.post("/conversations", {"k": 2, "text": "karst water"})
+    assert (len(first["turns"]), first["query"], first["hits"][0]["id"]) == (1, "karst water", "s3")
+    assert first["turns"][0]["answer_id"] == "s3"
+    second = server.post("/conversations", {"text": "and geysers?", "turns": first["turns"]})
     assert second["query"] == "karst water and geysers?"
     assert [form["text"] for form in second["rewrites"]] == ["and geysers?", "karst water and geysers?"]
-    edited = server.post(f"{address}/turns", {"text": "and geysers?", "rewritten": "geysers", "replace": True})
-    assert (edited["turn"], edited["query"], edited["hits"][0]["id"]) == (2, "geysers", "s1")
-    assert [turn["query"] for turn in server.get(address)["turns"]] == ["karst water", "geysers"]
-    assert server.client.delete(address).status_code == 204
-    assert server.problem("GET", address)[0] == 404
+    edited = server.post("/conversations", {"text": "and geysers?", "rewritten": "geysers", "turns": first["turns"]})
+    assert (edited["query"], edited["hits"][0]["id"]) == ("geysers", "s1")
+    assert [turn["automatic"] for turn in edited["turns"]] == ["karst water", "geysers"]
 
 
 def test_the_weights_of_a_rewritten_turn_are_shown(path: Path) -> None:
     with serving(path) as running:
-        talk = running.post("/conversations", {}, 201)
-        assert talk["rewriter"] == "weighted_turns()"
-        running.post(f"/conversations/{talk['id']}/turns", {"text": "karst"})
-        weights = running.post(f"/conversations/{talk['id']}/turns", {"text": "why water"})["rewrites"][-1]["weights"]
+        turns = running.post("/conversations", {"text": "karst"})["turns"]
+        weights = running.post("/conversations", {"text": "why water", "turns": turns})["rewrites"][-1]["weights"]
         assert weights == {"karst": 0.3, "why": 1.0, "water": 1.0}
-
-
-def test_conversations_are_kept_for_a_time_and_at_most_so_many(path: Path) -> None:
-    with serving(path, conversations=2, conversation_seconds=60.0) as running:
-        ids = [running.post("/conversations", {}, 201)["id"] for _ in range(3)]
-        assert [running.client.get(f"/conversations/{one}").status_code for one in ids] == [404, 200, 200]
-        for conversation in running.service.conversations._conversations.values():
-            conversation.last -= 61
-        assert [running.client.get(f"/conversations/{one}").status_code for one in ids] == [404, 404, 404]
 
 
 def test_several_indexes_are_named_by_their_folders(path: Path, tmp_path: Path) -> None:

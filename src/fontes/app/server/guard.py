@@ -11,7 +11,6 @@ import re
 import secrets
 import time
 import traceback
-from collections import OrderedDict
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -34,7 +33,6 @@ UNLIMITED = ("/health", "/ready", "/metrics")  # paths that are answered under a
 OPEN = re.compile(r"/|/page/[^/]*|/judge|/docs|/openapi\.json|/health|/ready")
 CLIENT_GONE = 499  # status in the log if the client disconnected before the response
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
-CLIENTS = 10_000  # maximum clients whose rates are stored
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -70,7 +68,6 @@ class Guard:
             expose_headers=("Retry-After", "X-Request-Id"),
         )
         self._working = 0
-        self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()
         metrics.watch("working", lambda: self._working)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -121,9 +118,6 @@ class Guard:
                 raise self._count_refusal(
                     "at_once", busy(f"{settings.at_once:,} requests are being worked on (--at-once); come again")
                 )
-            if settings.rate and not self._within_rate(str((exchange.scope.get("client") or ("",))[0])):
-                limit = f"a client has {settings.rate:g} requests a second (--rate)"
-                raise self._count_refusal("rate", RefusedError(429, limit, {"Retry-After": "1"}))
         if settings.key and not OPEN.fullmatch(path) and not has_secret(headers, settings.key, settings.token):
             raise self._count_refusal("key", unauthorized("this needs the server's key: Authorization: Bearer KEY"))
         return RedirectResponse(f"{settings.root_path}/", 308) if path == "" else self._app
@@ -141,17 +135,6 @@ class Guard:
         """The refusal, counted in the metrics under the name of the limit."""
         self._metrics.refused.labels(limit).inc()
         return error
-
-    def _within_rate(self, client: str) -> bool:
-        """Whether a client is within the rate: a token bucket that holds one second's requests."""
-        now, rate = time.monotonic(), self._settings.rate
-        capacity = max(1.0, rate)
-        tokens, updated = self._rates.pop(client, (capacity, now))
-        tokens = min(capacity, tokens + (now - updated) * rate)
-        self._rates[client] = (tokens - 1 if tokens >= 1 else tokens), now
-        if len(self._rates) > CLIENTS:
-            self._rates.popitem(last=False)
-        return tokens >= 1
 
     async def _respond_to_error(self, error: Exception, exchange: Exchange) -> None:
         """Send a problem for an exception, unless the response has begun or the client is gone."""

@@ -31,7 +31,6 @@ class Metrics:
         self._gauges = {
             "queue": Gauge("queue_requests", "Requests waiting for a thread", ("queue",), **options),
             "working": Gauge("requests_at_once", "Requests in progress", **options),
-            "conversations": Gauge("conversations", "Stored conversations", **options),
             "generation": Gauge("index_generation", "States of an index served before the present one", ("index",), **options),
             "documents": Gauge("index_documents", "Documents of an index", ("index",), **options),
         }

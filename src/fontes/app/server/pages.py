@@ -23,7 +23,6 @@ HTML = "text/html; charset=utf-8"
 TYPES = {"html": HTML, "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 WORD = re.compile(r"\w+")
 QUERY_WORDS = 6  # maximum words of an example query
-CONVERSATION = "/conversations/{id}"
 
 
 @router.get("/")
@@ -89,10 +88,7 @@ def example_requests(service: Service) -> dict[tuple[str, str], list[ExampleRequ
         ("get", "/why"): [ExampleRequest({"event": query})],
         ("get", "/documents"): [ExampleRequest({"id": doc_id})],
         ("get", "/documents/{id}"): [ExampleRequest({"id": doc_id, "q": query})],
-        ("post", "/conversations"): [ExampleRequest(body={})],
-        ("get", CONVERSATION): [ExampleRequest()],
-        ("post", f"{CONVERSATION}/turns"): [ExampleRequest(body={"text": query})],
-        ("delete", CONVERSATION): [ExampleRequest()],
+        ("post", "/conversations"): [ExampleRequest(body={"text": query})],
         **{("get", path): [ExampleRequest()] for path in ("/indexes", "/examples", "/health", "/ready", "/metrics")},
     }
     if state.rewriters:
@@ -130,14 +126,9 @@ def _curl(method: str, path: str, example: ExampleRequest, base: str, service: S
         words += ["-H", '"Authorization: Bearer $FONTES_TOKEN"']
     elif service.settings.key:
         words += ["-H", '"Authorization: Bearer $FONTES_KEY"']
-    if path.startswith(CONVERSATION):
-        creation = [*words, "-H", f"'Content-Type: {JSON}'", "-d", "'{}'", shlex.quote(f"{base}/conversations")]
-        prefix = f"ID=$({' '.join(creation)} | cut -d '\"' -f 4)\n"
-        address = shlex.quote(f"{base}/conversations/") + '"$ID"' + path.removeprefix(CONVERSATION)
-    else:
-        if "{id}" in path:
-            path = path.replace("{id}", quote(query.pop("id"), safe=""))
-        address = shlex.quote(f"{base}{path}" + (f"?{urlencode(query)}" if query else ""))
+    if "{id}" in path:
+        path = path.replace("{id}", quote(query.pop("id"), safe=""))
+    address = shlex.quote(f"{base}{path}" + (f"?{urlencode(query)}" if query else ""))
     if example.lines:
         prefix = f"printf '%s\\n' {' '.join(shlex.quote(json.dumps(row, ensure_ascii=False)) for row in example.lines)} | "
         words += ["--data-binary", "@-"]

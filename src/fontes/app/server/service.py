@@ -1,4 +1,4 @@
-"""The service behind the routes: indexes, queues and conversations."""
+"""The service behind the routes: indexes and queues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from ...core.strings import SURROGATE
 from ...core.values import Topic, Topics
 from ...index.columns.facets import ORDERED
 from .answers import RefusedError
-from .conversations import ConversationStore
 from .health import Metrics
 from .searching import BatchQueue, BatchSearch, SearchOptions, SearchRequest
 from .served import ExpressionReader, ServedIndex
@@ -68,7 +67,6 @@ class Service:
         self.metrics = Metrics()
         self.ready = False
         self.described: dict[str, Any] = {}  # additional values in the response of /indexes
-        self.conversations = ConversationStore(settings.conversations, settings.conversation_seconds)
         texts = {text for served in self.indexes.values() for text in served.texts}
         self.expressions = ExpressionReader(texts, max(settings.k, 1000)) if settings.any_pipeline else None
         threads = os.cpu_count() or 1
@@ -189,7 +187,6 @@ class Service:
                 for served in self.indexes.values():
                     if await self._run_in("states", served.refresh):
                         await self._run_in("states", _trim_memory)
-            self.conversations.expire()
 
     def _batch_search(self, queue: str) -> BatchSearch:
         return BatchSearch(self.expressions, self.metrics, queue, self.settings.seconds)
@@ -214,11 +211,10 @@ class Service:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _register_gauges(self) -> None:
-        """Let the metrics read queues, conversations and states."""
+        """Let the metrics read queues and states."""
         watch = self.metrics.watch
         watch("queue", lambda: len(self._lexical), "lexical")
         watch("queue", lambda: len(self._models), "models")
-        watch("conversations", lambda: len(self.conversations))
         for name, served in self.indexes.items():
             watch("generation", lambda served=served: served.state.generation, name)  # type: ignore[misc]
             watch("documents", lambda served=served: len(served.state.index), name)  # type: ignore[misc]

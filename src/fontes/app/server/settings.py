@@ -44,9 +44,6 @@ class ServerSettings:
         batch: Maximum topics of a request, or of documents to delete.
         seconds: Time limit of a request, in seconds.
         at_once: Maximum requests in progress.
-        rate: Maximum requests a second of each client; 0 for no limit.
-        conversations: Maximum stored conversations; the oldest is deleted.
-        conversation_seconds: Seconds for which a conversation is stored after its last turn.
         refresh: Seconds between checks for a newer state of the index; 0 for none.
         drain: Seconds in which running requests may finish when the server ends.
         log_queries: Write queries into the log.
@@ -68,9 +65,6 @@ class ServerSettings:
     batch: int = 100
     seconds: float = 30.0
     at_once: int = 1_000
-    rate: float = 0.0
-    conversations: int = 1_000
-    conversation_seconds: float = 3_600.0
     refresh: float = 1.0
     drain: float = 30.0
     log_queries: bool = False
@@ -80,7 +74,7 @@ class ServerSettings:
             value, option = getattr(self, setting.name), f"--{setting.name.replace('_', '-')}"
             if setting.type == "int":
                 check_whole(option, value, 0 if setting.name == "port" else 1)
-            elif setting.type == "float" and not (0 < value < 1e9 or (value == 0 and setting.name in ("rate", "refresh"))):
+            elif setting.type == "float" and not (0 < value < 1e9 or (value == 0 and setting.name == "refresh")):
                 raise ParameterError(f"{option} must be a number above 0, not {value!r}")
         if self.port > 65_535:
             raise ParameterError(f"--port must be 65,535 at most, not {self.port}")

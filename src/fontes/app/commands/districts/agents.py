@@ -18,9 +18,7 @@ commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Search")
-@options_of(
-    ServerSettings, "port", "host", "hosts", "root_path", "proxies", "query", "k", "seconds", "at_once", "rate", "refresh"
-)
+@options_of(ServerSettings, "port", "host", "hosts", "root_path", "proxies", "query", "k", "seconds", "at_once", "refresh")
 def mcp(
     indexes: Annotated[list[Path], typer.Argument(metavar="INDEX...", help="Index directories.", show_default=False)],
     settings: dict[str, Any],
@@ -60,7 +58,7 @@ def mcp(
         from ...server.service import PIPELINES, Service
 
     http_options = {"port": "port", "host": "host", "hosts": "name", "root_path": "root-path", "proxies": "proxy"}
-    http_options |= {"at_once": "at-once", "rate": "rate", "key_file": "key-file"}
+    http_options |= {"at_once": "at-once", "key_file": "key-file"}
     typed = {*settings, *(["key_file"] if key_file is not None else [])}
     if not http and (inapplicable := next((option for name, option in http_options.items() if name in typed), None)):
         raise ParameterError(f"--{inapplicable} applies to a server over HTTP: add --http")

@@ -5,14 +5,14 @@ import { ask, Problem } from "./api.js";
 import { apart, at, button, count, make, weighed } from "./dom.js";
 import { answered, listed } from "./hits.js";
 
-let talk = "", turns = [];  // each { text, query, rewrites, hits, edited }
+let talk = "", turns = [];  // each { text, query, rewrites, hits, answer, edited, said }; said is the turn as the server reads it
 
 export const forget = () => { talk = ""; };
 
 /** The query that was searched last, whose words are marked in documents. */
 export const query = () => turns[turns.length - 1]?.query ?? "";
 
-/** Shows the conversation of the state. */
+/** Shows the conversation of the state, whose turns this tab of the browser keeps. */
 export async function converse(say) {
   const { talk: wanted } = app.state;
   if (wanted === talk && at("content").childElementCount) return;
@@ -24,38 +24,47 @@ export async function converse(say) {
       : "This server has no rewriter: each question is searched by itself."));
     return;
   }
-  const values = await ask("list 0", `conversations/${encodeURIComponent(wanted)}`);
-  turns = values.turns.map(turn => ({ ...turn, rewrites: [{ text: turn.text }, { text: turn.query || turn.text }], hits: null }));
+  const kept = loaded(wanted);
+  if (!kept) throw new Problem("There is no such conversation in this tab.", 404);
+  turns = kept.map(said => ({ text: said.text, query: said.automatic || said.text, rewrites: [{ text: said.text }, { text: said.automatic || said.text }], hits: null, edited: said.manual !== "", said }));
   talk = wanted;
-  if (turns.length) {
-    const last = turns[turns.length - 1];
-    turns[turns.length - 1] = await asked({ text: last.text, rewritten: last.edited ? last.query : undefined, replace: true });
-  }
+  const last = turns.pop();
+  turns.push(await asked(last.text, last.edited ? last.query : undefined, turns));
   draw(say);
 }
 
 /** Asks a turn; begins a conversation if there is none. */
 export async function turn(text, say) {
   if (!app.state.talk) {
-    const { id } = await ask("list 0", "conversations", {}, { index: index().name, pipeline: pipeline(), rewriter: app.state.rewriter || undefined, k: Math.min(app.state.k, 100) });
-    [talk, turns] = [id, []];
-    turns.push(await asked({ text }));
-    go({ talk: id, why: [], doc: "" });
+    turns = [await asked(text, undefined, [])];
+    talk = String(Date.now());
+    keep();
+    go({ talk, why: [], doc: "" });
   } else {
-    turns.push(await asked({ text }));
+    turns.push(await asked(text, undefined, turns));
+    keep();
     go({ why: [], doc: "" }, { replace: true });
   }
   draw(say);
 }
 
-async function asked(body) {
-  const values = await ask("list 0", `conversations/${encodeURIComponent(talk)}/turns`, {}, body);
-  return { text: values.text, query: values.query, rewrites: values.rewrites, hits: values.hits, answer: values.answer, edited: body.rewritten !== undefined };
+async function asked(text, rewritten, earlier) {
+  const values = await ask("list 0", "conversations", {}, { text, rewritten, turns: earlier.map(({ said }) => said), index: index().name, pipeline: pipeline(), rewriter: app.state.rewriter || undefined, k: Math.min(app.state.k, 100) });
+  return { text, query: values.query, rewrites: values.rewrites, hits: values.hits, answer: values.answer, edited: rewritten !== undefined, said: values.turns[values.turns.length - 1] };
+}
+
+function loaded(id) {
+  try { return JSON.parse(sessionStorage[`talk ${id}`] ?? "null"); } catch { return null; }
+}
+
+function keep() {
+  try { sessionStorage[`talk ${talk}`] = JSON.stringify(turns.map(({ said }) => said)); } catch { /* there is no storage */ }
 }
 
 async function change(text, say, done) {
   const last = turns[turns.length - 1];
-  turns[turns.length - 1] = await done(() => asked({ text: last.text, rewritten: text ?? undefined, replace: true })) ?? last;
+  turns[turns.length - 1] = await done(() => asked(last.text, text ?? undefined, turns.slice(0, -1))) ?? last;
+  keep();
   go({ why: [], doc: "" }, { replace: true });
   draw(say);
   at("rewritten")?.focus();
@@ -76,7 +85,7 @@ function drawn(each, i, last, say) {
   const head = make("h2", { dir: "auto" }, each.text);
   const hits = each.hits && (each.hits.length ? listed(each.hits, { explain: last ? explainer(each) : null, level: 3, label: `Results of turn ${i + 1}` }) : make("p", { class: "notes" }, "No document matches."));
   if (last) return make("li", { class: "turn" }, head, rewritten(each, say), each.answer ? answered(each.answer) : null, hits);
-  const best = each.answer_id ?? each.hits?.[0]?.id;
+  const best = each.said.answer_id || each.hits?.[0]?.id;
   const answer = best ? [make("p", { class: "notes" }, "Best document: ", button(apart(best), () => go({ doc: best }), { class: "plain" }))] : [];
   return make("li", { class: "turn past" }, head, each.answer ? answered(each.answer) : null, make("p", { class: "searched" }, make("span", { class: "kind" }, each.edited ? "Searched (edited)" : "Searched"), " ", apart(each.query)),
     hits ? make("details", {}, make("summary", {}, count(each.hits.length, "result")), hits) : answer);
