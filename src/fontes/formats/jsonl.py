@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
 from typing import Any
 
 from ..core import Doc, InputError, Qrels, Run, Topic, Topics, Turn
@@ -12,10 +11,11 @@ from ..core.table import Table
 from .bad_records import BadRecords
 from .format import File, Format, json_or_none
 from .json import Json, record_table
-from .packed import LineBlock, Packed, Packing, join_packed, pack_docs
+from .packed import Packed, Packing, join_packed, pack_docs, packed_columns
 from .records import Fields, MissingPartError, doc_from, is_topic, json_line, json_row, json_rows, located_in, topic_from
 
 SAMPLE = 50  # lines by which an id is chosen
+SMALL = 1 << 13  # bytes of lines that Python decodes, if msgspec cannot
 
 
 class Jsonl(Format, name="jsonl"):
@@ -99,46 +99,66 @@ def _sample(lines: bytes) -> list[dict[str, Any]]:
 
 
 def _pack_lines(block: bytes, fields: Fields, name: str, number: int, bad: BadRecords) -> Packed:
-    """Pack a block of lines; Python decodes the lines that the compiled reader rejects, in runs of doubling length."""
-    parts: list[Packed] = []
-    reader, start, run_length = None, 0, 1
-    while start >= 0:
-        docs = []
-        for _ in range(run_length):
-            end = block.find(b"\n", start) + 1 or len(block)
-            line, start = block[start:end], end
-            try:
-                if line and (row := json_row(line, name, number)) is not None:
-                    keys = tuple(row)
-                    docs.append(doc_from(row, fields, name, number))
-                    reader = reader or LineBlock(block, _plain_keys(keys, fields))
-            except MissingPartError as error:
-                bad.skip(error.advised(_sample(block)))
-            except InputError as error:
-                bad.skip(error)
-            number += 1
-        parts.append(pack_docs(docs))
-        run_length *= 2
-        if start >= len(block):
-            break
-        if reader is not None:
-            previous = start
-            part, start = reader.read(start)
-            number += block.count(b"\n", previous, start) if start >= 0 else 0
-            parts.append(part)
-    return join_packed(parts)
+    """Pack a block of lines: by msgspec if all are plain, or else its halves; a small block that is not plain by Python."""
+    line = block[: block.find(b"\n") + 1 or len(block)]
+    if (first := json_or_none(line.decode(errors="replace"))) and isinstance(first, dict):
+        keys = _plain_keys(tuple(first), fields)
+        if (packed := _plain_lines(block, keys)) is not None:
+            fields.seen.update(first.keys() & set(keys))
+            return packed
+    middle = block.find(b"\n", len(block) // 2) + 1
+    if len(block) > SMALL and 0 < middle < len(block):
+        halves = (block[:middle], number), (block[middle:], number + block.count(b"\n", 0, middle))
+        return join_packed([_pack_lines(half, fields, name, start, bad) for half, start in halves])
+    docs = []
+    for position, line in enumerate(block.split(b"\n"), number):
+        try:
+            if line and (row := json_row(line, name, position)) is not None:
+                docs.append(doc_from(row, fields, name, position))
+        except MissingPartError as error:
+            bad.skip(error.advised(_sample(block)))
+        except InputError as error:
+            bad.skip(error)
+    return pack_docs(docs)
 
 
-def _plain_keys(present: tuple[str, ...], fields: Fields) -> tuple[bytes, bytes, bytes]:
-    """Return the JSON keys of the id, title and text for the compiled reader; all empty if a part has several keys."""
+def _plain_lines(block: bytes, keys: tuple[str, str, str]) -> Packed | None:
+    """Pack lines of objects with strings under these keys, and perhaps empty metadata; None if one is another, or has no id."""
+    if (decode := _decoder(*keys)) is None:
+        return None
+    try:
+        rows = decode(block)
+    except ValueError:  # msgspec's errors, and those of UTF-8
+        return None
+    ids = [row.id for row in rows]
+    if not all(ids) or any(map(str.isspace, ids)) or any(row.metadata for row in rows):
+        return None
+    return packed_columns(ids, [row.title for row in rows], [row.text for row in rows])
+
+
+@lru_cache(maxsize=64)
+def _decoder(doc_id: str, title: str, text: str) -> Callable[[bytes], list[Any]] | None:
+    import msgspec
+
+    names = {"id": doc_id, "text": text, "title": title, "metadata": "metadata"}
+    if not (doc_id and text) or len({name for name in names.values() if name}) < len(names) - (not title):
+        return None
+    optional: list[tuple[str, Any, Any]] = [("metadata", dict[str, Any], msgspec.field(default_factory=dict))]
+    optional += [("title", str, msgspec.field(name=title or "\0", default=""))]
+    required: list[tuple[str, Any, Any]] = [(part, str, msgspec.field(name=names[part])) for part in ("id", "text")]
+    row = msgspec.defstruct("Row", [*required, *optional], forbid_unknown_fields=True, gc=False)
+    return msgspec.json.Decoder(row).decode_lines
+
+
+def _plain_keys(present: tuple[str, ...], fields: Fields) -> tuple[str, str, str]:
+    """Return the keys of the id, title and text; all empty if a part has several keys."""
     keys = fields.keys(present)
     if not keys["title"]:
         with_title = fields.keys((*present, "title"))
         keys = with_title if (with_title["id"], with_title["text"]) == (keys["id"], keys["text"]) else keys
-    names = [[json.dumps(name).encode() for name in keys[part]] for part in ("id", "title", "text")]
-    if any(len(part_keys) > 1 for part_keys in names):
-        return b"", b"", b""
-    doc_id, title, text = (part_keys[0] if part_keys else b"" for part_keys in names)
+    if any(len(part_keys) > 1 for part_keys in keys.values()):
+        return "", "", ""
+    doc_id, title, text = (keys[part][0] if keys[part] else "" for part in ("id", "title", "text"))
     return doc_id, title, text
 
 
