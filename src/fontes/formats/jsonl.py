@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, cast
 
 from ..core import Doc, InputError, Qrels, Run, Topic, Topics, Turn
 from ..core.table import Table
 from .bad_records import BadRecords
 from .format import File, Format, json_or_none
 from .json import Json, record_table
-from .packed import Packed, Packing, join_packed, pack_docs, packed_columns
+from .packed import Packed, Packing, pack_docs
 from .records import Fields, MissingPartError, doc_from, is_topic, json_line, json_row, json_rows, located_in, topic_from
 
 SAMPLE = 50  # lines by which an id is chosen
@@ -99,45 +99,50 @@ def _sample(lines: bytes) -> list[dict[str, Any]]:
 
 
 def _pack_lines(block: bytes, fields: Fields, name: str, number: int, bad: BadRecords) -> Packed:
-    """Pack a block of lines: by msgspec if all are plain, or else its halves; a small block that is not plain by Python."""
-    line = block[: block.find(b"\n") + 1 or len(block)]
-    if (first := json_or_none(line.decode(errors="replace"))) and isinstance(first, dict):
-        keys = _plain_keys(tuple(first), fields)
-        if (packed := _plain_lines(block, keys)) is not None:
-            fields.seen.update(first.keys() & set(keys))
-            return packed
-    middle = block.find(b"\n", len(block) // 2) + 1
-    if len(block) > SMALL and 0 < middle < len(block):
-        halves = (block[:middle], number), (block[middle:], number + block.count(b"\n", 0, middle))
-        return join_packed([_pack_lines(half, fields, name, start, bad) for half, start in halves])
+    """Pack a block of lines: by msgspec if all are plain, or else in pieces, by Python if one is not plain."""
+    line = block[: block.find(b"\n") + 1 or len(block)].decode(errors="replace")
+    first = row if isinstance(row := json_or_none(line), dict) else {}
+    keys = _plain_keys(tuple(first), fields)
+    fields.seen.update(first.keys() & set(keys))
+    decode = _decoder(*keys)
+    if (rows := _plain_rows(block, decode)) is None:
+        rows, start = [], 0
+        while start < len(block):
+            end = block.find(b"\n", start + SMALL) + 1 or len(block)
+            piece, start = block[start:end], end
+            plain = _plain_rows(piece, decode)
+            rows += _docs(piece, fields, name, number, bad) if plain is None else plain
+            number += piece.count(b"\n")
+    return pack_docs(rows)
+
+
+def _plain_rows(lines: bytes, decode: Callable[[bytes], list[Doc]] | None) -> list[Doc] | None:
+    """Return the documents of plain lines, which have strings alone and no metadata; None if a line is another."""
+    if decode is None:
+        return None
+    try:
+        rows = decode(lines)
+    except ValueError:  # msgspec's errors, and those of UTF-8
+        return None
+    return rows if all(row.id and not row.id.isspace() and not row.metadata for row in rows) else None
+
+
+def _docs(lines: bytes, fields: Fields, name: str, number: int, bad: BadRecords) -> list[Doc]:
     docs = []
-    for position, line in enumerate(block.split(b"\n"), number):
+    for position, line in enumerate(lines.split(b"\n"), number):
         try:
             if line and (row := json_row(line, name, position)) is not None:
                 docs.append(doc_from(row, fields, name, position))
         except MissingPartError as error:
-            bad.skip(error.advised(_sample(block)))
+            bad.skip(error.advised(_sample(lines)))
         except InputError as error:
             bad.skip(error)
-    return pack_docs(docs)
-
-
-def _plain_lines(block: bytes, keys: tuple[str, str, str]) -> Packed | None:
-    """Pack lines of objects with strings under these keys, and perhaps empty metadata; None if one is another, or has no id."""
-    if (decode := _decoder(*keys)) is None:
-        return None
-    try:
-        rows = decode(block)
-    except ValueError:  # msgspec's errors, and those of UTF-8
-        return None
-    ids = [row.id for row in rows]
-    if not all(ids) or any(map(str.isspace, ids)) or any(row.metadata for row in rows):
-        return None
-    return packed_columns(ids, [row.title for row in rows], [row.text for row in rows])
+    return docs
 
 
 @lru_cache(maxsize=64)
-def _decoder(doc_id: str, title: str, text: str) -> Callable[[bytes], list[Any]] | None:
+def _decoder(doc_id: str, title: str, text: str) -> Callable[[bytes], list[Doc]] | None:
+    """Return a function that decodes lines with these keys to objects with a document's attributes; None without keys."""
     import msgspec
 
     names = {"id": doc_id, "text": text, "title": title, "metadata": "metadata"}
@@ -147,7 +152,8 @@ def _decoder(doc_id: str, title: str, text: str) -> Callable[[bytes], list[Any]]
     optional += [("title", str, msgspec.field(name=title or "\0", default=""))]
     required: list[tuple[str, Any, Any]] = [(part, str, msgspec.field(name=names[part])) for part in ("id", "text")]
     row = msgspec.defstruct("Row", [*required, *optional], forbid_unknown_fields=True, gc=False)
-    return msgspec.json.Decoder(row).decode_lines
+    decode: Any = msgspec.json.Decoder(row).decode_lines
+    return cast("Callable[[bytes], list[Doc]]", decode)
 
 
 def _plain_keys(present: tuple[str, ...], fields: Fields) -> tuple[str, str, str]:
