@@ -47,6 +47,7 @@ DISTRICTS = (  # which the kernel finds by tables of texts
     "causal",
     "llm",
     "train",
+    "auditing",
     "recipes",
     "tasks",
     "cluster",

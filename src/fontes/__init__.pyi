@@ -1,4 +1,5 @@
 from . import (
+    auditing as auditing,
     causal as causal,
     comparison as comparison,
     core as core,
@@ -22,6 +23,7 @@ from . import (
     train as train,
     tuning as tuning,
 )
+from .auditing import audit as audit
 from .core import (
     Doc as Doc,
     Explanation as Explanation,

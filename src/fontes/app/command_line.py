@@ -24,6 +24,7 @@ GROUP = "fontes.commands"
 DISTRICTS = {
     "agent": "agents",
     "ask": "llm",
+    "audit": "audit",
     "chat": "rewrite",
     "demo": "demo",
     "encode": "neural",

@@ -111,6 +111,16 @@ def normalised(topic: Topic) -> str:
     return "\n".join(" ".join(WORD.findall(part)) or part.strip() for part in parts)
 
 
+def plain_text(text: str) -> str:
+    """Return a text in one line as `normalised` does."""
+    return normalised(Topic("", " ".join(text.split())))
+
+
+def plain_topic(topic: Topic) -> str:
+    """Return the text of a topic in one line as `normalised` does; with turns, the whole conversation."""
+    return plain_text(full_text(topic))
+
+
 def near_pairs(texts: Sequence[str], near: float) -> list[tuple[int, int, float]]:
     """Return (a, b, similarity), with a < b, of texts whose shingle sets have at least the similarity `near`.
 

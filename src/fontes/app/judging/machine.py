@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+from ...core import Qrels
 from ...core.progress import ProgressCallback
 from ...index import Index
 from ...llm.judging import LlmJudge
-from .store import JudgmentStore
+from .judging import judgments_of
+from .store import SETTLED, JudgmentStore
 
 MACHINE = "llm "  # prefix of the names of judges that are models
 ALLOWED = re.compile(r"[^\w .@-]")
@@ -49,3 +52,18 @@ def judge_pool(store: JudgmentStore, index: Index, judge: LlmJudge, progress: Pr
             store.note(name, topic, doc_id, label.reason)
     graded = sum(label.grade is not None for label in labels)
     return graded, len(labels) - graded
+
+
+def judged_with_machines(path: str) -> tuple[Qrels, Qrels] | None:
+    """Return the settled judgments of a file of `fontes judge`, and those of them that models alone gave.
+
+    Returns None for other files.
+    """
+    file = Path(path)
+    if not file.is_file() or not file.read_bytes()[:16].startswith(b"SQLite format 3"):
+        return None
+    with JudgmentStore(file, reading=True) as store:
+        people = {(entry.topic, entry.document) for entry in store.judgments() if not entry.judge.startswith(MACHINE)}
+        qrels = judgments_of(store, SETTLED)
+        by_people = people.union(store.settled())
+    return qrels, Qrels(row for row in qrels.rows() if (row[0], row[2]) not in by_people)

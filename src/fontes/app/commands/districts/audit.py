@@ -1,0 +1,106 @@
+"""`fontes audit`: how much of a score is real."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ....core.errors import InputError
+from ...options import Json, Measures, Split, check_one_stdin, reads_files
+
+if TYPE_CHECKING:
+    from ....core import Qrels
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Measure")
+@reads_files("id", "text", of="topics")
+def audit(
+    run: Annotated[str | None, typer.Argument(help="A run, or -.", show_default="none: the collection alone")] = None,
+    qrels: Annotated[
+        str | None,
+        typer.Option(help="Judgments: a file, one of fontes judge, a BEIR folder, irds:NAME, sample:NAME.", show_default=False),
+    ] = None,
+    collection: Annotated[
+        str | None,
+        typer.Option(
+            help="Judgments, topics, documents and the training split of a BEIR folder, irds:NAME or sample:NAME.",
+            show_default=False,
+        ),
+    ] = None,
+    topics: Annotated[str | None, typer.Option(help="Topics with their texts: as the judgments.", show_default=False)] = None,
+    corpus: Annotated[
+        str | None, typer.Option(help="Documents: a file or folder, irds:NAME, sample:NAME.", show_default=False)
+    ] = None,
+    train: Annotated[
+        list[str] | None,
+        typer.Option(help="Training data: examples, topics, judgments, a collection; repeatable.", show_default=False),
+    ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(help="Labels of a machine that are among the judgments.", show_default="the models of fontes judge"),
+    ] = None,
+    measures: Measures = None,
+    split: Split = None,
+    near: Annotated[float, typer.Option(help="Least similarity of near copies.")] = 0.8,
+    seed: Annotated[int, typer.Option(help="Seed of the random orders of equal scores.")] = 0,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-o", "--output", help="Write the report: .md, .tex, .csv, .json or .html; repeatable.", show_default=False
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Audit a score: what of it is ties, leaks, copies, missing judgments or another tool's rule. The exit code is 0."""
+    import sys
+
+    from ....auditing import audit as audit_of
+    from ....datasets import corpus_of, judged_topics, qrels_of
+    from ....measures import DEFAULT
+    from ....measures.evaluation import refuse_exchanged
+    from ....measures.names import need_groups, parse_all
+    from ...judging.machine import judged_with_machines
+
+    if (qrels is None) == (collection is None):
+        raise typer.BadParameter("give the judgments with --qrels, or all of a collection with --collection")
+    check_one_stdin(run=run, qrels=qrels)
+    parsed = parse_all(measures or DEFAULT)
+    documents = corpus or collection
+    stored = None if qrels is None else judged_with_machines(qrels)
+    try:
+        source = None if stored else qrels or collection
+        texts, judgments = judged_topics(topics or collection, source, split, groups=need_groups(parsed))
+        judgments, labels = stored or (judgments, None if machine is None else qrels_of(machine))
+        assert judgments is not None  # one of the two options is given
+        report = audit_of(
+            run,
+            judgments,
+            topics=texts,
+            corpus=None if documents is None else corpus_of(documents),
+            train=[*(train or []), *([] if collection is None else _training_split(collection, split))],
+            machine=labels,
+            measures=parsed,
+            near=near,
+            seed=seed,
+        )
+    except InputError as error:
+        if run is not None and qrels is not None and not stored:
+            refuse_exchanged(run, qrels, error)
+        raise
+    for path in output or []:
+        report.save(path)
+    sys.stdout.write(report.to_json() if json else f"{report}\n")
+
+
+def _training_split(collection: str, split: str | None) -> list[tuple[Any, Qrels]]:
+    """Return topics and judgments of a collection's split "train", unless it is the audited one."""
+    from ....datasets import dataset, named
+
+    source = named(collection) or dataset(collection)
+    if split in (None, "train") or "train" not in source.splits:
+        return []
+    return [(source.topics("train"), source.qrels("train"))]

@@ -1,0 +1,242 @@
+"""Lines of an audit, one function each: from the inputs to a finding."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from ..core import Qrels
+from ..measures.measure import Measure
+from ..measures.ranks import NOT_RETRIEVED
+from ..measures.ties import SAMPLES
+from ..passages import Deduplicate
+from ..passages.duplicates import Duplicates
+from ..reorder.own_documents import own_codes, own_documents_first
+from ..train.copies import CopySearch
+from ..train.duplicates import plain_topic
+from .audited import Audited
+from .report import Finding, Means
+
+DEPTH = 10  # of unjudged documents, if no measure has a cutoff
+NOTEWORTHY = 0.1  # share of topics from which on a pattern is no chance
+LEAST_CUT = 10  # depth below which topics of equal depth are a chance
+MAX_TAGS = 4  # named in a sentence
+
+
+def ties(audited: Audited) -> Finding:
+    """Equal scores: relevant documents first or last in each group, and the mean over random orders."""
+    assert audited.run is not None
+    tied = audited.tied
+    if not tied.topics:
+        return Finding("no topic has documents of different grades with equal scores")
+    versions = {"relevant first": tied.best(), "relevant last": tied.worst()}
+    values = {name: {m: m.score(ranks) for m in audited.measures} for name, ranks in versions.items()}
+    differs = np.any([v != values["relevant last"][m] for m, v in values["relevant first"].items()], axis=0)
+    topics = tuple(topic_id for topic_id, different in zip(audited.qrels, differs.tolist(), strict=True) if different)
+    scores: dict[str, Means] = {name: {m: _mean(m, v) for m, v in of.items()} for name, of in values.items()}
+    totals = dict.fromkeys(audited.measures, 0.0)
+    for ranks in tied.shuffled(audited.seed):
+        for measure in audited.measures:
+            totals[measure] += _mean(measure, measure.score(ranks)) / SAMPLES
+    scores["expected"] = totals
+    constant = f"all scores of a topic are equal in {tied.constant:,} topics, which ranks nothing; " if tied.constant else ""
+    expected = f"expected over {SAMPLES} random orders of them, seed {audited.seed}"
+    if not topics:
+        return Finding(f"{constant}{len(tied.topics):,} topics have equal scores, which change no value")
+    return Finding(
+        f"{constant}documents of different grades have equal scores in {_topics(topics)}; {expected}", topics, scores
+    )
+
+
+def itself(audited: Audited) -> Finding:
+    """Documents that are the topic itself: by equal id, as BEIR leaves them out, or by equal text."""
+    collection, run, qrels = audited.collection, audited.run, audited.qrels
+    pairs: set[tuple[str, str]] = set()
+    chance = ""
+    if collection is not None and audited.topics:
+        pairs = {pair for pair in collection.itself if pair[0] in qrels}
+        if collection.namesakes:
+            chance = f"; {len(collection.namesakes):,} topics share no more than the id with a document"
+    else:
+        own = set() if run is None else {run.ids[code] for code in own_codes(run).tolist() if code >= 0}
+        same = {topic_id for topic_id in qrels if topic_id in own or topic_id in qrels[topic_id]}
+        first = [] if run is None else own_documents_first(run, qrels)
+        if len(first) >= NOTEWORTHY * len(qrels) or (run is None and len(same) >= NOTEWORTHY * len(qrels)):
+            pairs = {(topic_id, topic_id) for topic_id in same}
+        elif same:
+            chance = f"; {len(same):,} topics have the id of a document, and --corpus and --topics can tell whether by chance"
+    if run is not None:
+        pairs = {(topic, doc_id) for topic, doc_id in pairs if topic in run and doc_id in run[topic].ids}
+    if not pairs:
+        return Finding(f"no document is the topic itself{chance}")
+    relevant = {pair for pair in pairs if qrels[pair[0]].get(pair[1], 0) > 0}
+    topics = tuple(topic_id for topic_id in qrels if any(pair[0] == topic_id for pair in pairs))
+    where = "the collection has" if run is None else "the run has"
+    text = f"{where} the topic itself as a document in {_topics(topics)}, judged relevant in {len(relevant):,}"
+    scores = {"left out": audited.means(audited.run_without(pairs), audited.judgments_without(relevant))} if run else {}
+    return Finding(f"{text}; --not-itself leaves out documents with the topic's id{chance}", topics, scores)
+
+
+def training(audited: Audited) -> Finding:
+    """Judged topics whose text, or a relevant document, stands in the training data, equal or nearly."""
+    if audited.train is None:
+        return Finding("no training data to compare with (--train)")
+    targets = {topic.id: plain_topic(topic) for topic in audited.topics.values() if topic.id in audited.qrels}
+    search = CopySearch(targets, audited.near)
+    texts: dict[str, str] = {}
+    equal: set[str] = set()
+    for train_id, text in audited.train.topics:
+        for topic_id, similarity in search(text).items():
+            if text == targets[topic_id] or not audited.topics[topic_id].turns:
+                equal |= {topic_id} if text == targets[topic_id] else set()
+                texts.setdefault(topic_id, f"{topic_id} = {train_id} ({similarity:.2f})")
+    known = audited.train.documents
+    copies = {} if audited.collection is None else audited.collection.copies
+    relevant = {doc_id for grades in audited.qrels.values() for doc_id, grade in grades.items() if grade > 0}
+    leaked = {doc_id for doc_id in relevant if not known.keys().isdisjoint((doc_id, *copies.get(doc_id, ())))}
+    if audited.collection is not None:
+        leaked |= {doc_id for text in known.values() for doc_id in audited.collection.search(text)}
+    of_documents = {topic for topic, grades in audited.qrels.items() if any(d in leaked for d, g in grades.items() if g > 0)}
+    topics = tuple(topic_id for topic_id in audited.qrels if topic_id in texts or topic_id in of_documents)
+    unknown = "" if audited.topics else "; texts of topics unknown (--topics)"
+    if not topics:
+        return Finding(f"no topic shares a text or relevant document with the training data{unknown}")
+    versions = {"without the texts": texts.keys(), "without texts and documents": topics}
+    scores = {
+        name: audited.means_over(audited.qrels.keys() - set(ids)) for name, ids in versions.items() if ids and audited.run
+    }
+    text = f"the training data have the text of {len(texts):,} topics ({len(equal):,} equal, the others nearly), "
+    text += f"and a relevant document of {len(of_documents):,}, of {len(audited.qrels):,}{unknown}"
+    return Finding(text, topics, scores, tuple(texts.values()))
+
+
+def copies(audited: Audited) -> Finding:
+    """Near copies of a relevant document that have another grade, or none."""
+    if audited.collection is None:
+        return Finding("no collection to look for near copies in (--corpus)")
+    duplicates = Duplicates((doc_id, copy) for doc_id, found in audited.collection.copies.items() for copy in found)
+    groups: dict[str, list[str]] = {}
+    for copy, original in duplicates.items():
+        groups.setdefault(original, [original]).append(copy)
+    examples, topics = [], []
+    for topic_id, grades in audited.qrels.items():
+        originals = dict.fromkeys(duplicates.get(d, d) for d, grade in grades.items() if grade > 0)
+        for original in originals:
+            members = groups.get(original, [])
+            if len({grades.get(member) for member in members}) > 1:
+                graded = " = ".join(f"{member} ({_grade(grades.get(member))})" for member in members)
+                examples.append(f"{topic_id}: {graded}")
+                topics.append(topic_id)
+    topics = list(dict.fromkeys(topics))
+    if not topics:
+        return Finding("no relevant document has a near copy with another grade or without one")
+    scores = {}
+    if audited.run is not None:
+        merged: dict[tuple[str, str], int] = {}
+        rows = [(topic, group, duplicates.get(d, d), grade) for topic, group, d, grade in audited.qrels.rows()]
+        for topic, _, d, grade in rows:
+            merged[topic, d] = max(grade, merged.get((topic, d), grade))
+        one = Qrels((topic, group, d, merged[topic, d]) for topic, group, d, _ in rows)
+        scores = {"one of each": audited.means(Deduplicate(duplicates)(audited.run), one)}
+    text = f"near copies of relevant documents have another grade, or none, in {_topics(topics)}"
+    return Finding(text, tuple(topics), scores, tuple(examples))
+
+
+def unjudged(audited: Audited) -> Finding:
+    """Documents without a judgment among those that a measure reads, were all of them relevant, or left out."""
+    run, qrels = audited.run, audited.qrels
+    assert run is not None
+    depth = max((m.depth for m in audited.measures if m.cutoff is not None and m.depth < NOT_RETRIEVED), default=DEPTH)
+    names, numbers = list(run.topics), run.topic_numbers
+    is_judged = np.zeros(run.rows, dtype=bool)
+    is_judged[audited.tied.judged] = True
+    is_measured = np.array([topic_id in qrels for topic_id in names], dtype=bool)[numbers]
+    places = np.arange(run.rows) - run.bounds[numbers]
+    first = is_measured & (places < depth)
+    if not (first & ~is_judged).any():
+        return Finding(f"all of the first {depth} documents are judged")
+    all_relevant = {}
+    for measure in audited.measures:
+        rows = np.flatnonzero(is_measured & ~is_judged & (places < measure.depth))
+        pairs = zip(numbers[rows].tolist(), run.ids.take(run.codes[rows]), strict=True)
+        added = ((names[number], "0", doc_id, getattr(measure, "rel", 1)) for number, doc_id in pairs)
+        all_relevant[measure] = audited.mean_by(measure, Qrels([*qrels.rows(), *added]))
+    scores = {"all relevant": all_relevant, "left out": audited.means(run.keep(is_judged))}
+    concerned = {names[number] for number in numbers[first & ~is_judged].tolist()}
+    text = f"{np.mean(~is_judged[first]):.1%} of the first {depth} documents are not judged; as it is, none counts as relevant"
+    return Finding(text, tuple(topic_id for topic_id in qrels if topic_id in concerned), scores)
+
+
+def machine(audited: Audited) -> Finding:
+    """Judgments by a machine, and the score by those of people alone."""
+    if audited.machine is None:
+        return Finding("no labels of a machine to compare with (--machine)")
+    rows = {(topic, d) for topic, _, d, g in audited.qrels.rows() if audited.machine.get(topic, {}).get(d) == g}
+    if not rows:
+        return Finding("no judgment is the machine's")
+    of = Counter(topic for topic, _ in rows)
+    people = audited.judgments_without(rows)
+    scores = {"people alone": audited.means(qrels=people)} if people and audited.run else {}
+    total = sum(map(len, audited.qrels.values()))
+    alone = sum(count == len(audited.qrels[topic]) for topic, count in of.items())
+    text = f"{len(rows):,} of {total:,} judgments are the machine's, {alone:,} topics have no other"
+    return Finding(text, tuple(topic_id for topic_id in audited.qrels if topic_id in of), scores)
+
+
+def missing(audited: Audited) -> Finding:
+    """Judged documents that the collection lacks, and that nothing can find."""
+    if audited.collection is None:
+        return Finding("no collection to look for the judged documents in (--corpus)")
+    lacking = audited.collection.missing
+    absent = {(topic, d): grade for topic, _, d, grade in audited.qrels.rows() if d in lacking}
+    if not absent:
+        return Finding("the collection has all judged documents")
+    topics = tuple(dict.fromkeys(topic for topic, _ in absent))
+    scores = {"without them": audited.means(qrels=audited.judgments_without(absent))} if audited.run else {}
+    relevant = sum(grade > 0 for grade in absent.values())
+    text = f"the collection lacks {len(absent):,} judged documents ({relevant:,} relevant) of {_topics(topics)}"
+    return Finding(text, topics, scores, tuple(f"{topic}: {d}" for topic, d in absent))
+
+
+def tags(audited: Audited) -> Finding:
+    """Several tags in the file of a run: pieces of several systems."""
+    if len(audited.tags) < 2:
+        return Finding("the run has one tag" if audited.tags else "the run has no tags")
+    sizes = sorted(audited.tags, key=lambda tag: -len(audited.tags[tag]))
+    others = {topic for tag in sizes[1:] for topic in audited.tags[tag]}
+    topics = tuple(topic_id for topic_id in audited.qrels if topic_id in others)
+    listed = ", ".join(f"{tag} ({len(audited.tags[tag]):,} topics)" for tag in sizes[:MAX_TAGS])
+    scores = {f"{sizes[0]} alone": audited.means_over(set(audited.tags[sizes[0]]) - others)}
+    return Finding(f"{len(sizes)} tags in one run: {listed}", topics, {name: of for name, of in scores.items() if of})
+
+
+def depths(audited: Audited) -> Finding:
+    """Topics that were cut at different depths: pieces of several runs."""
+    run = audited.run
+    assert run is not None
+    sizes = {topic_id: len(run[topic_id]) for topic_id in audited.qrels if topic_id in run}
+    counts = Counter(sizes.values())
+    cuts = [depth for depth, count in counts.most_common() if depth >= LEAST_CUT and count >= max(2, NOTEWORTHY * len(sizes))]
+    if len(cuts) < 2:
+        return Finding("the topics are not cut at different depths")
+    topics = tuple(topic_id for topic_id, size in sizes.items() if size in cuts[1:])
+    listed = ", ".join(f"{depth:,} ({counts[depth]:,} topics)" for depth in sorted(cuts))
+    least = min(cuts)
+    return Finding(
+        f"topics are cut at different depths: {listed}", topics, {f"cut at {least:,}": audited.means(run.top(least))}
+    )
+
+
+def _mean(measure: Measure, values: np.ndarray) -> float:
+    return float(values.sum() if measure.summed else values.mean())
+
+
+def _topics(topics: Iterable[str]) -> str:
+    count = len(list(topics))
+    return f"{count:,} topic{'' if count == 1 else 's'}"
+
+
+def _grade(grade: int | None) -> str:
+    return "not judged" if grade is None else f"grade {grade}"

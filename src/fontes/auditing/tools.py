@@ -1,0 +1,137 @@
+"""The score as other tools print it, by their documented rules, and by other definitions of the measures.
+
+Checked against pytrec_eval-terrier 0.5.11, ranx 0.3.21, BEIR 2.2.0 and ir_measures 0.4.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..measures import SetP
+from ..measures.formulas import NDCG, AveragePrecision, Precision, Recall, ReciprocalRank
+from ..measures.measure import Measure
+from ..measures.ranks import Floats, Ranks, ratio
+from ..reorder import NotItself
+from .audited import Audited
+from .report import Finding, Means
+
+WITH, WITHOUT = "{name}@k", "{name}"  # a cutoff
+EITHER = (WITH, WITHOUT)
+TREC_EVAL = {"AP": EITHER, "nDCG": EITHER, "P": WITH, "R": WITH, "RR": WITHOUT, "Success": WITH, "Rprec": WITHOUT}
+RANX = {"AP": EITHER, "nDCG": EITHER, "P": WITH, "R": EITHER, "RR": EITHER, "Success": EITHER, "Rprec": WITHOUT}
+BEIR, BEIR_CUSTOM = {"nDCG": WITH, "AP": WITH, "R": WITH, "P": WITH}, {"RR": WITH, "Success": WITH}
+LEAST = 5e-5  # difference that is seen in four digits
+RR_CUTOFF = 10
+
+
+def tools(audited: Audited) -> Finding:
+    """Other tools and other definitions: what they would print, where it differs."""
+    assert audited.run is not None
+    scores: dict[str, Means] = {}
+    rules = []
+    for name, (rule, mean) in TOOLS.items():
+        means = {measure: mean(audited, measure) for measure in audited.measures}
+        if _differs(audited, means):
+            scores[name] = means
+            rules.append(f"{name}: {rule}")
+    ranks = Ranks.of(audited.run, audited.qrels)
+    for measure in audited.measures:
+        for name, values in _definitions(measure, ranks):
+            means = {measure: float(values.mean())}
+            if _differs(audited, means):
+                scores[name] = {**scores.get(name, {}), **means}
+    evaluation = audited.evaluation
+    with_results = {topic_id for topic_id in audited.qrels if topic_id in audited.run and len(audited.run[topic_id])}
+    with_relevant = {topic_id for topic_id, grades in audited.qrels.items() if any(grade > 0 for grade in grades.values())}
+    for name, topics in (("topics with results", with_results), ("topics with a relevant document", with_relevant)):
+        if len(topics) < len(audited.qrels) and topics:
+            scores[f"over {name}"] = audited.means_over(topics)
+    if not scores:
+        return Finding(f"{', '.join(TOOLS)} print the same")
+    counts = [(evaluation.missing, "results"), (evaluation.irrelevant, "a relevant document")]
+    rules = [f"{count:,} topics without {what} count 0" for count, what in counts if count] + rules
+    concerned = tuple(topic_id for topic_id in audited.qrels if topic_id not in with_results & with_relevant)
+    return Finding("; ".join(rules or ["other definitions give other values"]), concerned, scores)
+
+
+def _differs(audited: Audited, means: Means) -> bool:
+    return any(abs(mean - audited.evaluation[measure]) > LEAST for measure, mean in means.items())  # NaN does not
+
+
+def _has(measure: Measure, names: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a tool has a measure by one of its names, with its usual parameters."""
+    form = WITHOUT if measure.cutoff is None else WITH
+    usual = not getattr(measure, "judged_only", False) and getattr(measure, "dcg", "log2") == "log2"
+    return usual and form in names.get(measure.name, ())
+
+
+def _answered_mean(audited: Audited, measure: Measure) -> float:
+    """Return the mean over the judged topics that the run has; NaN if it has none."""
+    in_run = [topic_id in (audited.run or ()) for topic_id in audited.qrels]
+    return float(audited.evaluation.array(measure)[in_run].mean()) if any(in_run) else math.nan
+
+
+def _if_untied(audited: Audited, measure: Measure) -> float:
+    """Return the mean; NaN if it depends on the order of equal scores."""
+    tied = audited.tied
+    is_same = np.array_equal(measure.score(tied.best()), measure.score(tied.worst()))
+    return audited.evaluation[measure] if is_same else math.nan
+
+
+def _pytrec_eval(audited: Audited, measure: Measure) -> float:
+    return _answered_mean(audited, measure) if _has(measure, TREC_EVAL) else math.nan
+
+
+def _ranx(audited: Audited, measure: Measure) -> float:
+    return _if_untied(audited, measure) if _has(measure, RANX) else math.nan
+
+
+def _beir(audited: Audited, measure: Measure) -> float:
+    assert audited.run is not None
+    if getattr(measure, "rel", 1) != 1:
+        return math.nan
+    if _has(measure, BEIR_CUSTOM):
+        return _if_untied(audited, measure)
+    without = replace(audited, run=NotItself()(audited.run), measures=(measure,))
+    return _answered_mean(without, measure) if _has(measure, BEIR) else math.nan
+
+
+def _ir_measures(audited: Audited, measure: Measure) -> float:
+    if isinstance(measure, ReciprocalRank) and measure.cutoff is not None and not measure.judged_only:
+        return float(measure.score(audited.tied.by_id()).mean())
+    return audited.evaluation[measure] if _has(measure, TREC_EVAL) else math.nan
+
+
+TOOLS: dict[str, tuple[str, Callable[[Audited, Measure], float]]] = {
+    "pytrec_eval": ("mean over the judged topics that the run has", _pytrec_eval),
+    "ranx": ("orders equal scores as the file; counts lacking topics 0 with make_comparable=True, else refuses them", _ranx),
+    "BEIR": (
+        "as pytrec_eval, without the document that has the topic's id; MRR and accuracy over all topics, equal scores as the file",
+        _beir,
+    ),
+    "ir_measures": ("RR with a cutoff orders equal scores by ascending id", _ir_measures),
+}
+"""By tool, its rule where that differs, and the mean that it prints: NaN if it lacks a measure, or if the file decides."""
+
+
+def _definitions(measure: Measure, ranks: Ranks) -> Iterator[tuple[str, Floats]]:
+    """Yield other definitions of a measure that are in use, by name, with the value of each topic."""
+    if isinstance(measure, Precision):
+        yield "P over the results, where fewer than k", (SetP(rel=measure.rel) @ measure.depth).score(ranks)
+    if isinstance(measure, (Recall, AveragePrecision)):
+        relevant = ranks.count(ranks.relevant(measure.rel))
+        if isinstance(measure, AveragePrecision):
+            hits = ranks.count(ranks.relevant_retrieved(measure.rel, measure.depth))
+            yield "AP over the relevant found", ratio(measure.score(ranks) * relevant, hits)
+        else:
+            yield "R over min(k, relevant)", ratio(measure.score(ranks) * relevant, np.minimum(relevant, measure.depth))
+    if isinstance(measure, NDCG):
+        other = ("exp-log2", "exponential") if measure.dcg == "log2" else ("log2", "linear")
+        yield f"nDCG, {other[1]} gain", measure(dcg=other[0]).score(ranks)
+    if isinstance(measure, ReciprocalRank):
+        other_cut = replace(measure, cutoff=RR_CUTOFF if measure.cutoff is None else None)
+        yield str(other_cut), other_cut.score(ranks)
