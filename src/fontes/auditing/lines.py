@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sized
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ..measures.ranks import NOT_RETRIEVED
 from ..measures.ties import SAMPLES
 from ..passages import Deduplicate
 from ..passages.duplicates import Duplicates
-from ..reorder.own_documents import own_codes, own_documents_first
+from ..reorder.own_documents import own_documents_first
 from ..train.copies import CopySearch
 from ..train.duplicates import plain_topic
 from .audited import Audited
@@ -44,7 +44,7 @@ def ties(audited: Audited) -> Finding:
     constant = f"all scores of a topic are equal in {tied.constant:,} topics, which ranks nothing; " if tied.constant else ""
     expected = f"expected over {SAMPLES} random orders of them, seed {audited.seed}"
     if not topics:
-        return Finding(f"{constant}{len(tied.topics):,} topics have equal scores, which change no value")
+        return Finding(f"{constant}equal scores in {_topics(tied.topics)} change no value")
     return Finding(
         f"{constant}documents of different grades have equal scores in {_topics(topics)}; {expected}", topics, scores
     )
@@ -60,23 +60,24 @@ def itself(audited: Audited) -> Finding:
         if collection.namesakes:
             chance = f"; {len(collection.namesakes):,} topics share no more than the id with a document"
     else:
-        own = set() if run is None else {run.ids[code] for code in own_codes(run).tolist() if code >= 0}
-        same = {topic_id for topic_id in qrels if topic_id in own or topic_id in qrels[topic_id]}
-        first = [] if run is None else own_documents_first(run, qrels)
-        if len(first) >= NOTEWORTHY * len(qrels) or (run is None and len(same) >= NOTEWORTHY * len(qrels)):
-            pairs = {(topic_id, topic_id) for topic_id in same}
+        listed = qrels if run is None else {topic_id: run[topic_id].ids for topic_id in qrels if topic_id in run}
+        same = {(topic_id, topic_id) for topic_id, doc_ids in listed.items() if topic_id in doc_ids}
+        noteworthy = same if run is None else own_documents_first(run, qrels)
+        if len(noteworthy) >= NOTEWORTHY * len(qrels):
+            pairs = same
         elif same:
-            chance = f"; {len(same):,} topics have the id of a document, and --corpus and --topics can tell whether by chance"
+            chance = f"; {_topics(same)} with the id of a document, by chance or not: --corpus and --topics can tell"
     if run is not None:
         pairs = {(topic, doc_id) for topic, doc_id in pairs if topic in run and doc_id in run[topic].ids}
     if not pairs:
         return Finding(f"no document is the topic itself{chance}")
-    relevant = {pair for pair in pairs if qrels[pair[0]].get(pair[1], 0) > 0}
-    topics = tuple(topic_id for topic_id in qrels if any(pair[0] == topic_id for pair in pairs))
-    where = "the collection has" if run is None else "the run has"
-    text = f"{where} the topic itself as a document in {_topics(topics)}, judged relevant in {len(relevant):,}"
+    relevant = {(topic, doc_id) for topic, doc_id in pairs if qrels[topic].get(doc_id, 0) > 0}
+    concerned = {topic for topic, _ in pairs}
+    text = f"the topic itself is a document in {_topics(concerned)}, judged relevant in {len({t for t, _ in relevant}):,}"
+    if any(topic == doc_id for topic, doc_id in pairs):
+        text += "; --not-itself leaves out documents with the topic's id"
     scores = {"left out": audited.means(audited.run_without(pairs), audited.judgments_without(relevant))} if run else {}
-    return Finding(f"{text}; --not-itself leaves out documents with the topic's id{chance}", topics, scores)
+    return Finding(f"{text}{chance}", tuple(topic_id for topic_id in qrels if topic_id in concerned), scores)
 
 
 def training(audited: Audited) -> Finding:
@@ -103,7 +104,7 @@ def training(audited: Audited) -> Finding:
     unknown = "" if audited.topics else "; texts of topics unknown (--topics)"
     if not topics:
         return Finding(f"no topic shares a text or relevant document with the training data{unknown}")
-    versions = {"without the texts": texts.keys(), "without texts and documents": topics}
+    versions = {f"without texts ({len(texts):,})": texts.keys(), f"without texts and documents ({len(topics):,})": topics}
     scores = {
         name: audited.means_over(audited.qrels.keys() - set(ids)) for name, ids in versions.items() if ids and audited.run
     }
@@ -148,7 +149,8 @@ def unjudged(audited: Audited) -> Finding:
     """Documents without a judgment among those that a measure reads, were all of them relevant, or left out."""
     run, qrels = audited.run, audited.qrels
     assert run is not None
-    depth = max((m.depth for m in audited.measures if m.cutoff is not None and m.depth < NOT_RETRIEVED), default=DEPTH)
+    depths = {m: m.cutoff if isinstance(m.cutoff, int) else NOT_RETRIEVED for m in audited.measures}
+    depth = max((cutoff for cutoff in depths.values() if cutoff < NOT_RETRIEVED), default=DEPTH)
     names, numbers = list(run.topics), run.topic_numbers
     is_judged = np.zeros(run.rows, dtype=bool)
     is_judged[audited.tied.judged] = True
@@ -159,7 +161,7 @@ def unjudged(audited: Audited) -> Finding:
         return Finding(f"all of the first {depth} documents are judged")
     all_relevant = {}
     for measure in audited.measures:
-        rows = np.flatnonzero(is_measured & ~is_judged & (places < measure.depth))
+        rows = np.flatnonzero(is_measured & ~is_judged & (places < depths[measure]))
         pairs = zip(numbers[rows].tolist(), run.ids.take(run.codes[rows]), strict=True)
         added = ((names[number], "0", doc_id, getattr(measure, "rel", 1)) for number, doc_id in pairs)
         all_relevant[measure] = audited.mean_by(measure, Qrels([*qrels.rows(), *added]))
@@ -233,9 +235,8 @@ def _mean(measure: Measure, values: np.ndarray) -> float:
     return float(values.sum() if measure.summed else values.mean())
 
 
-def _topics(topics: Iterable[str]) -> str:
-    count = len(list(topics))
-    return f"{count:,} topic{'' if count == 1 else 's'}"
+def _topics(topics: Sized) -> str:
+    return f"{len(topics):,} topic{'' if len(topics) == 1 else 's'}"
 
 
 def _grade(grade: int | None) -> str:

@@ -13,7 +13,7 @@ from ..comparison.table_report import TableReport
 from ..measures.measure import Measure
 
 Means: TypeAlias = Mapping[Measure, float]
-MAX_NAMED = 3  # topics and examples named in the text; JSON has all
+MAX_NAMED, MAX_LENGTH = 3, 80  # topics or examples named in the text, and characters of each; JSON has all
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Finding:
     examples: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        named = self.examples or self.topics
-        more = ", …" if len(named) > MAX_NAMED else ""
-        return f"{self.text}: {', '.join(named[:MAX_NAMED])}{more}" if named else self.text
+        names = self.examples or self.topics
+        shown = [name if len(name) <= MAX_LENGTH else f"{name[:MAX_LENGTH]}…" for name in names[:MAX_NAMED]]
+        return f"{self.text}: {', '.join([*shown, *['…'] * (len(names) > MAX_NAMED)])}" if names else self.text
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class AuditReport(TableReport, Mapping[str, Finding]):
         return [
             {"line": line, "version": version, "topics": topics, "measure": measure, "value": value}
             for line, version, topics, means in self._versions()
-            for measure, value in (means or {None: math.nan}).items()
+            for measure, value in [*means.items()] or [(None, math.nan)]
         ]
 
     def to_dict(self) -> dict[str, Any]:

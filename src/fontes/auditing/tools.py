@@ -6,7 +6,7 @@ Checked against pytrec_eval-terrier 0.5.11, ranx 0.3.21, BEIR 2.2.0 and ir_measu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +19,7 @@ from ..reorder import NotItself
 from .audited import Audited
 from .report import Finding, Means
 
-WITH, WITHOUT = "{name}@k", "{name}"  # a cutoff
-EITHER = (WITH, WITHOUT)
+WITH, WITHOUT, EITHER = {True}, {False}, {True, False}  # whether a measure has a cutoff
 TREC_EVAL = {"AP": EITHER, "nDCG": EITHER, "P": WITH, "R": WITH, "RR": WITHOUT, "Success": WITH, "Rprec": WITHOUT}
 RANX = {"AP": EITHER, "nDCG": EITHER, "P": WITH, "R": EITHER, "RR": EITHER, "Success": EITHER, "Rprec": WITHOUT}
 BEIR, BEIR_CUSTOM = {"nDCG": WITH, "AP": WITH, "R": WITH, "P": WITH}, {"RR": WITH, "Success": WITH}
@@ -45,7 +44,7 @@ def tools(audited: Audited) -> Finding:
             if _differs(audited, means):
                 scores[name] = {**scores.get(name, {}), **means}
     evaluation = audited.evaluation
-    with_results = {topic_id for topic_id in audited.qrels if topic_id in audited.run and len(audited.run[topic_id])}
+    with_results = {topic_id for topic_id in audited.qrels if audited.run.get(topic_id)}
     with_relevant = {topic_id for topic_id, grades in audited.qrels.items() if any(grade > 0 for grade in grades.values())}
     for name, topics in (("topics with results", with_results), ("topics with a relevant document", with_relevant)):
         if len(topics) < len(audited.qrels) and topics:
@@ -53,7 +52,7 @@ def tools(audited: Audited) -> Finding:
     if not scores:
         return Finding(f"{', '.join(TOOLS)} print the same")
     counts = [(evaluation.missing, "results"), (evaluation.irrelevant, "a relevant document")]
-    rules = [f"{count:,} topics without {what} count 0" for count, what in counts if count] + rules
+    rules = [f"{count:,} topic{'' if count == 1 else 's'} without {what} count 0" for count, what in counts if count] + rules
     concerned = tuple(topic_id for topic_id in audited.qrels if topic_id not in with_results & with_relevant)
     return Finding("; ".join(rules or ["other definitions give other values"]), concerned, scores)
 
@@ -62,16 +61,15 @@ def _differs(audited: Audited, means: Means) -> bool:
     return any(abs(mean - audited.evaluation[measure]) > LEAST for measure, mean in means.items())  # NaN does not
 
 
-def _has(measure: Measure, names: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a tool has a measure by one of its names, with its usual parameters."""
-    form = WITHOUT if measure.cutoff is None else WITH
+def _has(measure: Measure, names: Mapping[str, Collection[bool]]) -> bool:
+    """Whether a tool has a measure, with its usual parameters."""
     usual = not getattr(measure, "judged_only", False) and getattr(measure, "dcg", "log2") == "log2"
-    return usual and form in names.get(measure.name, ())
+    return usual and (measure.cutoff is not None) in names.get(measure.name, ())
 
 
 def _answered_mean(audited: Audited, measure: Measure) -> float:
     """Return the mean over the judged topics that the run has; NaN if it has none."""
-    in_run = [topic_id in (audited.run or ()) for topic_id in audited.qrels]
+    in_run = [audited.run is not None and bool(audited.run.get(topic_id)) for topic_id in audited.qrels]
     return float(audited.evaluation.array(measure)[in_run].mean()) if any(in_run) else math.nan
 
 
@@ -109,10 +107,7 @@ def _ir_measures(audited: Audited, measure: Measure) -> float:
 TOOLS: dict[str, tuple[str, Callable[[Audited, Measure], float]]] = {
     "pytrec_eval": ("mean over the judged topics that the run has", _pytrec_eval),
     "ranx": ("orders equal scores as the file; counts lacking topics 0 with make_comparable=True, else refuses them", _ranx),
-    "BEIR": (
-        "as pytrec_eval, without the document that has the topic's id; MRR and accuracy over all topics, equal scores as the file",
-        _beir,
-    ),
+    "BEIR": ("as pytrec_eval, without the document that has the topic's id; MRR and accuracy over all judged topics", _beir),
     "ir_measures": ("RR with a cutoff orders equal scores by ascending id", _ir_measures),
 }
 """By tool, its rule where that differs, and the mean that it prints: NaN if it lacks a measure, or if the file decides."""

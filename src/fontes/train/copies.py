@@ -57,9 +57,10 @@ class CopySearch:
         candidates = {position for number in numbers[:prefix].tolist() for position in self._postings.get(number, ())}
         similarities: dict[str, float] = {}
         self._shared[numbers] = True
+        least, most = self._near * size - 1e-9, size / self._near + 1e-9
         for position in candidates:
             candidate = self._sets[position]
-            if min(size, len(candidate)) < self._near * max(size, len(candidate)) - 1e-9:
+            if not least <= len(candidate) <= most:
                 continue
             shared = int(np.count_nonzero(self._shared[candidate]))
             similarity = shared / (len(candidate) + size - shared)

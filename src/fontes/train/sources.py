@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from ..core import FontesError, InputError, Qrels, Topics
@@ -61,13 +63,12 @@ def _read(path: str) -> object:
         pass
     topics, qrels, problem = Topics(), Qrels(), ""
     try:
-        qrels = qrels_of(path)
-    except FontesError as error:
-        problem = str(error)
-    try:
         topics = topics_of(path)
     except FontesError as error:
         problem = str(error)
+    with suppress(FontesError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a reader that takes topics for judgments
+        qrels = qrels_of(path)
     if not topics and not qrels:
         raise InputError(f"{path}: neither examples of fontes mine, nor topics, nor judgments ({problem})")
     return (topics if not qrels or set(topics) == set(qrels) else Topics()), qrels  # lines of judgments may read as topics

@@ -45,7 +45,7 @@ def audit(
     ] = None,
     measures: Measures = None,
     split: Split = None,
-    near: Annotated[float, typer.Option(help="Least similarity of near copies.")] = 0.8,
+    near: Annotated[float, typer.Option(help="Least similarity of near copies; 0: equal texts alone.")] = 0.8,
     seed: Annotated[int, typer.Option(help="Seed of the random orders of equal scores.")] = 0,
     output: Annotated[
         list[Path] | None,
@@ -69,7 +69,7 @@ def audit(
         raise typer.BadParameter("give the judgments with --qrels, or all of a collection with --collection")
     check_one_stdin(run=run, qrels=qrels)
     parsed = parse_all(measures or DEFAULT)
-    documents = corpus or collection
+    documents = corpus or (collection if collection is not None and _has_corpus(collection) else None)
     stored = None if qrels is None else judged_with_machines(qrels)
     try:
         source = None if stored else qrels or collection
@@ -84,7 +84,7 @@ def audit(
             train=[*(train or []), *([] if collection is None else _training_split(collection, split))],
             machine=labels,
             measures=parsed,
-            near=near,
+            near=near or None,
             seed=seed,
         )
     except InputError as error:
@@ -94,6 +94,13 @@ def audit(
     for path in output or []:
         report.save(path)
     sys.stdout.write(report.to_json() if json else f"{report}\n")
+
+
+def _has_corpus(collection: str) -> bool:
+    """Whether a collection has documents; a folder may have topics and judgments alone."""
+    from ....formats.folder import CORPUS
+
+    return not Path(collection).is_dir() or any(Path(collection).glob(f"{CORPUS}*"))
 
 
 def _training_split(collection: str, split: str | None) -> list[tuple[Any, Qrels]]:
