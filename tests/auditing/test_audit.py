@@ -182,15 +182,11 @@ def test_judged_documents_that_the_collection_lacks_are_found() -> None:
 
 
 def test_a_run_of_several_tags_or_depths_is_found(tmp_path) -> None:
-    lines = [
-        f"{topic} Q0 d{rank} {rank} {30 - rank} {'one' if topic < 3 else 'two'}" for topic in range(4) for rank in range(12)
-    ]
-    lines += [f"{topic} Q0 d{rank} {rank} {30 - rank} one" for topic in (4, 5) for rank in range(20)]
+    tags, sizes = ["one", "one", "one", "two", "one", "one"], [12, 12, 12, 12, 20, 20]
+    lines = [f"{topic} Q0 d{rank} {rank} {30 - rank} {tags[topic]}" for topic, size in enumerate(sizes) for rank in range(size)]
     (tmp_path / "mixed.run").write_text("\n".join(lines) + "\n")
-    qrels = {str(topic): {"d0": topic < 3, "d15": 1} for topic in range(6)}
-    report = ft.audit(
-        str(tmp_path / "mixed.run"), {t: {d: int(g) for d, g in of.items()} for t, of in qrels.items()}, measures="R"
-    )
+    qrels = {str(topic): {"d0": int(topic < 3), "d15": 1} for topic in range(6)}
+    report = ft.audit(str(tmp_path / "mixed.run"), qrels, measures="R")
     assert report["tags"].text == "2 tags in one run: one (5 topics), two (1 topics)"
     assert report["tags"].topics == ("3",)
     assert report["depths"].text == "topics are cut at different depths: 12 (4 topics), 20 (2 topics)"

@@ -93,12 +93,12 @@ def training(audited: Audited) -> Finding:
             if text == targets[topic_id] or not audited.topics[topic_id].turns:
                 equal |= {topic_id} if text == targets[topic_id] else set()
                 texts.setdefault(topic_id, f"{topic_id} = {train_id} ({similarity:.2f})")
-    known = audited.train.documents
+    trained = audited.train.documents
     copies = {} if audited.collection is None else audited.collection.copies
     relevant = {doc_id for grades in audited.qrels.values() for doc_id, grade in grades.items() if grade > 0}
-    leaked = {doc_id for doc_id in relevant if not known.keys().isdisjoint((doc_id, *copies.get(doc_id, ())))}
+    leaked = {doc_id for doc_id in relevant if not trained.keys().isdisjoint((doc_id, *copies.get(doc_id, ())))}
     if audited.collection is not None:
-        leaked |= {doc_id for text in known.values() for doc_id in audited.collection.search(text)}
+        leaked |= {doc_id for text in trained.values() for doc_id in audited.collection.search(text)}
     of_documents = {topic for topic, grades in audited.qrels.items() if any(d in leaked for d, g in grades.items() if g > 0)}
     topics = tuple(topic_id for topic_id in audited.qrels if topic_id in texts or topic_id in of_documents)
     unknown = "" if audited.topics else "; texts of topics unknown (--topics)"
@@ -117,7 +117,7 @@ def copies(audited: Audited) -> Finding:
     """Near copies of a relevant document that have another grade, or none."""
     if audited.collection is None:
         return Finding("no collection to look for near copies in (--corpus)")
-    duplicates = Duplicates((doc_id, copy) for doc_id, found in audited.collection.copies.items() for copy in found)
+    duplicates = Duplicates((doc_id, copy) for doc_id, similar in audited.collection.copies.items() for copy in similar)
     groups: dict[str, list[str]] = {}
     for copy, original in duplicates.items():
         groups.setdefault(original, [original]).append(copy)

@@ -69,10 +69,10 @@ class TiedScores:
 
     def _ordered(self, keys: Floats | Ints) -> Ranks:
         """Return the ranks with each group in ascending order of the keys of its rows."""
-        place = np.arange(self._size)
-        place[self._rows[np.lexsort((keys, self._group))]] = self._rows
+        position = np.arange(self._size)
+        position[self._rows[np.lexsort((keys, self._group))]] = self._rows
         rank = self._ranks.by_qrels.copy()
-        rank[self._retrieved] = place[self.judged] - self._first
+        rank[self._retrieved] = position[self.judged] - self._first
         order = np.lexsort((rank, self._topic))
         return replace(self._ranks, grade=self._grade[order], rank=rank[order], by_qrels=rank)
 
