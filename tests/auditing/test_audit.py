@@ -80,7 +80,7 @@ def test_texts_tell_whether_equal_ids_are_a_chance_and_which_documents_repeat_th
     corpus = [Doc("1", "a shop sells bread"), Doc("2", "springs"), Doc("9", "Caves of the North.")]
     report = ft.audit(run, qrels, topics=topics, corpus=corpus, measures="RR")
     assert report["the topic itself"].topics == ("2",)
-    assert "2 topics share no more than the id with a document" in report["the topic itself"].text
+    assert "2 topics with no more than the id of a document" in report["the topic itself"].text
     assert scores_of(report, "the topic itself", "RR") == {"left out": 0.75}
     report = ft.audit({"1": {"2": 3.0, "1": 2.0}, "2": {"9": 3.0}}, qrels, measures="RR")
     assert "1 topic with the id of a document, by chance or not" in report["the topic itself"].text
@@ -168,7 +168,7 @@ def test_the_score_by_people_alone_leaves_out_the_judgments_of_a_machine() -> No
     run = {"1": {"a": 2.0, "b": 1.0}, "2": {"c": 1.0}}
     qrels = {"1": {"a": 1, "b": 1}, "2": {"c": 1}}
     report = ft.audit(run, qrels, machine={"1": {"a": 1, "b": 0}, "2": {"c": 1}}, measures="RR")
-    assert report["machine"].text == "2 of 3 judgments are the machine's, 1 topics have no other"
+    assert report["machine"].text == "2 of 3 judgments are the machine's, all of those of 1 topic"
     assert report["machine"].topics == ("1", "2")
     assert scores_of(report, "machine", "RR") == {"people alone": 0.5}  # the second topic has no judgment by people
 
@@ -187,7 +187,7 @@ def test_a_run_of_several_tags_or_depths_is_found(tmp_path) -> None:
     (tmp_path / "mixed.run").write_text("\n".join(lines) + "\n")
     qrels = {str(topic): {"d0": int(topic < 3), "d15": 1} for topic in range(6)}
     report = ft.audit(str(tmp_path / "mixed.run"), qrels, measures="R")
-    assert report["tags"].text == "2 tags in one run: one (5 topics), two (1 topics)"
+    assert report["tags"].text == "2 tags in one run: one (5 topics), two (1 topic)"
     assert report["tags"].topics == ("3",)
     assert report["depths"].text == "topics are cut at different depths: 12 (4 topics), 20 (2 topics)"
     assert report["depths"].topics == ("4", "5")

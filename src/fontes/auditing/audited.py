@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core import Doc, Qrels, Run, Topics
 from ..formats import read_corpus
@@ -79,8 +80,7 @@ class Audited:
         mask = [topic_id in topics for topic_id in self.evaluation.topic_ids]
         if self.run is None or not any(mask):
             return {}
-        values = {measure: self.evaluation.array(measure)[mask] for measure in self.measures}
-        return {measure: float(v.sum() if measure.summed else v.mean()) for measure, v in values.items()}
+        return {measure: mean_of(measure, self.evaluation.array(measure)[mask]) for measure in self.measures}
 
     def judgments_without(self, pairs: Container[tuple[str, str]]) -> Qrels:
         """Return the judgments without some pairs of topic and document."""
@@ -105,7 +105,6 @@ class Collection:
         near: Least similarity of near copies.
 
     Attributes:
-        size: Number of documents.
         missing: Judged documents that the collection lacks.
         itself: Pairs of a topic and a document that has its text.
         namesakes: Topics that share their id alone with a document.
@@ -115,12 +114,10 @@ class Collection:
 
     def __init__(self, corpus: Any, qrels: Qrels, topics: Topics, near: float | None) -> None:
         docs = list(read_corpus(corpus)) if corpus == STANDARD or isinstance(corpus, Iterator) else corpus
-        self.size = 0
         self.missing = {doc_id for grades in qrels.values() for doc_id in grades}
         relevant = {doc_id for grades in qrels.values() for doc_id, grade in grades.items() if grade > 0}
         texts = {}
         for doc in read_corpus(docs):
-            self.size += 1
             self.missing.discard(doc.id)
             if doc.id in relevant:
                 texts[doc.id] = document_text(doc)
@@ -144,6 +141,11 @@ class Collection:
                     self.itself.add((doc.id, doc.id))
                 else:
                     self.namesakes.append(doc.id)
+
+
+def mean_of(measure: Measure, values: NDArray[Any]) -> float:
+    """Return the mean of values of topics, or the sum for a count."""
+    return float(values.sum() if measure.summed else values.mean())
 
 
 def document_text(doc: Doc) -> str:

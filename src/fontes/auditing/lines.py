@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sized
+from itertools import chain
 
 import numpy as np
 
 from ..core import Qrels
-from ..measures.measure import Measure
 from ..measures.ranks import NOT_RETRIEVED
 from ..measures.ties import SAMPLES
 from ..passages import Deduplicate
@@ -16,7 +15,7 @@ from ..passages.duplicates import Duplicates
 from ..reorder.own_documents import own_documents_first
 from ..train.copies import CopySearch
 from ..train.duplicates import plain_topic
-from .audited import Audited
+from .audited import Audited, mean_of
 from .report import Finding, Means
 
 DEPTH = 10  # of unjudged documents, if no measure has a cutoff
@@ -27,27 +26,26 @@ MAX_TAGS = 4  # named in a sentence
 
 def ties(audited: Audited) -> Finding:
     """Equal scores: relevant documents first or last in each group, and the mean over random orders."""
-    assert audited.run is not None
-    tied = audited.tied
+    tied, measures = audited.tied, audited.measures
     if not tied.topics:
         return Finding("no topic has documents of different grades with equal scores")
-    versions = {"relevant first": tied.best(), "relevant last": tied.worst()}
-    values = {name: {m: m.score(ranks) for m in audited.measures} for name, ranks in versions.items()}
-    differs = np.any([v != values["relevant last"][m] for m, v in values["relevant first"].items()], axis=0)
-    topics = tuple(topic_id for topic_id, different in zip(audited.qrels, differs.tolist(), strict=True) if different)
-    scores: dict[str, Means] = {name: {m: _mean(m, v) for m, v in of.items()} for name, of in values.items()}
-    totals = dict.fromkeys(audited.measures, 0.0)
+    best, worst = ({measure: measure.score(ranks) for measure in measures} for ranks in (tied.best(), tied.worst()))
+    expected = dict.fromkeys(measures, 0.0)
     for ranks in tied.shuffled(audited.seed):
-        for measure in audited.measures:
-            totals[measure] += _mean(measure, measure.score(ranks)) / SAMPLES
-    scores["expected"] = totals
-    constant = f"all scores of a topic are equal in {tied.constant:,} topics, which ranks nothing; " if tied.constant else ""
-    expected = f"expected over {SAMPLES} random orders of them, seed {audited.seed}"
+        for measure in measures:
+            expected[measure] += mean_of(measure, measure.score(ranks)) / SAMPLES
+    differs = np.any([best[measure] != worst[measure] for measure in measures], axis=0)
+    topics = tuple(topic_id for topic_id, different in zip(audited.qrels, differs.tolist(), strict=True) if different)
+    constant = f"all scores of a topic are equal in {_topics(tied.constant)}, which ranks nothing; " if tied.constant else ""
     if not topics:
-        return Finding(f"{constant}equal scores in {_topics(tied.topics)} change no value")
-    return Finding(
-        f"{constant}documents of different grades have equal scores in {_topics(topics)}; {expected}", topics, scores
-    )
+        return Finding(f"{constant}equal scores in {_topics(len(tied.topics))} change no value")
+    scores: dict[str, Means] = {
+        "relevant first": {measure: mean_of(measure, values) for measure, values in best.items()},
+        "relevant last": {measure: mean_of(measure, values) for measure, values in worst.items()},
+        "expected": expected,
+    }
+    text = f"{constant}documents of different grades have equal scores in {_topics(len(topics))}"
+    return Finding(f"{text}; expected over {SAMPLES} random orders of them, seed {audited.seed}", topics, scores)
 
 
 def itself(audited: Audited) -> Finding:
@@ -58,7 +56,7 @@ def itself(audited: Audited) -> Finding:
     if collection is not None and audited.topics:
         pairs = {pair for pair in collection.itself if pair[0] in qrels}
         if collection.namesakes:
-            chance = f"; {len(collection.namesakes):,} topics share no more than the id with a document"
+            chance = f"; {_topics(len(collection.namesakes))} with no more than the id of a document"
     else:
         listed = qrels if run is None else {topic_id: run[topic_id].ids for topic_id in qrels if topic_id in run}
         same = {(topic_id, topic_id) for topic_id, doc_ids in listed.items() if topic_id in doc_ids}
@@ -66,14 +64,14 @@ def itself(audited: Audited) -> Finding:
         if len(noteworthy) >= NOTEWORTHY * len(qrels):
             pairs = same
         elif same:
-            chance = f"; {_topics(same)} with the id of a document, by chance or not: --corpus and --topics can tell"
+            chance = f"; {_topics(len(same))} with the id of a document, by chance or not: --corpus and --topics can tell"
     if run is not None:
         pairs = {(topic, doc_id) for topic, doc_id in pairs if topic in run and doc_id in run[topic].ids}
     if not pairs:
         return Finding(f"no document is the topic itself{chance}")
     relevant = {(topic, doc_id) for topic, doc_id in pairs if qrels[topic].get(doc_id, 0) > 0}
     concerned = {topic for topic, _ in pairs}
-    text = f"the topic itself is a document in {_topics(concerned)}, judged relevant in {len({t for t, _ in relevant}):,}"
+    text = f"the topic itself is a document in {_topics(len(concerned))}, judged relevant in {len({t for t, _ in relevant}):,}"
     if any(topic == doc_id for topic, doc_id in pairs):
         text += "; --not-itself leaves out documents with the topic's id"
     scores = {"left out": audited.means(audited.run_without(pairs), audited.judgments_without(relevant))} if run else {}
@@ -121,17 +119,14 @@ def copies(audited: Audited) -> Finding:
     groups: dict[str, list[str]] = {}
     for copy, original in duplicates.items():
         groups.setdefault(original, [original]).append(copy)
-    examples, topics = [], []
+    examples: dict[str, list[str]] = {}
     for topic_id, grades in audited.qrels.items():
-        originals = dict.fromkeys(duplicates.get(d, d) for d, grade in grades.items() if grade > 0)
-        for original in originals:
+        for original in dict.fromkeys(duplicates.get(d, d) for d, grade in grades.items() if grade > 0):
             members = groups.get(original, [])
             if len({grades.get(member) for member in members}) > 1:
                 graded = " = ".join(f"{member} ({_grade(grades.get(member))})" for member in members)
-                examples.append(f"{topic_id}: {graded}")
-                topics.append(topic_id)
-    topics = list(dict.fromkeys(topics))
-    if not topics:
+                examples.setdefault(topic_id, []).append(f"{topic_id}: {graded}")
+    if not examples:
         return Finding("no relevant document has a near copy with another grade or without one")
     scores = {}
     if audited.run is not None:
@@ -141,8 +136,8 @@ def copies(audited: Audited) -> Finding:
             merged[topic, d] = max(grade, merged.get((topic, d), grade))
         one = Qrels((topic, group, d, merged[topic, d]) for topic, group, d, _ in rows)
         scores = {"one of each": audited.means(Deduplicate(duplicates)(audited.run), one)}
-    text = f"near copies of relevant documents have another grade, or none, in {_topics(topics)}"
-    return Finding(text, tuple(topics), scores, tuple(examples))
+    text = f"near copies of relevant documents have another grade, or none, in {_topics(len(examples))}"
+    return Finding(text, tuple(examples), scores, tuple(chain.from_iterable(examples.values())))
 
 
 def unjudged(audited: Audited) -> Finding:
@@ -178,13 +173,12 @@ def machine(audited: Audited) -> Finding:
     rows = {(topic, d) for topic, _, d, g in audited.qrels.rows() if audited.machine.get(topic, {}).get(d) == g}
     if not rows:
         return Finding("no judgment is the machine's")
-    of = Counter(topic for topic, _ in rows)
     people = audited.judgments_without(rows)
-    scores = {"people alone": audited.means(qrels=people)} if people and audited.run else {}
-    total = sum(map(len, audited.qrels.values()))
-    alone = sum(count == len(audited.qrels[topic]) for topic, count in of.items())
-    text = f"{len(rows):,} of {total:,} judgments are the machine's, {alone:,} topics have no other"
-    return Finding(text, tuple(topic_id for topic_id in audited.qrels if topic_id in of), scores)
+    topics = tuple(topic_id for topic_id in audited.qrels if any((topic_id, d) in rows for d in audited.qrels[topic_id]))
+    scores = {"people alone": {m: audited.mean_by(m, people) for m in audited.measures}} if people and audited.run else {}
+    total, alone = sum(map(len, audited.qrels.values())), len(audited.qrels) - len(people)
+    text = f"{len(rows):,} of {total:,} judgments are the machine's, all of those of {_topics(alone)}"
+    return Finding(text, topics, scores)
 
 
 def missing(audited: Audited) -> Finding:
@@ -198,7 +192,7 @@ def missing(audited: Audited) -> Finding:
     topics = tuple(dict.fromkeys(topic for topic, _ in absent))
     scores = {"without them": audited.means(qrels=audited.judgments_without(absent))} if audited.run else {}
     relevant = sum(grade > 0 for grade in absent.values())
-    text = f"the collection lacks {len(absent):,} judged documents ({relevant:,} relevant) of {_topics(topics)}"
+    text = f"the collection lacks {len(absent):,} judged documents ({relevant:,} relevant) of {_topics(len(topics))}"
     return Finding(text, topics, scores, tuple(f"{topic}: {d}" for topic, d in absent))
 
 
@@ -209,7 +203,7 @@ def tags(audited: Audited) -> Finding:
     sizes = sorted(audited.tags, key=lambda tag: -len(audited.tags[tag]))
     others = {topic for tag in sizes[1:] for topic in audited.tags[tag]}
     topics = tuple(topic_id for topic_id in audited.qrels if topic_id in others)
-    listed = ", ".join(f"{tag} ({len(audited.tags[tag]):,} topics)" for tag in sizes[:MAX_TAGS])
+    listed = ", ".join(f"{tag} ({_topics(len(audited.tags[tag]))})" for tag in sizes[:MAX_TAGS])
     scores = {f"{sizes[0]} alone": audited.means_over(set(audited.tags[sizes[0]]) - others)}
     return Finding(f"{len(sizes)} tags in one run: {listed}", topics, {name: of for name, of in scores.items() if of})
 
@@ -224,19 +218,13 @@ def depths(audited: Audited) -> Finding:
     if len(cuts) < 2:
         return Finding("the topics are not cut at different depths")
     topics = tuple(topic_id for topic_id, size in sizes.items() if size in cuts[1:])
-    listed = ", ".join(f"{depth:,} ({counts[depth]:,} topics)" for depth in sorted(cuts))
-    least = min(cuts)
-    return Finding(
-        f"topics are cut at different depths: {listed}", topics, {f"cut at {least:,}": audited.means(run.top(least))}
-    )
+    listed = ", ".join(f"{depth:,} ({_topics(counts[depth])})" for depth in sorted(cuts))
+    scores = {f"cut at {min(cuts):,}": audited.means(run.top(min(cuts)))}
+    return Finding(f"topics are cut at different depths: {listed}", topics, scores)
 
 
-def _mean(measure: Measure, values: np.ndarray) -> float:
-    return float(values.sum() if measure.summed else values.mean())
-
-
-def _topics(topics: Sized) -> str:
-    return f"{len(topics):,} topic{'' if len(topics) == 1 else 's'}"
+def _topics(count: int) -> str:
+    return f"{count:,} topic{'' if count == 1 else 's'}"
 
 
 def _grade(grade: int | None) -> str:
