@@ -209,6 +209,7 @@ PEERS = {  # printed by pytrec_eval-terrier 0.5.11, BEIR 2.2.0 and ir_measures 0
     "BEIR": {"nDCG@3": 0.3478, "AP": None, "AP@3": 0.25, "P@3": 0.1667, "R@3": 0.375, "RR": None, "RR@3": None},
     "ir_measures": {"nDCG@3": 0.2221, "AP": 0.2075, "AP@3": 0.15, "P@3": 0.1333, "R@3": 0.3, "RR": 0.25, "RR@3": 0.3},
 }
+RANX = dict.fromkeys(("nDCG@3", "AP", "AP@3", "RR", "RR@3")) | {"P@3": 0.1333, "R@3": 0.3}  # the file decides the others
 DEFINITIONS = {
     "nDCG, exponential gain": {"nDCG@3": 0.2304},
     "AP over the relevant found": {"AP": 0.2767, "AP@3": 0.2},
@@ -234,6 +235,7 @@ def test_other_tools_and_definitions_give_the_figures_that_they_print() -> None:
     for name, figures in DEFINITIONS.items():
         assert {m: round(v, 4) for m, v in versions[name].items()} == figures, name
     assert versions["over topics with results"]["P@3"] == pytest.approx(1 / 6)
+    assert {m: v if v is None else round(v, 4) for m, v in versions["ranx"].items()} == RANX
     assert "1 topic without results count 0; 1 topic without a relevant document count 0" in finding.text
 
 

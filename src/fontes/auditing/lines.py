@@ -158,7 +158,7 @@ def unjudged(audited: Audited) -> Finding:
     for measure in audited.measures:
         rows = np.flatnonzero(is_measured & ~is_judged & (places < depths[measure]))
         pairs = zip(numbers[rows].tolist(), run.ids.take(run.codes[rows]), strict=True)
-        added = ((names[number], "0", doc_id, getattr(measure, "rel", 1)) for number, doc_id in pairs)
+        added = ((names[number], "0", doc_id, getattr(measure, "rel", None) or 1) for number, doc_id in pairs)
         all_relevant[measure] = audited.mean_by(measure, Qrels([*qrels.rows(), *added]))
     scores = {"all relevant": all_relevant, "left out": audited.means(run.keep(is_judged))}
     concerned = {names[number] for number in numbers[first & ~is_judged].tolist()}

@@ -62,7 +62,7 @@ class AuditReport(TableReport, Mapping[str, Finding]):
         return [
             {"line": line, "version": version, "topics": topics, "measure": measure, "value": value}
             for line, version, topics, means in self._versions()
-            for measure, value in [*means.items()] or [(None, math.nan)]
+            for measure, value in (means if self.score else {"": math.nan}).items()
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class AuditReport(TableReport, Mapping[str, Finding]):
             }
             for name, finding in self.findings.items()
         }
-        rows = json_values([{**row, "measure": str(row["measure"] or "")} for row in self.rows()])
+        rows = json_values([{**row, "measure": str(row["measure"])} for row in self.rows()])
         return {"topics": self.topics, "score": _plain(self.score), "lines": json_values(lines), "rows": rows}
 
     def __getitem__(self, line: str) -> Finding:

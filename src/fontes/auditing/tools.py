@@ -32,9 +32,10 @@ def tools(audited: Audited) -> Finding:
     assert audited.run is not None
     scores: dict[str, Means] = {}
     rules = []
-    for name, (rule, mean) in TOOLS.items():
-        means = {measure: mean(audited, measure) for measure in audited.measures}
-        if _differs(audited, means):
+    for name, (rule, names, mean) in TOOLS.items():
+        means = {measure: mean(audited, measure) if _has(measure, names) else math.nan for measure in audited.measures}
+        is_open = any(math.isnan(value) and _has(measure, names) for measure, value in means.items())
+        if is_open or _differs(audited, means):
             scores[name] = means
             rules.append(f"{name}: {rule}")
     ranks = Ranks.of(audited.run, audited.qrels)
@@ -49,12 +50,11 @@ def tools(audited: Audited) -> Finding:
     for name, topics in (("topics with results", with_results), ("topics with a relevant document", with_relevant)):
         if len(topics) < len(audited.qrels) and topics:
             scores[f"over {name}"] = audited.means_over(topics)
-    if not scores:
-        return Finding(f"{', '.join(TOOLS)} print the same")
     counts = [(evaluation.missing, "results"), (evaluation.irrelevant, "a relevant document")]
     rules = [f"{count:,} topic{'' if count == 1 else 's'} without {what} count 0" for count, what in counts if count] + rules
     concerned = tuple(topic_id for topic_id in audited.qrels if topic_id not in with_results & with_relevant)
-    return Finding("; ".join(rules or ["other definitions give other values"]), concerned, scores)
+    same = "other definitions give other values" if scores else f"{', '.join(TOOLS)} print the same"
+    return Finding("; ".join(rules or [same]), concerned, scores)
 
 
 def _differs(audited: Audited, means: Means) -> bool:
@@ -64,6 +64,8 @@ def _differs(audited: Audited, means: Means) -> bool:
 def _has(measure: Measure, names: Mapping[str, Collection[bool]]) -> bool:
     """Whether a tool has a measure, with its usual parameters."""
     usual = not getattr(measure, "judged_only", False) and getattr(measure, "dcg", "log2") == "log2"
+    if names == BEIR | BEIR_CUSTOM and getattr(measure, "rel", 1) != 1:
+        return False
     return usual and (measure.cutoff is not None) in names.get(measure.name, ())
 
 
@@ -80,37 +82,33 @@ def _if_untied(audited: Audited, measure: Measure) -> float:
     return audited.evaluation[measure] if is_same else math.nan
 
 
-def _pytrec_eval(audited: Audited, measure: Measure) -> float:
-    return _answered_mean(audited, measure) if _has(measure, TREC_EVAL) else math.nan
-
-
-def _ranx(audited: Audited, measure: Measure) -> float:
-    return _if_untied(audited, measure) if _has(measure, RANX) else math.nan
-
-
 def _beir(audited: Audited, measure: Measure) -> float:
     assert audited.run is not None
-    if getattr(measure, "rel", 1) != 1:
-        return math.nan
-    if _has(measure, BEIR_CUSTOM):
+    if measure.name in BEIR_CUSTOM:
         return _if_untied(audited, measure)
-    without = replace(audited, run=NotItself()(audited.run), measures=(measure,))
-    return _answered_mean(without, measure) if _has(measure, BEIR) else math.nan
+    return _answered_mean(replace(audited, run=NotItself()(audited.run), measures=(measure,)), measure)
 
 
 def _ir_measures(audited: Audited, measure: Measure) -> float:
-    if isinstance(measure, ReciprocalRank) and measure.cutoff is not None and not measure.judged_only:
-        return float(measure.score(audited.tied.by_id()).mean())
-    return audited.evaluation[measure] if _has(measure, TREC_EVAL) else math.nan
+    by_ascending_id = isinstance(measure, ReciprocalRank) and measure.cutoff is not None
+    return float(measure.score(audited.tied.by_id()).mean()) if by_ascending_id else audited.evaluation[measure]
 
 
-TOOLS: dict[str, tuple[str, Callable[[Audited, Measure], float]]] = {
-    "pytrec_eval": ("mean over the judged topics that the run has", _pytrec_eval),
-    "ranx": ("orders equal scores as the file; counts lacking topics 0 with make_comparable=True, else refuses them", _ranx),
-    "BEIR": ("as pytrec_eval, without the document that has the topic's id; MRR and accuracy over all judged topics", _beir),
-    "ir_measures": ("RR with a cutoff orders equal scores by ascending id", _ir_measures),
+TOOLS: dict[str, tuple[str, Mapping[str, Collection[bool]], Callable[[Audited, Measure], float]]] = {
+    "pytrec_eval": ("mean over the judged topics that the run has", TREC_EVAL, _answered_mean),
+    "ranx": (
+        "equal scores in the order of the file; judged topics without results need make_comparable=True",
+        RANX,
+        _if_untied,
+    ),
+    "BEIR": (
+        "as pytrec_eval, without the document that has the topic's id; MRR and accuracy over all judged topics",
+        BEIR | BEIR_CUSTOM,
+        _beir,
+    ),
+    "ir_measures": ("RR with a cutoff orders equal scores by ascending id", TREC_EVAL | {"RR": EITHER}, _ir_measures),
 }
-"""By tool, its rule where that differs, and the mean that it prints: NaN if it lacks a measure, or if the file decides."""
+"""By tool, its rule where that differs, its measures, and the mean that it prints: NaN if the order of the file decides."""
 
 
 def _definitions(measure: Measure, ranks: Ranks) -> Iterator[tuple[str, Floats]]:

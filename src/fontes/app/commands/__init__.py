@@ -29,11 +29,11 @@ SUMMARIES = {
     "fuse": ("Runs", "Fuse runs into one. With --learn the weights of each topic are learned on other topics."),
     "rerank": ("Runs", "Rerank the documents of a run: with a cross-encoder, a T5, or any pipeline from run to run."),
     "rewrite": ("Runs", "Rewrite the turns of conversations so that each can be searched by itself."),
+    "agent": ("Measure", "Logged calls of language models: topics, judgments, reports."),
     "audit": (
         "Measure",
-        "Audit a score: what of it is ties, leaks, copies, missing judgments, or another tool's rule. The exit code is 0.",
+        "Audit a score: what of it is ties, leaks, copies, missing judgments or another tool's rule. The exit code is 0.",
     ),
-    "agent": ("Measure", "Logged calls of language models: topics, judgments, reports."),
     "compare": ("Measure", "Compare runs: means side by side, tests, intervals and effect sizes."),
     "eval": ("Measure", "Measure a run against judgments: means over all judged topics."),
     "failures": ("Measure", "List the topics on which a run loses most, with facts that may explain it."),
