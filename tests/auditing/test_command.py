@@ -51,6 +51,9 @@ def test_files_are_audited_and_a_collection_alone(collection, fontes) -> None:
     status, output, _ = fontes("audit", "--collection", "caves", "--split", "test", "--near", "0", "--json")
     lines = json.loads(output)["lines"]
     assert (status, "ties" in lines, lines["near copies"]["topics"]) == (0, False, [])
+    corpus = (collection / "corpus.jsonl").read_text()
+    output = fontes("audit", "it.run", "--qrels", "caves/qrels/test.tsv", "--corpus", "-", "--json", stdin=corpus)[1]
+    assert json.loads(output)["lines"]["near copies"]["topics"] == ["1"]
     (collection / "corpus.jsonl").unlink()
     assert "no collection to look for near copies" in fontes("audit", "--collection", "caves", "--split", "test")[1]
 

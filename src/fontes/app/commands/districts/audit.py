@@ -33,7 +33,7 @@ def audit(
     ] = None,
     topics: Annotated[str | None, typer.Option(help="Topics with their texts: as the judgments.", show_default=False)] = None,
     corpus: Annotated[
-        str | None, typer.Option(help="Documents: a file or folder, irds:NAME, sample:NAME.", show_default=False)
+        str | None, typer.Option(help="Documents: a file or folder, irds:NAME, sample:NAME, or -.", show_default=False)
     ] = None,
     train: Annotated[
         list[str] | None,
@@ -63,11 +63,12 @@ def audit(
     from ....measures import DEFAULT
     from ....measures.evaluation import refuse_exchanged
     from ....measures.names import need_groups, parse_all
+    from ....storage.files import STANDARD
     from ...judging.machine import judged_with_machines
 
     if (qrels is None) == (collection is None):
         raise typer.BadParameter("give the judgments with --qrels, or all of a collection with --collection")
-    check_one_stdin(run=run, qrels=qrels)
+    check_one_stdin(run=run, qrels=qrels, topics=topics, corpus=corpus, machine=machine)
     parsed = parse_all(measures or DEFAULT)
     documents = corpus or (collection if collection is not None and _has_corpus(collection) else None)
     stored = None if qrels is None else judged_with_machines(qrels)
@@ -80,7 +81,7 @@ def audit(
             run,
             judgments,
             topics=texts,
-            corpus=None if documents is None else corpus_of(documents),
+            corpus=documents if documents in (None, STANDARD) else corpus_of(documents),
             train=[*(train or []), *([] if collection is None else _training_split(collection, split))],
             machine=labels,
             measures=parsed,
