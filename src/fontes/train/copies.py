@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .duplicates import SHINGLE, check_near
 
 Hashes: TypeAlias = NDArray[np.uint64]
+SHARED = 4  # rare shingles that two texts must share to be compared
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -19,7 +20,7 @@ class CopySearch:
     """Finds the texts that a text is equal or nearly equal to, as `leakage` defines it, by hashes of their shingles.
 
     Texts are normalised, as by `plain_text`, and near if the Jaccard similarity of their sets of shingles is at least `near`.
-    In such a pair, a set of n shingles shares at least ceil(near n) of them, hence one of any n - ceil(near n) + 1 (Bayardo, Ma
+    In such a pair, a set of n shingles shares at least ceil(near n) of them, hence s of any n - ceil(near n) + s (Bayardo, Ma
     and Srikant 2007); these are the rarest. Shingles that none of the few has come first, so their number alone dismisses most
     texts. Time and memory are linear in the length of the texts.
 
@@ -41,11 +42,12 @@ class CopySearch:
         self._number = np.empty(len(self._known), dtype=np.int64)  # ascending with the frequency
         self._number[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
         self._sets = [self._numbers(hashes) for hashes in hashed]
-        self._shared = np.zeros(len(self._known), dtype=bool)  # of the text that is searched
-        self._postings: dict[int, list[int]] = {}
+        self._marked = np.zeros(len(self._known), dtype=bool)  # of the text that is searched
+        postings: dict[int, list[int]] = {}
         for position, numbers in enumerate(self._sets):
-            for number in numbers[: self._prefix(len(numbers))].tolist():
-                self._postings.setdefault(number, []).append(position)
+            for number in numbers[: self._prefix(len(numbers), SHARED)].tolist():
+                postings.setdefault(number, []).append(position)
+        self._postings = {number: np.array(positions) for number, positions in postings.items()}
 
     def __call__(self, text: str) -> dict[str, float]:
         """Return the similarity of each of the few texts of which `text` is a near copy, by key."""
@@ -53,20 +55,24 @@ class CopySearch:
             return {}
         hashes = _shingle_hashes(text)
         size, numbers = len(hashes), self._numbers(hashes)
-        prefix = max(0, self._prefix(size) - (size - len(numbers)))
-        candidates = {position for number in numbers[:prefix].tolist() for position in self._postings.get(number, ())}
+        shared = min(SHARED, self._least_shared(size))
+        prefix = max(0, self._prefix(size, shared) - (size - len(numbers)))
+        lists = [self._postings[number] for number in numbers[:prefix].tolist() if number in self._postings]
+        if not lists:
+            return {}
+        positions, counts = np.unique(np.concatenate(lists), return_counts=True)
         similarities: dict[str, float] = {}
-        self._shared[numbers] = True
+        self._marked[numbers] = True
         least, most = self._near * size - 1e-9, size / self._near + 1e-9
-        for position in candidates:
+        for position in positions[counts >= shared].tolist():
             candidate = self._sets[position]
             if not least <= len(candidate) <= most:
                 continue
-            shared = int(np.count_nonzero(self._shared[candidate]))
-            similarity = shared / (len(candidate) + size - shared)
+            common = int(np.count_nonzero(self._marked[candidate]))
+            similarity = common / (len(candidate) + size - common)
             if similarity >= self._near - 1e-12:
                 similarities |= dict.fromkeys(self._keys[position], similarity)
-        self._shared[numbers] = False
+        self._marked[numbers] = False
         return similarities
 
     def _numbers(self, hashes: Hashes) -> NDArray[np.int64]:
@@ -74,8 +80,12 @@ class CopySearch:
         places = np.minimum(np.searchsorted(self._known, hashes), len(self._known) - 1)
         return np.sort(self._number[places[self._known[places] == hashes]])
 
-    def _prefix(self, size: int) -> int:
-        return size - math.ceil(self._near * size - 1e-9) + 1
+    def _least_shared(self, size: int) -> int:
+        return math.ceil(self._near * size - 1e-9)
+
+    def _prefix(self, size: int, shared: int) -> int:
+        """Number of first shingles of a set of this size, of which a near copy shares at least `shared`."""
+        return size - self._least_shared(size) + shared
 
 
 def _shingle_hashes(text: str) -> Hashes:
