@@ -54,15 +54,9 @@ def judge_pool(store: JudgmentStore, index: Index, judge: LlmJudge, progress: Pr
     return graded, len(labels) - graded
 
 
-def judged_with_machines(path: str) -> tuple[Qrels, Qrels] | None:
-    """Return the settled judgments of a file of `fontes judge`, and those of them that models alone gave.
-
-    Returns None for other files.
-    """
-    file = Path(path)
-    if not file.is_file() or not file.read_bytes()[:16].startswith(b"SQLite format 3"):
-        return None
-    with JudgmentStore(file, reading=True) as store:
+def judged_with_machines(path: Path) -> tuple[Qrels, Qrels]:
+    """Return the settled judgments of a file of `fontes judge`, and those of them that models alone gave."""
+    with JudgmentStore(path, reading=True) as store:
         people = {(entry.topic, entry.document) for entry in store.judgments() if not entry.judge.startswith(MACHINE)}
         qrels = judgments_of(store, SETTLED)
         by_people = people.union(store.settled())

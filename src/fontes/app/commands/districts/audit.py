@@ -64,14 +64,13 @@ def audit(
     from ....measures.evaluation import refuse_exchanged
     from ....measures.names import need_groups, parse_all
     from ....storage.files import STANDARD
-    from ...judging.machine import judged_with_machines
 
     if (qrels is None) == (collection is None):
         raise typer.BadParameter("give the judgments with --qrels, or all of a collection with --collection")
     check_one_stdin(run=run, qrels=qrels, topics=topics, corpus=corpus, machine=machine)
     parsed = parse_all(measures or DEFAULT)
     documents = corpus or (collection if collection is not None and _has_corpus(collection) else None)
-    stored = None if qrels is None else judged_with_machines(qrels)
+    stored = None if qrels is None else _stored_judgments(Path(qrels))
     try:
         source = None if stored else qrels or collection
         texts, judgments = judged_topics(topics or collection, source, split, groups=need_groups(parsed))
@@ -95,6 +94,15 @@ def audit(
     for path in output or []:
         report.save(path)
     sys.stdout.write(report.to_json() if json else f"{report}\n")
+
+
+def _stored_judgments(path: Path) -> tuple[Qrels, Qrels] | None:
+    """Return the judgments of a file of `fontes judge`, and those by models alone; None for another file."""
+    if not path.is_file() or not path.read_bytes().startswith(b"SQLite format 3"):
+        return None
+    from ...judging.machine import judged_with_machines
+
+    return judged_with_machines(path)
 
 
 def _has_corpus(collection: str) -> bool:
