@@ -28,6 +28,7 @@ Fontes = Callable[..., tuple[int, str, str]]
 # Before torch is loaded, here and in what tests start: the threads of two test processes would wait for each other, spinning.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+MAX_NAME = 60  # characters of a text that names a case
 PASSES = 2  # tests with the browser that `make test` runs of each file
 
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)  # the same examples each time
@@ -44,6 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if any(point.group.startswith("fontes.") for point in distribution("fontes").entry_points):
         raise pytest.UsageError("entry points of an older version are installed; pip install --no-deps -e . removes them")
     compiled_code.take_over()
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Names cases of long texts by their beginning: xdist sends the names, which would be 20 megabytes, between processes."""
+    return f"{val[:MAX_NAME]!a}..." if isinstance(val, str | bytes) and len(val) > MAX_NAME else None
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -77,37 +77,67 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
+@dataclass(frozen=True)
+class Source:
+    """What the checks ask about a file: its imports, its classes with methods and assigned names, and all values' names."""
+
+    path: Path
+    imports: tuple[Import, ...]
+    classes: tuple[tuple[str, frozenset[str], frozenset[str]], ...]
+    values: tuple[tuple[int, str], ...]
+
+
 @cache
+def sources() -> tuple[Source, ...]:
+    """All files, each parsed once."""
+    paths = sorted(SOURCE.rglob("*.py"))
+    modules = {module_of(path) for path in paths}
+    return tuple(source_of(path, modules) for path in paths)
+
+
+def source_of(path: Path, modules: set[str]) -> Source:
+    module, package = module_of(path), list(path.relative_to(SOURCE.parent).parent.parts)
+    imported: list[Import] = []
+    classes: list[tuple[str, frozenset[str], frozenset[str]]] = []
+    values: list[tuple[int, str]] = []
+    waiting: list[tuple[ast.AST, bool, bool]] = [(ast.parse(path.read_text(encoding="utf-8")), False, False)]
+    while waiting:
+        node, in_function, for_types = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for target in targets_of(node, package, modules):
+                if target == "fontes" or target.startswith("fontes."):
+                    imported.append(Import(module, target, in_function, for_types))
+        elif isinstance(node, ast.ClassDef):
+            methods = frozenset(item.name for item in node.body if isinstance(item, ast.FunctionDef))
+            targets = [target for item in node.body if isinstance(item, ast.Assign) for target in item.targets]
+            classes.append((node.name, methods, frozenset(target.id for target in targets if isinstance(target, ast.Name))))
+        elif isinstance(node, ast.arg):
+            values.append((node.lineno, node.arg))
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            values.append((node.lineno, node.id))
+        in_function |= isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        guarded = set(map(id, node.body)) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" else set()
+        waiting += [(child, in_function, for_types or id(child) in guarded) for child in ast.iter_child_nodes(node)]
+    return Source(path, tuple(imported), tuple(classes), tuple(values))
+
+
+def targets_of(node: ast.Import | ast.ImportFrom, package: list[str], modules: set[str]) -> list[str]:
+    """The modules that a statement imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    start = package[: len(package) - node.level + 1] if node.level else []
+    base = ".".join([*start, *(node.module.split(".") if node.module else [])])
+    named = [f"{base}.{alias.name}" for alias in node.names]
+    return list(dict.fromkeys(name if name in modules else base for name in named))
+
+
 def every_import() -> tuple[Import, ...]:
-    modules = {module_of(path) for path in SOURCE.rglob("*.py")}
-    return tuple(imported for path in sorted(SOURCE.rglob("*.py")) for imported in imports_of(path, modules))
+    return tuple(imported for source in sources() for imported in source.imports)
 
 
 def imports() -> list[Import]:
     """All imports but those that only type checkers see."""
     return [imported for imported in every_import() if not imported.for_types]
-
-
-def imports_of(path: Path, modules: set[str]) -> Iterator[Import]:
-    """The imports of Fontes' own modules in a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    package = list(path.relative_to(SOURCE.parent).parent.parts)
-    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    inside = {id(node) for function in functions for node in ast.walk(function)}
-    guarded = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    unused = {id(node) for block in guarded for statement in block.body for node in ast.walk(statement)}
-    for node in ast.walk(tree):
-        targets: list[str] = []
-        if isinstance(node, ast.Import):
-            targets = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            start = package[: len(package) - node.level + 1] if node.level else []
-            base = ".".join([*start, *(node.module.split(".") if node.module else [])])
-            named = [f"{base}.{alias.name}" for alias in node.names]
-            targets = [name if name in modules else base for name in named]
-        for target in dict.fromkeys(targets):
-            if target == "fontes" or target.startswith("fontes."):
-                yield Import(module_of(path), target, id(node) in inside, id(node) in unused)
 
 
 def room_of(module: str) -> str:
@@ -118,12 +148,14 @@ def test_every_room_has_its_place() -> None:
     assert {path.parent.name for path in SOURCE.glob("*/__init__.py")} == set(ROOMS)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_only_from_the_rooms_above_it(room: str) -> None:
-    allowed = ROOMS[: ROOMS.index(room) + 1]
-    for imported in imports():
-        if room_of(imported.source) == room:
-            assert room_of(imported.target) in allowed, f"{imported.source} imports {imported.target}"
+def test_a_room_imports_only_from_the_rooms_above_it() -> None:
+    level = {room: number for number, room in enumerate(ROOMS)}
+    wrong = [
+        f"{imported.source} imports {imported.target}"
+        for imported in imports()
+        if (room := room_of(imported.source)) in level and level.get(room_of(imported.target), len(ROOMS)) > level[room]
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def is_frame(module: str) -> bool:
@@ -235,12 +267,9 @@ def test_few_files_refer_to_each_other_in_a_circle_even_for_types() -> None:
 
 def test_no_class_answers_every_name() -> None:
     """A question such as `hasattr(state, "rationales")` must cost nothing."""
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = (
-                [item.name for item in node.body if isinstance(item, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else []
-            )
-            assert not {"__getattr__", "__getattribute__"} & set(names), f"{path.relative_to(SOURCE)}: {node.name}"  # type: ignore[attr-defined]
+    for source in sources():
+        for name, methods, _ in source.classes:
+            assert not {"__getattr__", "__getattribute__"} & methods, f"{source.path.relative_to(SOURCE)}: {name}"
 
 
 def test_only_the_package_imports_the_index_with_its_methods() -> None:
@@ -295,19 +324,14 @@ def test_what_users_type_daily_is_shown_and_the_rest_is_in_its_room() -> None:
 
 
 def test_what_a_stage_takes_and_gives_is_said_in_its_base_alone() -> None:
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                assigned = [t.id for s in node.body if isinstance(s, ast.Assign) for t in s.targets if isinstance(t, ast.Name)]
-                assert not {"takes", "gives"} & set(assigned), f"{path.relative_to(SOURCE)}: {node.name}"
+    for source in sources():
+        for name, _, assigned in source.classes:
+            assert not {"takes", "gives"} & assigned, f"{source.path.relative_to(SOURCE)}: {name}"
 
 
-@pytest.mark.parametrize("name", list(stages))
-def test_every_stage_has_a_sentence_and_describes_its_parameters(name: str) -> None:
-    cls = stages[name]
-    assert summary(cls).endswith((".", "?")), summary(cls)
-    for parameter in parameters(cls).values():
-        assert parameter.description, f"{name} does not describe {parameter.name}"
+def test_every_stage_has_a_sentence_and_describes_its_parameters() -> None:
+    assert [name for name, cls in stages.items() if not summary(cls).endswith((".", "?"))] == []
+    assert [(name, p.name) for name, cls in stages.items() for p in parameters(cls).values() if not p.description] == []
 
 
 def test_stages_write_no_representation_of_their_own() -> None:
@@ -324,12 +348,12 @@ FORBIDDEN |= {"place", "known", "those"}
 
 def test_values_have_names_of_the_field() -> None:
     """Words that say how a value came about and not what it is; a value has the field's own name."""
-    uses = []
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []
-            names += [node.arg] if isinstance(node, ast.arg) else []
-            uses += [f"{path.relative_to(SOURCE)}:{node.lineno}: {name}" for name in names if name in FORBIDDEN]  # type: ignore[attr-defined]
+    uses = [
+        f"{source.path.relative_to(SOURCE)}:{line}: {name}"
+        for source in sources()
+        for line, name in source.values
+        if name in FORBIDDEN
+    ]
     assert not uses, f"{len(uses)}: " + ", ".join(uses[:20])
 
 
@@ -344,16 +368,22 @@ def names_used(path: Path) -> Iterator[str]:
                 yield f"fontes.{chain.partition('.')[2]}"
 
 
-@pytest.mark.parametrize(
-    "path", [*sorted((ROOT / "bench").glob("*.py")), *sorted((ROOT / "tools").glob("*.py"))], ids=lambda p: p.name
-)
-def test_the_programs_beside_the_package_name_what_exists(path: Path) -> None:
-    for name in names_used(path):
-        value: object = ft
-        for number, part in enumerate(name.split(".")[1:], 2):
-            with contextlib.suppress(ImportError):
-                import_module(".".join(name.split(".")[:number]))
-            assert hasattr(value, part), f"{path.name}: {name}"
-            value = getattr(value, part)
-            if not inspect.ismodule(value):
-                break
+def test_the_programs_beside_the_package_name_what_exists() -> None:
+    programs = [path for folder in ("bench", "tools") for path in sorted((ROOT / folder).glob("*.py"))]
+    assert len(programs) > 50
+    missing = [f"{path.name}: {name}" for path in programs for name in names_used(path) if not exists(name)]
+    assert not missing, "\n".join(missing)
+
+
+def exists(name: str) -> bool:
+    """Whether there is such a module, such a name in one, or such an attribute of a module's class."""
+    value: object = ft
+    for number, part in enumerate(name.split(".")[1:], 2):
+        with contextlib.suppress(ImportError):
+            import_module(".".join(name.split(".")[:number]))
+        if not hasattr(value, part):
+            return False
+        value = getattr(value, part)
+        if not inspect.ismodule(value):
+            break
+    return True

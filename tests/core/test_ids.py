@@ -65,11 +65,14 @@ TOPIC_NAMES = ("qid", "query_id", "id", "Query-ID", "topic", "post_id")
 DOC_NAMES = ("docno", "doc_id", "DocNo", "pid", "cord_uid")
 
 
-@pytest.mark.parametrize("text", ["text", "query", "Question", "tweet_text"])
-@pytest.mark.parametrize("name", TOPIC_NAMES)
-def test_topics_of_a_data_frame_go_by_the_names_of_its_columns(name, text):
+def test_topics_of_a_data_frame_go_by_the_names_of_its_columns():
     pd = pytest.importorskip("pandas")
-    assert texts(pd.DataFrame({text: ["a", "b"], name: [2, 1], "x": [0, 0]})) == {"2": "a", "1": "b"}
+    read = {
+        (name, text): texts(pd.DataFrame({text: ["a", "b"], name: [2, 1], "x": [0, 0]}))
+        for name in TOPIC_NAMES
+        for text in ("text", "query", "Question", "tweet_text")
+    }
+    assert read == dict.fromkeys(read, {"2": "a", "1": "b"})
 
 
 @pytest.mark.parametrize("name", ["id", "_id", "docno", "doc_id", "cord_uid", "pid", "DOCNO"])
@@ -88,16 +91,16 @@ def test_fields_choose_the_columns_of_a_data_frame():
         list(read_corpus(frame))
 
 
-@pytest.mark.parametrize("topic", TOPIC_NAMES)
-@pytest.mark.parametrize("doc", DOC_NAMES)
-@pytest.mark.parametrize("grade", ["relevance", "label", "grade", "Score", None])
-def test_judgments_and_runs_of_a_data_frame_go_by_the_names_of_its_columns(topic, doc, grade):
+def test_judgments_and_runs_of_a_data_frame_go_by_the_names_of_its_columns():
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({doc: ["d", "e"], topic: [1, 1]})
-    assert Qrels.of(frame if grade is None else frame.assign(**{grade: [0, 2]})).to_dict() == {
-        "1": {"d": 1, "e": 1} if grade is None else {"d": 0, "e": 2}
-    }
-    assert Run.of(frame.assign(score=[0.5, 1.5])).to_dict() == {"1": {"e": 1.5, "d": 0.5}}
+    frames = {(topic, doc): pd.DataFrame({doc: ["d", "e"], topic: [1, 1]}) for topic in TOPIC_NAMES for doc in DOC_NAMES}
+    without = {names: Qrels.of(frame).to_dict() for names, frame in frames.items()}
+    assert without == dict.fromkeys(frames, {"1": {"d": 1, "e": 1}})
+    for grade in ("relevance", "label", "grade", "Score"):
+        graded = {names: Qrels.of(frame.assign(**{grade: [0, 2]})).to_dict() for names, frame in frames.items()}
+        assert graded == dict.fromkeys(frames, {"1": {"d": 0, "e": 2}}), grade
+    runs = {names: Run.of(frame.assign(score=[0.5, 1.5])).to_dict() for names, frame in frames.items()}
+    assert runs == dict.fromkeys(frames, {"1": {"e": 1.5, "d": 0.5}})
 
 
 def test_of_a_row_with_several_ids_the_one_that_is_just_called_id_is_the_last():
