@@ -72,7 +72,7 @@ def test_topics_of_a_data_frame_go_by_the_names_of_its_columns():
         for name in TOPIC_NAMES
         for text in ("text", "query", "Question", "tweet_text")
     }
-    assert read == dict.fromkeys(read, {"2": "a", "1": "b"})
+    assert read == {key: {"2": "a", "1": "b"} for key in read}
 
 
 @pytest.mark.parametrize("name", ["id", "_id", "docno", "doc_id", "cord_uid", "pid", "DOCNO"])
@@ -95,12 +95,12 @@ def test_judgments_and_runs_of_a_data_frame_go_by_the_names_of_its_columns():
     pd = pytest.importorskip("pandas")
     frames = {(topic, doc): pd.DataFrame({doc: ["d", "e"], topic: [1, 1]}) for topic in TOPIC_NAMES for doc in DOC_NAMES}
     without = {names: Qrels.of(frame).to_dict() for names, frame in frames.items()}
-    assert without == dict.fromkeys(frames, {"1": {"d": 1, "e": 1}})
+    assert without == {key: {"1": {"d": 1, "e": 1}} for key in frames}
     for grade in ("relevance", "label", "grade", "Score"):
         graded = {names: Qrels.of(frame.assign(**{grade: [0, 2]})).to_dict() for names, frame in frames.items()}
-        assert graded == dict.fromkeys(frames, {"1": {"d": 0, "e": 2}}), grade
+        assert graded == {key: {"1": {"d": 0, "e": 2}} for key in frames}, grade
     runs = {names: Run.of(frame.assign(score=[0.5, 1.5])).to_dict() for names, frame in frames.items()}
-    assert runs == dict.fromkeys(frames, {"1": {"e": 1.5, "d": 0.5}})
+    assert runs == {key: {"1": {"e": 1.5, "d": 0.5}} for key in frames}
 
 
 def test_of_a_row_with_several_ids_the_one_that_is_just_called_id_is_the_last():
