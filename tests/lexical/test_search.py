@@ -114,7 +114,7 @@ def test_threads_that_share_an_index_get_the_runs_of_their_own_models(index):
 
     def work(number: int) -> None:
         try:
-            found[number] = [rows(model(shared, MODELS[number], threads=1)(TOPICS)) for _ in range(12)]
+            found[number] = [rows(model(shared, MODELS[number], threads=1)(TOPICS)) for _ in range(4)]
         except BaseException as error:
             failures.append(error)
 

@@ -9,6 +9,7 @@ import pytest
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
 
 from fontes.index import Index
+from fontes.neural.dense import graph
 from fontes.neural.dense.ann import Hnsw
 from fontes.neural.dense.graph import Graph
 from fontes.neural.dense.vectors import all_rescored
@@ -171,6 +172,17 @@ def test_a_filter_applies_on_the_way(tmp_path, encoder, monkeypatch):
     assert len(walks) == 1
     assert walks[0].sum() == sum(np.diff(index.embeddings(encoder).bounds)[::3] if isinstance(encoder, Parts) else [300])
     assert np.mean([len(set(run[t].ids) & set(exact[t].ids)) / 20 for t in exact]) > 0.97
+
+
+def test_a_search_with_a_filter_uses_the_loops_that_one_without_has_compiled(tmp_path):
+    docs = [{"id": id_, "text": text, "open": n % 3 == 0} for n, (id_, text) in enumerate(made_docs(900))]
+    index = Index.build(docs, tmp_path / "x", columns={"open": "boolean"})
+    index.encode(Hashed())
+    dense = index.dense(Hashed(), algorithm="hnsw", k=20)
+    dense(queries())
+    dense.with_(where="open")(queries())
+    of_masks = [str(types[8]) for types in graph._best.signatures]
+    assert len(set(of_masks)) == 1, of_masks
 
 
 def test_a_filter_that_few_documents_pass_is_searched_exactly(tmp_path, monkeypatch):

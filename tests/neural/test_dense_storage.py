@@ -67,8 +67,15 @@ def full_disk() -> None:
 
 
 @pytest.mark.parametrize("step", [23, pytest.param(3, marks=pytest.mark.slow)], ids=["some", "many"])
-@pytest.mark.parametrize("dtype", ["float32", "int8", pytest.param("rabitq4", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", [Counting, Several])
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        (Counting, "float32"),
+        (Several, "int8"),
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ((Counting, "int8"), (Several, "float32"))),
+        *(pytest.param(kind, "rabitq4", marks=pytest.mark.slow) for kind in (Counting, Several)),
+    ],
+)
 @pytest.mark.parametrize(("what", "status"), [(kill, -signal.SIGKILL), (full_disk, 3)])
 def test_an_encoding_stopped_at_any_operation_goes_on_after_the_last_block_and_gives_the_same_bytes(
     tmp_path, plain, kind, dtype, what, status, step

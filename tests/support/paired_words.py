@@ -22,7 +22,7 @@ MEANT = ["oak", "ash", "elm", "lime", "birch", "alder", "willow", "poplar", "haz
 FILLED = ["the", "of", "a", "in", "and", "to", "on", "by", "at", "from", "with"]
 KINDS = ("bert", "nystromformer", "longformer", "reformer", "favor+")
 SETTINGS = BiEncoderSettings(
-    epochs=6, batch=16, mini_batch=8, lr=1e-2, warm_up=0.05, dropout=0.0, precision="float32", evaluations=1
+    epochs=6, batch=16, mini_batch=32, lr=1e-2, warm_up=0.05, dropout=0.0, precision="float32", evaluations=1
 )
 
 

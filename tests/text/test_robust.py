@@ -133,8 +133,8 @@ def test_a_token_of_100_kb_is_one_term_where_the_tokenizer_does_not_cut():
 
 
 @pytest.mark.parametrize("unit", ["a", "1,", "'", "한", "中", "ก", "\u0301", "🇨", "👩\u200d", "a.", 'א"', "é"])
-def test_ten_megabytes_without_a_space_are_analysed(unit):
-    text = unit * (10_000_000 // len(unit.encode()))
+def test_megabytes_without_a_space_are_analysed(unit):
+    text = unit * (2_000_000 // len(unit.encode()))
     terms = Analyzer.of("standard")(text)
     assert len("".join(terms)) <= len(text)
     assert Analyzer.of("whitespace")(text) == [text]

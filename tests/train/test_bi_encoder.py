@@ -140,7 +140,7 @@ def test_a_teachers_softmax_is_learned_over_a_querys_own_documents() -> None:
     assert all(bool(torch.isfinite(p.grad).all()) for p in model.parameters() if p.grad is not None)
 
 
-@pytest.mark.parametrize("loss", ["teacher", "kl"])
+@pytest.mark.parametrize("loss", ["teacher", pytest.param("kl", marks=pytest.mark.slow)])
 def test_a_student_comes_to_rank_other_queries_documents_as_its_teacher_does(loss: str, tmp_path: Path) -> None:
     texts = examples(360, longest=4, negatives=0)
     data = Examples(

@@ -30,7 +30,7 @@ from fontes.train.colbert_loss import ColBERTLoss, maxsims  # noqa: E402
 from fontes.train.runner import fitting  # noqa: E402
 
 SETTINGS = ColBERTSettings(
-    epochs=6, batch=16, mini_batch=8, lr=1e-2, warm_up=0.05, dropout=0.0, precision="float32", evaluations=1
+    epochs=6, batch=16, mini_batch=32, lr=1e-2, warm_up=0.05, dropout=0.0, precision="float32", evaluations=1
 )
 QUICK = SETTINGS.with_(epochs=1, held_out=0.0)
 TEXTS = ["old well water.", "spring, in rock", "the town", "a deep well of the old town rises in sand and rock"]

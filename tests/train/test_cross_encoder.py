@@ -106,7 +106,7 @@ def test_the_softmax_of_a_teachers_scores_is_learned_over_each_group(base: Path)
     assert float(value.detach()) == pytest.approx(np.mean(terms), rel=1e-4)
 
 
-@pytest.mark.parametrize("loss", ["teacher", "kl"])
+@pytest.mark.parametrize("loss", ["teacher", pytest.param("kl", marks=pytest.mark.slow)])
 def test_a_student_comes_to_rank_other_queries_documents_as_its_teacher_does(loss: str, base: Path, tmp_path: Path) -> None:
     data = examples(60, negatives=7).scored(WordGrades(tuple(WORDS)))
     learned, others = Examples(data[:40]), Examples(data[40:])

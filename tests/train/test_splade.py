@@ -32,7 +32,7 @@ from fontes.train.splade_loss import SpladeLoss, products  # noqa: E402
 SETTINGS = SpladeSettings(
     epochs=8,
     batch=16,
-    mini_batch=8,
+    mini_batch=32,
     lr=1e-2,
     warm_up=0.05,
     dropout=0.0,

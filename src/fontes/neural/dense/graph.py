@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 
 from ...core.threads import in_threads
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings
+from ...storage.arrays import fixed
 from ...storage.compiled import compiled
 from ...storage.pinned import pinned, view
 from ..llvm import cgutils, intrinsic, ir, types
-from .vectors import NO_PRODUCTS, Best, best_of, without_float16
+from .vectors import Best, best_of, without_float16
 
 BLOCK_VECTORS = 1 << 14  # vectors quantized at a time
 QUERIES_PER_CALL = 32  # queries that a thread takes at a time
 LEVELS = 127  # of int8
 MARGIN = 2.0  # about 5 standard deviations of the difference of two products: 5 · √2 / √12 of a level times the query's length
 LINE = 64  # bytes of a line of the processor's cache
-ALL_ROWS: NDArray[np.bool_] = np.zeros(0, np.bool_)  # in place of a mask
+ALL_ROWS: NDArray[np.bool_] = fixed(np.zeros(0, np.bool_))  # in place of a mask
 CODES, SCALES, NEIGHBORS, OFFSETS, STARTS = range(5)  # arrays of a graph
 MARKS, CLOCK, HEAP, ROWS, PRODUCTS = range(5)  # arrays of a search
 
@@ -79,7 +80,7 @@ class Graph:
             allowed: bool (rows,): the rows that pass; None: all.
         """
         out, ef = np.full((len(queries), count), -1, dtype=np.int32), max(visits, count)
-        mask, min_count = ALL_ROWS if allowed is None else allowed, min_count if self._single else count
+        mask, min_count = ALL_ROWS if allowed is None else fixed(allowed), min_count if self._single else count
 
         def search(start: int) -> None:
             buffers, piece = self._take_buffers(), slice(start, start + QUERIES_PER_CALL)
@@ -110,7 +111,7 @@ class Graph:
             longest: The length of the longest vector.
             k: Maximum number of documents per query.
         """
-        size, ef, mask = len(queries), max(visits, count), ALL_ROWS if allowed is None else allowed
+        size, ef, mask = len(queries), max(visits, count), ALL_ROWS if allowed is None else fixed(allowed)
         docs, scores = np.empty((size, min(k, count)), np.int32), np.empty((size, min(k, count)), np.float32)
         counts = np.empty((size, 2), np.int64)
         vectors = without_float16(embeddings.vectors), embeddings.scales, embeddings.norms, embeddings.bounds, longest, ranks
@@ -230,11 +231,11 @@ def _best(
 ) -> None:
     """Write the best documents of each query and their exact scores; `counts` gets the number of documents and of rows."""
     code, best = np.empty(queries.shape[1], np.int16), np.empty(visits, np.int64)
-    rows = np.empty(max_count, np.int32)
+    rows, no_products = np.empty(max_count, np.int32), np.empty(0, np.float32)
     for i in range(len(queries)):
         row_count = _nearest(queries[i], graph, entry, top, levels, min_count, allowed, buffers, code, best, rows)
         nearest, exact = best_of(
-            queries[i], vectors, scales, norms, bounds, rows[:row_count], NO_PRODUCTS, longest, ranks, docs.shape[1]
+            queries[i], vectors, scales, norms, bounds, rows[:row_count], no_products, longest, ranks, docs.shape[1]
         )
         docs[i, : len(nearest)], scores[i, : len(nearest)] = nearest, exact
         counts[i, 0], counts[i, 1] = len(nearest), row_count

@@ -22,6 +22,7 @@ from ...core.threads import in_threads
 from ...core.work import thread_count
 from ...index.embeddings.rabitq import BITS
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmbeddings, rows_of
+from ...storage.arrays import fixed
 from ...storage.compiled import compiled
 from ..llvm import intrinsic, ir, types
 from .blas import single_threaded_blas
@@ -233,11 +234,11 @@ def all_rescored(
         ]
     vectors, longest, depth = without_float16(segment.vectors), embeddings.longest, min(k, docs.shape[1])
     best, scores = np.empty((len(queries), depth), np.int32), np.empty((len(queries), depth), np.float32)
-    counts = np.empty(len(queries), np.int64)
+    counts, rows = np.empty(len(queries), np.int64), docs.astype(np.int32, copy=False)
 
     def score(start: int) -> None:
         part = slice(start, start + RESCORED_QUERIES)
-        arrays = queries[part], docs[part], products[part], best[part], scores[part], counts[part]
+        arrays = queries[part], rows[part], products[part], best[part], scores[part], counts[part]
         _best_of_all(vectors, segment.scales, segment.norms, segment.bounds, longest, ids.rank, *arrays)
 
     in_threads(score, range(0, len(queries), RESCORED_QUERIES))
@@ -261,7 +262,7 @@ def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArra
                 _score_codes(query64, stored, leaf_docs[part].astype(np.int64), scores[part])
         else:
             vectors = without_float16(stored.vectors)
-            scored(query64, vectors, stored.scales, stored.norms, stored.bounds, leaf_docs.astype(np.int64), scores)
+            scored(query64, vectors, stored.scales, stored.norms, stored.bounds, leaf_docs.astype(np.int32), scores)
         out[rows] = scores
     return out
 
@@ -329,7 +330,7 @@ class Search:
         for block in blocks:
             scores, ordinals, bounds = self._products(block), self._ordinals(block), block.segment.embeddings.bounds
             if len(bounds):
-                bounds = bounds[block.first : block.last + 1] - bounds[block.first]
+                bounds = fixed(bounds[block.first : block.last + 1] - bounds[block.first])
             query = position = 0
             while True:
                 query, position = _gather_all(scores, bounds, ordinals, query, position, self._k, state.arrays)
