@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import os
 import shutil
@@ -38,6 +39,7 @@ settings.load_profile("fixed")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Compiled code comes from an earlier run; what is missing is compiled by one process of xdist for both."""
+    gc.disable()  # until all tests are imported
     if hasattr(config, "workerinput"):
         compiled_code.compile_once()
         return
@@ -149,6 +151,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                     item.add_marker(pytest.mark.slow)
     for item in items:
         item.add_marker(pytest.mark.xdist_group(groups[item.path]))
+
+
+def pytest_collection_finish() -> None:
+    """Leaves the modules and cases, millions of objects, out of all garbage collections."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -38,17 +38,24 @@ def test_the_pages_name_commands_of_most_programs() -> None:
     assert len({COMMAND.match(command)[2] for _, command in commands()}) >= 20  # type: ignore[index]
 
 
-@pytest.mark.parametrize(("page", "command"), commands())
-def test_a_command_of_a_page_is_what_its_program_takes(
-    page: str, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_commands_of_the_pages_are_what_their_programs_take(capsys: pytest.CaptureFixture[str]) -> None:
+    problems = {}
+    for page, command in commands():
+        with pytest.MonkeyPatch.context() as patch:
+            problem = problem_of(command, patch)
+        if problem:
+            problems[page, command] = f"{problem} {capsys.readouterr().err.splitlines()[-1:]}"
+    assert problems == {}
+
+
+def problem_of(command: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What is wrong with a command."""
     data, name, arguments = COMMAND.match(command).groups()  # type: ignore[union-attr]
     program = ROOT / "bench" / f"{name}.py"
     if "parse_args" not in (text := program.read_text("utf-8")):
         usage = re.search(rf"{name}\.py ([^(\n]*)", text)[1].split()  # type: ignore[index]
         needed = sum(not each.startswith("[") for each in usage)
-        assert needed <= len(arguments.split()) <= len(usage), f"{page}: {command}"
-        return
+        return "" if needed <= len(arguments.split()) <= len(usage) else "has too few or too many arguments"
     parse = argparse.ArgumentParser.parse_args
 
     def parsed(parser: argparse.ArgumentParser, args: list[str] | None = None) -> None:
@@ -64,10 +71,10 @@ def test_a_command_of_a_page_is_what_its_program_takes(
     try:
         runpy.run_path(str(program), run_name="__main__")
     except ParsedError:
-        return
+        return ""
     except SystemExit:
-        pytest.fail(f"{page}: {command}: {capsys.readouterr().err.splitlines()[-1:]}")
-    pytest.fail(f"{page}: {command} ended without reading its arguments")
+        return "is refused"
+    return "ends without reading its arguments"
 
 
 @pytest.fixture

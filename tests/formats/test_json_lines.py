@@ -113,66 +113,67 @@ def test_pairs_and_documents_are_the_same_bytes():
 PLAIN_LINE = b'{"_id": "d%d", "title": "t", "text": "a b"}\n'
 
 
-@pytest.mark.parametrize(
-    "string",
-    [
-        b"\xed\xa0\x80",  # halves of surrogate pairs in UTF-8
-        b"\xed\xbf\xbf",
-        b"\xed\x9f\xbf",  # the letter before them
-        b"\xe0\x9f\xbf",  # longer than it needs to be
-        b"\xe0\xa0\x80",
-        b"\xc1\xbf",
-        b"\xc2\x80",
-        b"\xf0\x8f\xbf\xbf",
-        b"\xf0\x90\x80\x80",
-        b"\xf4\x8f\xbf\xbf",  # the last letter
-        b"\xf4\x90\x80\x80",  # beyond it
-        b"\xf5\x80\x80\x80",
-        b"\xe2\x82",  # cut within a letter
-        b"\xe2\x82\xc2",
-        b"\x80",
-        b"\\ud83d\\ude00",
-        b"\\ud83d\\ud83d",  # a second half that is none
-        b"\\ud83d\\udbff",
-        b"\\ud83d\\udc00",
-        b"\\ud83d\\udfff",
-        b"\\ud83d\\ue000",
-        b"\\ud83d\\u0041",
-        b"\\ud83d",
-        b"\\ud83dx\\ude00",
-        b"\\ud83d\\nde00",
-        b"\\ude00\\ud83d",
-        b"\\ud7ff",
-        b"\\ue000",
-        *(bytes([control]) for control in (0, 1, 8, 9, 13, 27, 31, 32, 127)),
-        b"\\u00g0",
-        b"\\u000G",
-        b"\\u00/0",
-        b"\\u00:0",
-        b"\\u00@0",
-        b"\\u00`0",
-        b"\\uaAfF",
-        b"\\u09",
-        b"\\u007f\\u0080\\u07ff\\u0800\\uffff",
-        b"\\x",
-        b"\\",
-        b'\\b\\f\\n\\r\\t\\/\\\\\\"',
-    ],
-)
+STRINGS = [
+    b"\xed\xa0\x80",  # halves of surrogate pairs in UTF-8
+    b"\xed\xbf\xbf",
+    b"\xed\x9f\xbf",  # the letter before them
+    b"\xe0\x9f\xbf",  # longer than it needs to be
+    b"\xe0\xa0\x80",
+    b"\xc1\xbf",
+    b"\xc2\x80",
+    b"\xf0\x8f\xbf\xbf",
+    b"\xf0\x90\x80\x80",
+    b"\xf4\x8f\xbf\xbf",  # the last letter
+    b"\xf4\x90\x80\x80",  # beyond it
+    b"\xf5\x80\x80\x80",
+    b"\xe2\x82",  # cut within a letter
+    b"\xe2\x82\xc2",
+    b"\x80",
+    b"\\ud83d\\ude00",
+    b"\\ud83d\\ud83d",  # a second half that is none
+    b"\\ud83d\\udbff",
+    b"\\ud83d\\udc00",
+    b"\\ud83d\\udfff",
+    b"\\ud83d\\ue000",
+    b"\\ud83d\\u0041",
+    b"\\ud83d",
+    b"\\ud83dx\\ude00",
+    b"\\ud83d\\nde00",
+    b"\\ude00\\ud83d",
+    b"\\ud7ff",
+    b"\\ue000",
+    *(bytes([control]) for control in (0, 1, 8, 9, 13, 27, 31, 32, 127)),
+    b"\\u00g0",
+    b"\\u000G",
+    b"\\u00/0",
+    b"\\u00:0",
+    b"\\u00@0",
+    b"\\u00`0",
+    b"\\uaAfF",
+    b"\\u09",
+    b"\\u007f\\u0080\\u07ff\\u0800\\uffff",
+    b"\\x",
+    b"\\",
+    b'\\b\\f\\n\\r\\t\\/\\\\\\"',
+]
+
+
 @pytest.mark.parametrize("part", ["title", "text"])
-def test_each_string_from_the_second_line_on_is_read_as_by_pythons_decoder(tmp_path, string, part):
+def test_each_string_from_the_second_line_on_is_read_as_by_pythons_decoder(tmp_path, part):
     """The first line is Python's anyway: it says which keys there are."""
+    assert [string for string in STRINGS if not is_read_as_by_python(tmp_path, string, part)] == []
+
+
+def is_read_as_by_python(tmp_path, string, part):
     odd = {"title": b"t", "text": b"a b"} | {part: b"x" + string + b"y"}
     line = b'{"_id": "d2", "title": "%b", "text": "%b"}\n' % (odd["title"], odd["text"])
     path = tmp_path / "corpus.jsonl"
     path.write_bytes(PLAIN_LINE % 1 + line + PLAIN_LINE % 3)
     expected = outcome(lambda: columns(pack_docs(list(read_corpus(path, format="jsonl")))))
-    assert outcome(lambda: columns(parts(path, 1 << 20))) == expected
+    if outcome(lambda: columns(parts(path, 1 << 20))) != expected:
+        return False
     try:
         text = json.loads(line.decode())[part]
     except ValueError:
-        assert isinstance(expected, str)
-        assert "line 2: " in expected
-    else:
-        assert expected[0] == ["d1", "d2", "d3"]
-        assert utf8(text) in expected[1]
+        return isinstance(expected, str) and "line 2: " in expected
+    return expected[0] == ["d1", "d2", "d3"] and utf8(text) in expected[1]
