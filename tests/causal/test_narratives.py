@@ -97,7 +97,7 @@ def test_sentences_are_found_by_rules_by_nupunkt_or_by_spacy(sentences: str) -> 
     assert ft.causal.relevant_part(narrative, sentences) == "Relevant are storms, e.g. those of the U.S. Coast. Causes count."
 
 
-def test_after_an_abbreviation_a_sentence_begins_with_a_word_that_opens_narratives_and_not_with_a_name() -> None:
+def test_a_sentence_begins_after_an_abbreviation_only_with_a_word_that_opens_narratives() -> None:
     narrative = "Relevant are taxes in the U.S. Documents on prices are not relevant. Ships of the U.S. Navy count."
     assert ft.causal.relevant_part(narrative) == "Relevant are taxes in the U.S. Ships of the U.S. Navy count."
 

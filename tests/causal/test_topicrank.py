@@ -59,7 +59,7 @@ def candidate(phrase: str, *offsets: int) -> Candidate:
     return Candidate(words, words, offsets)
 
 
-def test_candidates_that_share_a_quarter_of_their_stems_are_one_topic_and_those_with_less_are_not() -> None:
+def test_candidates_are_one_topic_if_they_share_a_quarter_of_their_stems() -> None:
     quarter = [candidate("a b c", 0), candidate("a x", 9)]  # 1 of 4
     fifth = [candidate("a b c", 0), candidate("a x y", 9)]  # 1 of 5
     assert len(HAND.topics(quarter)) == 1

@@ -169,7 +169,7 @@ def test_the_toys_leave_nothing_behind() -> None:
     assert set(TOYS) <= set(stages)
 
 
-def test_the_key_of_a_stage_names_what_its_index_states_and_is_missing_where_it_states_nothing() -> None:
+def test_the_key_of_a_stage_includes_its_index_and_is_missing_without_one() -> None:
     from fontes.lexical import QueryLikelihood
 
     key = QueryLikelihood(SHELF, mu=500).key()  # type: ignore[arg-type]

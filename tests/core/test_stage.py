@@ -159,7 +159,7 @@ def test_a_weight_multiplies_the_scores(ranking, weight):
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(RANKINGS, st.floats(-100, 100)), min_size=2, max_size=4))
-def test_a_sum_adds_the_weighted_scores_and_a_document_that_a_stage_does_not_have_gets_0_from_it(parts):
+def test_a_sum_adds_weighted_scores_and_counts_a_missing_document_as_0(parts):
     expected: dict[str, float] = {}
     for ranking, weight in parts:
         for doc_id, score in ranking:

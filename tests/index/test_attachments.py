@@ -51,7 +51,7 @@ def lived(path: Path, *encoders: Any, dtype: str | None = None, every: bool = Tr
 
 @pytest.mark.parametrize("encoder", [Hashed(), Parts(), Hashed(length=None)])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "rabitq1", "rabitq2", "rabitq4"])
-def test_dense_runs_after_additions_and_deletions_are_those_of_a_new_index_byte_for_byte(
+def test_dense_runs_of_a_changed_index_are_those_of_a_new_one_byte_for_byte(
     tmp_path: Path, encoder: Hashed, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, new = lived(tmp_path / "x", encoder, dtype=dtype), fresh(DOCS, GONE, tmp_path / "y")
@@ -68,7 +68,7 @@ def test_dense_runs_after_additions_and_deletions_are_those_of_a_new_index_byte_
     assert len(index.embeddings(encoder)) == len(new.embeddings(encoder))
 
 
-def test_learned_sparse_runs_after_additions_and_deletions_are_those_of_a_new_index_byte_for_byte(tmp_path: Path) -> None:
+def test_learned_sparse_runs_of_a_changed_index_are_those_of_a_new_one_byte_for_byte(tmp_path: Path) -> None:
     encoder, topics = CountingTerms(), queries()
     index, new = lived(tmp_path / "x", encoder), fresh(DOCS, GONE, tmp_path / "y")
     new.encode(encoder)
@@ -106,7 +106,7 @@ def test_encoding_again_encodes_new_documents_alone_in_the_dtype_of_the_others(t
         index.embeddings(Counting(), "float32")
 
 
-def test_several_segments_without_vectors_are_encoded_in_one_piece_of_work_that_goes_on_after_a_kill(
+def test_segments_without_vectors_are_encoded_together_and_resumed_after_a_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", 8)
@@ -130,7 +130,7 @@ def test_several_segments_without_vectors_are_encoded_in_one_piece_of_work_that_
     assert answer(index.dense(Counting())(queries())) == answer(whole.dense(Counting())(queries()))
 
 
-def test_vectors_of_some_documents_alone_are_an_error_that_says_how_many_and_names_the_command(tmp_path: Path) -> None:
+def test_vectors_of_only_some_documents_are_an_error_with_their_number_and_the_command(tmp_path: Path) -> None:
     index = lived(tmp_path / "x", Hashed(), CountingTerms(), every=False)
     for search in (index.dense(Hashed()), index.splade(CountingTerms())):
         with pytest.raises(
@@ -159,7 +159,7 @@ def test_a_merge_by_the_way_carries_vectors_along_and_encodes_nothing(tmp_path: 
     assert answer(index.dense(Counting())(queries())) == answer(new.dense(Counting())(queries()))
 
 
-def test_segments_with_other_vectors_are_not_merged_by_the_way_and_a_merge_that_is_asked_for_is_refused(
+def test_segments_with_different_vectors_are_not_merged_and_an_explicit_merge_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(draft, "FACTOR", 2)
@@ -275,7 +275,7 @@ def test_an_approximate_index_is_made_again_of_the_documents_that_are_there(tmp_
     assert answer(again) == answer(run)
 
 
-def test_a_state_that_has_been_merged_away_goes_on_with_what_it_has_open_and_says_so_of_the_rest(tmp_path: Path) -> None:
+def test_a_merged_state_uses_what_it_has_open_and_reports_the_rest_as_removed(tmp_path: Path) -> None:
     index = lived(tmp_path / "x", Hashed(), Counting(), CountingTerms())
     old = Index.open(index.path)
     topics = queries(5)

@@ -116,9 +116,7 @@ every = pytest.mark.parametrize("every", [15, pytest.param(1, marks=pytest.mark.
     ],
     ids=["none", "old", "old, fields and positions"],
 )
-def test_a_build_killed_before_any_operation_leaves_the_last_state_and_the_next_build_cleans_up(
-    tmp_path, before, options, every, old
-):
+def test_a_killed_build_leaves_the_last_state_and_the_next_build_cleans_up(tmp_path, before, options, every, old):
     outcomes, number = [], 1 - every
     while True:
         number += every

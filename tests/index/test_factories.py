@@ -26,9 +26,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_has_the_parameters_of_the_stage_of_its_name_in_their_order_with_their_defaults(
-    index: Index, name: str
-) -> None:
+def test_a_method_of_the_index_has_the_parameters_of_its_stage(index: Index, name: str) -> None:
     fields = [field for field in dataclasses.fields(stages[name]) if field.name != "index"]
     method = getattr(index, name)
     parameters = list(inspect.signature(method).parameters.values())

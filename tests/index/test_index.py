@@ -72,7 +72,7 @@ def test_a_notebook_shows_what_the_index_is_and_nothing_of_it_is_markup(tmp_path
     assert index.fingerprint[:16] in page
 
 
-def test_a_notebook_shows_the_piece_of_a_document_that_fits_the_query_and_nothing_of_it_is_markup(tmp_path: Path) -> None:
+def test_a_notebook_shows_the_fitting_part_of_a_document_with_escaped_markup(tmp_path: Path) -> None:
     doc = Doc("d1", "The <foxes> & dogs", "On <i>foxes</i>")
     index = Index.build([doc], tmp_path / "x")
     assert index.marked("fox", doc) == "<i>On &lt;i&gt;foxes&lt;/i&gt;</i> The &lt;<b>foxes</b>&gt; &amp; dogs"

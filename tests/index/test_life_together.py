@@ -229,7 +229,7 @@ def test_a_ranking_keeps_the_documents_of_its_state(tmp_path: Path) -> None:
     assert [hit.id for hit in index.bm25(threads=1).search("fox")] == ["c"]
 
 
-def test_who_has_opened_an_index_and_not_read_it_yet_reads_what_it_was_when_its_files_have_gone(tmp_path: Path) -> None:
+def test_an_open_index_is_readable_after_its_files_have_been_replaced(tmp_path: Path) -> None:
     index = Index.build(OLD[:60], tmp_path / "x", analyzer="whitespace", threads=1)
     index.add(NEW[:9], threads=1)
     index.delete(["o1"])

@@ -303,7 +303,7 @@ class Histories:
 
 
 @pytest.mark.parametrize("histories", [range(5), pytest.param(range(5, 200), marks=pytest.mark.slow)], ids=["some", "many"])
-def test_whatever_happens_to_an_index_that_several_have_open_it_is_sound_and_holds_what_was_written(
+def test_an_index_that_several_have_open_stays_sound_and_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, histories: range
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)

@@ -103,7 +103,7 @@ class Doubled(BM25Weighting):
         return 2 * super().postings(statistics, postings)
 
 
-def test_a_class_whose_methods_may_change_the_weights_of_bm25_inherits_no_function_of_tf_and_length(collection):
+def test_a_class_that_may_change_bm25s_weights_inherits_no_function_of_tf_and_length(collection):
     terms = np.arange(len(collection.state.terms))
     plain, doubled = (impacts.impacts_of(collection, cls.of("lucene")) for cls in (BM25Weighting, Doubled))
     assert plain.curve is not None

@@ -8,7 +8,7 @@ from fontes import Index
 from fontes.lexical import direct, searching
 
 
-def test_a_topic_that_is_searched_without_compiled_code_has_the_same_ranking_and_its_cost_is_counted(
+def test_a_search_without_compiled_code_gives_the_same_ranking_and_counts_its_steps(
     tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = Index.build([(f"d{n}", " ".join(f"w{n % divisor}" for divisor in range(1, 9))) for n in range(900)], tmp_path / "x")

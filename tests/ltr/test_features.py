@@ -42,7 +42,7 @@ def test_a_score_is_the_stages_own_bit_for_bit(index: Index, text: str) -> None:
     assert np.array_equal(scores, run.scores)
 
 
-def test_a_stage_from_run_to_run_gives_the_candidates_their_new_scores_and_none_where_it_leaves_one_out(index: Index) -> None:
+def test_a_run_stage_as_feature_gives_new_scores_and_none_for_omitted_candidates(index: Index) -> None:
     run = candidates(index)
     for last in (index.boost("price"), index.collapse("kind", keep=5)):
         scores, new = last.candidate_scores(run), last(run).to_dict()

@@ -51,7 +51,7 @@ def trees() -> TreeModel:
     return TreeModel({"features": ["a", "b"]}, lightgbm.train(parameters, data, 12).model_to_string())
 
 
-def test_a_linear_score_is_the_constant_and_weight_times_feature_with_the_mean_for_a_missing_one() -> None:
+def test_a_linear_score_uses_the_mean_for_a_missing_feature() -> None:
     model = linear()
     assert model.predict(MATRIX).tolist() == [7 + 2 - 5, 7 + 10 - 10, 7 + 6 - 2]
     assert model.contributions(MATRIX).tolist() == [[2.0, -5.0, 7.0], [10.0, -10.0, 7.0], [6.0, -2.0, 7.0]]

@@ -63,7 +63,7 @@ def is_relevant(grades, rel):
 
 @settings(max_examples=up_to(100), deadline=None)
 @given(experiments(), st.integers(1, 3))
-def test_each_measure_of_trec_eval_has_its_value_for_each_topic_and_its_mean_over_all_judged_topics(experiment, rel):
+def test_measures_have_the_values_and_means_of_trec_eval(experiment, rel):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     run, qrels = experiment
     asked = {re.sub(r"_(?=\d)", ".", name) for name in TREC_NAMES}

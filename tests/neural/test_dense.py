@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
+from support.pairs import every_other
 
 from fontes.core import InputError, ParameterError, Topic, Topics
 from fontes.core.values import Doc
@@ -39,8 +40,12 @@ def test_the_best_documents_are_those_with_the_greatest_inner_products_in_the_on
         assert [(score, doc_id) for doc_id, score, _ in ranking] == expected(index, Hashed(), query, 25)
 
 
-@pytest.mark.parametrize("encoder", [Hashed(), Hashed(dim=37), Hashed(length=None), Parts(dim=24)], ids=repr)
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "rabitq1", "rabitq4"])
+@pytest.mark.parametrize(
+    ("encoder", "dtype"),
+    every_other(
+        [Hashed(), Hashed(dim=37), Hashed(length=None), Parts(dim=24)], ["float32", "float16", "int8", "rabitq1", "rabitq4"]
+    ),
+)
 def test_batch_threads_and_k_do_not_change_a_single_bit_of_a_run(index, encoder, dtype, monkeypatch):
     index.encode(encoder, dtype=dtype)
     dense = index.dense(encoder, k=1000, dtype=dtype)
@@ -80,7 +85,7 @@ def test_products_have_a_threshold_to_meet_long_before_the_buffer_of_candidates_
         assert values.tolist() == products[query, docs].tolist()
 
 
-def test_documents_that_differ_less_than_a_matrix_product_can_tell_are_ordered_by_their_exact_scores(tmp_path):
+def test_documents_within_the_error_of_matrix_products_are_ordered_by_exact_scores(tmp_path):
     # Thousands of documents within one rounding error of each other, more than the buffer of candidates holds.
     count, dim, k = 9_000, 64, 10
     draw = np.random.default_rng(1)

@@ -112,7 +112,7 @@ def test_a_stage_that_has_searched_sees_vectors_that_are_stored_later(tmp_path):
 
 
 @pytest.mark.parametrize("algorithm", ["Flat", "IVF1,Flat", "hnsw"])
-def test_documents_that_a_graphs_own_products_cannot_tell_apart_are_ordered_by_their_exact_scores(tmp_path, algorithm):
+def test_documents_with_equal_products_in_the_graph_are_ordered_by_exact_scores(tmp_path, algorithm):
     """Of the rows that come back, those that may be among the best get their exact scores: not the first k alone."""
     count, dim, k = 90, 64, 10
     draw = np.random.default_rng(1)

@@ -77,7 +77,7 @@ def full_disk() -> None:
     ],
 )
 @pytest.mark.parametrize(("what", "status"), [(kill, -signal.SIGKILL), (full_disk, 3)])
-def test_an_encoding_stopped_at_any_operation_goes_on_after_the_last_block_and_gives_the_same_bytes(
+def test_an_encoding_stopped_at_any_operation_resumes_and_gives_the_same_bytes(
     tmp_path, plain, kind, dtype, what, status, step
 ):
     whole = copied(plain, tmp_path)
@@ -219,7 +219,7 @@ def test_float16_and_int8_made_at_once_are_those_made_of_full_vectors(tmp_path, 
     assert made[0] == made[1]
 
 
-def test_building_the_index_anew_removes_its_vectors_and_does_not_disturb_those_who_have_it_open(tmp_path):
+def test_rebuilding_an_index_removes_its_vectors_and_disturbs_no_open_one(tmp_path):
     docs = [(f"d{n}", f"fox {n}") for n in range(30)]
     index = Index.build(docs, tmp_path / "x")
     index.encode(Counting())

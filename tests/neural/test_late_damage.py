@@ -60,9 +60,7 @@ def searched(store: JoinedTokens) -> list[list[float]]:
 
 @pytest.mark.parametrize("forged", [False, True])
 @pytest.mark.parametrize("name", ["lists.bounds", "bounds"])
-def test_bounds_that_are_turned_round_are_damage_and_neither_a_search_nor_a_merge_goes_by_them(
-    copy: Path, name: str, forged: bool
-) -> None:
+def test_descending_bounds_are_damage_that_no_search_and_no_merge_follows(copy: Path, name: str, forged: bool) -> None:
     file = next(copy.glob(f"segment-*/late-*-4/{name}.npy"))
     np.save(file, np.load(file)[::-1].copy())
     if forged:

@@ -51,7 +51,7 @@ def same(one: Run, other: Run) -> bool:
     )
 
 
-def test_scores_are_the_inner_products_of_the_vectors_and_documents_without_a_common_term_are_left_out(index, rows):
+def test_scores_are_inner_products_and_documents_without_a_common_term_are_omitted(index, rows):
     run = index.splade(ENCODER, k=COUNT)(TOPICS)
     for topic, query in TOPICS.items():
         stored, exact = rounded(rows) @ ENCODER.row(query), rows @ ENCODER.row(query)

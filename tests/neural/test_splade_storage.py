@@ -55,9 +55,7 @@ def test_what_is_stored_are_the_weights_to_four_decimals(tmp_path, plain):
 
 @pytest.mark.parametrize("every", [20, pytest.param(3, marks=pytest.mark.slow)], ids=["some", "many"])
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_an_encoding_killed_at_any_operation_goes_on_after_the_last_block_and_gives_the_same_bytes(
-    tmp_path, plain, overwrite, every
-):
+def test_an_encoding_killed_at_any_operation_resumes_and_gives_the_same_bytes(tmp_path, plain, overwrite, every):
     whole = copied(plain, tmp_path)
     Index.open(whole).encode(CountingTerms())
     expected = stored(whole)
@@ -88,7 +86,7 @@ def test_an_encoding_killed_at_any_operation_goes_on_after_the_last_block_and_gi
     assert killed > 30 // every
 
 
-def test_an_encoding_killed_in_the_middle_of_a_block_keeps_all_blocks_before_it_and_is_told_of_as_left_behind(tmp_path, plain):
+def test_a_killed_encoding_keeps_its_finished_blocks_and_is_reported_as_left_over(tmp_path, plain):
     path = copied(plain, tmp_path)
     log = tmp_path / "log"
 
@@ -136,7 +134,7 @@ def test_encoding_again_does_nothing_and_overwriting_encodes_all(tmp_path, plain
         assert each.splade(CountingTerms()).search("w7").ids == before.ids
 
 
-def test_weights_of_several_encoders_lie_side_by_side_and_blocks_spilled_to_disk_change_nothing(tmp_path, plain, monkeypatch):
+def test_weights_of_encoders_are_separate_and_blocks_on_disk_change_nothing(tmp_path, plain, monkeypatch):
     path = copied(plain, tmp_path)
     Index.open(path).encode(CountingTerms())
     monkeypatch.setattr(weights, "MEMORY", 24 * 20)

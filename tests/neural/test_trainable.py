@@ -147,7 +147,7 @@ def test_the_gradients_of_longformer_are_those_of_transformers_with_a_global_fir
     assert_like_transformers("longformer", 64, without_dropout, global_attention_mask=everywhere)
 
 
-def test_the_gradients_of_reformer_are_those_of_its_reversible_layers_at_the_one_length_that_they_train() -> None:
+def test_reformer_has_the_gradients_of_its_reversible_layers() -> None:
     from fontes.neural.encoders.networks import buckets
 
     def prepare(part: Any) -> None:

@@ -142,7 +142,7 @@ def test_scoring_texts_leaves_the_statistics_of_the_index_as_they_were(index: ft
     assert list(before) == list(after)
 
 
-def test_rationales_keep_documents_order_and_scores_and_pick_what_the_pipeline_of_sentences_picks(run: ft.Run) -> None:
+def test_rationales_keep_the_run_and_are_those_of_the_pipeline_of_sentences(run: ft.Run) -> None:
     picked = ft.Rationales(Shared(), n=1)(run)
     assert picked == run
     assert picked["q1"].docs() == run["q1"].docs()

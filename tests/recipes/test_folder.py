@@ -79,7 +79,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("written", ["write_run", "write"])
-def test_a_kill_while_results_are_written_leaves_no_summary_and_no_stale_file_after_the_next_run(
+def test_a_kill_while_results_are_written_leaves_no_stale_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
     Tiny(prefix="old-").run(DOCS, TOPICS, QRELS, tmp_path)

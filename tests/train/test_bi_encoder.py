@@ -93,7 +93,7 @@ FEW = Examples(
 )
 
 
-def test_multiple_negatives_are_all_documents_of_the_batch_but_those_that_are_known_to_be_relevant() -> None:
+def test_multiple_negatives_are_all_documents_of_the_batch_that_are_not_known_to_be_relevant() -> None:
     model = trainable(start("bert"), dropout=0.0)
     loss = value(loss_of(model, "mnrl", None)(*batch_of(model, FEW)))
     queries, documents = ["brook beck", "brook beck", "burn", "rill"], ["oak ash the of", "ash oak", "elm", "lime the"]

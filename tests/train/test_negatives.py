@@ -202,7 +202,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Pa
 LONG = "the minister said on monday that the bridge over the river will open again in the spring of next year"
 
 
-def test_the_guard_leaves_out_texts_of_any_relevant_document_of_the_topic_and_the_next_takes_the_place() -> None:
+def test_negatives_never_have_the_text_of_a_relevant_document_of_the_topic() -> None:
     shelf = Shelf(ids(9), d02=LONG, d03=LONG, d04=LONG.upper() + "!", d05=LONG + " again", gold=LONG[:60] + " else altogether")
     result = mined(ids(9), {"d02": 1}, shelf)
     assert negatives(result) == [["d01", "d06", "d07", "d08"]]

@@ -200,7 +200,7 @@ def test_static_queries_have_their_own_tokens_alone_and_need_no_model(tmp_path: 
     assert later != weights
 
 
-@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("static", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_an_interrupted_training_goes_on_to_the_same_weights(
     static: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,7 +37,7 @@ def two(method="grid", drop=()):
     return tuning(trials, axes, method=method, folds=folds, default={"x": 1, "y": 7, "z": 0})
 
 
-def test_a_curve_has_the_mean_of_each_value_what_folds_chose_the_final_setting_and_the_one_as_given():
+def test_a_curve_has_the_means_the_choices_of_folds_and_the_final_and_initial_settings():
     plot = tuning().plot()
     (axes,) = plot.figure.axes
     means = {x: np.mean(values) for x, values in VALUES.items()}

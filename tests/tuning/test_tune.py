@@ -313,7 +313,7 @@ def test_judged_topics_that_are_not_given_are_not_measured(collection):
     assert wider.score == given.score
 
 
-def test_judgments_of_another_collection_are_an_error_and_a_setting_that_finds_nothing_judged_is_worth_0(collection):
+def test_judgments_of_another_collection_are_an_error_and_unjudged_settings_score_0(collection):
     index, topics, _ = collection
     with pytest.raises(
         ft.core.InputError, match="not one document of the run is judged, nor is any document of its collection"
