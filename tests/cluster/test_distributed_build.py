@@ -106,7 +106,7 @@ def test_term_weights_of_documents_give_the_bytes_of_one_machine(tmp_path, monke
 
 
 @pytest.mark.slow
-def test_several_files_of_several_formats_packed_ones_and_folders_give_the_bytes_of_one_machine(tmp_path, monkeypatch):
+def test_files_of_several_formats_and_folders_give_the_bytes_of_one_machine(tmp_path, monkeypatch):
     docs = collection(90)
     (tmp_path / "a.jsonl").write_bytes(lines(docs[:30]))
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(lines(docs[30:60])))

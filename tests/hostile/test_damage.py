@@ -27,9 +27,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("trials", [range(SOME), pytest.param(range(SOME, MANY), marks=pytest.mark.slow)], ids=["some", "many"])
 @pytest.mark.slow
-def test_what_is_damaged_is_refused_in_one_sentence_or_answers_as_before_or_is_found_by_its_sums(
-    root: Path, trials: range
-) -> None:
+def test_damage_is_refused_in_one_sentence_or_harmless_or_found_by_checksums(root: Path, trials: range) -> None:
     results = outcomes(root, trials)
     assert len(results) == len(trials)
     kinds = Counter(result["outcome"].partition(":")[0] for result in results)

@@ -35,7 +35,7 @@ def files(path: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_builds_in_different_processes_with_other_hash_seeds_threads_and_memory_are_equal_byte_for_byte(tmp_path):
+def test_builds_with_other_hash_seeds_threads_and_memory_are_equal_byte_for_byte(tmp_path):
     built = []
     for seed, threads, memory in [("1", "1", "2G"), ("random", "4", "20K")]:
         path = tmp_path / seed

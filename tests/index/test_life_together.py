@@ -163,7 +163,7 @@ def searches(path: Path, name: str, expected: list[dict[str, Any]], numbers: tup
 @each_time
 @pytest.mark.usefixtures("_kept")
 @pytest.mark.slow
-def test_processes_that_search_while_one_changes_the_index_see_the_state_that_they_refreshed_to(
+def test_processes_see_the_state_that_they_refreshed_to_while_one_changes_the_index(
     tmp_path: Path, expected: list[dict[str, Any]], seconds: float
 ) -> None:
     path, reports = tmp_path / "x", tmp_path / "reports"

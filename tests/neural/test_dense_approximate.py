@@ -215,7 +215,7 @@ def test_the_recall_is_the_share_of_the_best_by_plain_products_that_the_search_f
 
 
 @pytest.mark.slow
-def test_a_rotation_for_product_quantization_is_the_same_each_time_and_trained_without_a_warning(tmp_path, monkeypatch, capfd):
+def test_a_rotation_for_product_quantization_is_deterministic_and_gives_no_warning(tmp_path, monkeypatch, capfd):
     encoder = Hashed(dim=8)
     runs, files = [], []
     for name in ("a", "b"):

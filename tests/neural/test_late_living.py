@@ -226,9 +226,7 @@ def test_an_index_without_documents_left_finds_nothing(tmp_path: Path, model: Co
 
 
 @pytest.mark.slow
-def test_new_documents_are_encoded_in_the_precision_of_the_others_where_the_model_leaves_it_open(
-    tmp_path: Path, model: ColBERT
-) -> None:
+def test_new_documents_have_the_precision_of_the_others_where_the_model_leaves_it_open(tmp_path: Path, model: ColBERT) -> None:
     index = ft.Index.build(DOCS[:20], tmp_path / "x")
     encode_late(index, model.with_(precision="bfloat16"))
     with pytest.raises(
