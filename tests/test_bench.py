@@ -74,6 +74,8 @@ def problem_of(command: str, monkeypatch: pytest.MonkeyPatch) -> str:
         return ""
     except SystemExit:
         return "is refused"
+    except Exception as error:
+        return f"fails before it reads its arguments: {error}"
     return "ends without reading its arguments"
 
 
