@@ -47,9 +47,23 @@ address = intrinsic(_address)
 """In a compiled loop: the pointer to values of a type at an address."""
 
 
+def _read_only(typing: Any, array: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return values[0]
+
+    return array.copy(readonly=True)(array), generate
+
+
+read_only = intrinsic(_read_only)
+"""In a compiled loop: an array as one that is not written to, as those of `fixed` that Python passes."""
+
+
 def _view(table: Any, number: int, dtype: Any) -> Any:
-    return carray(address(table[2 * number], dtype), table[2 * number + 1])
+    return read_only(carray(address(table[2 * number], dtype), table[2 * number + 1]))
 
 
 view = numba.njit(inline="always")(_view)
-"""In a compiled loop: the pinned array with this number, flat, viewed as a type."""
+"""In a compiled loop: the pinned array with this number, flat, viewed as a type; it cannot be written to.
+
+It has the type of arrays that `fixed` returns, so that a loop is compiled once for both.
+"""
