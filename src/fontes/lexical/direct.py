@@ -27,7 +27,7 @@ from .impacts import MAX_MODELS, Impacts, impacts_of, ready_impacts
 from .kernel import NOT_SUPPORTED, UNKNOWN_IDF
 from .keys import SORTED, best_first
 from .merging import Merge, Ranked, Results
-from .parts import Parts, dead_of, masks_of, parts_for
+from .parts import NO_DOCS as NO_CANDIDATES, Parts, dead_of, masks_of, parts_for
 from .weighting import Idfs, Statistics, Weighting, base_of, saturation_of
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Direct:
         idfs = np.ones(terms) if self._idfs is None else self._idfs(df)
         counts, keys = np.empty(parts, np.int64), np.empty((parts, k), np.uint64)
         for part, words in enumerate(allowed):
-            candidates = (fixed(docs[part]), True) if docs else (NO_DOCS, False)
+            candidates = (fixed(docs[part]), True) if docs else (NO_CANDIDATES, False)
             lists = numbers[part], weights[:terms], idfs, *clauses[part], weights[terms:], *required
             total += self._loops.find_lists(
                 self._tables[part], *lists, words, *candidates, k, counts[part : part + 1], keys[part]

@@ -29,6 +29,7 @@ from .direct_tables import (
     POSITIONS,
     RANK,
     RATIOS,
+    REST_DOCS,
     ROW_OF,
     bounds_of_part,
     depth_of,
@@ -46,52 +47,7 @@ from .impacts import CHAMPIONS as WIDTH
 from .kernel import LOOKUP_COST, NOT_SUPPORTED, ONE, WORD, search_bag
 from .keys import SORTED, collect, decode_keys, key_of, reaches, select, write_best
 from .lookup import UNKNOWN, search_clauses, search_few
-from .packed_kernels import add_weights, meet, read
-
-CHUNK_DOCUMENTS = 512  # documents of the shortest list looked up at a time
-
-
-@compiled()
-def _order_by_length(terms: Any, bounds: Any) -> Any:
-    """Return the indices of terms, the shortest list first."""
-    order = np.empty(len(terms), dtype=np.int64)
-    for i in range(len(terms)):
-        size, slot = bounds[terms[i] + 1] - bounds[terms[i]], i
-        while slot > 0 and bounds[terms[order[slot - 1]] + 1] - bounds[terms[order[slot - 1]]] > size:
-            order[slot] = order[slot - 1]
-            slot -= 1
-        order[slot] = i
-    return order
-
-
-@compiled()
-def _meet_chunk(terms: Any, order: Any, packed: Any, first: Any, cursors: Any, docs: Any, places: Any, met: Any) -> Any:
-    """Find the documents that are in all lists, in one chunk of the shortest list; return their number.
-
-    Args:
-        terms: The terms.
-        order: The result of `_order_by_length`.
-        packed: The result of `packed_lists`.
-        first: First posting of the chunk in the shortest list.
-        cursors: First posting of the chunk in each list; advanced to the next chunk.
-        docs: Output: the documents, with room for one more than the chunk has.
-        places: Output: postings of the documents in each list, a row for each list.
-        met: Scratch of the length of a row.
-    """
-    lists, row_of, starts = packed
-    lead = terms[order[0]]
-    size = min(len(docs) - 1, lists[0][lead + 1] - lists[0][lead] - first)
-    read(lists, row_of, starts, lead, first, first + size, docs)
-    for match in range(size):
-        places[order[0], match] = first + match
-    for j in range(1, len(order)):
-        i = order[j]
-        size, cursors[i] = meet(lists, row_of, starts, terms[i], docs[:size], cursors[i], met, places[i])
-        for match in range(size):
-            docs[match] = docs[met[match]]
-            for earlier in order[:j]:
-                places[earlier, match] = places[earlier, met[match]]
-    return size
+from .packed_kernels import CHUNK_DOCUMENTS, add_weights, meet_chunk, order_by_length
 
 
 @compiled()
@@ -132,7 +88,9 @@ def find_all(
             if k:
                 of_part = rows_of_part(part, len(tables), docs, scores, keys)
                 threshold = np.float32(0)
-                part_counts[part] = _search_any(tables[part], terms, part_weights, part_idfs, *_all(), k, threshold, *of_part)
+                part_counts[part] = _search_any(
+                    tables[part], terms, part_weights, part_idfs, *_all(tables[part]), k, threshold, *of_part
+                )
             total += bounds[terms[0] + 1] - bounds[terms[0]]
             continue
         of_part = rows_of_part(part, len(tables), docs, scores, keys)
@@ -146,14 +104,14 @@ def _find_all(table: Any, terms: Any, query_weight: float, idfs: Any, k: int, do
     """Find the documents of a part that have all of some terms, ascending; return their number."""
     words, bounds, packed = len(terms), view(table, BOUNDS, np.int64), packed_lists(table)
     rank, best, score = view(table, RANK, np.uint32), np.zeros(min(k, SORTED), dtype=np.uint64), np.empty(1, np.float32)
-    order, total = _order_by_length(terms, bounds), 0
+    order, total = order_by_length(terms, bounds), 0
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
     width = min(length, CHUNK_DOCUMENTS) + 1
     places, chunk = np.empty((words + 1, width), dtype=np.int64), np.empty(width, np.int32)
     all_keys = np.empty(length if k > SORTED else 0, dtype=np.uint64)
     cursors, sums = np.zeros(words, dtype=np.int64), np.empty(len(chunk), dtype=np.float64)
     for first in range(0, length, CHUNK_DOCUMENTS):
-        size = _meet_chunk(terms, order, packed, first, cursors, chunk, places, places[words])
+        size = meet_chunk(terms, order, packed, first, cursors, chunk, places, places[words])
         size = keep_living(table, chunk, size, places)
         if k:
             sums[:size] = 0
@@ -248,7 +206,7 @@ def _match_phrase(table: Any, numbers: Any, offsets: Any, matched: Any, tf: Any,
     bounds, packed = view(table, BOUNDS, np.int64), packed_lists(table)
     rows, row_offsets = view(table, POSITIONS, np.uint8), view(table, POSITION_OFFSETS, np.uint32)
     row_bounds, firsts = view(table, POSITION_BOUNDS, np.uint32), view(table, FIRSTS, np.uint32)
-    order = _order_by_length(terms, bounds)
+    order = order_by_length(terms, bounds)
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
     width = min(length, CHUNK_DOCUMENTS) + 1
     places, chunk = np.empty((count + 1, width), dtype=np.int64), np.empty(width, np.int32)
@@ -256,7 +214,7 @@ def _match_phrase(table: Any, numbers: Any, offsets: Any, matched: Any, tf: Any,
     readers = row_readers(row_bounds, firsts, terms)
     of_words = rarest_first(of_words, readers)
     for first in range(0, length, CHUNK_DOCUMENTS):
-        size = _meet_chunk(terms, order, packed, first, cursors, chunk, places, places[count])
+        size = meet_chunk(terms, order, packed, first, cursors, chunk, places, places[count])
         size = keep_living(table, chunk, size, places)
         if total + size > len(matched):
             larger, larger_tf = np.empty(2 * (total + size), dtype=np.int32), np.empty(2 * (total + size), dtype=np.int32)
@@ -355,8 +313,8 @@ def find_clauses(
     weights, total, no_clauses = np.full(scoring, query_weight, dtype=np.float64), 0, np.empty(0, dtype=np.int64)
     if words == sizes[1]:
         _search_parts(
-            tables, numbers, 0, weights, idfs, True, allowed, allowed_bounds, candidates, candidate_bounds, k, part_counts,
-            docs, scores, keys,
+            tables, numbers, np.int64(0), weights, idfs, np.bool_(True), allowed, allowed_bounds, candidates,
+            candidate_bounds, k, part_counts, docs, scores, keys,
         )  # fmt: skip
         return UNKNOWN
     for part in range(len(tables)):
@@ -375,9 +333,9 @@ def find_clauses(
         )
         if allowed_bounds[part] < allowed_bounds[part + 1]:
             mask = allowed[allowed_bounds[part] : allowed_bounds[part + 1]]
-        part_docs, part_scores, part_keys = rows_of_part(part, len(tables), docs, scores, keys)
+        depth, (part_docs, part_scores, part_keys) = depth_of(k), rows_of_part(part, len(tables), docs, scores, keys)
         total += search_clauses(
-            numbers[part, :required], excluded, bag, None, no_clauses, mask, ids, k, depth_of(k) if len(mask) == 0 else -1,
+            numbers[part, :required], excluded, bag, None, no_clauses, mask, ids, k, depth if len(mask) == 0 else np.int64(-1),
             (part_counts[part:], part_docs[None], part_scores[None], part_keys[None]),
         )  # fmt: skip
     matches: int = total if required else UNKNOWN
@@ -387,11 +345,14 @@ def find_clauses(
 @compiled()
 def find_text_in_one(tables: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any) -> int:
     """Find the same as `find_text` in an index of one part; return the number of documents written, or as `find_text`."""
-    numbers, (weights, idfs) = np.empty((1, len(text) + 1), dtype=np.int64), np.empty((2, len(text)))
+    numbers, weights = np.empty((1, len(text) + 1), dtype=np.int64), np.empty(len(text))
+    idfs = np.empty(len(text))
     size: int = weigh_text(tables, text, numbers, weights, idfs)
     if size > 0:
         terms = numbers[0][:size]
-        size = _search_any(tables[0], terms, weights[:size], idfs[:size], *_all(), k, np.float32(0), docs, scores, keys)
+        size = _search_any(
+            tables[0], terms, weights[:size], idfs[:size], *_all(tables[0]), k, np.float32(0), docs, scores, keys
+        )
     return size
 
 
@@ -418,12 +379,14 @@ def find_text(
     Returns:
         As `find_clauses`.
     """
-    numbers, (weights, idfs) = np.empty((len(tables), len(text) + 1), dtype=np.int64), np.empty((2, len(text)))
+    numbers, weights = np.empty((len(tables), len(text) + 1), dtype=np.int64), np.empty(len(text))
+    idfs = np.empty(len(text))
     status: int = weigh_text(tables, text, numbers, weights, idfs)
     if status < 0:
         return status
     _search_parts(
-        tables, numbers, 0, weights[:status], idfs[:status], False, allowed, allowed_bounds, candidates, candidate_bounds, k,
+        tables, numbers, np.int64(0), weights[:status], idfs[:status], np.bool_(False), allowed, allowed_bounds, candidates,
+        candidate_bounds, k,
         part_counts, docs, scores, keys,
     )  # fmt: skip
     return 0
@@ -455,7 +418,7 @@ def find_bags(
     for topic in range(first, last):
         rows = slice(bounds[topic], bounds[topic + 1])
         _search_parts(
-            tables, numbers, bounds[topic], weights[rows], idfs[rows], False, allowed, allowed_bounds, candidates,
+            tables, numbers, bounds[topic], weights[rows], idfs[rows], np.bool_(False), allowed, allowed_bounds, candidates,
             candidate_bounds, k, part_counts[topic], np.empty(0, np.int32), np.empty(0, np.float32), keys[topic],
         )  # fmt: skip
 
@@ -500,7 +463,7 @@ def find_lists(
     ids = view(table, RANK, np.uint32), view(table, ORDER, np.uint32)
     results = counts, np.empty((1, 0), dtype=np.int32), np.empty((1, 0), dtype=np.float32), keys[None]
     if all_match:
-        search_few(bag, clauses, candidates, True, ids, k, results)
+        search_few(bag, clauses, candidates, np.bool_(True), ids, k, results)
         return len(candidates)
     depth = -1 if len(allowed) else depth_of(k + view(table, DEAD, np.int64)[0])
     words, excluded = allowed if len(allowed) else living, required[:0]
@@ -531,9 +494,9 @@ def _search_champions(table: Any, term: int, idf: float, k: int, docs: Any, scor
 
 
 @compiled()
-def _all() -> Any:
+def _all(table: Any) -> Any:
     """Return `allowed` and `candidates` without a filter."""
-    return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int32)
+    return view(table, LIVING, np.uint64)[:0], view(table, REST_DOCS, np.int32)[:0]
 
 
 @compiled()
@@ -571,7 +534,7 @@ def _search_any(
     for term in terms if len(candidates) else terms[:0]:
         postings += lists[0][term + 1] - lists[0][term]
     if len(candidates) * len(terms) * LOOKUP_COST < postings:
-        search_few(bag, None, candidates, False, ids, k, results)
+        search_few(bag, None, candidates, np.bool_(False), ids, k, results)
     else:
         if has_filter:
             threshold = max(threshold, _champion_threshold(table, terms, query_weights, idfs, allowed, k))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..storage.compiled import compiled
+from ..storage.pinned import read_only
 from .conjunctions import shared_of
 from .kernel import LOOKUP_COST, ONE, WORD, search_bag
 from .keys import key_of, write_best
@@ -49,19 +50,19 @@ def search_clauses(
             for term in excluded:
                 for doc in _documents(term, lists, bounds_of):
                     words[doc // WORD] &= ~(ONE << np.uint64(doc % WORD))
-        search_bag(bag, clauses, words, ids, k, -1 if len(words) else depth, np.float32(0), results)
+        search_bag(bag, clauses, read_only(words), ids, k, np.int64(-1) if len(words) else depth, np.float32(0), results)
         return UNKNOWN
     docs = _matching(required, excluded, lists, bounds_of, clauses, required_clauses, allowed)
     postings: Any = 0
     for term in bag[0]:
         postings += lists[0][term + 1] - lists[0][term]
     if clauses is not None or len(docs) * len(bag[0]) * LOOKUP_COST < postings:
-        search_few(bag, clauses, docs, True, ids, k, results)
+        search_few(bag, clauses, docs, np.bool_(True), ids, k, results)
     else:
         words = np.zeros(size_of_mask, dtype=np.uint64)
         for doc in docs:
             words[doc // WORD] |= ONE << np.uint64(doc % WORD)
-        search_bag(bag, None, words, ids, k, -1, np.float32(0), results)
+        search_bag(bag, None, read_only(words), ids, k, np.int64(-1), np.float32(0), results)
     return len(docs)
 
 
@@ -124,7 +125,7 @@ def _matching(
                 docs[kept] = docs[i]
                 kept += 1
         size = kept
-    return docs[:size]
+    return read_only(docs[:size])
 
 
 @compiled()

@@ -13,6 +13,7 @@ import numpy as np
 from ..storage.compiled import compiled
 from .kernel import FIFTEEN, FOUR, POSITION_BITS, WINDOW, code_at
 
+CHUNK_DOCUMENTS = 512  # documents of the shortest list looked up at a time
 GROUP_SIZE = np.uint64(8)  # postings compared at a time
 POSITION_MASK = np.uint16(0x10000 - (1 << POSITION_BITS))  # bits of the position in a window
 WINDOW_SIZE = np.uint64(WINDOW)
@@ -138,3 +139,46 @@ def add_weights(lists: Any, row: Any, term: Any, query_weight: Any, idf: Any, do
             of_rest = rest[1][rest[0][term] : rest[0][term + 1]]
             value = rest[2][rest[0][term] + np.searchsorted(of_rest, docs[i])]
         sums[i] += query_weight * np.float32(idf * value)
+
+
+@compiled()
+def order_by_length(terms: Any, bounds: Any) -> Any:
+    """Return the indices of terms, the shortest list first."""
+    order = np.empty(len(terms), dtype=np.int64)
+    for i in range(len(terms)):
+        size, slot = bounds[terms[i] + 1] - bounds[terms[i]], i
+        while slot > 0 and bounds[terms[order[slot - 1]] + 1] - bounds[terms[order[slot - 1]]] > size:
+            order[slot] = order[slot - 1]
+            slot -= 1
+        order[slot] = i
+    return order
+
+
+@compiled()
+def meet_chunk(terms: Any, order: Any, packed: Any, first: Any, cursors: Any, docs: Any, places: Any, met: Any) -> Any:
+    """Find the documents that are in all lists, in one chunk of the shortest list; return their number.
+
+    Args:
+        terms: The terms.
+        order: The result of `order_by_length`.
+        packed: The result of `direct_tables.packed_lists`.
+        first: First posting of the chunk in the shortest list.
+        cursors: First posting of the chunk in each list; advanced to the next chunk.
+        docs: Output: the documents, with room for one more than the chunk has.
+        places: Output: postings of the documents in each list, a row for each list.
+        met: Scratch of the length of a row.
+    """
+    lists, row_of, starts = packed
+    lead = terms[order[0]]
+    size = min(len(docs) - 1, lists[0][lead + 1] - lists[0][lead] - first)
+    read(lists, row_of, starts, lead, first, first + size, docs)
+    for match in range(size):
+        places[order[0], match] = first + match
+    for j in range(1, len(order)):
+        i = order[j]
+        size, cursors[i] = meet(lists, row_of, starts, terms[i], docs[:size], cursors[i], met, places[i])
+        for match in range(size):
+            docs[match] = docs[met[match]]
+            for earlier in order[:j]:
+                places[earlier, match] = places[earlier, met[match]]
+    return size

@@ -145,7 +145,7 @@ class StructuredQuery:
     def weights(self) -> NDArray[np.float64]:
         """Query weights of the terms, then of the other clauses that a document has."""
         weights = [*self._terms.values(), *(scoring.weight for scoring, _ in self._others)]
-        return fixed(self._weighting.query(np.array(weights, dtype=np.float64)))
+        return self._weighting.query(np.array(weights, dtype=np.float64))
 
     def matches(self, where: Filter | None) -> NDArray[np.int32]:
         """Return the ordinals of all matching documents, ascending."""

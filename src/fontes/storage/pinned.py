@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 numba: Any = import_module("numba")
 intrinsic: Any = import_module("numba.extending").intrinsic
 carray: Any = numba.carray
+borrowed: Any = import_module("numba.core.imputils").impl_ret_borrowed
 
 
 def pinned(arrays: Sequence[tuple[NDArray[Any], type[np.generic]]]) -> NDArray[np.int64]:
@@ -49,7 +50,7 @@ address = intrinsic(_address)
 
 def _read_only(typing: Any, array: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return values[0]
+        return borrowed(context, builder, signature.return_type, values[0])
 
     return array.copy(readonly=True)(array), generate
 
