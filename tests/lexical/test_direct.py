@@ -121,6 +121,7 @@ def test_conjunctions_unions_and_phrases_are_those_of_other_loops(index, monkeyp
         halves = tuple(map(Term, some[: number % 3])), tuple(map(Term, some[number % 3 :]))
         queries += [Group(must=halves[0], should=halves[1]), Group(should=halves[0], must_not=halves[1])]
         queries.append(Group(must=halves[0], must_not=(*halves[1], Term("unknown"))))
+        queries += [Group(must=halves[0], should=(*halves[1], Term("unknown"))), group("any", [*some, "unknown"])]
         for query in queries:
             for k in (1, 10, 40):
                 topic = Topic("1", "text", query=query)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from support.lexical import MODELS, TOPICS, model, tied_index
 
-from fontes.core import Explanation, InputError, PipelineError
+from fontes.core import Explanation, InputError, PipelineError, Topic
+from fontes.core.query import Group, Phrase, Term
 from fontes.index import Index
 from fontes.lexical.bm25 import VARIANTS
 from fontes.lexical.retriever import plan_of
@@ -49,6 +50,19 @@ def test_an_explanation_of_tfidf_multiplies_and_divides_to_its_value(index):
     posting = index.tfidf(sublinear_tf=True).explain("w1", hit.id).parts[0].parts[0]
     tf, idf, length = (part.value for part in posting.parts)
     assert posting.value == pytest.approx(tf * idf / length, rel=1e-12)
+
+
+def test_an_explanation_of_a_query_counts_the_documents_of_all_segments(tmp_path):
+    docs = [("a", "x y"), ("b", "x"), ("c", "x y"), ("d", "z"), ("e", "x y")]
+    one, several = (Index.build(docs[:n], tmp_path / f"{n}", analyzer="whitespace", positions=True) for n in (4, 2))
+    several.add(docs[2:])
+    several.delete("e")
+    topic = Topic("1", "", query=Group(should=(Term("x"), Phrase(("x", "y"), (0, 1)))))
+    for name in ("bm25", "tfidf"):
+        explained = str(getattr(several, name)().explain(topic, "c"))
+        assert "N=4, df=3" in explained
+        assert "N=4, df=2" in explained
+        assert explained == str(getattr(one, name)().explain(topic, "c"))
 
 
 LN2, P = math.log(4 / 2), (31 + 1) / (50 + 1)  # of 4 documents 2 have the term; 31 of 50 tokens are it

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,8 +19,9 @@ from support.small_collections import PROPERTY
 from fontes.core import Doc, InputError, ParameterError, Run, Topic
 from fontes.core.expression import pipeline
 from fontes.index import Index
-from fontes.index.columns import filter_of
+from fontes.index.columns import Filter, filter_of
 from fontes.lexical import direct
+from fontes.lexical.parts import part_filter
 from fontes.storage import compiled
 
 MANY = 2_000_000
@@ -110,6 +113,20 @@ def test_searches_in_many_threads_share_a_filter(index):
     with ThreadPoolExecutor(8) as pool:
         rankings = list(pool.map(lambda topic: list(opened.bm25(where=WHERES[1]).search(topic)), queries))
     assert rankings == [list(bm25.search(topic)) for topic in queries]
+
+
+def test_a_filter_is_freed_without_a_garbage_collection(index, tmp_path):
+    small = Index.build([("a", "x"), ("b", "x y")], tmp_path / "x").state
+    gc.disable()
+    try:
+        for parts, documents in ((small.parts, 2), ((small,), 2), (index.state.parts, len(index))):
+            passing = Filter("", np.arange(documents) % 2 == 0)
+            assert sum(len(of_part.docs) for of_part in part_filter(parts, passing).filters) == passing.count
+            freed = weakref.ref(passing)
+            del passing
+            assert freed() is None
+    finally:
+        gc.enable()
 
 
 def test_weights_that_came_with_the_documents_are_filtered(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from fontes.lexical.packed import Codes
 from fontes.lexical.searching import bags_of
 from fontes.lexical.weighting import Statistics, saturation_of
 from fontes.storage import caches
+from fontes.storage.compiled import load
 
 TOPICS = {"1": "w1 w2 w9", "2": "w1"}
 
@@ -39,7 +41,7 @@ def collection(tmp_path_factory):
 def plain(index: Index, stage, topic: Topic) -> list[tuple[str, float]]:
     """All matching documents with their scores in the one order, without the kernel."""
     found = impacts.impacts_of(index, stage.weighting)
-    _, (terms,), weights = bags_of((index,), stage.weighting, stage._counts([topic]))
+    _, (terms,), _, weights = bags_of((index,), stage.weighting, stage._counts([topic]))
     bounds, docs, of_docs = found.unpacked(terms)
     sums: dict[int, float] = {}
     for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
@@ -200,6 +202,39 @@ def test_a_search_does_not_wait_for_the_weights_of_a_large_index_which_a_thread_
         for thread in threads:
             thread.join()
         assert len(models(large)) == 2  # the lists and one model
+
+
+def test_a_search_does_not_wait_while_a_thread_computes_the_bounds(large, monkeypatch):
+    load()
+    begun, go_on, bound = threading.Event(), threading.Event(), impacts._bound
+    monkeypatch.setattr(impacts, "_bound", lambda *a: begun.set() or (go_on.wait(60) and bound(*a)))
+    stage = Index.open(large).bm25()
+    first = stage.search("w1 w2", 5)
+    assert begun.wait(60)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(stage.search, "w1 w2", 5)
+        try:
+            assert second.result(timeout=20).ids == first.ids
+        finally:
+            go_on.set()
+
+
+def test_impacts_that_a_thread_cannot_compute_as_at_the_end_of_a_process_leave_searches_as_they_are(large, monkeypatch):
+    load()
+
+    def fail(*a):
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    reported: list[object] = []
+    monkeypatch.setattr(impacts, "_packed", fail)
+    monkeypatch.setattr(threading, "excepthook", reported.append)
+    stage = Index.open(large).bm25()
+    first = stage.search("w1 w2", 5)
+    for thread in threading.enumerate():
+        if thread.name == "fontes-impacts":
+            thread.join()
+    assert stage.search("w1 w2", 5).ids == first.ids
+    assert not reported
 
 
 def test_impacts_that_are_worked_out_in_memory_are_not_kept_on_disk(large, monkeypatch):

@@ -250,7 +250,7 @@ class BM25Weighting(Weighting):
             value,
             "idf times tf part",
             (
-                Explanation(idf, f"idf ({self.variant}): N={n}, df={posting.df[0]}"),
+                Explanation(idf, f"idf ({self.variant}): N={n}, df={statistics.counts_of(posting.terms)[0]}"),
                 Explanation(float(self._tf_part(tf, length)[0]), saturation, (*tf_parts, *length_parts)),
             ),
         )
@@ -277,8 +277,7 @@ class BM25Weighting(Weighting):
         """Explain the score of each field, times its weight."""
         assert self.fields is not None
         for name, field_statistics, of_field in self._by_field(statistics, posting):
-            df = field_statistics.df[posting.terms].astype(np.int64)
-            explanation = self.of_field(name).explain(field_statistics, replace(of_field, df=df))
+            explanation = self.of_field(name).explain(field_statistics, of_field)
             weight = self.fields[name]
             yield Explanation(weight * explanation.value, f"{name}: weight {weight:g} times", (explanation,))
 

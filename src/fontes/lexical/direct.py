@@ -96,6 +96,7 @@ class Direct:
         self._order, self._has_texts = fixed(arrays[0]["order"]), bool(texts)
         self._pin(arrays)
         self._query_weight = lru_cache(None)(lambda size: _equal_weight(weighting, size))
+        self._weighs_alone = weighting.weighs_terms_alone  # else a term that no document has changes the weight of the others
 
     def _pin(self, parts: Sequence[Arrays]) -> None:
         from ..storage.pinned import pinned
@@ -304,7 +305,7 @@ class Direct:
             return None
         if where is None and not excluded and (not should if must else size == 1):
             return self._call(self._loops.find_all, (encoded, size, query_weight), k)
-        if not (k and scoring):
+        if not (k and scoring) or (should and not self._weighs_alone):
             return None
         masks = self._all if where is None else masks_of(self._searched, where, FEW)
         sizes = len(must), len(should), len(excluded)

@@ -7,6 +7,7 @@ be deleted at any time. If the cache cannot be written, and inside `in_memory`, 
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -41,6 +42,7 @@ MIN_STORED_POSTINGS = 2_000_000  # least number of postings for storing impacts 
 CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of terms with rows
 Shapes = dict[str, tuple[Any, tuple[int | None, ...]]]
 Unpacked = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # bounds, documents, weights
+logger = logging.getLogger("fontes.lexical")
 CACHE = DiskCache("impacts")
 KIND = ArtifactKind("fontes-impacts", 7, "impacts", "they are worked out again when they are needed")
 
@@ -169,8 +171,11 @@ def _in_thread(function: Callable[[], object]) -> threading.Thread:
 
 def _complete(index: Searchable, weighting: Weighting) -> None:
     """Compute all impacts before other threads can wait for them."""
-    impacts = _impacts(index, weighting)
-    _MODELS.of(index).get(weighting, lambda: impacts)
+    try:
+        impacts = _impacts(index, weighting)
+        _MODELS.of(index).get(weighting, lambda: impacts)
+    except Exception:  # as at the end of a process; a search that meets the problem reports it
+        logger.debug("impacts could not be computed", exc_info=True)
 
 
 def documents_of(index: Searchable, term: int) -> NDArray[np.int32]:

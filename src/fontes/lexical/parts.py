@@ -14,7 +14,7 @@ from ..core.stage import at_most
 from ..index.columns import Filter
 from ..index.segment import Part
 from ..storage.arrays import fixed
-from ..storage.caches import Attached
+from ..storage.caches import Attached, weakly
 from .impacts import count_of_any, documents_of_any
 from .weighting import Statistics, Weighting, saturation_of
 
@@ -148,12 +148,12 @@ def count_of_terms(parts: Parts, numbers: NDArray[np.int64], where: Filter | Non
 
 
 def _passing(part: Searchable, where: Filter) -> Filter:
-    if not isinstance(part, Part):
-        return where
-    leaf = part.leaf
+    leaf = part.leaf if isinstance(part, Part) else None
+    if leaf is None or (leaf.dead is None and leaf.documents == len(where.mask)):
+        return weakly(where)  # to which the result is attached
     passed = where.mask[leaf.first : leaf.first + leaf.documents]
     if leaf.dead is None:
-        return where if len(passed) == len(where.mask) else Filter("", passed)
+        return Filter("", passed)
     mask = np.zeros(len(part), dtype=np.bool_)
     mask[leaf.live] = passed
     return Filter("", mask)

@@ -80,7 +80,7 @@ class TFIDFWeighting(Weighting):
         idf = float(idf_of(self.idf, statistics, posting.terms, self.phrase_idf)[0])
         factors = (
             Explanation(float(self._tf(statistics, posting)[0]), tf, tuple(explained_tf(statistics, posting, self.fields))),
-            Explanation(idf, f"idf: N={statistics.documents}, df={posting.df[0]}"),
+            Explanation(idf, f"idf: N={statistics.documents}, df={statistics.counts_of(posting.terms)[0]}"),
         )
         if self.norm is None:
             return Explanation(weight, "tf times idf", factors)

@@ -202,9 +202,10 @@ class Cached(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __contains__(self, key: object) -> bool:
-        last = self._last
-        return (last is not None and last[0] is key) or key in self._entries
+    def __contains__(self, key: K) -> bool:
+        """Whether there is a value of `key`, which is not being made."""
+        entry = self._entries.get(key)
+        return entry is not None and entry.lock is None
 
     def _weigh(self, key: K, entry: _Entry[V], size: Callable[[V], int]) -> None:
         """Count the size of a new value, and evict the least recently used ones over the limit."""
