@@ -136,12 +136,10 @@ class ClauseLists:
         vocabulary = Statistics.of(self._parts[number])
         if not self._clause.field:
             return ClauseStatistics(vocabulary, self, self._df_of_terms)
-        lengths = [_field_lengths(part, self._clause.field) for part in self._parts]
-        tokens = sum(int(of_part[~dead].sum() if dead is not None else of_part.sum()) for of_part, dead in lengths)
-        present = sum(np.count_nonzero(of_part if dead is None else of_part[~dead]) for of_part, dead in lengths)
-        return ClauseStatistics(
-            vocabulary, self, self._df_of_terms, lengths[number][0].astype(np.float64), tokens, int(present)
-        )
+        lengths = _field_lengths(self._parts[number], self._clause.field).astype(np.float64)
+        totals = [_field_totals(part, self._clause.field) for part in self._parts]
+        tokens, present = sum(tokens for tokens, _ in totals), sum(present for _, present in totals)
+        return ClauseStatistics(vocabulary, self, self._df_of_terms, lengths, tokens, present)
 
     def _df_of_terms(self) -> Floats | None:
         """Return the df of each term of a phrase or window, in its field if it has one; None for other clauses."""
@@ -210,9 +208,20 @@ def term_numbers(part: Searchable, terms: tuple[str, ...]) -> list[int]:
     return list(map(part.term_number, terms))
 
 
-def _field_lengths(part: Searchable, name: str) -> tuple[NDArray[np.integer], NDArray[np.bool_] | None]:
-    """Return the length of a field in each document of a part, and whether each is deleted."""
-    return all_fields(part).field_statistics.lengths[:, field_number(part, name)], dead_of(all_fields(part))
+def _field_lengths(part: Searchable, name: str) -> NDArray[np.integer]:
+    """Return the length of a field in each document of a part."""
+    return all_fields(part).field_statistics.lengths[:, field_number(part, name)]
+
+
+def _field_totals(part: Searchable, name: str) -> tuple[int, int]:
+    """Return the number of terms of a field in the living documents of a part, and of those that have one."""
+
+    def count() -> tuple[int, int]:
+        lengths, dead = _field_lengths(part, name), dead_of(all_fields(part))
+        living = lengths if dead is None else lengths[~dead]
+        return int(living.sum()), int(np.count_nonzero(living))
+
+    return _FIELD_TOTALS.of(all_fields(part)).get(name, count)
 
 
 def _count(part: Searchable, clause: Leaf) -> Counts:
@@ -257,6 +266,7 @@ def _sum_by_document(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: 
 _COUNTS: Attached[Searchable, Cached[Leaf, Counts]] = Attached(
     "clause_counts", lambda base: Cached(MEMORY, lambda counts: counts.nbytes)
 )
+_FIELD_TOTALS: Attached[Searchable, Cached[str, tuple[int, int]]] = Attached("field_totals", lambda part: Cached())
 _WEIGHTS: Attached[Searchable, Cached[tuple[Weighting, Leaf], NDArray[np.float32]]] = Attached(
     "clause_weights", lambda part: Cached(MEMORY, lambda weights: weights.nbytes)
 )
