@@ -172,6 +172,20 @@ def test_loops_that_were_put_back_after_loading_are_still_compiled(tmp_path: Pat
     assert (ended.stdout, ended.stderr) == ("285 CPUDispatcher\n", "")
 
 
+def test_functions_are_compiled_in_every_module_whose_loops_call_them() -> None:
+    """Or a loop whose compiled code is not on disk cannot be compiled."""
+    code = (
+        "import sys, fontes.lexical.bm25, fontes.lexical.retriever; from fontes.storage import compiled\n"
+        "parts = {f.__name__: f for f, _, loop in compiled._waiting if loop is None}\n"
+        "modules = [module for name, module in sys.modules.items() if name.startswith('fontes.')]\n"
+        "left = lambda: [(m.__name__, n) for m in modules for n, f in parts.items() if vars(m).get(n) is f]\n"
+        "assert ('fontes.lexical.kernel', 'write_best') in left()\n"
+        "compiled.load(); print(left())\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == ("[]\n", "")
+
+
 def test_an_interrupted_load_can_be_repeated(tmp_path: Path) -> None:
     """As after Ctrl-C in a notebook's first search."""
     (tmp_path / "loops.py").write_text(LOOPS)

@@ -129,7 +129,7 @@ def _find_all(table: Any, terms: Any, query_weight: float, idfs: Any, k: int, do
 
 @compiled()
 def _write_matches(best: Any, all_keys: Any, total: int, k: int, order: Any, docs: Any, scores: Any, keys: Any) -> None:
-    """Write the best documents for `conjunctions.collect`, or their keys if there is room for these."""
+    """Write the best of the documents that `keys.collect` took, or their keys if there is room for these."""
     if k > SORTED:
         size = select(all_keys, total, k)
         keys[:size] = all_keys[:size]
@@ -233,10 +233,7 @@ def _match_phrase(table: Any, numbers: Any, offsets: Any, matched: Any, tf: Any,
 def _weigh_matches(
     table: Any, matched: Any, tf: Any, idf: float, query_weight: float, k: int, docs: Any, scores: Any, keys: Any
 ) -> bool:
-    """Write the best documents of a part for a clause with these frequencies; return whether all weights are finite.
-
-    See `conjunctions.search_weighed`.
-    """
+    """Write the best documents of a part for a clause with these frequencies; return whether all weights are finite."""
     rank, lengths, curve = view(table, RANK, np.uint32), view(table, LENGTHS, np.float64), view(table, CURVE, np.float64)
     factor, k1, delta, constant, b, mean = curve[0], curve[1], curve[2], curve[3], curve[4], curve[5]
     is_finite = True

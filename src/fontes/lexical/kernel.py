@@ -122,7 +122,7 @@ def unpack(terms: Any, idfs: Any, lists: Any, row_of: Any, starts: Any, docs: An
     Args:
         terms: The terms.
         idfs: Idf of each of the terms.
-        lists: As in `search`.
+        lists: As in `search_bag`.
         row_of: Row of each term, -1 for none.
         starts: As in `packed.PackedLists`.
         docs: Output: the documents, those of term t from bounds[t] on.

@@ -148,7 +148,7 @@ NO_CODES, NO_PLACE_CODES, NO_WIDTHS = _fixed(np.zeros(1, np.uint16), np.zeros(0,
 NO_WEIGHTS = np.zeros(0, np.float32)  # also an output that takes nothing
 NO_SATURATION = fixed(np.zeros(0, np.float64))
 NO_REST = _fixed(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float64))
-SAME_WEIGHTS = fixed(np.ones(2))  # ratios, as in `kernel.search`
+SAME_WEIGHTS = fixed(np.ones(2))  # ratios, as in `kernel.search_bag`
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """Compiled loops over packed lists: their intersection with documents, and the weights of single postings.
 
-`lists` is the argument of `kernel.search`; `row_of` and `starts` are those of `packed.PackedLists`. Import this module only
+`lists` is that of `kernel.search_bag`; `row_of` and `starts` are those of `packed.PackedLists`. Import this module only
 when loops are compiled; see `storage.compiled`.
 """
 

@@ -26,7 +26,7 @@ class Plan:
 
     @classmethod
     def of(cls, query: Group) -> Plan | None:
-        """Return the plan of a query without guarded clauses (see `structured.Part`); None if the query has no plan."""
+        """Return the plan of a query without guarded clauses (see `structured.Scoring`); None if the query has no plan."""
         plan = cls()
         plan._add(query)
         if plan.required:

@@ -16,7 +16,7 @@ def unite(terms: Any, lists: Any, row_of: Any, starts: Any, size_of_window: int,
 
     Args:
         terms: The terms.
-        lists: As in `kernel.search`.
+        lists: As in `kernel.search_bag`.
         row_of: As in `packed.PackedLists`.
         starts: As in `packed.PackedLists`.
         size_of_window: Number of documents in a window.

@@ -110,7 +110,7 @@ class Saturation:
 
     @cached_property
     def parameters(self) -> tuple[float, ...]:
-        """The arguments of `conjunctions.search_weighed` after the idf."""
+        """The numbers of the formula: factor, k1, delta, 1 - b, b, mean."""
         return tuple(map(float, (self.factor, self.k1, self.delta, 1 - self.b, self.b, self.mean)))
 
     def saturate(self, counts: NDArray[Any], lengths: NDArray[Any]) -> Floats:

@@ -152,10 +152,13 @@ def load() -> None:
         # Functions called by loops come before the loops.
         waiting = sorted(_waiting, key=lambda entry: entry[2] is not None)
         _keep_uncompiled(waiting)
+        modules = list({id(function.__globals__): function.__globals__ for function, _, _ in waiting}.values())
         for function, options, loop in waiting:
             dispatcher = _compiled(function, **options)
-            if loop is None:  # it replaces the function in its module, for the loops that call it
-                function.__globals__[function.__name__] = dispatcher
+            if loop is None:  # it replaces the function in its module and where it is imported, for the loops that call it
+                for module in modules:
+                    if module.get(function.__name__) is function:
+                        module[function.__name__] = dispatcher
             else:
                 loop._compiled = dispatcher
                 _loops.append(loop)
