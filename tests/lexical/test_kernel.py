@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fontes.index.columns import Filter
 from fontes.lexical import kernel
 from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, WINDOW, pack, search_bag, summarize
-from fontes.lexical.keys import SORTED, best_first
+from fontes.lexical.keys import SORTED, best_first, select, sort_keys
 from fontes.lexical.packed import NO_CODES, NO_PLACE_CODES, NO_REST, NO_SATURATION, NO_WIDTHS, SAME_WEIGHTS, offsets_of
 from fontes.lexical.parts import NO_WORDS
 from fontes.storage.arrays import fixed
@@ -292,7 +292,7 @@ def test_selecting_moves_the_greatest_keys_to_the_front_with_the_least_of_them_l
         for k in (1, 2, 3, 7, 20, 60):
             keys: Any = draws.permutation(1000)[:size].astype(np.uint64) << np.uint64(54)
             best = sorted(keys.tolist())[-k:]
-            assert interpreted(kernel.select)(keys, size, k) == len(best)
+            assert interpreted(select)(keys, size, k) == len(best)
             assert sorted(keys[: len(best)].tolist()) == best
             if size >= k:
                 assert keys[k - 1] == best[0]
@@ -310,7 +310,7 @@ def test_the_greatest_keys_are_moved_to_the_front_and_the_least_of_them_stands_l
     keys = {"drawn": drawn, "ascending": np.sort(drawn), "descending": np.sort(drawn)[::-1].copy()}[order]
     for k in {1, 2, size // 2 + 1, size, size + 5}:
         own, expected = keys.copy(), np.sort(keys)[::-1][:k]
-        assert kernel.select(own, size, k) == len(expected)
+        assert select(own, size, k) == len(expected)
         assert np.array_equal(np.sort(own[: len(expected)])[::-1], expected)
         assert k > size or own[k - 1] == expected[-1]
         assert np.array_equal(np.sort(own), np.sort(keys))
@@ -323,5 +323,5 @@ def test_keys_are_sorted_in_descending_order_and_those_after_them_are_left(size:
     keys = {"drawn": drawn, "ascending": np.sort(drawn), "descending": np.sort(drawn)[::-1]}[order]
     rest = np.array([9, 11, 10], dtype=np.uint64)
     whole = np.concatenate([keys, rest])
-    kernel.sort_keys(whole, size)
+    sort_keys(whole, size)
     assert np.array_equal(whole, np.concatenate([np.sort(keys)[::-1], rest]))
