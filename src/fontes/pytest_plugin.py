@@ -73,4 +73,5 @@ def fontes_gate(request: pytest.FixtureRequest) -> FontesGate:
     try:
         return FontesGate(GateFile.read(path), request.node)
     except FontesError as error:
-        pytest.fail(str(error), pytrace=False)
+        problem = str(error)
+    pytest.fail(problem, pytrace=False)

@@ -208,6 +208,16 @@ def test_a_command_reads_topics_and_writes_a_run(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("words", "problem"), [(" ", "the command is empty"), ("python 'x", "a quotation mark that is not closed")]
+)
+def test_a_command_that_is_none_does_not_answer(tmp_path, words, problem):
+    pytest.importorskip("mcp")
+    for arm in (CommandArm(command=words), McpArm(mcp=words)):
+        with pytest.raises(InputError, match=problem):
+            arm.at(tmp_path).run(TOPICS, 10)
+
+
+@pytest.mark.parametrize(
     ("program", "problem"),
     [
         ("import sys; sys.exit('no index')", "ended with exit code 1: no index"),

@@ -79,4 +79,13 @@ def test_init_writes_a_gate_that_runs(fontes, tmp_path, monkeypatch):
 def test_init_leaves_no_file_if_its_pipeline_fails(fontes, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert fontes("gate", "init", "sample:harbour/claims", "--pipeline", "bm26()")[0] == 3
-    assert not (tmp_path / "gate.toml").exists()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["gate.index", "gate.baseline.run", "gate.baseline.lock", "gate.results"])
+def test_init_takes_no_index_and_no_baseline_of_another_collection(fontes, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).mkdir()
+    code, _, err = fontes("gate", "init", "sample:harbour/claims")
+    assert (code, err) == (3, f"fontes: {name} exists; delete it, or name another file for the gate\n")
+    assert [path.name for path in tmp_path.iterdir()] == [name]

@@ -7,6 +7,7 @@ import json
 import pytest
 from support.gates import write_run
 
+from fontes.core import InputError
 from fontes.gate import GateFile, run_gate
 
 
@@ -44,6 +45,47 @@ def test_a_change_that_does_not_pass_is_accepted_with_a_reason_alone(gate, fonte
     lock = json.loads((tmp_path / "baseline.lock").read_text())
     assert lock["changes"][-1]["because"] == "half the latency"
     assert lock["means"]["RR"] == pytest.approx(1 - 20 / 2 / 60)
+
+
+def test_a_baseline_that_was_deleted_is_not_replaced_without_a_word(gate, fontes, tmp_path):
+    path = gate([7])
+    accepted(path, fontes, "--because", "the first")
+    (tmp_path / "baseline.run").unlink()
+    write_run(tmp_path / "candidate.run", range(20))
+    out = fontes("gate", "run", path)[1]
+    assert f"no such run; restore it, or delete {tmp_path / 'baseline.lock'}, with its history of changes, to begin anew" in out
+    assert fontes("gate", "accept", path, "--because", "x")[0] == 3
+    (tmp_path / "baseline.lock").unlink()
+    fontes("gate", "run", path)
+    assert fontes("gate", "accept", path)[0] == 0
+
+
+@pytest.mark.parametrize("runs_again", [False, True], ids=["accept", "run-accept"])
+def test_an_interrupted_accept_is_finished_and_keeps_the_differences(gate, fontes, tmp_path, monkeypatch, runs_again):
+    path = gate(range(20))
+    fontes("gate", "run", path)
+
+    def interrupted(*_: object) -> None:
+        raise InputError("interrupted")
+
+    with monkeypatch.context() as context:
+        context.setattr("fontes.gate.accepting.write", interrupted)
+        assert fontes("gate", "accept", path, "--because", "x")[0] == 3
+    if runs_again:
+        assert "the file of the run is not what" in fontes("gate", "run", path)[1]
+    assert "1 change accepted" in fontes("gate", "accept", path, "--because", "x")[1]
+    assert (tmp_path / "baseline.run").read_bytes() == (tmp_path / "gate.results" / "candidate.run").read_bytes()
+    (_, change) = json.loads((tmp_path / "baseline.lock").read_text())["changes"]
+    assert sum(change["differences"]["RR"].values()) == pytest.approx(-10)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "7", "{}", '{"outcome": "passes"}'])
+def test_a_damaged_result_is_told(gate, fontes, tmp_path, content):
+    path = gate([7])
+    fontes("gate", "run", path)
+    (tmp_path / "gate.results" / "result.json").write_text(content)
+    code, _, err = fontes("gate", "accept", path)
+    assert (code, "the result cannot be read" in err, f"run 'fontes gate run {path}' again" in err) == (3, True, True)
 
 
 def test_a_gate_that_did_not_run_is_not_accepted(gate, fontes, tmp_path):

@@ -184,6 +184,14 @@ def test_the_variances_of_changes_with_other_topics_add_up() -> None:
     assert total.high == pytest.approx(alone.high * np.sqrt(1 + 4))
 
 
+def test_the_drift_of_topics_in_groups_is_that_of_groups() -> None:
+    one = np.array([0.1, -0.2, 0.3, 0.05, -0.1, 0.2])
+    alone = drift([by_topic(one)])
+    doubled = {f"{topic}{turn}": value for topic, value in by_topic(one).items() for turn in "ab"}
+    groups = drift([doubled], clusters={topic: topic[:-1] for topic in doubled})
+    assert (groups.difference, groups.low, groups.high) == pytest.approx((alone.difference, alone.low, alone.high))
+
+
 def test_a_drift_of_nothing_is_named() -> None:
     with pytest.raises(InputError, match="there is no accepted change to sum"):
         drift([])

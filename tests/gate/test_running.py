@@ -98,13 +98,32 @@ def test_the_result_is_written_in_four_forms(gate, fontes, tmp_path):
     assert fontes("gate", "run", path, *(word for file in files for word in ("-o", file)))[0] == 1
     markdown, junit, values, page = (file.read_text() for file in files)
     assert markdown.startswith("### Search quality: loses\n\n| measure | baseline |")
-    assert f"[Both runs, topic by topic]({files[3]})" in markdown
+    assert "[Both runs, topic by topic](result.html)" in markdown
     suite = ElementTree.fromstring(junit)
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
     assert suite.find("testcase/failure").get("message").startswith("RR loses: 1.0000 to 0.8333, -0.1667 (90% interval")
     assert json.loads(values)["measures"][0]["answer"] == "loses"
     assert "candidate" in page
     assert json.loads(fontes("gate", "run", path, "--json")[1])["outcome"] == "loses"
+
+
+def test_a_wrong_name_of_a_result_is_told_before_the_arms_run(gate, fontes, tmp_path):
+    assert ".md, .xml, .json, .html" in fontes("gate", "run", gate(), "-o", "x.tex")[2]
+    assert not (tmp_path / "gate.results").exists()
+
+
+def test_a_gate_in_a_folder_that_cannot_be_written_answers(gate, fontes, tmp_path):
+    path = gate(range(20))
+    (tmp_path / "gate.results").write_text("no folder")
+    code, out, err = fontes("gate", "run", path)
+    assert (code, out.splitlines()[0]) == (1, f"{path}: loses")
+    assert "the result cannot be written (File exists), so 'fontes gate accept' does not have it" in err
+
+
+def test_a_long_topic_is_cut(gate, tmp_path):
+    path = gate(range(20))
+    (tmp_path / "queries.tsv").write_text("".join(f"{topic}\t{'query ' * 99}\n" for topic in range(60)))
+    assert max(map(len, str(run_gate(GateFile.read(path))).splitlines())) < 160
 
 
 @pytest.mark.parametrize(("too_few", "tag"), [("fail", "failure"), ("skip", "skipped"), ("xfail", "skipped")])

@@ -9,6 +9,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, BinaryIO, NoReturn, cast
 
 import typer
@@ -53,7 +54,8 @@ def run(app: Callable[..., Any], error_code: int | None = None) -> NoReturn:
     except Exception:
         if error_code is None:
             raise
-        traceback.print_exc()
+        with suppress(OSError):  # an answer's code must not be that of a closed pipe
+            traceback.print_exc()
         sys.exit(error_code)
 
 

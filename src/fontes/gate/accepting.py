@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import shutil
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from .file import DEFAULT, GateFile
 from .lock import Change, Lock, digests_of, texts_of
 from .running import run_gate
 
+RESULT = ("outcome", "problems", "digests", "baseline", "arms", "differences")  # what `accept` reads of a result
 TEMPLATE = """\
 # fontes gate run: does the candidate lose against the baseline?
 topics = {topics}
@@ -56,38 +57,47 @@ def accept(gate: GateFile, because: str = "") -> Lock:
         raise problem_in(gate.path, "baseline", 'only the file of a run can be accepted: run = "baseline.run"')
     result, candidate = _last(gate), gate.results / "candidate.run"
     again = f"run 'fontes gate run {gate.path}' again"
-    exists, today, margins = gate.baseline_run.exists(), date.today().isoformat(), texts_of(gate.margins)
+    today, margins = date.today().isoformat(), texts_of(gate.margins)
     lock = Lock.read(gate.lock) if gate.lock.exists() else None
+    now = hash_of(gate.baseline_run, "baseline") if gate.baseline_run.exists() else None
+    is_first = now is None and lock is None
     digests = digests_of(candidate, gate.topics, gate.qrels) if result["digests"] else {}
     if digests != result["digests"]:
         raise InputError(f"{gate.results}: the run, the topics or the judgments have changed since; {again}")
-    if exists and lock is not None and digests and not lock.differences(digests, margins):
-        return lock  # it is the baseline already
-    problems = [problem for problem in result["problems"] if exists or not problem.startswith("the baseline did not answer")]
+    if lock is not None and digests and not lock.differences(digests, margins):  # it is the baseline already
+        if now != digests["run"]:  # and was interrupted
+            write(gate.baseline_run, [candidate.read_bytes()])
+        return lock
+    problems = [
+        problem for problem in result["problems"] if not (is_first and problem.startswith("the baseline did not answer"))
+    ]
     if problems:
         raise InputError(f"{gate.path}: there is nothing to accept, for the gate did not run: {problems[0]}")
-    if result["baseline"] != (hash_of(gate.baseline_run, "baseline") if exists else None):
+    if result["baseline"] != now:
         raise InputError(f"{gate.baseline_run}: the baseline has changed since the last run; {again}")
-    if exists and result["outcome"] != Answer.PASSES and not because:
+    if not is_first and result["outcome"] != Answer.PASSES and not because:
         remedy = "--because REASON accepts it, and is kept in the lock"
         raise InputError(f"{gate.path}: the last answer is '{result['outcome']}'; {remedy}")
     changes = (Change(today, "the first baseline", "", {}),) if lock is None else lock.changes
-    if exists:
+    if not is_first:
         changes = (*changes, Change(today, result["outcome"], because, result["differences"]))
     means = evaluate(Run.of(candidate), gate.qrels, list(gate.margins))
-    write(gate.baseline_run, [candidate.read_bytes()])
     accepted = Lock(digests, margins, {name: means[name] for name in margins}, result["arms"]["candidate"], changes)
-    accepted.save(gate.lock)
+    accepted.save(gate.lock)  # first: without the run, it tells that the run is missing, and the differences are in it
+    write(gate.baseline_run, [candidate.read_bytes()])
     return accepted
 
 
 def _last(gate: GateFile) -> Any:
     path = gate.results / "result.json"
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        result = json.loads(path.read_text(encoding="utf-8"))
+        if missing := next((key for key in RESULT if key not in result), None):
+            raise ValueError(f"it lacks '{missing}'")
+        return result
     except FileNotFoundError:
         raise InputError(f"{path}: there is no result to accept; run 'fontes gate run {gate.path}' first") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise InputError(f"{path}: the result cannot be read ({error}); run 'fontes gate run {gate.path}' again") from None
 
 
@@ -114,17 +124,17 @@ def init(
     Raises:
         InputError: The file exists, or something is missing or cannot be read.
     """
-    if path.exists():
-        raise InputError(f"{path} exists; delete it, or name another file")
-    index = Path(source)
+    index, collection = Path(source), None
     if topics is None or qrels is None:
         collection = named(source) or (dataset(source) if index.is_dir() and not (index / "manifest.json").exists() else None)
         if collection is None:
             remedy = "or give a collection, such as sample:harbour/claims"
             raise InputError(f"{source}: an index needs --topics and --qrels; {remedy}")
         topics, qrels, index = topics or source, qrels or source, path.with_name(f"{path.stem}.index")
-        if not index.exists():
-            Index.build(collection.corpus, index, progress=progress)
+    written = [path, *(path.with_name(f"{path.stem}.{end}") for end in ("baseline.run", "baseline.lock", "results"))]
+    written += [index] if collection is not None else []
+    if exists := next(filter(Path.exists, written), None):
+        raise InputError(f"{exists} exists; delete it, or name another file for the gate")
     values = {
         "topics": _beside(path, topics),
         "qrels": _beside(path, qrels),
@@ -136,11 +146,16 @@ def init(
     write(path, [TEMPLATE.format(**texts, split=line, stem=path.stem).encode()])
     try:
         gate = GateFile.read(path)
+        if collection is not None:
+            Index.build(collection.corpus, index, progress=progress)
         run_gate(gate, progress=progress).write()
         accept(gate)
     except BaseException:
-        with contextlib.suppress(OSError):
-            path.unlink()
+        for file in written:
+            if file.is_dir():
+                shutil.rmtree(file, ignore_errors=True)
+            else:
+                file.unlink(missing_ok=True)
         raise
     return gate
 

@@ -177,7 +177,10 @@ class RunArm(Arm):
     def run(self, topics: Topics, k: int) -> Run:
         path = self.path(self.run_file)
         if not path.exists():
-            raise InputError(f"{path}: there is no such run; 'fontes gate accept' makes the candidate's run the first baseline")
+            remedy = "'fontes gate accept' makes the candidate's run the first baseline"
+            if self.lock.exists():
+                remedy = f"restore it, or delete {self.lock}, with its history of changes, to begin anew"
+            raise InputError(f"{path}: there is no such run; {remedy}")
         facts = Lock.read(self.lock).facts if self.lock.exists() else {}
         return Run.of(path).top(k).with_(provenance={"failed": {}, "empty": [], **facts, **self.names})
 
@@ -191,7 +194,7 @@ class CommandArm(Arm):
     timeout: float = Field(default=3600, gt=0)
 
     def run(self, topics: Topics, k: int) -> Run:
-        words = [word.replace("{k}", str(k)) for word in shlex.split(self.command)]
+        words = [word.replace("{k}", str(k)) for word in words_of(self.command)]
         with tempfile.TemporaryDirectory(prefix="fontes-gate-") as folder:
             queries, output = Path(folder) / "queries.jsonl", Path(folder) / "output.run"
             write_topics(topics, queries)
@@ -242,6 +245,17 @@ class FunctionArm(Arm):
         """The name of the function."""
         name = str(getattr(self.function, "__qualname__", self.function))
         return {"source": name, "description": name}
+
+
+def words_of(command: str) -> list[str]:
+    """Return the words of a command, as a shell does; InputError if it has none, or a quotation mark that is not closed."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        raise InputError(f"the command {command!r} has a quotation mark that is not closed; close it") from None
+    if not words:
+        raise InputError("the command is empty; write the program and its arguments")
+    return words
 
 
 async def _awaited(value: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from pydantic import Field
 from ..core import InputError, Topic
 from ..core.errors import needs_extra
 from ..experiments.experiment import Text
-from .arms import MAX_ERROR, Arm, Reply
+from .arms import MAX_ERROR, Arm, Reply, words_of
 
 ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -134,7 +133,7 @@ class McpArm(JsonArm):
             http = httpx2.AsyncClient(headers=self.filled_headers(), timeout=self.timeout)
             transport: Any = streamable_http_client(self.mcp, http_client=http)
         else:
-            command, *words = shlex.split(self.mcp)
+            command, *words = words_of(self.mcp)
             transport = StdioServerParameters(command=command, args=words, cwd=self._folder, env=dict(os.environ))
         with start_blocking_portal() as portal:
             client = Client(transport, read_timeout_seconds=self.timeout)

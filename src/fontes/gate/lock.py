@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -82,12 +82,14 @@ class Lock:
         """Number of changes accepted since the first baseline."""
         return len(self.changes) - 1
 
-    def drifts(self, now: Mapping[str, Mapping[str, float]], alpha: float) -> dict[str, Drift]:
-        """Return the sum of accepted differences and of those of a candidate, by measure."""
+    def drifts(
+        self, now: Mapping[str, Mapping[str, float]], alpha: float, clusters: Mapping[str, Hashable] | None = None
+    ) -> dict[str, Drift]:
+        """Return the sum of accepted differences and of those of a candidate, by measure; see `drift`."""
         by_measure = {}
         for measure, differences in now.items():
             earlier = [change.differences[measure] for change in self.changes if measure in change.differences]
-            by_measure[measure] = drift([*earlier, differences], alpha)
+            by_measure[measure] = drift([*earlier, differences], alpha, clusters)
         return by_measure
 
 

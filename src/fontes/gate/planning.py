@@ -266,14 +266,20 @@ class Drift:
     changes: int
 
 
-def drift(changes: Sequence[Mapping[str, float]], alpha: float = 0.05) -> Drift:
+def drift(changes: Sequence[Mapping[str, float]], alpha: float = 0.05, clusters: Mapping[str, Hashable] | None = None) -> Drift:
     """Return the sum of the mean differences of accepted changes by one measure, each from its differences by topic.
 
-    The changes may have the same topics or others: the variance is that of each topic's part of the sum. Changes that were
-    accepted because they did well on these topics do less well on others, which the interval does not know.
+    The changes may have the same topics or others: the variance is that of each topic's part of the sum, or of each cluster's,
+    as in `decide`. Changes that were accepted because they did well on these topics do less well on others, which the interval
+    does not know.
+
+    Args:
+        changes: Differences by topic, of each change.
+        alpha: Share of intervals that miss on one side.
+        clusters: The cluster of each topic, as in `decide`; topics without one count alone.
 
     Raises:
-        InputError: There is no change, or one has fewer than two topics or a value that is not a number.
+        InputError: There is no change, or one has fewer than two topics or clusters, or a value that is not a number.
         ParameterError: alpha is out of range.
     """
     from scipy.special import stdtrit
@@ -281,14 +287,16 @@ def drift(changes: Sequence[Mapping[str, float]], alpha: float = 0.05) -> Drift:
     probability("alpha", alpha)
     if not changes:
         raise InputError("there is no accepted change to sum")
-    total, parts = 0.0, dict[str, float]()
+    total, fewest, parts = 0.0, math.inf, dict[Hashable, float]()
     for number, change in enumerate(changes, 1):
         values = np.array(list(change.values()), dtype=np.float64)
-        n = len(values)
+        units = [(clusters or {}).get(topic, topic) for topic in change]
+        n = len(set(units))
         if n < 2 or not np.isfinite(values).all():
-            raise InputError(f"accepted change {number} needs the differences of two topics or more, all of them numbers")
-        total += float(values.mean())
-        for topic, part in zip(change, ((values - values.mean()) / math.sqrt(n * (n - 1))).tolist(), strict=True):
-            parts[topic] = parts.get(topic, 0.0) + part
-    half = float(stdtrit(min(map(len, changes)) - 1, 1 - alpha)) * math.hypot(*parts.values())
+            noun = "topics" if clusters is None else "clusters of topics"
+            raise InputError(f"accepted change {number} needs the differences of two {noun} or more, all of them numbers")
+        total, fewest = total + float(values.mean()), min(fewest, n)
+        for unit, part in zip(units, ((values - values.mean()) / len(values) * math.sqrt(n / (n - 1))).tolist(), strict=True):
+            parts[unit] = parts.get(unit, 0.0) + part
+    half = float(stdtrit(fewest - 1, 1 - alpha)) * math.hypot(*parts.values())
     return Drift(total, total - half, total + half, len(changes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -13,7 +14,8 @@ from xml.etree import ElementTree
 
 from ..comparison.report import Report, json_values
 from ..comparison.report_text import EMPTY_CELL, ResultCell, ResultTable, markdown_table, plain_table
-from ..core import InputError, ParameterError, Run, Topic
+from ..core import FontesError, InputError, ParameterError, Run, Topic
+from ..core.errors import InputWarning
 from ..core.json_text import json_text
 from ..experiments.provenance import hash_of
 from ..formats import write_run
@@ -27,6 +29,7 @@ from .planning import Plan
 DID_NOT_RUN = "did not run"
 EXIT_CODES = {str(Answer.PASSES): 0, str(Answer.LOSES): 1, str(Answer.NOT_ENOUGH): 2, DID_NOT_RUN: 3}
 FORMS = {".md": "to_markdown", ".xml": "to_junit", ".json": "to_json", ".html": "to_html"}
+MAX_TEXT = 120  # characters of a topic's text
 SHOWN = 3  # documents of a topic that went or came
 NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -160,15 +163,23 @@ class GateResult:
         return {measure: dict(zip(self.report.topics, values, strict=True)) for measure, values in rows.items()}
 
     def write(self) -> None:
-        """Write the candidate's run and the result into the folder of results, from which `accept` takes them."""
+        """Write the candidate's run and the result into the folder of results, from which `accept` takes them.
+
+        An InputWarning tells if they cannot be written, as in a folder that is read-only: the answer is none the less one.
+        """
         folder = self.gate.results
-        folder.mkdir(parents=True, exist_ok=True)
-        if (run := self.runs.get("candidate")) is not None:
-            try:
-                write_run(run, folder / "candidate.run", "candidate")
-            except InputError:  # ids with white space, which TREC's format cannot hold
-                write(folder / "candidate.run", [json_text(run.to_dict()).encode()])
-        write(folder / "result.json", [self.to_json().encode()])
+        try:
+            folder.mkdir(exist_ok=True)
+            if (run := self.runs.get("candidate")) is not None:
+                try:
+                    write_run(run, folder / "candidate.run", "candidate")
+                except InputError:  # ids with white space, which TREC's format cannot hold
+                    write(folder / "candidate.run", [json_text(run.to_dict()).encode()])
+            write(folder / "result.json", [self.to_json().encode()])
+        except (FontesError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            problem = f"{folder}: the result cannot be written ({reason}), so 'fontes gate accept' does not have it"
+            warnings.warn(problem, InputWarning, stacklevel=2)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything except texts and judgments as JSON values."""
@@ -242,10 +253,8 @@ class GateResult:
 
     def save(self, path: Path, page: str = "") -> None:
         """Write the result to a file, whose suffix (.md, .xml, .json or .html) determines the form."""
-        suffix = Path(plain_name(path)).suffix
-        if suffix not in FORMS:
-            raise ParameterError(f"{path}: the name of a gate's result ends in one of {', '.join(FORMS)}, which says its form")
-        text: str = self.to_markdown(page) if suffix == ".md" else getattr(self, FORMS[suffix])()
+        form = form_of(path)
+        text: str = self.to_markdown(page) if form == "to_markdown" else getattr(self, form)()
         write(path, [text.encode()])
 
     def _cases(self) -> Iterator[tuple[str, str, str]]:
@@ -301,7 +310,9 @@ class GateResult:
                 yield f"the {name} found nothing for {len(empty):,} topics, such as '{empty[0]}'; they count 0"
         for limit in self.limits:
             if limit.answer == DID_NOT_RUN:
-                yield f"{limit.name}: not known of both arms, so the limit cannot be checked"
+                names = zip(self.runs, (limit.baseline, limit.candidate), strict=True)
+                unknown = " and the ".join(name for name, value in names if math.isnan(value))
+                yield f"the {limit.name} of the {unknown} are not known; leave {limit.name} out of [limits]"
         for measure, total in self._drifts().items():
             margin, changes = texts_of(self.gate.margins)[measure], "change" if total.changes == 2 else "changes"
             more = f", more than the margin of {margin:g}" if total.high < -margin else ""
@@ -312,7 +323,7 @@ class GateResult:
     def _drifts(self) -> Mapping[str, Any]:
         if self.lock is None or not self.lock.accepted or self.decision is None:
             return {}
-        return self.lock.drifts(self.differences(), self.gate.settings.alpha)
+        return self.lock.drifts(self.differences(), self.gate.settings.alpha, self.gate.clusters)
 
     def _lost_title(self) -> str:
         return f"Topics that lost most, by {self.lost_by}"
@@ -337,6 +348,13 @@ class GateResult:
         return f"GateResult({self.outcome})"
 
 
+def form_of(path: Path) -> str:
+    """Return the method of `GateResult` that writes a file, by its suffix; ParameterError if there is none."""
+    if (suffix := Path(plain_name(path)).suffix) not in FORMS:
+        raise ParameterError(f"{path}: the name of a gate's result ends in one of {', '.join(FORMS)}, which says its form")
+    return FORMS[suffix]
+
+
 def have_same_documents(runs: Mapping[str, Run]) -> bool:
     """Whether two runs have the same documents in the same order for each topic."""
     first, second = ({topic: ranking.ids for topic, ranking in run.items() if len(ranking)} for run in runs.values())
@@ -351,6 +369,7 @@ def _sentence(row: MeasureDecision, alpha: float) -> str:
 
 def _lost_lines(lost: LostTopic) -> Iterator[str]:
     text = " ".join(lost.topic.text.split())
+    text = text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1].rstrip()}…"
     yield f"{lost.topic.id}  {lost.baseline:.4f} to {lost.candidate:.4f}  {text}".rstrip()
     for verb, moved in (("went", lost.went), ("fell", lost.fell), ("came", lost.came)):
         if moved:

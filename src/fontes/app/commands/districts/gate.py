@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from os.path import relpath
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
@@ -64,17 +66,19 @@ def run(
 ) -> None:
     """Run baseline and candidate, and decide. Exit code 0 passes, 1 loses, 2 not enough topics, 3 did not run."""
     from ....gate import GateFile, run_gate
+    from ....gate.result import form_of
     from ...output import print_json, say
     from ...progress import reporting
 
+    forms = {path: form_of(path) for path in output or []}  # a wrong name is told before the arms run
     gate = GateFile.read(file)
     with reporting(json, compiling=True) as progress:
         result = run_gate(gate, progress=progress)
     result.write()
-    pages = [path for path in output or [] if path.suffix == ".html" and result.report is not None]
-    for path in output or []:
-        if path.suffix != ".html" or path in pages:  # without a comparison there is no page
-            result.save(path, str(pages[0]) if pages else "")
+    pages = [path for path, form in forms.items() if form == "to_html" and result.report is not None]
+    for path, form in forms.items():
+        if form != "to_html" or path in pages:  # without a comparison there is no page
+            result.save(path, quote(Path(relpath(pages[0], path.parent)).as_posix()) if pages else "")
     if json:
         print_json(result.to_dict())
     else:
