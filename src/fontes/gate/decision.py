@@ -23,11 +23,12 @@ FEW_CHANGED = 20  # units; the worst of so few says nothing of those not seen
 
 
 class Answer(StrEnum):
-    """What a gate decides."""
+    """What a gate answers, in the order of its exit codes."""
 
     PASSES = "passes"
     LOSES = "loses"
     NOT_ENOUGH = "not enough topics"
+    DID_NOT_RUN = "did not run"
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def decide(
     Args:
         baseline: Its evaluation.
         candidate: Its evaluation, of the same topics.
-        margins: The loss of each measure's mean that is too much, above 0.
+        margins: The loss of each measure's mean that is too much, between 0 and 1.
         clusters: The cluster of each topic: topics that depend on each other, as the turns of a conversation do, count as one.
         alpha: Greatest significant p.
         allow_equal: Whether a measure by which no topic changed passes. Else it needs topics as well, 265 for a margin of .01:
@@ -110,7 +111,7 @@ def decide(
 
     Raises:
         InputError: The topics differ, there are fewer than two units, a topic has no cluster, or a value is not a number.
-        ParameterError: There is no margin, one is not a number above 0, a measure was not evaluated or is a count, or alpha is
+        ParameterError: There is no margin, one is not between 0 and 1, a measure was not evaluated or is a count, or alpha is
             out of range.
     """
     probability("alpha", alpha)
@@ -213,16 +214,16 @@ def unit_values(differences: Floats, clusters: NDArray[np.int64]) -> tuple[Float
 
 
 def check_margins(margins: Mapping[str | Measure, float]) -> dict[Measure, float]:
-    """Return the margins by measure; raise ParameterError if there is none, one is not above 0, or a measure is a count."""
+    """Return the margins by measure; raise ParameterError if there is none, one is not in 0 to 1, or a measure is a count."""
     if not margins:
         raise ParameterError("a gate needs a measure with its margin, as in {'nDCG@10': 0.01}")
     parsed: dict[Measure, float] = {}
     for name, margin in margins.items():
         measure = parse(name)
-        if isinstance(margin, bool) or not isinstance(margin, (int, float)) or not 0 < margin < math.inf:
-            raise ParameterError(f"the margin of {measure} must be a number above 0, as in 0.01, not {margin!r}")
         if measure.summed:
             raise ParameterError(f"{measure} is a count over all topics, whose loss has no margin; name another measure")
+        if isinstance(margin, bool) or not isinstance(margin, (int, float)) or not 0 < margin < 1:
+            raise ParameterError(f"the margin of {measure} must be a number between 0 and 1, as in 0.01, not {margin!r}")
         if measure in parsed:
             raise ParameterError(f"{measure} has two margins; name it once")
         parsed[measure] = float(margin)

@@ -43,7 +43,7 @@ class GateTable(TomlTable):
     machine: str | None = Text
     groups: Literal["document", "conversation"] | None = None
     k: int = Field(default=100, ge=1)
-    alpha: float = Field(default=0.05, gt=0, lt=1)
+    alpha: float = Field(default=0.05, gt=0, lt=0.5)
     power: float = Field(default=0.8, gt=0, lt=1)
     allow_equal: bool = False
     allow_missing: int = Field(default=0, ge=0)
@@ -93,7 +93,8 @@ class GateFile:
         kinds: dict[str, Any] = {name: (_kind_of(path, name, raw[name]), ...) for name in ARMS if name in raw}
         if "baseline" not in kinds:
             raise problem_in(path, "", 'there is no table [baseline]; run = "baseline.run" in it names a run')
-        model = create_model("GateFileTable", __base__=GateTable, **kinds)
+        fields = {name: kinds.get(name, (None, None)) for name in ARMS}
+        model = create_model("GateFileTable", __base__=GateTable, **fields)
         try:
             table = model.model_validate(raw)
         except ValidationError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -26,8 +26,7 @@ from .file import GateFile
 from .lock import Lock, digests_of, facts_of, texts_of
 from .planning import Plan
 
-DID_NOT_RUN = "did not run"
-EXIT_CODES = {str(Answer.PASSES): 0, str(Answer.LOSES): 1, str(Answer.NOT_ENOUGH): 2, DID_NOT_RUN: 3}
+EXIT_CODES = {answer: code for code, answer in enumerate(Answer)}
 FORMS = {".md": "to_markdown", ".xml": "to_junit", ".json": "to_json", ".html": "to_html"}
 MAX_TEXT = 120  # characters of a topic's text
 SHOWN = 3  # documents of a topic that went or came
@@ -62,11 +61,11 @@ class Limit:
         return self.candidate / self.baseline if self.baseline else math.inf if self.candidate else 1.0
 
     @property
-    def answer(self) -> str:
+    def answer(self) -> Answer:
         """Whether the ratio, or the lower end of its interval, is above the limit; "did not run" if a cost is not known."""
         if math.isnan(self.ratio):
-            return DID_NOT_RUN
-        return str(Answer.LOSES if (self.ratio if math.isnan(self.low) else self.low) > self.limit else Answer.PASSES)
+            return Answer.DID_NOT_RUN
+        return Answer.LOSES if (self.ratio if math.isnan(self.low) else self.low) > self.limit else Answer.PASSES
 
 
 @dataclass(frozen=True)
@@ -142,13 +141,12 @@ class GateResult:
     lost: tuple[LostTopic, ...] = ()
 
     @property
-    def outcome(self) -> str:
-        """ "passes", "loses", "not enough topics" or "did not run"."""
-        if self.decision is None or self.stale or any(limit.answer == DID_NOT_RUN for limit in self.limits):
-            return DID_NOT_RUN
-        if any(limit.answer == Answer.LOSES for limit in self.limits):
-            return str(Answer.LOSES)
-        return str(self.decision.answer)
+    def outcome(self) -> Answer:
+        """The answer of the measures and the limits together."""
+        answers = {limit.answer for limit in self.limits}
+        if self.decision is None or self.stale or Answer.DID_NOT_RUN in answers:
+            return Answer.DID_NOT_RUN
+        return Answer.LOSES if Answer.LOSES in answers else self.decision.answer
 
     @property
     def exit_code(self) -> int:
@@ -240,7 +238,7 @@ class GateResult:
         for name, answer, text in self._cases():
             counts["tests"] += 1
             case = ElementTree.SubElement(suite, "testcase", classname=self.gate.path.name, name=name)
-            tag = {str(Answer.LOSES): "failure", DID_NOT_RUN: "error"}.get(answer, "")
+            tag = {Answer.LOSES: "failure", Answer.DID_NOT_RUN: "error"}.get(answer, "")
             if answer == Answer.NOT_ENOUGH:
                 tag = "failure" if too_few == "fail" else "skipped"
             if tag:
@@ -257,38 +255,38 @@ class GateResult:
         text: str = self.to_markdown(page) if form == "to_markdown" else getattr(self, form)()
         write(path, [text.encode()])
 
-    def _cases(self) -> Iterator[tuple[str, str, str]]:
+    def _cases(self) -> Iterator[tuple[str, Answer, str]]:
         if self.decision is None or self.stale:
-            yield "gate", DID_NOT_RUN, " ".join([*self.problems, *self.stale])
+            yield "gate", Answer.DID_NOT_RUN, " ".join([*self.problems, *self.stale])
             return
         for row in self.decision.measures:
-            yield str(row.measure), str(row.answer), _sentence(row, self.decision.alpha)
+            yield str(row.measure), row.answer, self._sentence(row)
         for limit in self.limits:
             yield limit.name, limit.answer, f"{limit.name}: {_ratio(limit)} of the baseline's, the limit is {limit.limit:g}"
 
     def _tables(self) -> Iterator[ResultTable]:
         if self.decision is None:
             return
-        interval = f"{100 * (1 - 2 * self.decision.alpha):g}% interval"
-        rows = [
-            (
-                *map(ResultCell, (str(row.measure), f"{row.baseline:.4f}", f"{row.candidate:.4f}", _signed(row.difference))),
-                *map(ResultCell, (f"{_signed(row.low)} to {_signed(row.high)}", f"{row.margin:g}")),
-                ResultCell(str(row.answer), best=row.answer == Answer.LOSES),
-            )
-            for row in self.decision.measures
+        header = ("measure", "baseline", "candidate", "difference", self._interval(), "margin", "answer")
+        rows: list[tuple[str, ...]] = [
+            (*_figures(row), _range(row.low, row.high), f"{row.margin:g}", row.answer) for row in self.decision.measures
         ]
-        yield ResultTable(("measure", "baseline", "candidate", "difference", interval, "margin", "answer"), tuple(rows), 1)
+        yield _table(header, rows)
         if self.limits:
-            cells = [
-                (
-                    *map(ResultCell, (limit.name, _amount(limit.baseline, limit.unit), _amount(limit.candidate, limit.unit))),
-                    *map(ResultCell, (_ratio(limit), f"{limit.limit:g}")),
-                    ResultCell(limit.answer, best=limit.answer == Answer.LOSES),
-                )
-                for limit in self.limits
+            amounts = [[_amount(value, limit.unit) for value in (limit.baseline, limit.candidate)] for limit in self.limits]
+            rows = [
+                (limit.name, *amount, _ratio(limit), f"{limit.limit:g}", limit.answer)
+                for limit, amount in zip(self.limits, amounts, strict=True)
             ]
-            yield ResultTable(("limit of", "baseline", "candidate", "ratio", "limit", "answer"), tuple(cells), 1)
+            yield _table(("limit of", "baseline", "candidate", "ratio", "limit", "answer"), rows)
+
+    def _interval(self) -> str:
+        return f"{100 * (1 - 2 * self.gate.settings.alpha):g}% interval"
+
+    def _sentence(self, row: MeasureDecision) -> str:
+        name, baseline, candidate, difference = _figures(row)
+        interval = f"({self._interval()} {_range(row.low, row.high)}), margin {row.margin:g}"
+        return f"{name} {row.answer}: {baseline} to {candidate}, {difference} {interval}"
 
     def _notes(self) -> Iterator[str]:
         yield from self.problems
@@ -309,7 +307,7 @@ class GateResult:
             if empty := run.provenance["empty"]:
                 yield f"the {name} found nothing for {len(empty):,} topics, such as '{empty[0]}'; they count 0"
         for limit in self.limits:
-            if limit.answer == DID_NOT_RUN:
+            if limit.answer == Answer.DID_NOT_RUN:
                 names = zip(self.runs, (limit.baseline, limit.candidate), strict=True)
                 unknown = " and the ".join(name for name, value in names if math.isnan(value))
                 yield f"the {limit.name} of the {unknown} are not known; leave {limit.name} out of [limits]"
@@ -317,8 +315,8 @@ class GateResult:
             margin, changes = texts_of(self.gate.margins)[measure], "change" if total.changes == 2 else "changes"
             more = f", more than the margin of {margin:g}" if total.high < -margin else ""
             accepted = f"over {total.changes - 1:,} accepted {changes} and this one"
-            interval = f"{_signed(total.low)} to {_signed(total.high)}"
-            yield f"{measure} since the first baseline, {accepted}: {_signed(total.difference)} ({interval}){more}"
+            total_text = f"{_signed(total.difference)} ({_range(total.low, total.high)})"
+            yield f"{measure} since the first baseline, {accepted}: {total_text}{more}"
 
     def _drifts(self) -> Mapping[str, Any]:
         if self.lock is None or not self.lock.accepted or self.decision is None:
@@ -361,10 +359,13 @@ def have_same_documents(runs: Mapping[str, Run]) -> bool:
     return first == second
 
 
-def _sentence(row: MeasureDecision, alpha: float) -> str:
-    interval = f"{100 * (1 - 2 * alpha):g}% interval {_signed(row.low)} to {_signed(row.high)}"
-    means = f"{row.baseline:.4f} to {row.candidate:.4f}, {_signed(row.difference)}"
-    return f"{row.measure} {row.answer}: {means} ({interval}), margin {row.margin:g}"
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> ResultTable:
+    cells = (tuple(ResultCell(text, best=text == Answer.LOSES) for text in row) for row in rows)
+    return ResultTable(header, tuple(cells), 1)
+
+
+def _figures(row: MeasureDecision) -> tuple[str, str, str, str]:
+    return str(row.measure), f"{row.baseline:.4f}", f"{row.candidate:.4f}", _signed(row.difference)
 
 
 def _lost_lines(lost: LostTopic) -> Iterator[str]:
@@ -379,6 +380,10 @@ def _lost_lines(lost: LostTopic) -> Iterator[str]:
 
 def _signed(value: float) -> str:
     return f"{round(value, 4) + 0.0:+.4f}"  # no negative zero
+
+
+def _range(low: float, high: float) -> str:
+    return f"{_signed(low)} to {_signed(high)}"
 
 
 def _amount(value: float, unit: str) -> str:
