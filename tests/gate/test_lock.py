@@ -144,6 +144,19 @@ def test_what_differs_from_the_lock_is_told_and_accepted_with_a_reason(gate, fon
     assert fontes("gate", "run", path)[0] in (0, 2)
 
 
+@pytest.mark.parametrize("ending", [".gz", ".xz", ""])
+def test_a_baseline_may_be_compressed_and_its_lines_may_end_as_in_windows(gate, fontes, tmp_path, ending):
+    path = gate(range(20))
+    (tmp_path / "baseline.run").unlink()
+    path.write_text("allow_equal = true\n" + path.read_text().replace('"baseline.run"', f'"base.run{ending}"'))
+    accepted(path, fontes)
+    if not ending:
+        content = (tmp_path / "base.run").read_bytes()
+        (tmp_path / "base.run").write_bytes(content.replace(b"\n", b"\r\n"))
+    assert fontes("gate", "run", path)[0] == 0
+    accepted(path, fontes)
+
+
 def test_a_damaged_lock_is_told(gate, fontes, tmp_path):
     path = gate([7])
     for content in ("", "{}", '{"layout": 1}', '{"layout": 2}', "[]"):

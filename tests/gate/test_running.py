@@ -208,6 +208,8 @@ def test_plan_takes_machine_labels(gate, fontes, tmp_path):
     (tmp_path / "qrels.txt").write_text("".join(f"{topic} 0 d{topic} 1\n" for topic in range(20)))
     out = fontes("gate", "plan", path, "--machine", tmp_path / "labels.txt")[1]
     assert "RR: with machine labels of 60 topics, people must judge " in out
+    code, _, err = fontes("gate", "plan", gate(), "--machine", tmp_path / "labels.txt")
+    assert (code, "write a [candidate] that differs from the baseline, or plan without them" in err) == (3, True)
 
 
 def test_topics_in_groups_count_as_groups(gate, fontes, tmp_path):

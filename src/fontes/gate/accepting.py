@@ -14,13 +14,12 @@ from ..core.progress import ProgressCallback, silent
 from ..datasets import dataset
 from ..datasets.names import PREFIXES, named
 from ..experiments.experiment import problem_in
-from ..experiments.provenance import hash_of
 from ..index import Index
 from ..measures import evaluate
 from ..storage.files import write
 from .decision import Answer
 from .file import DEFAULT, GateFile
-from .lock import Change, Lock, digests_of, texts_of
+from .lock import Change, Lock, digest_of, digests_of, texts_of
 from .running import run_gate
 
 RESULT = ("outcome", "problems", "digests", "baseline", "arms", "differences")  # what `accept` reads of a result
@@ -59,7 +58,7 @@ def accept(gate: GateFile, because: str = "") -> Lock:
     again = f"run 'fontes gate run {gate.path}' again"
     today, margins = date.today().isoformat(), texts_of(gate.margins)
     lock = Lock.read(gate.lock) if gate.lock.exists() else None
-    now = hash_of(gate.baseline_run, "baseline") if gate.baseline_run.exists() else None
+    now = digest_of(gate.baseline_run) if gate.baseline_run.exists() else None
     is_first = now is None and lock is None
     digests = digests_of(candidate, gate.topics, gate.qrels) if result["digests"] else {}
     if digests != result["digests"]:

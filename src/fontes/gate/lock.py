@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass
@@ -10,9 +11,9 @@ from typing import Any
 
 from ..core import InputError, Qrels, Run, Topics
 from ..core.json_text import json_text
-from ..experiments.provenance import hash_of, hash_of_qrels, hash_of_topics
+from ..experiments.provenance import hash_of_qrels, hash_of_topics
 from ..measures.measure import Measure
-from ..storage.files import write
+from ..storage.files import reading, write
 from .planning import Drift, drift
 
 LAYOUT = 1
@@ -93,9 +94,18 @@ class Lock:
         return by_measure
 
 
+def digest_of(run: Path) -> str:
+    """Return the SHA-256 of the lines of a run, however its file is compressed and its lines end."""
+    digest = hashlib.sha256()
+    with reading(run) as file:
+        for line in file.lines():
+            digest.update(line.rstrip(b"\r\n") + b"\n")
+    return digest.hexdigest()
+
+
 def digests_of(run: Path, topics: Topics, qrels: Qrels) -> dict[str, str]:
-    """Return the SHA-256 of the file of a run, and of topics and judgments."""
-    return {"run": hash_of(run, "run"), "topics": hash_of_topics(topics), "qrels": hash_of_qrels(qrels)}
+    """Return the SHA-256 of a run, and of topics and judgments."""
+    return {"run": digest_of(run), "topics": hash_of_topics(topics), "qrels": hash_of_qrels(qrels)}
 
 
 def facts_of(run: Run) -> dict[str, Any]:

@@ -17,13 +17,12 @@ from ..comparison.report_text import EMPTY_CELL, ResultCell, ResultTable, markdo
 from ..core import FontesError, InputError, ParameterError, Run, Topic
 from ..core.errors import InputWarning
 from ..core.json_text import json_text
-from ..experiments.provenance import hash_of
 from ..formats import write_run
 from ..measures.measure import Measure
 from ..storage.files import plain_name, write
 from .decision import Answer, Decision, MeasureDecision
 from .file import GateFile
-from .lock import Lock, digests_of, facts_of, texts_of
+from .lock import Lock, digest_of, digests_of, facts_of, texts_of
 from .planning import Plan
 
 EXIT_CODES = {answer: code for code, answer in enumerate(Answer)}
@@ -207,7 +206,7 @@ class GateResult:
 
     def _baseline_digest(self) -> str | None:
         path = self.gate.baseline_run
-        return hash_of(path, "baseline") if path is not None and path.exists() else None
+        return digest_of(path) if path is not None and path.exists() else None
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON."""

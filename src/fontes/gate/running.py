@@ -84,6 +84,9 @@ def plan_gate(gate: GateFile, progress: ProgressCallback = silent) -> Plan:
     alone = len(arms) == 1 or (len(runs) == len(ARMS) and have_same_documents(runs))
     if problems and ("baseline" not in runs or not alone):
         raise InputError.of_lines(problems)
+    if alone and gate.machine is not None:
+        problem = "labels of a machine correct the differences of two arms: write a [candidate] that differs from the baseline"
+        raise problem_in(gate.path, "", f"{problem}, or plan without them")
     report = _compare(gate, {"baseline": runs["baseline"]} if alone else runs, gate.machine)
     evaluations, margins = [system.evaluation for system in report.systems.values()], cast(Any, gate.margins)
     if alone:
