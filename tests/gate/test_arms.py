@@ -126,6 +126,8 @@ def test_a_request_is_filled_in_and_its_headers_come_from_the_environment(engine
     HttpArm(url=f"{engine}/search?q={{query}}&n={{k}}").run(TOPICS, 5)
     method, path, *_ = Engine.asked[4]
     assert (method, parse_qs(urlsplit(path).query)) == ("GET", {"q": ['rain & "snow"'], "n": ["5"]})
+    HttpArm(url=f"{engine}/of/{{query}}").run(Topics([Topic("1", "a/b?c#d é")]), 5)
+    assert Engine.asked[6][1] == "/of/a%2Fb%3Fc%23d%20%C3%A9"
     with pytest.raises(InputError, match="the environment variable NO_KEY, which the headers name, is not set"):
         HttpArm(url=engine, headers={"x": "${NO_KEY}"}).run(TOPICS, 5)
 

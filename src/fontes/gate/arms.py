@@ -88,10 +88,14 @@ class Arm(TomlTable):
         return run_of(topics, answers, {"failed": failed, **self.names})
 
     @property
+    def source(self) -> str:
+        """What is searched."""
+        return str(getattr(self, self.kind))
+
+    @property
     def names(self) -> dict[str, str]:
         """The `source` of the documents, and a `description` of the arm."""
-        source = str(getattr(self, self.kind))
-        return {"source": source, "description": source}
+        return {"source": self.source, "description": self.source}
 
     def path(self, name: str) -> Path:
         """Return the path of a name in the file."""
@@ -165,9 +169,9 @@ class RunArm(Arm):
     run_file: str = Field(alias="run", min_length=1)
 
     @property
-    def names(self) -> dict[str, str]:
+    def source(self) -> str:
         """The file."""
-        return {"source": self.run_file, "description": self.run_file}
+        return self.run_file
 
     @property
     def lock(self) -> Path:
@@ -241,10 +245,9 @@ class FunctionArm(Arm):
         yield ask
 
     @property
-    def names(self) -> dict[str, str]:
+    def source(self) -> str:
         """The name of the function."""
-        name = str(getattr(self.function, "__qualname__", self.function))
-        return {"source": name, "description": name}
+        return str(getattr(self.function, "__qualname__", self.function))
 
 
 def words_of(command: str) -> list[str]:

@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from http.client import HTTPException
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -96,14 +98,15 @@ class HttpArm(JsonArm):
 
         def ask(topic: Topic) -> Reply:
             data = None if self.body is None else json.dumps(filled(body, topic, k)).encode()
-            request = Request(filled(self.url, topic, k, quote), data, {**DEFAULT_HEADERS, **headers}, method=self.method)
+            address = filled(self.url, topic, k, partial(quote, safe=""))
+            request = Request(address, data, {**DEFAULT_HEADERS, **headers}, method=self.method)
             try:
                 with opener.open(request, timeout=self.timeout) as response:
                     content = response.read(MAX_BYTES + 1)
             except HTTPError as error:
                 detail = " ".join(error.read(MAX_ERROR).decode(errors="replace").split())
                 raise InputError(f"{self.url} answered {error.code} {error.reason} {detail}".rstrip()) from None
-            except (URLError, OSError) as error:
+            except (OSError, HTTPException) as error:  # a URLError is an OSError
                 raise InputError(f"{self.url} cannot be reached ({getattr(error, 'reason', error)})") from None
             if len(content) > MAX_BYTES:
                 raise InputError(f"{self.url} answered more than {MAX_BYTES:,} bytes")
