@@ -300,6 +300,7 @@ def test_an_index_that_changed_since_it_was_accepted_is_told(gate, fontes, tmp_p
     assert (code, "the candidate's index w.index is of another generation than the lock's" in out) == (3, True)
     path.write_text("any_generation = true\nallow_equal = true\n" + path.read_text())
     assert "another generation" not in fontes("gate", "run", path)[1]
+    assert fontes("gate", "accept", path, "--because", "the new index")[0] == 0
 
 
 MCP_SERVER = """

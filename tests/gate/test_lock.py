@@ -27,9 +27,10 @@ def test_nothing_is_accepted_without_a_run_or_after_a_change(gate, fontes, tmp_p
     path = gate([7])
     assert "there is no result to accept; run 'fontes gate run" in fontes("gate", "accept", path)[2]
     fontes("gate", "run", path)
-    for name in ("qrels.txt", "gate.results/candidate.run", "baseline.run"):
+    for name in ("qrels.txt", "gate.results/candidate.run", "baseline.run", "gate.toml"):
         content = (tmp_path / name).read_text()
-        (tmp_path / name).write_text("".join(content.splitlines(keepends=True)[:-1]))
+        changed = "".join(content.splitlines(keepends=True)[:-1])
+        (tmp_path / name).write_text(content.replace("0.01", "0.5") if name == "gate.toml" else changed)
         code, _, err = fontes("gate", "accept", path, "--because", "looked at")
         assert code == 3
         assert "changed since" in err

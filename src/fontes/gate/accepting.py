@@ -22,7 +22,7 @@ from .file import DEFAULT, GateFile
 from .lock import Change, Lock, digest_of, digests_of, texts_of
 from .running import run_gate
 
-RESULT = ("outcome", "problems", "digests", "baseline", "arms", "differences")  # what `accept` reads of a result
+RESULT = ("outcome", "problems", "margins", "digests", "baseline", "arms", "differences")  # what `accept` reads of a result
 TEMPLATE = """\
 # fontes gate run: does the candidate lose against the baseline?
 topics = {topics}
@@ -61,8 +61,8 @@ def accept(gate: GateFile, because: str = "") -> Lock:
     now = digest_of(gate.baseline_run) if gate.baseline_run.exists() else None
     is_first = now is None and lock is None
     digests = digests_of(candidate, gate.topics, gate.qrels) if result["digests"] else {}
-    if digests != result["digests"]:
-        raise InputError(f"{gate.results}: the run, the topics or the judgments have changed since; {again}")
+    if (digests, margins) != (result["digests"], result["margins"]):
+        raise InputError(f"{gate.results}: the run, the topics, the judgments or the margins have changed since; {again}")
     if lock is not None and digests and not lock.differences(digests, margins):  # it is the baseline already
         if now != digests["run"]:  # and was interrupted
             write(gate.baseline_run, [candidate.read_bytes()])

@@ -164,7 +164,7 @@ def _changed_index(run: Run, lock: Lock) -> Iterator[str]:
     locked, now = lock.facts.get("generations"), run.provenance.get("generations")
     if locked and now and locked != now and lock.facts.get("source") == run.provenance["source"]:
         problem = f"the candidate's index {run.provenance['source']} is of another generation than the lock's"
-        yield f"{problem}; accept a baseline of the new one, or write any_generation = true if that is the change to test"
+        yield f"{problem}; if that is the change to test, or to accept, write any_generation = true"
 
 
 def _stale(gate: GateFile, lock: Lock, runs: Mapping[str, Run]) -> Iterator[str]:
