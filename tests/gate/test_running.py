@@ -45,7 +45,11 @@ NOT_RUN = {
     "missing": (None, {"without": [3, 4]}, "no documents for 2 topics that the baseline has, such as '3', '4'"),
     "equal scores": (None, {"score": "1"}, "the candidate gives equal scores to all documents of each topic"),
     "equal runs": (None, {}, "both arms gave the same documents in the same order"),
-    "other ids": ("q Q0 d 1 1 t\n", {}, "the candidate has no documents"),
+    "other ids": (
+        "q Q0 d 1 1 t\n",
+        {},
+        "they are such as 'q', and those of the gate such as '0'",
+    ),
 }
 
 
@@ -59,6 +63,16 @@ def test_an_arm_that_cannot_be_trusted_is_no_answer(gate, fontes, tmp_path, cont
     assert code == 3
     assert out.startswith(f"{path}: did not run\n")
     assert problem in out
+
+
+def test_a_run_that_is_not_there_is_told_of_each_arm(gate, fontes, tmp_path):
+    path = gate()
+    (tmp_path / "candidate.run").unlink()
+    assert (
+        f"the candidate did not answer: {tmp_path / 'candidate.run'}: there is no such file\n" in fontes("gate", "run", path)[1]
+    )
+    (tmp_path / "baseline.run").unlink()
+    assert "'fontes gate accept' makes the candidate's run the first baseline" in fontes("gate", "run", path)[1]
 
 
 def test_advised_keys_allow_what_was_refused(gate, fontes, tmp_path):

@@ -179,14 +179,8 @@ class RunArm(Arm):
         return self.path(self.run_file).with_suffix(".lock")
 
     def run(self, topics: Topics, k: int) -> Run:
-        path = self.path(self.run_file)
-        if not path.exists():
-            remedy = "'fontes gate accept' makes the candidate's run the first baseline"
-            if self.lock.exists():
-                remedy = f"restore it, or delete {self.lock}, with its history of changes, to begin anew"
-            raise InputError(f"{path}: there is no such run; {remedy}")
         facts = Lock.read(self.lock).facts if self.lock.exists() else {}
-        return Run.of(path).top(k).with_(provenance={"failed": {}, "empty": [], **facts, **self.names})
+        return Run.of(self.path(self.run_file)).top(k).with_(provenance={"failed": {}, "empty": [], **facts, **self.names})
 
 
 class CommandArm(Arm):

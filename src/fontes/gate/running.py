@@ -114,8 +114,16 @@ def _answers(
     for name, arm in arms.items():
         progress(Progress(f"running the {name}", 0, len(gate.topics), 0.0, "topics"))
         try:
+            if arm is gate.baseline and gate.baseline_run is not None and not gate.baseline_run.exists():
+                remedy = "'fontes gate accept' makes the candidate's run the first baseline"
+                if gate.lock is not None and gate.lock.exists():
+                    remedy = f"restore it, or delete {gate.lock}, with its history of changes, to begin anew"
+                raise InputError(f"{gate.baseline_run}: there is no such run; {remedy}")
             run = arm.run(gate.topics, gate.settings.k)
             judged = np.array([topic in gate.topics for topic in run.topics], dtype=bool)
+            if len(judged) and not judged.any():
+                names = f"'{next(iter(run.topics))}', and those of the gate such as '{next(iter(gate.topics))}'"
+                raise InputError(f"no topic of its run is judged: they are such as {names}; give both the same ids")
             runs[name] = run.keep(judged[run.topic_numbers]) if len(run.topics) else run
         except (FontesError, OSError) as error:
             problems.append(f"the {name} did not answer: {error}")
