@@ -48,7 +48,7 @@ NOT_RUN = {
     "other ids": (
         "q Q0 d 1 1 t\n",
         {},
-        "they are such as 'q', and those of the gate such as '0'",
+        "no topic of its run, such as 'q', is one of the judged, such as '0'",
     ),
 }
 

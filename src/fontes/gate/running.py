@@ -122,10 +122,9 @@ def _answers(
             run = arm.run(gate.topics, gate.settings.k)
             judged = np.array([topic in gate.topics for topic in run.topics], dtype=bool)
             if len(judged) and not judged.any():
-                names = f"'{next(iter(run.topics))}', and those of the gate such as '{next(iter(gate.topics))}'"
-                raise InputError(
-                    f"no topic of its run is judged: they are such as {names}; name the topics and split of this run"
-                )
+                first, other = next(iter(run.topics)), next(iter(gate.topics))
+                problem = f"no topic of its run, such as '{first}', is one of the judged, such as '{other}'"
+                raise InputError(f"{problem}; name the topics and the split of this run")
             runs[name] = run.keep(judged[run.topic_numbers]) if len(run.topics) else run
         except (FontesError, OSError) as error:
             problems.append(f"the {name} did not answer: {error}")
