@@ -51,6 +51,13 @@ ODD = st.sampled_from(
         b'{"id": "a", "contents": "b"}',
         b'{"text": "b"}',
         b"\xef\xbb\xbf{}",
+        b'{"_id": "a", "text": "b\n',
+        b'{"_id": "a", "text": "\\',
+        b'{"_id": "a",\n"text": "b"}',
+        b'{"_id": "a", "metadata":\n{}, "text": "b"}',
+        b'{"_id": "a", "text": "b"}{"_id": "c", "text": "d"}',
+        b'{"_id": "a", "text": "b"} {"_id": "c",\n"text": "d"}',
+        b'{"_id": "a", "text": "b", "metadata": ' + b'{"a":' * 2000 + b"1" + b"}" * 2001,
     ]
 )
 
@@ -86,6 +93,25 @@ def test_lines_are_read_as_pythons_decoder_reads_them(tmp_path_factory, lines, s
     )
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b'{"_id": "a",\n"text": "b"}',
+        b'{"_id": "a",\r\n"text": "b"}',
+        b'{"_id": "a", "metadata":\n{}, "text": "b"}',
+        b'{"_id": "a", "text": "b"}{"_id": "c", "text": "d"}',
+        b'{"_id": "a", "text": "b"} {"_id": "c", "text": "d"}',
+        b'{"_id": "a", "text": "b"} {"_id": "c", "text": "d"}\n',
+        b'{"_id": "a", "text": "b", "metadata": ' + b'{"a":' * 2000 + b"1" + b"}" * 2001,
+    ],
+)
+def test_a_line_that_is_not_one_object_is_an_error_after_plain_ones_too(tmp_path, lines):
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(b"\n".join([PLAIN_LINE % 1, lines, PLAIN_LINE % 2]).replace(b"\n\n", b"\n"))
+    with pytest.raises(InputError, match=r"corpus\.jsonl, line 2: broken JSON"):
+        parts(path, 1 << 20)
+
+
 @pytest.mark.parametrize("keys", [("_id", "title", "text"), ("id", "title", "contents"), ("docno", "Headline", "BODY")])
 def test_most_lines_never_become_objects_of_python(tmp_path, monkeypatch, keys):
     one, title, text = keys
@@ -100,6 +126,13 @@ def test_most_lines_never_become_objects_of_python(tmp_path, monkeypatch, keys):
     assert docs.ids.tolist() == [row[one] for row in rows]
     assert docs.text.tobytes().decode() == "".join(row[title] + row[text] for row in rows)
     assert not made
+
+
+@pytest.mark.parametrize("line", [b'{"_id": "a", "text": "b', b'{"_id": "a", "text": "\\'])
+def test_an_error_in_a_string_is_told_alike_by_both_ways_to_read(tmp_path, line):
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(b"\n".join([line, PLAIN_LINE % 1]))
+    assert outcome(lambda: parts(path, 1 << 20)) == outcome(lambda: list(read_corpus(path)))
 
 
 def test_pairs_and_documents_are_the_same_bytes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import Any, cast
@@ -122,16 +123,19 @@ def _plain_rows(lines: bytes, decode: Callable[[bytes], list[Doc]] | None) -> li
         return None
     try:
         rows = decode(lines)
-    except ValueError:  # msgspec's errors, and those of UTF-8
+    except (ValueError, RecursionError):  # msgspec's errors, and those of UTF-8
         return None
-    return rows if all(row.id and not row.id.isspace() and not row.metadata for row in rows) else None
+    # msgspec takes several objects on a line, and one over several lines.
+    newlines = lines.strip().count(b"\n")
+    is_one_each = len(rows) == newlines + 1 == lines.count(b"}\n{") + lines.count(b"}\r\n{") + 1
+    return rows if is_one_each and all(row.id and not row.id.isspace() and not row.metadata for row in rows) else None
 
 
 def _docs(lines: bytes, fields: Fields, name: str, number: int, bad: BadRecords) -> list[Doc]:
     docs = []
-    for position, line in enumerate(lines.split(b"\n"), number):
+    for position, line in enumerate(io.BytesIO(lines), number):
         try:
-            if line and (row := json_row(line, name, position)) is not None:
+            if (row := json_row(line, name, position)) is not None:
                 docs.append(doc_from(row, fields, name, position))
         except MissingPartError as error:
             bad.skip(error.advised(_sample(lines)))
