@@ -164,6 +164,24 @@ def test_unjudged_documents_bound_the_score() -> None:
     assert ft.audit({"1": {"a": 1.0}}, qrels)["unjudged"].text == "all of the first 100 documents are judged"
 
 
+def test_a_run_without_documents_is_not_said_to_be_judged() -> None:
+    report = ft.audit({"1": {}}, {"1": {"a": 1}}, measures="RR")
+    assert str(report["unjudged"]) == "the run has no documents of judged topics"
+
+
+def test_topics_of_another_collection_are_refused() -> None:
+    with pytest.raises(ft.FontesError, match=r"no topic in common: topics are such as 'q9', those of the judgments such as '1';"):
+        ft.audit({"1": {"a": 1.0}}, {"1": {"a": 1}}, topics={"q9": LONG})
+
+
+def test_numbers_of_one_are_said_in_the_singular_and_counts_stay_whole() -> None:
+    run, qrels, topics = {"1": {"a": 1.0, "b": 1.0}}, {"1": {"a": 1, "c": 1}}, {"1": LONG}
+    report = ft.audit(run, qrels, corpus=[("a", "x"), ("b", "y")], topics=topics, train=topics, measures=["RR", "NumRelRet"])
+    assert report["missing documents"].text == "the collection lacks 1 judged document (1 relevant) of 1 topic"
+    assert report["training data"].text.startswith("the training data have the text of 1 topic (1 equal,")
+    assert report["ties"].scores["expected"][ft.measures.names.parse_all("NumRelRet")[0]] == 1
+
+
 def test_the_score_by_people_alone_leaves_out_the_judgments_of_a_machine() -> None:
     run = {"1": {"a": 2.0, "b": 1.0}, "2": {"c": 1.0}}
     qrels = {"1": {"a": 1, "b": 1}, "2": {"c": 1}}

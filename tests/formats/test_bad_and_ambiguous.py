@@ -95,6 +95,9 @@ def test_an_id_that_repeats_is_advised_only_where_there_is_no_other():
 
 
 def test_without_a_possible_id_nothing_is_advised():
+    repeated = [{"_id": "a", "lead": "some words here"}, {"_id": "a", "lead": "other words here"}]
+    assert "--id _id --text lead " in remedy_of("a.jsonl", {"id": ("_id",), "title": (), "text": ()}, repeated)
+    assert remedy_of("a.jsonl", {"id": ("_id",), "title": (), "text": ()}, [{"_id": "a b c"}, {"_id": "a b c"}]) == ""
     assert remedy_of("a.csv", {"id": (), "title": (), "text": ()}, [{"date": "2020-01-05", "lead": "some words here"}]) == ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..core import Topics
+from ..core import InputError, Topics
 from ..core.checks import check_whole
 from ..measures.evaluation import AnyQrels, AnyRun, AnyTopics, check_agreement, judgments_of, run_and_judgments
 from ..measures.measure import Measure
@@ -69,10 +69,13 @@ def audit(
     else:
         ranking, judgments = run_and_judgments(run, qrels, parsed)
         check_agreement(ranking, judgments)
-        if topics is None:
-            topics = Topics(topic for topic in ranking.topics.values() if topic.text)
-    texts = Topics() if topics is None else Topics.read(topics)
-    judged = Topics(topic for topic in texts.values() if topic.id in judgments)
+    texts = Topics.read(topics) if topics is not None else ranking.topics if ranking is not None else Topics()
+    judged = Topics(topic for topic in texts.values() if topic.id in judgments and (topic.text or topic.turns))
+    if topics is not None and texts and not texts.keys() & judgments.keys():
+        raise InputError(
+            f"the topics and the judgments have no topic in common: topics are such as '{next(iter(texts))}', those of the "
+            f"judgments such as '{next(iter(judgments))}'; give the topics that were judged"
+        )
     sources = train if isinstance(train, list) else [] if train is None else [train]
     audited = Audited(
         judgments,

@@ -33,7 +33,7 @@ def ties(audited: Audited) -> Finding:
     expected = dict.fromkeys(measures, 0.0)
     for ranks in tied.shuffled(audited.seed):
         for measure in measures:
-            expected[measure] += mean_of(measure, measure.score(ranks)) / SAMPLES
+            expected[measure] += mean_of(measure, measure.score(ranks))
     differs = np.any([best[measure] != worst[measure] for measure in measures], axis=0)
     topics = tuple(topic_id for topic_id, different in zip(audited.qrels, differs.tolist(), strict=True) if different)
     constant = f"all scores of a topic are equal in {_topics(tied.constant)}, which ranks nothing; " if tied.constant else ""
@@ -42,7 +42,7 @@ def ties(audited: Audited) -> Finding:
     scores: dict[str, Means] = {
         "relevant first": {measure: mean_of(measure, values) for measure, values in best.items()},
         "relevant last": {measure: mean_of(measure, values) for measure, values in worst.items()},
-        "expected": expected,
+        "expected": {measure: total / SAMPLES for measure, total in expected.items()},
     }
     text = f"{constant}documents of different grades have equal scores in {_topics(len(topics))}"
     return Finding(f"{text}; expected over {SAMPLES} random orders of them, seed {audited.seed}", topics, scores)
@@ -106,7 +106,7 @@ def training(audited: Audited) -> Finding:
     scores = {
         name: audited.means_over(audited.qrels.keys() - set(ids)) for name, ids in versions.items() if ids and audited.run
     }
-    text = f"the training data have the text of {len(texts):,} topics ({len(equal):,} equal, the others nearly), "
+    text = f"the training data have the text of {_topics(len(texts))} ({len(equal):,} equal, the others nearly), "
     text += f"and a relevant document of {len(of_documents):,}, of {len(audited.qrels):,}{unknown}"
     return Finding(text, topics, scores, tuple(texts.values()))
 
@@ -152,6 +152,8 @@ def unjudged(audited: Audited) -> Finding:
     is_measured = np.array([topic_id in qrels for topic_id in names], dtype=bool)[numbers]
     places = np.arange(run.rows) - run.bounds[numbers]
     first = is_measured & (places < depth)
+    if not first.any():
+        return Finding("the run has no documents of judged topics")
     if not (first & ~is_judged).any():
         return Finding(f"all of the first {depth} documents are judged")
     all_relevant = {}
@@ -192,7 +194,8 @@ def missing(audited: Audited) -> Finding:
     topics = tuple(dict.fromkeys(topic for topic, _ in absent))
     scores = {"without them": audited.means(qrels=audited.judgments_without(absent))} if audited.run else {}
     relevant = sum(grade > 0 for grade in absent.values())
-    text = f"the collection lacks {len(absent):,} judged documents ({relevant:,} relevant) of {_topics(len(topics))}"
+    documents = f"{len(absent):,} judged document{'' if len(absent) == 1 else 's'}"
+    text = f"the collection lacks {documents} ({relevant:,} relevant) of {_topics(len(topics))}"
     return Finding(text, topics, scores, tuple(f"{topic}: {d}" for topic, d in absent))
 
 

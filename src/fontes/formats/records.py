@@ -373,9 +373,9 @@ def remedy_of(name: str, keys: Mapping[str, Sequence[Any]], rows: Sequence[Mappi
     """
     chosen = {part: list(part_keys) for part, part_keys in keys.items()}
     ids = chosen["id"]
+    chosen_keys = [key for part_keys in chosen.values() for key in part_keys]
     if ids and not are_distinct([row.get(ids[0]) for row in rows]):
         chosen["id"] = []
-    chosen_keys = [key for part_keys in chosen.values() for key in part_keys]
     candidates = [key for key in rows[0] if key not in chosen_keys and isinstance(rows[0][key], (str, int))]
     for part, guess in (("title", _guess_title), ("id", _guess_id), ("text", _guess_text)):
         if not chosen[part] and (guessed := guess(candidates, rows)) is not None:
