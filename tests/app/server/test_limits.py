@@ -34,6 +34,9 @@ def server(path: Path):
 
 LONG = "x" * 101
 TOO_LONG = "the query has 101 characters; this server takes 100 (--query)"
+TURN = {"text": "water"}
+TEXT_TOO_LONG = f"'turns.0.text'{TOO_LONG.removeprefix('the query')}"
+MANUAL_TOO_LONG = f"'turns.0.manual'{TOO_LONG.removeprefix('the query')}"
 CLOSED = "documents cannot be changed here; fontes serve --writable allows it to clients with a token"
 FOUR = [{"id": str(n), "text": "x"} for n in range(4)]
 ONE = {"id": "1", "text": "x"}
@@ -82,7 +85,10 @@ def test_a_question_beyond_the_limits_is_refused_in_a_sentence(
         ("/search", {"topics": [{**ONE, "text": "\ud800"}]}, 422, "the query has half of a character (a lone surrogate)"),
         ("/rewrite", {"topics": [ONE], "rewriter": "x"}, 422, "there is no rewriter 'x'; there are weighted_turns()"),
         ("/conversations", {"text": LONG}, 422, TOO_LONG),
-        ("/conversations", {"text": "x", "turns": [{"text": LONG}]}, 422, TOO_LONG),
+        ("/conversations", {"text": "x", "turns": [{"text": LONG}]}, 422, TEXT_TOO_LONG),
+        ("/conversations", {"text": "x", "turns": [TURN, {"text": " "}]}, 422, "'turns.1.text' is empty"),
+        ("/conversations", {"text": "x", "turns": [{**TURN, "manual": LONG}]}, 422, MANUAL_TOO_LONG),
+        ("/conversations", {"text": "x", "rewritten": ""}, 422, "'rewritten' is empty"),
         ("/conversations", {"text": "x", "pipeline": "x"}, 422, "there is no pipeline 'x'; there are bm25"),
         ("/documents", {"documents": [ONE]}, 403, CLOSED),
     ],

@@ -43,9 +43,12 @@ async def ask(request: Request, body: TurnBody) -> Response:
     options = service.options(body.index, body.pipeline, body.k)
     state = options.served.state
     rewriter = state.rewriter(body.rewriter)
-    for text in (body.text, body.rewritten, *(turn.text for turn in body.turns)):
-        if text is not None:
-            service.check_query(text)
+    service.check_query(body.text)
+    if body.rewritten is not None:
+        service.check_query(body.rewritten, "'rewritten'")
+    for number, turn in enumerate(body.turns):
+        service.check_query(turn.text, f"'turns.{number}.text'")
+        service.check_query(turn.manual or turn.text, f"'turns.{number}.manual'")
 
     def search() -> dict[str, Any]:
         stage: Stage[Any, Any] = state.pipeline(options.pipeline, options.where, options.k, service.expressions).stage

@@ -120,16 +120,14 @@ class Service:
         served.state.check_pipeline(name, self.expressions)
         return options
 
-    def check_query(self, text: str) -> None:
-        """Raise RefusedError for a query that is too long, empty, or not encodable."""
+    def check_query(self, text: str, name: str = "the query") -> None:
+        """Raise RefusedError for a query that is too long, empty, or not encodable; the error calls it by its name."""
         if len(text) > self.settings.query:
-            raise RefusedError(
-                422, f"the query has {len(text):,} characters; this server takes {self.settings.query:,} (--query)"
-            )
+            raise RefusedError(422, f"{name} has {len(text):,} characters; this server takes {self.settings.query:,} (--query)")
         if not text.strip():
-            raise RefusedError(422, "the query is empty")
+            raise RefusedError(422, f"{name} is empty")
         if SURROGATE.search(text):
-            raise RefusedError(422, "the query has half of a character (a lone surrogate)")
+            raise RefusedError(422, f"{name} has half of a character (a lone surrogate)")
 
     def check_topics(self, topics: list[Topic]) -> None:
         """Raise RefusedError for too many topics, duplicate ids, or a text that `check_query` refuses."""
