@@ -144,7 +144,7 @@ def test_an_address_that_lets_nobody_in_without_its_token_says_so(monkeypatch: p
 def test_actors_that_outlive_the_cluster_start_no_other_one() -> None:
     killed: list[object] = []
     actors: Any = Actors.__new__(Actors)
-    actors._actors = [object()]
+    actors._actors, actors._budget = [object()], None
     for there in (False, True):
         actors._cluster = Cluster(SimpleNamespace(is_initialized=lambda there=there: there, kill=killed.append), {})  # type: ignore[arg-type]
         actors.close()

@@ -63,6 +63,12 @@ def _view(table: Any, number: int, dtype: Any) -> Any:
     return read_only(carray(address(table[2 * number], dtype), table[2 * number + 1]))
 
 
+def _buffer(table: Any, number: int, dtype: Any) -> Any:
+    return carray(address(table[2 * number], dtype), table[2 * number + 1])
+
+
+buffer = numba.njit(inline="always")(_buffer)
+"""In a compiled loop: the pinned array with this number, flat, viewed as a type, to write to."""
 view = numba.njit(inline="always")(_view)
 """In a compiled loop: the pinned array with this number, flat, viewed as a type; it cannot be written to.
 

@@ -16,7 +16,7 @@ from ...core.threads import in_threads
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings
 from ...storage.arrays import fixed
 from ...storage.compiled import compiled
-from ...storage.pinned import pinned, view
+from ...storage.pinned import buffer, pinned, view
 from ..llvm import cgutils, intrinsic, ir, types
 from .vectors import Best, best_of, without_float16
 
@@ -259,11 +259,11 @@ def _nearest(
     scales, codes = view(graph, SCALES, np.float32), view(graph, CODES, np.int8)
     links = view(graph, NEIGHBORS, np.int32), view(graph, OFFSETS, np.int64), view(graph, STARTS, np.int64)
     arrays = codes.reshape(len(scales), len(query)), scales, links[0], links[1], links[2], entry, top
-    neighbors = view(buffers, ROWS, np.int64), view(buffers, PRODUCTS, np.float32)
+    neighbors = buffer(buffers, ROWS, np.int64), buffer(buffers, PRODUCTS, np.float32)
     views = (
-        view(buffers, MARKS, np.uint8),
-        view(buffers, CLOCK, np.uint8),
-        view(buffers, HEAP, np.int64),
+        buffer(buffers, MARKS, np.uint8),
+        buffer(buffers, CLOCK, np.uint8),
+        buffer(buffers, HEAP, np.int64),
         neighbors[0],
         neighbors[1],
     )
