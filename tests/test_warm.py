@@ -73,6 +73,18 @@ def numbered(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], ft.Ind
     return functools.cache(build)
 
 
+def test_the_first_search_after_a_change_takes_no_work_of_the_size_of_the_index(tmp_path: Any) -> None:
+    load()
+    index = ft.Index.build([(f"d{n}", f"w{n} w{n + 1} wall") for n in range(3_000)], tmp_path / "x", threads=1)
+    index.bm25().search("wall w7")
+    for number in range(2):
+        index.add([(f"new{number}", "wall w7")])
+        bm25 = index.bm25()
+        with counted() as counts:
+            bm25.search("wall w7")
+    assert counts.total < 1_000, counts.most()
+
+
 PHRASE, FEEDBACK = "query() >> bm25()", "bm25() >> rm3() >> bm25()"
 
 

@@ -130,7 +130,7 @@ class Direct:
     @classmethod
     def _make(cls, searched: Searchable, weighting: Weighting, wait: bool) -> Self | None:
         parts = parts_for(searched, weighting)
-        if not all(len(part) and len(Strings.of(part.terms).blob) < 1 << 32 for part in parts):
+        if not all(len(part) and len(part.terms.blob) < 1 << 32 for part in parts):  # type: ignore[attr-defined]
             return None
         impacts = [impacts_of(part, weighting) if wait else ready_impacts(part, weighting) for part in parts]
         ready = [of_part for of_part in impacts if of_part is not None]
