@@ -160,8 +160,9 @@ def _passing(part: Searchable, where: Filter) -> Filter:
 
 
 def _joined(arrays: Sequence[NDArray[Any]], none: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    joined = arrays[0] if len(arrays) == 1 else np.concatenate([none, *arrays])
-    return fixed(joined), np.array([0, *np.cumsum([len(array) for array in arrays])], dtype=np.int64)
+    if len(arrays) == 1:
+        return fixed(arrays[0]), np.array((0, len(arrays[0])))
+    return fixed(np.concatenate([none, *arrays])), np.array([0, *np.cumsum([len(array) for array in arrays])], dtype=np.int64)
 
 
 _PART_FILTERS: Attached[Filter, dict[bool, PartFilter]] = Attached("part_filters", lambda where: {})
