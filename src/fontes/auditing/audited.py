@@ -1,4 +1,4 @@
-"""What an audit examines: a run, judgments, and what is known about topics, documents and training data."""
+"""The inputs of an audit: a run, judgments, and facts on topics, documents and training data."""
 
 from __future__ import annotations
 

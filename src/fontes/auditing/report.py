@@ -21,7 +21,7 @@ class Finding:
     """A line of an audit.
 
     Args:
-        text: What was found, in a sentence without its end.
+        text: The finding, as a sentence without its full stop.
         topics: Ids of the topics concerned.
         scores: The score in other versions, such as "best order", by measure; NaN where a version has no such measure.
         examples: The evidence, such as "q1: d3 (grade 1) = d9 (not judged)".

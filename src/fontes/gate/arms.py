@@ -89,7 +89,7 @@ class Arm(TomlTable):
 
     @property
     def source(self) -> str:
-        """What is searched."""
+        """The index, run, address, server or command that answers."""
         return str(getattr(self, self.kind))
 
     @property

@@ -23,7 +23,7 @@ FEW_CHANGED = 20  # units; the worst of so few says nothing of those not seen
 
 
 class Answer(StrEnum):
-    """What a gate answers, in the order of its exit codes."""
+    """An answer of a gate; the answers are in the order of its exit codes."""
 
     PASSES = "passes"
     LOSES = "loses"

@@ -1,4 +1,4 @@
-"""The lock of a baseline: what it was accepted with, and the changes that were accepted since the first."""
+"""The lock of a baseline: digests of its run, topics and judgments, and the changes accepted since the first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Change:
 
     Args:
         date: The day.
-        answer: What the gate answered.
+        answer: The answer of the gate.
         because: Why a change was accepted that does not pass; "" for one that passes.
         differences: Candidate minus baseline by measure and topic; empty for the first baseline.
     """

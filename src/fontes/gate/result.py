@@ -1,4 +1,4 @@
-"""`GateResult`: what a gate answers, as text, Markdown for a pull request, JUnit's XML and JSON."""
+"""`GateResult`: the result of a gate, as text, Markdown for a pull request, JUnit's XML and JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Limit:
     """A limit of time or cost.
 
     Args:
-        name: What is limited.
+        name: The limited quantity.
         unit: Its unit.
         baseline: Of the baseline; NaN if it is not known.
         candidate: Of the candidate.
@@ -111,7 +111,7 @@ class LostTopic:
 
 @dataclass(frozen=True, eq=False)
 class GateResult:
-    """What a gate answers; `print` shows it, `save` writes it.
+    """The result of a gate; `print` shows it, `save` writes it.
 
     Args:
         gate: The gate.

@@ -73,7 +73,7 @@ class Direct:
     Args:
         searched: The index, or other lists of its documents.
         weighting: The model.
-        parts: What is searched one after the other.
+        parts: The parts of the index, in the order of the search.
         impacts: The impacts of each part.
     """
 

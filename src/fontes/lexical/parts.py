@@ -1,4 +1,4 @@
-"""Parts: the lists that a model searches, the segments of an index one after the other or the index as one."""
+"""Parts: the segments of an index, which a model searches one after the other, or the index as one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Masks = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int32], NDArray[
 
 
 def parts_for(searched: Searchable, weighting: Weighting) -> Parts:
-    """Return what a model searches one after the other: the segments of an index, the largest first, or the index as one.
+    """Return the parts that a model searches one after the other: the segments, the largest first, or the index as one.
 
     Segments are searched by models whose weights are idf times a function of tf and length, since their lists and bounds then
     outlive a change of the index.

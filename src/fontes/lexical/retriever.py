@@ -119,7 +119,7 @@ class Lexical(Stage[Topics, Run]):
 
     @property
     def _parts(self) -> Parts:
-        """What is searched one after the other."""
+        """The parts of the index that are searched one after the other."""
         return parts_for(self.searched, self._ready[0])
 
     def _bags(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> Bags:

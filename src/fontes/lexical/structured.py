@@ -168,8 +168,9 @@ class StructuredQuery:
         if not k or self._lacks_clause or (self._is_union and not len(self.weights)):
             return SearchResult(NO_DOCS, NO_SCORES, 0 if k else None)
         parts = range(len(self._parts))
-        if not is_loaded() and not affordable(self._steps):
-            load()
+        if direct is None and (is_loaded() or not affordable(self._steps)):
+            if not is_loaded():
+                load()
             direct = Direct.of(self._searched, self._weighting)
         if direct is None:
             docs = [self._docs(number, where) for number in parts]

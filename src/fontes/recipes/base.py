@@ -83,7 +83,7 @@ class Recipe(Part, ABC):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Parameters by name of a preset: `-s as=NAME` sets them all, and other settings override them."""
     without: ClassVar[Mapping[str, str]] = {}
-    """What may be missing, as a parameter that names it or as words of the error; and the settings that do without it."""
+    """Settings that do without a missing thing, by the parameter that names it or by words of the error."""
 
     def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
