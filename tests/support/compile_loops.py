@@ -1,0 +1,45 @@
+"""Compiles the loops of searches, which takes two minutes in a new clone, while `make test` checks types on another core."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import compiled_code  # beside this file
+
+from fontes import Doc, Index, Topic
+from fontes.core.query import AnyOf, Clause, Group, Phrase, Term
+from fontes.storage.compiled import load
+
+PHRASE = Phrase(("red", "plums"), (0, 1))
+QUERIES: tuple[tuple[Clause, ...], ...] = (
+    (Term("red"), Term("plums")),
+    (PHRASE,),
+    (PHRASE, Term("red")),
+    (AnyOf(("red", "sea")), Term("plums")),
+)
+
+
+def main() -> None:
+    compiled_code.take_over()
+    os.environ["FONTES_CACHE"] = tempfile.mkdtemp()
+    with tempfile.TemporaryDirectory() as folder:
+        docs = [Doc(f"d{n}", "red plums by the sea", metadata={"year": n}) for n in range(400)]
+        index = Index.build(docs, Path(folder) / "x", positions=True, threads=1)
+        load()
+        for _ in range(2):  # in one segment, and in two
+            for stage in (index.bm25(), index.bm25(where="year < 3"), index.tfidf()):
+                for k in (10, 100):
+                    stage.search("red plums", k)
+                    (stage % k)({"1": "red plums", "2": "sea"})
+                    for query in QUERIES:
+                        stage.search(Topic("1", "", query=Group(must=query)), k)
+                        stage.search(Topic("1", "", query=Group(should=query, must_not=(Term("blue"),))), k)
+                        stage.count(Topic("1", "", query=Group(must=query)))
+            (index.bm25() >> index.rm3() >> index.ql()).search("red plums")
+            index.add([Doc("new", "red sea")])
+
+
+if __name__ == "__main__":
+    main()
