@@ -28,7 +28,7 @@ def main() -> None:
         docs = [Doc(f"d{n}", "red plums by the sea", metadata={"year": n}) for n in range(400)]
         index = Index.build(docs, Path(folder) / "x", positions=True, threads=1)
         load()
-        for _ in range(2):  # in one segment, and in two
+        for number in range(2):  # in one segment, and in two
             for stage in (index.bm25(), index.bm25(where="year < 3"), index.tfidf()):
                 for k in (10, 100):
                     stage.search("red plums", k)
@@ -38,7 +38,7 @@ def main() -> None:
                         stage.search(Topic("1", "", query=Group(should=query, must_not=(Term("blue"),))), k)
                         stage.count(Topic("1", "", query=Group(must=query)))
             (index.bm25() >> index.rm3() >> index.ql()).search("red plums")
-            index.add([Doc("new", "red sea")])
+            index.add([Doc(f"new{number}", "red sea")])
 
 
 if __name__ == "__main__":
