@@ -21,7 +21,6 @@ import harness
 import numpy as np
 
 import fontes as ft
-from fontes.lexical.impacts import in_memory
 from fontes.tuning.result import interval
 
 MEASURE = "nDCG@10"
@@ -151,7 +150,7 @@ def speed(data: Path, work: Path, runs: int) -> None:
         "ql()": index.ql(),
         "ql(fields=…)": index.ql(fields=WEIGHTS),
     }
-    with ft.work(threads=1), in_memory():
+    with ft.work(threads=1):
         (index.bm25(k1=0.5) % 10)(topics)  # compiles the kernels
         print("| model | impacts, s | 1,803 topics, k=10, ms a topic | one topic at a time |\n|---|---|---|---|")
         for name, stage in stages.items():

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -30,7 +29,6 @@ from fontes import Index, Topic, Topics
 from fontes.lexical import impacts, kernel
 from fontes.lexical.keys import SORTED
 from fontes.lexical.parts import NO_WORDS as ALL
-from fontes.storage.caches import cache_folder
 
 DEPTHS = (10, 100, 1000)
 RUNS = 5
@@ -62,7 +60,7 @@ def report(results: dict[str, Any]) -> None:
         [way, *(spread([1000 * one[x] for one in some], 1) for x in ("open", "first", "second"))]
         for way, some in results["first"].items()
     ]
-    table("A process's first query", ["impacts", "open, ms", "first query, ms", "second, ms"], rows)
+    table("A process's first query", ["", "open, ms", "first query, ms", "second, ms"], rows)
     columns = zip(*results["tuning"], strict=True)
     table("A setting of k1 and b", ["impacts, s", "300 topics, s"], [[spread(column) for column in columns]])
     rows = [
@@ -91,22 +89,17 @@ print(json.dumps({"open": opened - start, "first": first - opened, "second": sec
 
 
 def starts(folder: Path) -> dict[str, list[Any]]:
-    """The first query of a process with impacts in the cache, and without."""
-    found: dict[str, list[Any]] = {"cached": [], "not cached": []}
-    for way, runs in (("warm up", 1), ("cached", 5), ("not cached", 3)):
-        for _ in range(runs):
-            if way == "not cached":
-                shutil.rmtree(cache_folder() / "impacts", ignore_errors=True)  # of this bench alone
-            command = [sys.executable, "-c", FIRST, str(folder / "fontes")]
-            report = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-            found.setdefault(way, []).append(report)
-    return found
+    """The first query of a process."""
+    found: list[Any] = []
+    for _ in range(6):
+        command = [sys.executable, "-c", FIRST, str(folder / "fontes")]
+        found.append(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
+    return {"warm": found[1:]}
 
 
 def tuning(folder: Path) -> list[list[float]]:
     """For settings of k1 and b the seconds for impacts alone, and for 300 topics after that."""
     index = Index.open(folder / "fontes")
-    shutil.rmtree(cache_folder() / "impacts", ignore_errors=True)  # of this bench alone
     topics = Topics(Topic(str(i), text) for i, text in enumerate(read(folder / "queries.terms.jsonl")[1][:300]))
     index.bm25()(topics)
     seconds = []
@@ -174,9 +167,6 @@ VARIANTS: dict[str, dict[str, str]] = {  # what is replaced in the kernel
     "no first threshold": THRESHOLD,
     "no bounds of blocks": BOUNDS,
     "neither": THRESHOLD | BOUNDS,
-    "blocks of 32, windows of 2048": {"BLOCK = 64  #": "BLOCK = 32  #", "WINDOW = 4096": "WINDOW = 2048"},
-    "windows of 512": {"WINDOW = 4096": "WINDOW = 512"},
-    "windows of 2048": {"WINDOW = 4096": "WINDOW = 2048"},
 }
 
 
@@ -203,14 +193,6 @@ def ablations(index: Any, parts: dict[str, list[str]], runs: int) -> dict[str, A
             )
             module = __import__(f"kernel{number}")
             made = impacts.impacts_of(index.state, weighting)
-            if changes.keys() & {"BLOCK = 64  #", "WINDOW = 4096"}:
-                for changed in ("BLOCK", "WINDOW", "summarize", "pack"):
-                    setattr(impacts, changed, getattr(module, changed))
-                state = index.state
-                lists = impacts.PackedLists(made.lists.bounds, impacts._row_of(state), **impacts._packed(state))
-                made = impacts.Impacts(lists, made.curve, **impacts._weighted(state, weighting, lists, made.curve))
-                for changed in ("BLOCK", "WINDOW", "summarize", "pack"):
-                    setattr(impacts, changed, getattr(kernel, changed))
             variants[name] = module.search_bag, made.postings, made.limits
         loop, lists, limits = variants["as it is"]
         variants["every document, one after the other"] = loop, lists, (*limits[:2], np.zeros_like(limits[2]), *limits[3:])

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 MEASURES = ("nDCG@10", "R@100")
 SCALES = (100, 1000, 10_000)
@@ -86,12 +89,28 @@ def quality(collection: Collection, runs: int) -> None:
     sys.stdout.write(f"\n{ft.compare(systems, None, collection.qrels, list(MEASURES), baseline='BM25', allow_empty=True)}\n")
 
 
+def _packed_bytes(columns: Any, counts: NDArray[np.int32]) -> int:
+    """Bytes of a file of packed postings, of a sparse matrix of documents by terms."""
+    from fontes.index.packing import write_packed
+
+    df = np.diff(columns.indptr)
+    terms, bounds, docs = np.flatnonzero(df), columns.indptr, columns.indices.astype(np.int32)
+
+    def postings(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        rows = np.concatenate([np.arange(bounds[term], bounds[term + 1]) for term in terms[numbers]])
+        return docs[rows], counts[rows]
+
+    lengths = np.bincount(docs, counts, columns.shape[0]).astype(np.int64)
+    with tempfile.TemporaryDirectory() as folder:
+        write_packed(Path(folder), SimpleNamespace(df=df[terms], lengths=lengths, postings=postings))
+        return (Path(folder) / "postings.npy").stat().st_size
+
+
 def storage(collection: Collection, runs: int) -> None:
     """What rounding to whole parts of a scale loses, and takes; beside float32 with 4 bytes for each document's number."""
     from harness import table
 
     import fontes as ft
-    from fontes.index.kernels import MAX_BYTES, pack_postings
 
     docs, queries = _matrices(collection)
     exact = (docs @ queries.T).toarray()
@@ -115,11 +134,7 @@ def storage(collection: Collection, runs: int) -> None:
             columns = stored.tocsc()
             columns.sort_indices()
             counts = np.rint(columns.data * scale).astype(np.int32)
-            out, ends = np.empty(MAX_BYTES * len(counts), np.uint8), np.zeros(columns.shape[1] + 1, np.int64)
-            bounds = columns.indptr.astype(np.int64)
-            size = pack_postings(
-                bounds, columns.indices.astype(np.int32), counts, out, ends, np.zeros(columns.shape[1], np.int64)
-            )
+            size = _packed_bytes(columns, counts)
         label = "float32" if scale is None else f"1 / {scale:,}"
         measured = [f"{values[measure]:.4f}" for measure in MEASURES]
         rows.append(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import warnings
 
 import pytest
@@ -16,11 +15,6 @@ from fontes.core.progress import Progress
 from fontes.formats import read_corpus
 from fontes.index import Index, build
 from fontes.text import Analyzer
-
-
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 @pytest.mark.parametrize("memory", ["lots", "0", 0, -5, "2X", "", "-1G"])

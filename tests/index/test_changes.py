@@ -67,3 +67,18 @@ def test_a_segment_is_written_anew_when_more_than_half_of_it_is_deleted(
     assert segment["documents"] == stored
     assert (segment["deleted"] is None) == (stored < documents)
     assert index.ids.tolist() == [f"d{n}" for n in range(deleted, documents)]
+
+
+def test_a_large_segment_is_not_written_again_for_a_few_small_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fontes.index.draft.MIN_TIER_DOCUMENTS", 10)
+    index = Index.build([(f"d{n}", "fox") for n in range(200)], tmp_path / "x", threads=1)
+    (large,) = index.state.manifest["segments"]
+    sizes = []
+    for n in range(40):
+        index.add([(f"e{n}", "dog")], threads=1)
+        sizes.append([leaf.documents for leaf in index.state.leaves])
+        assert index.state.manifest["segments"][0] == large
+    assert max(map(len, sizes)) <= 11
+    assert sizes[8:10] == [[200, *[1] * 9], [200, 10]]
+    assert sum(sizes[-1]) == 240
+    index.check(deep=True)

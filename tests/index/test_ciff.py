@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import os
 import pickle
 import sys
 from collections import Counter
@@ -29,11 +28,6 @@ WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "é", "東", "～", "𝒜
 BAGS = st.lists(WORDS.map(Counter), min_size=1, max_size=12)
 TEXTS = ["spring water spring", "water mill", "", "spring mill mill mill", "a mill by the water"]
 TOPICS = {"q1": "spring water", "q2": "mill mill", "q3": "the", "q4": "absent"}
-
-
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 def stored(content: bytes, folder: Path, name: str = "x.ciff") -> Path:
@@ -225,8 +219,7 @@ WRONG = {
         [Counter(a=1)] * 2, lists=[postings_list("a", {}, df=2, cf=2, postings=[{"docid": 1, "tf": 1}, {"tf": 1}])]
     ),
     "docids do not ascend": ciff(
-        [Counter(a=1)] * 2,
-        lists=[postings_list("a", {}, df=1, cf=1, postings=[{"docid": -1, "tf": 1}])],
+        [Counter(a=1)] * 2, lists=[postings_list("a", {}, df=1, cf=1, postings=[{"docid": -1, "tf": 1}])]
     ),
     "the docid 0 has the frequency 0": ciff([Counter(a=1)], lists=[postings_list("a", {}, df=1, cf=0, postings=[{}])]),
     "postings list 1: it is no message of Protobuf": ciff([Counter(a=1)]).replace(b"\x0a\x01a", b"\x0a\x7fa"),

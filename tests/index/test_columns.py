@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import operator
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,6 @@ from support.small_collections import PROPERTY
 from fontes.core import Doc, IndexFormatError, InputError, ParameterError
 from fontes.index import Index
 from fontes.index.columns import filter_of
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 def passing(index: Index, where: str) -> list[str]:

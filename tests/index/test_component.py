@@ -111,9 +111,7 @@ def test_a_damaged_further_component_is_refused(tmp_path: Path) -> None:
         Index.open(path)
 
 
-def test_without_its_package_an_index_is_searched_and_a_merge_that_would_lose_it_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_its_package_a_component_is_not_lost_by_a_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = Index.build(DOCS, tmp_path / "x", components=["titles"])
     index.add([{"_id": "new", "text": "fox"}])
     monkeypatch.delitem(frame.components._things, "titles")

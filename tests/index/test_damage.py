@@ -79,7 +79,8 @@ def put(place: Any, value: int) -> Callable[[np.ndarray], object]:
         ("df", put(0, 41)),
         ("df", put(0, 0)),
         ("cf", put(0, 77)),
-        ("postings.bounds", put(1, 255)),
+        ("postings", put(0, 0)),
+        ("postings", put(24, 200)),
         ("text.blocks", put((0, 0), 5)),
         ("text.blocks", put((1, 1), 2**62)),
         ("deleted-*/dead", put(0, 1)),
@@ -157,9 +158,7 @@ def test_values_that_changed_are_found_by_their_sums_before_they_are_believed(co
         ("sparse-*/cf", swap),
     ],
 )
-def test_parts_that_do_not_fit_each_other_are_found_by_a_deep_check_however_their_sums_fit(
-    copy: Path, name: str, change: Any
-) -> None:
+def test_a_deep_check_finds_parts_that_do_not_fit_each_other(copy: Path, name: str, change: Any) -> None:
     Index.open(copy).check(deep=True)
     changed(copy, f"segment-*/{name}", change, forged=True)
     index = Index.open(copy, verify=True)
@@ -195,7 +194,7 @@ def test_deletions_that_do_not_fit_the_postings_never_write_beside_them(copy: Pa
     ],
     ids=["bm25", "tfidf", "dense", "doc", "add", "delete", "merge"],
 )
-def test_an_order_of_ids_that_has_one_twice_is_damage_at_first_use_though_it_adds_up(
+def test_an_order_of_ids_with_one_twice_is_damage_at_first_use(
     copy: Path, use: Callable[[Index], object], forged: bool
 ) -> None:
     """Ranks that were never worked out would index arrays of compiled loops."""
@@ -276,6 +275,18 @@ def test_segments_that_are_damaged_are_not_merged_into_one_whose_sums_fit(copy: 
     before = (copy / "manifest.json").read_bytes()
     with pytest.raises(IndexFormatError, match=r"doc_lengths\.npy has changed, so that it cannot be merged"):
         Index.open(copy).merge()
+    assert (copy / "manifest.json").read_bytes() == before
+
+
+def test_postings_with_more_occurrences_than_their_terms_have_are_not_counted_in_deletions(copy: Path) -> None:
+    index = Index.open(copy)
+    pairs = index.state.leaves[1].segment.lists.packed.pairs
+    file = index.state.leaves[1].segment.folder / "postings.npy"
+    file.write_bytes(file.read_bytes().replace(pairs.tobytes(), (pairs * np.array([[100], [1]], np.int32)).tobytes()))
+    before = (copy / "manifest.json").read_bytes()
+    index = Index.open(copy)
+    with pytest.raises(IndexFormatError, match=r"damaged: the counts of its terms do not fit their postings"):
+        index.delete([DOCS[50][0]])
     assert (copy / "manifest.json").read_bytes() == before
 
 

@@ -28,11 +28,6 @@ BOTH: dict[str, Any] = {"analyzer": "whitespace", "separate": True, "positions":
 DOCS = [Doc(f"d{n:02}", f"fox {'dog ' * (n % 4)} w{n % 11} é{n}", "fox fox" if n % 3 else "") for n in range(60)]
 
 
-@pytest.fixture(autouse=True)
-def _nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda file: None)
-
-
 FEW = settings(PROPERTY, max_examples=6)
 STEP = st.tuples(st.sampled_from(["add", "add", "replace", "delete", "delete", "merge"]), st.integers(0, 1 << 20))
 

@@ -100,21 +100,23 @@ def test_whole_numbers_at_the_ends_of_their_type_and_floats_without_an_end_have_
     assert sum(index.facets("x", bins=10)["x"].values()) == 2
 
 
-def test_columns_that_identify_documents_are_no_facets_and_numbers_and_dates_come_first(tmp_path: Path) -> None:
+def test_facets_omit_identifiers_and_begin_with_numbers_and_dates(tmp_path: Path) -> None:
     rows = [
         {
             "a_title": f"Title {n}", "author": f"author {n % 20}",
             "doi": f"https://doi.example/{n}", "home": f"HTTP://x/{n % 3}",
             "pmid": 30_000 + n, "tags": [f"t{n % 4}", "all"],
             "when": f"2020-01-{n % 28 + 1:02}", "x": n / 7, "year": 2000 + n % 9,
-            "yes": True, "mixed": "https://x y" if n else "https://x",
+            "yes": True, "mixed": "https://x y" if n else "https://x", "photo": f"https://x/{n}.JPG?w=9",
+            "imageUrl": f"https://x/image/{n}",
         }
         for n in range(60)
     ]  # fmt: skip
     index = built(tmp_path, rows)
     assert facet_columns(index.state) == (
         ["when", "x", "year", "author", "home", "mixed", "tags", "yes"],
-        ["doi", "home"],
+        ["doi", "home", "imageUrl", "photo"],
+        ["imageUrl", "photo"],
     )
     empty = Index.build([Doc("1", "x")], tmp_path / "empty.index", threads=1)
-    assert facet_columns(empty.state) == ([], [])
+    assert facet_columns(empty.state) == ([], [], [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -23,11 +22,6 @@ MODELS = (
     ("ql", {}),
     ("ql", {"smoothing": "jelinek-mercer"}),
 )
-
-
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 def test_a_collection_is_built_and_added_by_the_name_that_the_command_takes(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from support.histories import COLUMNS, MODELS, OF_WEIGHTS, answers, files, some_docs, statistics
 
 from fontes.core import Doc, FontesError
-from fontes.index import Change, Index, build, draft, inversion as postings, postings as inverted, texts as documents
-from fontes.lexical import direct, impacts, weighting
+from fontes.index import Change, Index, build, draft, inversion as postings, packing, postings as inverted, texts as documents
+from fontes.lexical import direct, weighting
 from fontes.storage.compiled import load
 
 CHUNKS = (
@@ -26,7 +26,7 @@ CHUNKS = (
     (inverted, "CHUNK_POSTINGS", 50),
     (postings, "CHUNK_POSTINGS", 40),
     (weighting, "CHUNK_POSTINGS", 30),
-    (impacts, "CHUNK_POSTINGS", 40),
+    (packing, "CHUNK_POSTINGS", 40),
     (direct, "MAX_RESULTS", 20),
 )
 
@@ -49,11 +49,6 @@ SEEDS = st.integers(0, 2**20)
 COUNTS = st.integers(0, 40)
 
 
-@pytest.fixture(autouse=True)
-def _nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda file: None)
-
-
 class Life(RuleBasedStateMachine):
     """An index, and the documents that should be in it, in their order."""
 
@@ -69,9 +64,8 @@ class Life(RuleBasedStateMachine):
     def teardown(self) -> None:
         shutil.rmtree(self.folder)
 
-    @initialize(weights=st.booleans(), seed=SEEDS, count=COUNTS, kept=st.booleans())
-    def build(self, weights: bool, seed: int, count: int, kept: bool) -> None:
-        impacts.MIN_STORED_POSTINGS = 0 if kept else 1 << 40  # whether weights of postings go to the disk
+    @initialize(weights=st.booleans(), seed=SEEDS, count=COUNTS)
+    def build(self, weights: bool, seed: int, count: int) -> None:
         self.models = OF_WEIGHTS if weights else MODELS
         self.parameters: Any = {
             "analyzer": "whitespace",
@@ -223,8 +217,6 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments are soon merged, and what histories change is as it was after them."""
     monkeypatch.setattr(draft, "FACTOR", 3)
     monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", 15)
-    monkeypatch.setattr(impacts.CACHE, "trim", lambda: None)  # looks through all that there is, each time
-    monkeypatch.setattr(impacts, "MIN_STORED_POSTINGS", impacts.MIN_STORED_POSTINGS)
 
 
 @pytest.mark.usefixtures("small_portions", "_as_it_was")

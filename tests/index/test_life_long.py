@@ -82,6 +82,5 @@ def history(number: int, folder: Path, passages: list[Doc], topics: Topics) -> N
 def test_after_a_long_history_every_run_is_that_of_a_new_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passages: list[Doc], topics: Topics, number: int
 ) -> None:
-    monkeypatch.setattr("os.fsync", lambda file: None)
     monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", 10 ** (1 + number % 3))  # of segments that are merged when they pile up
     history(number, tmp_path, passages, topics)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +15,6 @@ from support.histories import MODELS, TOPICS, answer, some_docs
 
 from fontes.core import Doc, FontesError, Topic, Topics
 from fontes.index import Index
-from fontes.lexical import impacts
 
 SECONDS, MINUTE = 0.4, 60.0  # in `make test`, in `make test-all`
 SEARCHERS = {name: MODELS[name] for name in ("bm25 lucene", "bm25 okapi", "bm25 in bytes", "bm25 apart")}
@@ -24,18 +22,6 @@ SEARCHERS |= {name: MODELS[name] for name in ("tfidf", "tfidf of logarithms", "d
 TOPIC: Topic = next(iter(TOPICS.values()))
 Docs = dict[str, Doc]
 each_time = pytest.mark.parametrize("seconds", [SECONDS, pytest.param(MINUTE, marks=pytest.mark.slow)])
-
-
-@pytest.fixture(autouse=True)
-def _nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda file: None)
-
-
-@pytest.fixture(params=["in memory", "on disk"])
-def _kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights of postings are kept in memory, as those of small indexes are, or on the disk, as those of large ones."""
-    if request.param == "on disk":
-        monkeypatch.setattr(impacts, "MIN_STORED_POSTINGS", 0)
 
 
 OLD = some_docs(1, [f"o{n}" for n in range(300)])
@@ -101,7 +87,6 @@ def is_right(found: Any, name: str, expected: list[dict[str, Any]], least: int, 
 
 
 @each_time
-@pytest.mark.usefixtures("_kept")
 def test_threads_that_search_while_one_changes_the_index_see_one_state_each(
     tmp_path: Path, expected: list[dict[str, Any]], seconds: float
 ) -> None:
@@ -161,11 +146,8 @@ def searches(path: Path, name: str, expected: list[dict[str, Any]], numbers: tup
 
 
 @each_time
-@pytest.mark.usefixtures("_kept")
 @pytest.mark.slow
-def test_processes_see_the_state_that_they_refreshed_to_while_one_changes_the_index(
-    tmp_path: Path, expected: list[dict[str, Any]], seconds: float
-) -> None:
+def test_processes_see_the_state_that_they_refreshed_to(tmp_path: Path, expected: list[dict[str, Any]], seconds: float) -> None:
     path, reports = tmp_path / "x", tmp_path / "reports"
     reports.mkdir()
     index = Index.build(OLD, path, analyzer="whitespace", threads=1)

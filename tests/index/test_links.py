@@ -104,9 +104,7 @@ def test_a_link_in_the_place_of_an_artifact_is_replaced_and_not_followed(tmp_pat
         assert sorted(entry.name for entry in tmp_path.iterdir()) == ["outside", "place"]
 
 
-def test_links_among_the_folders_of_an_index_are_not_followed_where_it_is_replaced_or_cleaned(
-    path: Path, outside: Path
-) -> None:
+def test_links_in_an_index_are_not_followed_by_replacing_or_cleaning(path: Path, outside: Path) -> None:
     (segment,) = path.glob("segment-*")
     (path / "segment-0123456789abcdef").symlink_to(outside)
     (segment / "deleted-0123456789abcdef").symlink_to(outside)

@@ -83,7 +83,7 @@ def test_a_build_that_fails_leaves_no_folder(folder):
     assert left(folder) == []
 
 
-def test_the_process_removes_its_folder_at_its_end_and_the_next_one_that_of_a_killed_process(folder):
+def test_a_process_removes_its_folder_and_that_of_a_killed_process(folder):
     environment = {**os.environ, "TMPDIR": str(folder)}
 
     def run(then: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Sequence
 from itertools import pairwise
@@ -25,11 +24,6 @@ from fontes.text import Analyzer
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "é", "東", "𝒜", "z"]), max_size=12).map(" ".join)
 BAGS = st.dictionaries(st.sampled_from(["a", "b", "é", "𝒜"]), st.sampled_from([0, 0.01, 0.5, 3, 20_000]), max_size=3)
 SPLIT = st.lists(st.tuples(WORDS, BAGS, st.booleans(), st.booleans()), max_size=25)
-
-
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 def built(

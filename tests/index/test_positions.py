@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -33,11 +32,6 @@ FOXES = [
 
 def docs_of(texts: list[tuple[str, str, str]]) -> list[Doc]:
     return [Doc(f"d{n}", text, title, {"note": note} if note else {}) for n, (text, title, note) in enumerate(texts)]
-
-
-@pytest.fixture(autouse=True)
-def _nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 @settings(PROPERTY, max_examples=up_to(30))

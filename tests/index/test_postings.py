@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import json
+import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -10,15 +11,10 @@ import pytest
 from hypothesis import given, strategies as st
 from support.small_collections import PROPERTY, agrees, files, postings
 
-from fontes.index import Index, build, inversion as runs, inversion as written, postings as inverted
+from fontes.index import Index, build, inversion as runs, inversion as written, packed_kernels, packing, postings as inverted
 from fontes.text import Analyzer
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "é", "東", "𝒜", "z"]), max_size=12).map(" ".join)
-
-
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 @PROPERTY
@@ -84,3 +80,50 @@ def test_postings_of_several_terms_come_end_to_end(tmp_path):
     assert (docs.tolist(), tfs.tolist()) == ([1, 0, 1, 1], [1, 2, 1, 1])
     docs, tfs = index.postings(np.array([], dtype=np.int32))
     assert (docs.tolist(), tfs.tolist()) == ([], [])
+
+
+class Counted(list):
+    """Counts its reads."""
+
+    reads = 0
+
+    def __getitem__(self, at):
+        self.reads += 1
+        return super().__getitem__(at)
+
+
+def test_rare_postings_of_deleted_documents_are_counted_in_one_pass(tmp_path, monkeypatch):
+    for name in ("SHORT_BITS", "LONG_BITS"):
+        monkeypatch.setattr(packing, name, 1)
+    monkeypatch.setattr(packing, "MIN_CODED", 0.0)
+    index = Index.build([(f"d{n}", "a b " + "a " * (n % 9)) for n in range(300)], tmp_path / "x", analyzer="whitespace")
+    lists = index.state.leaves[0].segment.lists.packed
+    code_at, count_marked = packed_kernels.code_at, packed_kernels.count_marked
+    monkeypatch.setattr(packed_kernels, "code_at", getattr(code_at, "py_func", code_at))
+    (*arrays, (bounds, docs, weights)), row_of, starts = lists.unweighted
+    reads, (df, cf) = Counted(docs.tolist()), np.zeros((2, 2), dtype=np.int64)
+    parts = (*arrays, (bounds, reads, weights)), row_of, starts, np.ones(300, np.uint8), lists.pairs[0], lists.rest[2], df, cf
+    count_marked.py_func(0, 2, *parts)
+    assert df.tolist() == index.df.tolist() == [300, 300]
+    assert cf.tolist() == index.cf.tolist()
+    assert lists.rest.shape[1] > 250
+    assert reads.reads < 3 * lists.rest.shape[1]
+
+
+def test_lengths_that_have_no_part_in_codes_are_stored_as_0_however_large_they_are(tmp_path):
+    corpus = tmp_path / "c.jsonl"
+    rows = [{"id": f"d{n}", "contents": "", "vector": {f"t{t}": 20_000_000 - n for t in range(400)}} for n in range(3)]
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    index = Index.build(corpus, tmp_path / "x", vectors="vector")
+    assert index.lengths.max() > 1 << 32
+    assert np.all(index.state.leaves[0].segment.lists.packed.rest[3] == 0)
+    index.check(deep=True)
+
+
+def test_one_long_document_takes_little_memory():
+    tracemalloc.start()
+    try:
+        packing.Codes(np.array([packing.MAX_CODED_LENGTH, 3]), True)
+        assert tracemalloc.get_traced_memory()[1] < 5 * packing.MAX_CODED_LENGTH
+    finally:
+        tracemalloc.stop()

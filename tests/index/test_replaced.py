@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -55,7 +54,7 @@ def path(tmp_path: Path) -> Path:
     ],
     ids=["add", "delete", "merge", "encode"],
 )
-def test_an_open_index_that_was_replaced_by_an_equal_one_is_changed_where_it_is_now(
+def test_an_open_index_replaced_by_an_equal_one_is_changed_there(
     path: Path, meanwhile: Callable[[Path], None], change: Callable[[Index], object], expected: list[str]
 ) -> None:
     index = Index.open(path)
@@ -73,7 +72,7 @@ def test_an_open_index_that_was_replaced_by_an_equal_one_is_changed_where_it_is_
     assert len(newest.bm25(threads=1).search("number", 100)) == len(expected)
 
 
-def test_an_index_that_was_replaced_by_an_equal_one_is_not_called_damaged_and_refreshes(path: Path) -> None:
+def test_an_index_replaced_by_an_equal_one_is_not_damaged(path: Path) -> None:
     index = Index.open(path)
     again(path)
     with pytest.raises(FontesError, match=r"has changed since it was opened; index\.refresh\(\)") as error:
@@ -166,9 +165,7 @@ def test_no_segment_gets_the_name_of_one_that_may_be_open(path: Path) -> None:
     assert names[1:] == [f"{names[0]}-2", f"{names[0]}-3"]
 
 
-def test_a_build_that_cannot_put_its_segments_in_their_place_leaves_the_index_as_it_was(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_cannot_place_its_segments_leaves_the_old_index(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sorted(file.name for file in path.iterdir())
 
     def full(*arguments: object) -> None:
@@ -306,7 +303,6 @@ class Histories:
 def test_an_index_that_several_have_open_stays_sound_and_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, histories: range
 ) -> None:
-    monkeypatch.setattr(os, "fsync", lambda file: None)
     for seed in histories:
         history = Histories(tmp_path / f"{seed}.index", seed)
         for number in range(10):

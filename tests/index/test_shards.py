@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,6 @@ from fontes.index import Index, draft
 from fontes.lexical import weighting
 
 DOCS = [Doc(f"d{n:02}", f"w{n % 7} w{n % 5} w{n % 3}", metadata={"year": 2000 + n}) for n in range(20)]
-
-
-@pytest.fixture(autouse=True)
-def _nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 def built(docs: Any, path: Path, **parameters: Any) -> Index:
@@ -194,14 +188,14 @@ def test_documents_filters_facets_and_explanations_are_those_of_one_index(tmp_pa
 
 @pytest.mark.parametrize("collection", ["scifact", "ctkfacts_cs"])
 def test_shards_of_real_collections_write_the_run_of_one_index(shared: Path, tmp_path: Path, collection: str) -> None:
-    from fontes.datasets import topics_of
+    from fontes import Topics
 
     corpus, analyzer = shared / collection / "corpus.jsonl", "czech+chars:4-4" if collection == "ctkfacts_cs" else "english"
     if not corpus.exists():
         pytest.skip(f"{corpus} is not there")
     docs = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()[:200]]
     one, index = (Index.build(docs, tmp_path / f"{n}", shards=n, analyzer=analyzer) for n in (1, 3))
-    topics = list(topics_of(str(shared / collection / "queries.jsonl")).values())[:60]
+    topics = list(Topics.read(str(shared / collection / "queries.jsonl")).values())[:60]
     for name in ("bm25", "tfidf", "ql"):
         for each in (one, index):
             write_run(getattr(each, name)(k=100)(topics), tmp_path / f"{each.name}.run")
@@ -284,7 +278,7 @@ def test_what_only_reading_shows_is_left_out_where_every_file_is_read(tmp_path: 
     assert [shard["shard"] for shard in Index.open(tmp_path / "x", verify=True, partial=True).info()["missing"]] == [0]
 
 
-def test_an_index_without_a_readable_shard_is_an_error_even_where_shards_may_be_missing(tmp_path: Path) -> None:
+def test_no_readable_shard_is_an_error_even_if_shards_may_be_missing(tmp_path: Path) -> None:
     index = built(DOCS, tmp_path / "x")
     shutil.rmtree(index.state.leaves[0].segment.folder)
     with pytest.raises(IndexFormatError, match="is missing"):

@@ -9,6 +9,7 @@ import pytest
 import fontes as ft
 from fontes.core import ParameterError
 from fontes.index import surface_forms
+from fontes.index.suggestions import Suggestions
 
 TEXTS = [
     "The hot springs of Iceland, and a spring that never freezes",
@@ -149,3 +150,42 @@ def test_k_must_be_a_number_of_completions(springs: ft.Index) -> None:
 def test_any_text_can_be_typed(springs: ft.Index) -> None:
     for query in ("\ud800", "spr\ud800", "x" * 10_000, "😀", '"title:', "+-", "a " * 3000 + "kasrt"):
         springs.suggest(query)
+
+
+def test_a_word_is_completed_by_what_stands_in_documents_with_the_others(tmp_path: Path) -> None:
+    texts = ["coach of uruguay", "coach of uruguay", "urus and lamborghini", "urus", "urus", "uruk and a caoch"]
+    index = built(tmp_path, texts)
+    assert index.suggest("uru").completions == ("urus", "uruguay", "uruk")
+    assert index.suggest("coach uru").completions == ("coach uruguay",)
+    assert index.suggest("lamborgini uru").completions == ("lamborghini urus",), "the words before it are corrected"
+    assert index.suggest("coach lamborghini uru").completions == ("coach lamborghini urus",), "with the rarest of the others"
+    assert index.suggest("unheard uru").completions == ("unheard urus", "unheard uruguay", "unheard uruk")
+    index.delete("d2")
+    assert index.suggest("lamborghini uru").completions == ("lamborghini urus", "lamborghini uruguay", "lamborghini uruk")
+    index.add([{"id": "new", "text": "coach of uruk"}])
+    assert index.suggest("coach uru").completions == ("coach uruguay", "coach uruk")
+
+
+def test_completions_find_documents_that_pass_a_filter(tmp_path: Path) -> None:
+    docs = [{"id": f"d{i}", "text": text, "year": 2000 + i} for i, text in enumerate(["urus", "urus", "uruguay", "coach uruk"])]
+    index = ft.Index.build(docs, tmp_path / "x.index")
+    assert index.suggest("uru", where="year > 2001").completions == ("uruguay", "uruk")
+    assert index.suggest("coach uru", where="year < 2001").completions == ("coach urus",)
+    assert index.suggest("uru", where="year > 2100").completions == ()
+    index.delete("d2")
+    assert index.suggest("uru", where="year > 2001").completions == ("uruk",)
+    with pytest.raises(ParameterError, match="colour"):
+        index.suggest("uru", where="colour == 1")
+
+
+@pytest.mark.parametrize("analyzer", ["english", "english+chars:2-4"])
+def test_a_completion_finds_a_document_also_with_n_grams(tmp_path: Path, analyzer: str) -> None:
+    docs = [{"id": "a", "text": "hydrothermal vents", "year": 1}, {"id": "b", "text": "hydrology of water", "year": 2}]
+    index = ft.Index.build(docs, tmp_path / "x.index", analyzer=analyzer)
+    assert index.suggest("ve").completions == ("vents",)
+    assert set(index.suggest("hyd").completions) == {"hydrology", "hydrothermal"}
+    assert index.suggest("hyd", where="year == 2").completions == ("hydrology",)
+    assert index.suggest("ve", where="year == 2").completions == ()
+    index.delete("a")
+    assert index.suggest("hyd").completions == ("hydrology",)
+    assert index.suggest("vent") == index.suggest("vnets of") == Suggestions((), None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +16,9 @@ from fontes.index import Index, build
 
 
 @pytest.fixture(autouse=True)
-def _small_batches_and_no_waiting_for_the_disk(monkeypatch):
+def _small_batches(monkeypatch):
     monkeypatch.setattr(build, "READ_SIZE", 1)
     monkeypatch.setattr(build, "BATCH", 6_000)
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 def test_the_folder_of_a_build_that_is_running_is_left_alone(tmp_path):
@@ -40,7 +38,7 @@ def test_the_folder_of_a_build_that_is_running_is_left_alone(tmp_path):
     assert leftovers(tmp_path) == []
 
 
-def test_a_build_that_was_not_to_overwrite_does_not_replace_one_that_was_finished_meanwhile(tmp_path):
+def test_a_build_without_overwrite_keeps_an_index_finished_meanwhile(tmp_path):
     def docs() -> Iterator[tuple[str, str]]:
         Index.build(NEW, tmp_path / "x")
         yield from OLD

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from fontes import Index, Topic
 from fontes.core.query import Condition, Group, Phrase, Term, Window
+from fontes.index.packed import CHAMPIONS
 from fontes.lexical import impacts
 from fontes.lexical.direct import MAX_TERMS, MAX_TEXT_LENGTH, Direct
 from fontes.storage import compiled
@@ -133,7 +134,7 @@ def test_one_term_is_answered_by_its_champion_list_as_by_all_its_postings(index,
     stage = getattr(index, model)(k=1500)
     whole = impacts.impacts_of(index.state, stage.weighting)
     sizes = (whole.bounds.champions >= 0).sum(axis=1)
-    assert 0 < sizes.min() <= sizes.max() < impacts.CHAMPIONS
+    assert 0 < sizes.min() <= sizes.max() < CHAMPIONS
     for term in ("spring", "karst", "limeston"):
         for k in (1, 10, 32, 33, *sizes.tolist(), 256, 1500):
             for query in (term, f"{term} {term}", Topic("1", term, query=group("should", [term]))):

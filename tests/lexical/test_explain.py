@@ -88,11 +88,7 @@ TREES: list[tuple[str, dict[str, object], list[tuple[float, str]]]] = [
             (3 * 2 / (2 + 2), "query part: qtf=2"),
         ],
     ),
-    (
-        "tfidf",
-        {},
-        [(30, "tf=30"), (LN2, "idf: N=4, df=2"), (ROW, "length of the document's row"), (1, "query part: qtf=2")],
-    ),
+    ("tfidf", {}, [(30, "tf=30"), (LN2, "idf: N=4, df=2"), (ROW, "length of the document's row"), (1, "query part: qtf=2")]),
     (
         "tfidf",
         {"sublinear_tf": True, "norm": None},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import pickle
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -34,11 +33,6 @@ WHERES = [
     "year < 0",
     "year > 0 or year is None",  # all
 ]
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The pruned search against plain sums, and the cache of impacts."""
+"""The pruned search against plain sums; packed lists, and the weights of other models."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from support.examples import up_to
 
 from fontes import Index, Topic
 from fontes.core import IndexFormatError
-from fontes.lexical import impacts, packed
+from fontes.index import packing
+from fontes.index.packed_kernels import BINS, WINDOW
+from fontes.index.packing import Codes
+from fontes.lexical import impacts
 from fontes.lexical.bm25 import BM25Weighting
-from fontes.lexical.kernel import BINS, WINDOW
-from fontes.lexical.packed import Codes
 from fontes.lexical.searching import bags_of
 from fontes.lexical.weighting import Statistics, saturation_of
-from fontes.storage import caches
 from fontes.storage.compiled import load
 
 TOPICS = {"1": "w1 w2 w9", "2": "w1"}
@@ -120,7 +120,7 @@ LIMITS = [
     FEW_CODES,
     LONG_CODES,
     {"WORD": 14},
-    {**LONG_CODES, "WORD": 12},
+    {**LONG_CODES, "WORD": 13},
     {"PAIRS": 400},
     {"MAX_CODED_LENGTH": 50},
     {"MIN_CODED": 1.1},
@@ -129,63 +129,52 @@ LIMITS = [
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
-def test_postings_with_codes_of_any_length_and_without_are_summed_alike(collection, monkeypatch, sign, limits):
+def test_postings_with_codes_of_any_length_are_summed_alike(collection, tmp_path, monkeypatch, sign, limits):
     texts = ("w7", "w1", "w1 w2 w9 w40 w41 w1500", "w3 w4", "w2000 w1 w60")
     topics = [Topic(text, "", weights=dict.fromkeys(text.split(), sign)) for text in texts]
     depths = (10, 200, 3000)
     expected = [collection.bm25(k=k)(topics) for k in depths]
     for name, limit in {"MIN_CODED": 0.0, **limits}.items():
-        monkeypatch.setattr(packed, name, limit)
-    index = Index.open(collection.path)
+        monkeypatch.setattr(packing, name, limit)
+    index = Index.build(collection.docs(collection.ids.tolist()), tmp_path / "limited.index", analyzer="whitespace")
     found = impacts.impacts_of(index, index.bm25().weighting)
     bits, has_rest, width = found.lists.widths.tolist()
-    assert (bits == 0) == (found.curve is None or limits.get("WORD") == 12)
-    assert (found.curve is None) == ("MAX_CODED_LENGTH" in limits or "MIN_CODED" in limits)
+    assert (bits < 3) == ("WORD" in limits)
+    assert (found.curve is None) == ("MAX_CODED_LENGTH" in limits or "MIN_CODED" in limits) == (not found.lists.by_length)
     assert has_rest == len(found.lists.codes) / len(found.lists.docs) == ("WORD" in limits)
-    assert width == (0 if found.curve is None else 2 if "SHORT_BITS" in limits and "LONG_BITS" not in limits else 1)
+    assert width == (2 if "SHORT_BITS" in limits and "LONG_BITS" not in limits else 1)
     has_row = found.lists.row_of[found.lists.rest[0]] >= 0
-    assert (0 < has_row.sum() < found.lists.bounds[-1]) == (
-        found.curve is not None and ("LONG_BITS" in limits or "PAIRS" in limits)
-    )
+    assert (0 < has_row.sum() < found.lists.bounds[-1]) == ("LONG_BITS" in limits or "PAIRS" in limits)
     assert [index.bm25(k=k)(topics) for k in depths] == expected
     assert [index.bm25(k=k).search(topics[2], k).scores.tolist() for k in depths] == [
         run[texts[2]].scores.tolist() for run in expected
     ]
 
 
-def test_terms_are_worked_on_in_ranges_of_so_many_postings_or_one_by_one_where_they_have_more(monkeypatch):
-    monkeypatch.setattr(impacts, "CHUNK_POSTINGS", 5)
+def test_terms_are_processed_in_ranges_of_limited_postings(monkeypatch):
+    monkeypatch.setattr(packing, "CHUNK_POSTINGS", 5)
     df = [1, 2, 2, 7, 1, 1, 1, 1, 1, 1]
-    assert list(impacts.chunks(np.cumsum([0, *df]))) == [(0, 3), (3, 4), (4, 9), (9, 10)]
+    assert list(packing.chunks(np.cumsum([0, *df]))) == [(0, 3), (3, 4), (4, 9), (9, 10)]
 
 
 @pytest.fixture
 def large(collection, tmp_path, monkeypatch):
-    """A copy of the index that counts as large, so that its impacts are kept on disk, in a cache of its own."""
-    monkeypatch.setattr(impacts, "MIN_STORED_POSTINGS", 1)
-    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
+    """A copy of the index that counts as large, so that a thread computes the weights of its postings."""
+    monkeypatch.setattr(impacts, "MANY_POSTINGS", 1)
     shutil.copytree(collection.path, tmp_path / "large.index")
     return tmp_path / "large.index"
 
 
-def models(path) -> list[str]:
-    """The names of what is kept of an index, which has nothing in its own folder."""
-    assert {f.name.partition("-")[0] for f in path.iterdir()} == {"manifest.json", "segment"}
-    return sorted(f.name for f in (caches.cache_folder() / "impacts").glob("*/*"))
+def threads() -> list[threading.Thread]:
+    """Threads that compute weights."""
+    return [thread for thread in threading.enumerate() if thread.name == "fontes-impacts"]
 
 
-def test_impacts_of_a_large_index_are_kept_and_used_again(large, monkeypatch):
-    first = Index.open(large).bm25()(TOPICS)
-    assert len(models(large)) == 2  # the lists and one model
-    monkeypatch.setattr(impacts, "_weighted", lambda *a: pytest.fail("worked out again"))
-    assert Index.open(large).bm25()(TOPICS) == first
-
-
-@pytest.mark.parametrize("model", ["bm25", "tfidf", "ql"])
-def test_a_search_does_not_wait_for_the_weights_of_a_large_index_which_a_thread_computes(collection, large, monkeypatch, model):
+@pytest.mark.parametrize("model", ["tfidf", "ql"])
+def test_a_search_does_not_wait_for_the_weights_that_a_thread_computes(collection, large, monkeypatch, model):
     topics = {"a": "w1 w2 w9", "b": "w3 w2500 w9 nothing", "c": "w1 w1 w40 w41 w42 w1"}
     with monkeypatch.context() as small:
-        small.setattr(impacts, "MIN_STORED_POSTINGS", 1 << 40)
+        small.setattr(impacts, "MANY_POSTINGS", 1 << 40)
         expected = getattr(collection, model)(k=50)(topics)
     begin, complete = threading.Event(), impacts._complete
     monkeypatch.setattr(impacts, "_complete", lambda *a: begin.wait(60) and complete(*a))
@@ -195,20 +184,26 @@ def test_a_search_does_not_wait_for_the_weights_of_a_large_index_which_a_thread_
         for name, text in topics.items():
             ranking = stage.search(text, 50)
             assert (ranking.ids, ranking.scores.tolist()) == (expected[name].ids, expected[name].scores.tolist())
-        threads = [thread for thread in threading.enumerate() if thread.name == "fontes-impacts"]
-        assert len(threads) == (0 if ready else 1)
-        assert models(large) == [] or ready
+        assert len(threads()) == (0 if ready else 1)
         begin.set()
-        for thread in threads:
+        for thread in threads():
             thread.join()
-        assert len(models(large)) == 2  # the lists and one model
 
 
-def test_a_search_does_not_wait_while_a_thread_computes_the_bounds(large, monkeypatch):
+def test_a_search_by_bm25_of_a_large_index_computes_no_weights_and_starts_no_thread(large, monkeypatch):
     load()
-    begun, go_on, bound = threading.Event(), threading.Event(), impacts._bound
-    monkeypatch.setattr(impacts, "_bound", lambda *a: begun.set() or (go_on.wait(60) and bound(*a)))
-    stage = Index.open(large).bm25()
+    monkeypatch.setattr(impacts, "bound_terms", lambda *a: pytest.fail("bounds are computed"))
+    index = Index.open(large)
+    for stage in (index.bm25(), index.bm25(k1=1.5, b=0.75), index.bm25(variant="plus")):
+        assert stage.search("w1 w2", 5).ids
+    assert not threads()
+
+
+def test_a_search_does_not_wait_while_a_thread_computes_the_weights(large, monkeypatch):
+    load()
+    begun, go_on, weighted = threading.Event(), threading.Event(), impacts._weighted
+    monkeypatch.setattr(impacts, "_weighted", lambda *a: begun.set() or (go_on.wait(60) and weighted(*a)))
+    stage = Index.open(large).tfidf()
     first = stage.search("w1 w2", 5)
     assert begun.wait(60)
     with ThreadPoolExecutor(1) as pool:
@@ -219,66 +214,25 @@ def test_a_search_does_not_wait_while_a_thread_computes_the_bounds(large, monkey
             go_on.set()
 
 
-def test_impacts_that_a_thread_cannot_compute_as_at_the_end_of_a_process_leave_searches_as_they_are(large, monkeypatch):
+def test_searches_work_if_no_thread_can_compute_impacts(large, monkeypatch):
     load()
 
     def fail(*a):
         raise RuntimeError("cannot schedule new futures after interpreter shutdown")
 
     reported: list[object] = []
-    monkeypatch.setattr(impacts, "_packed", fail)
+    monkeypatch.setattr(impacts, "_weighted", fail)
     monkeypatch.setattr(threading, "excepthook", reported.append)
-    stage = Index.open(large).bm25()
+    stage = Index.open(large).tfidf()
     first = stage.search("w1 w2", 5)
-    for thread in threading.enumerate():
-        if thread.name == "fontes-impacts":
-            thread.join()
+    for thread in threads():
+        thread.join()
     assert stage.search("w1 w2", 5).ids == first.ids
     assert not reported
 
 
-def test_impacts_that_are_worked_out_in_memory_are_not_kept_on_disk(large, monkeypatch):
-    def zeros(index, lists, curve):
-        return impacts._empty(impacts._bound_shapes(index, lists, curve))
-
-    monkeypatch.setattr(impacts, "_bound", zeros)
-    index = Index.open(large)
-    with impacts.in_memory():
-        with impacts.in_memory():
-            impacts.impacts_of(index, index.bm25(k1=1.0).weighting)
-        impacts.impacts_of(index, index.bm25(k1=1.1).weighting)
-        assert models(large) == ["lists"]
-    impacts.impacts_of(index, index.bm25(k1=1.2).weighting)
-    assert len(models(large)) == 2
-
-
-def test_impacts_that_are_truncated_or_gone_are_worked_out_again(large):
-    first = Index.open(large).bm25()(TOPICS)
-    for folder in (caches.cache_folder() / "impacts").glob("*/*"):
-        for file in folder.iterdir():
-            file.write_bytes(file.read_bytes()[:-3])
-    assert Index.open(large).bm25()(TOPICS) == first
-    shutil.rmtree(caches.cache_folder())
-    assert Index.open(large).bm25()(TOPICS) == first
-
-
-@pytest.mark.parametrize(
-    "name", ["docs", "place_codes", "places", "starts", "pairs", "weights", "best", "kth", "positive", "rows"]
-)
-def test_impacts_with_a_flipped_bit_are_worked_out_again(large, name):
-    model = "tfidf" if name == "weights" else "bm25"
-    first = getattr(Index.open(large), model)()(TOPICS)
-    (file,) = (caches.cache_folder() / "impacts").glob(f"*/*/{name}.npy")
-    sound = file.read_bytes()
-    for at in (128, (128 + len(sound)) // 2, len(sound) - 1):
-        file.write_bytes(sound[:at] + bytes([sound[at] ^ 0x40]) + sound[at + 1 :])
-        assert getattr(Index.open(large), model)()(TOPICS) == first
-        assert file.read_bytes() == sound
-
-
-def test_impacts_of_other_lists_of_postings_are_worked_out_again(large):
-    """Two terms' numbers of documents in each other's place: all sums are as they were, the lists begin elsewhere."""
-    Index.open(large).bm25()(TOPICS)
+def test_lists_that_begin_elsewhere_are_damage(large):
+    """Two terms' numbers of documents in each other's place: all sums are as they were."""
     file = next(large.glob("segment-*/df.npy"))
     df = np.load(file)
     places = np.flatnonzero(df == 2)[0], np.flatnonzero(df == 1)[0]
@@ -297,45 +251,11 @@ def test_counts_that_give_weights_that_are_not_finite_are_damage_and_no_crash(la
         Index.open(large).ql(smoothing="jelinek-mercer")(TOPICS)
 
 
-def test_the_cache_keeps_the_last_few_models(large):
-    index = Index.open(large)
+def test_an_index_keeps_the_impacts_of_the_last_few_models(collection):
+    index = Index.open(collection.path)
     for k1 in range(1, 9):
         index.bm25(k1=k1)(TOPICS)
-    assert len(models(large)) == impacts.MAX_MODELS + 1
     assert len(impacts._MODELS.of(index.state.parts[0])) == impacts.MAX_MODELS
-
-
-def test_a_new_index_in_the_place_of_an_old_one_does_not_use_its_impacts(large):
-    Index.open(large).bm25()(TOPICS)
-    index = Index.build([("a", "w1 w1"), ("b", "w1 w2")], large, analyzer="whitespace", overwrite=True)
-    assert index.bm25()("w1 w2")["1"].ids == ["b", "a"]
-    for thread in threading.enumerate():
-        if thread.name == "fontes-impacts":
-            thread.join()
-    assert not any(name.startswith(".") for name in models(large))
-
-
-def test_impacts_of_an_index_that_is_not_what_its_fingerprint_says_are_not_kept(large):
-    sound = Index.open(large).bm25()(TOPICS)
-    shutil.rmtree(caches.cache_folder())
-    file = next(large.glob("segment-*/doc_lengths.npy"))
-    lengths = np.load(file)
-    assert lengths[0] != lengths[-1]
-    lengths[[0, -1]] = lengths[[-1, 0]]
-    np.save(file, lengths)  # the size, the sum and the fingerprint are still those of the manifest
-    Index.open(large).bm25()(TOPICS)
-    assert models(large) == []
-    assert sound.provenance["fingerprint"] == Index.open(large).fingerprint
-
-
-def test_the_impacts_of_the_indexes_used_longest_ago_go(large, tmp_path, monkeypatch):
-    other = Index.build([("a", "w1 w1"), ("b", "w1 w2")], tmp_path / "other", analyzer="whitespace")
-    Index.open(large).bm25()(TOPICS)
-    for folder in (caches.cache_folder() / "impacts").iterdir():
-        os.utime(folder, (1, 1))
-    monkeypatch.setattr(impacts.CACHE, "limit", 1)
-    other.bm25()(TOPICS)
-    assert [f.name for f in (caches.cache_folder() / "impacts").iterdir()] == [other.base.fingerprint[:32]]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -344,15 +264,10 @@ def test_an_index_that_cannot_be_written_is_searched_all_the_same(large):
     assert Index.open(large).bm25()(TOPICS)["1"].ids
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(large):
-    caches.cache_folder().write_text("in the way")
-    assert Index.open(large).bm25()(TOPICS)["1"].ids
-
-
 def test_codes_are_of_the_most_frequent_pairs_that_a_table_has(monkeypatch):
-    monkeypatch.setattr("fontes.lexical.packed.PAIRS", 12)  # tf of 0 to 3 for each of three lengths
+    monkeypatch.setattr(packing, "PAIRS", 12)  # tf of 0 to 3 for each of three lengths
     lengths = np.array([5, 9, 5, 7, 9], dtype=np.int32)
-    codes = Codes(lengths)
+    codes = Codes(lengths, True)
     docs, tf = np.array([0, 2, 0, 1, 3, 3, 4, 1], dtype=np.int32), np.array([1, 1, 2, 3, 4, 3, 3, 3], dtype=np.int32)
     codes.count(docs, tf)
     pairs = list(zip(*codes.pairs.tolist(), strict=True))
@@ -373,12 +288,12 @@ def test_codes_are_of_the_most_frequent_pairs_that_a_table_has(monkeypatch):
     assert codes.covered == 7 / 8
 
 
-def test_postings_have_weights_of_their_own_where_few_have_a_code(tmp_path, monkeypatch):
-    index = Index.build([("a", "tea tea milk"), ("b", "tea"), ("c", "milk")], tmp_path / "i")
-    expected = index.bm25()({"1": "tea milk"})
-    monkeypatch.setattr("fontes.lexical.packed.PAIRS", 1)  # no tf has a cell
-    again = Index.open(index.path)
-    found = impacts.impacts_of(again, again.bm25().weighting)
+def test_postings_have_weights_of_their_own_where_few_pairs_have_a_code(tmp_path, monkeypatch):
+    docs = [("a", "tea tea milk"), ("b", "tea"), ("c", "milk")]
+    expected = Index.build(docs, tmp_path / "coded").bm25()({"1": "tea milk"})
+    monkeypatch.setattr(packing, "MIN_CODED", 1.1)
+    index = Index.build(docs, tmp_path / "uncoded")
+    found = impacts.impacts_of(index, index.bm25().weighting)
     assert found.curve is None
     assert len(found.weights) == found.lists.bounds[-1] == 4
-    assert again.bm25()({"1": "tea milk"}) == expected
+    assert index.bm25()({"1": "tea milk"}) == expected

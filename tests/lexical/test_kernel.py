@@ -11,10 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from fontes.index.columns import Filter
+from fontes.index.packed import NO_CODES, NO_PLACE_CODES, NO_SATURATION, NO_WIDTHS, list_offsets
+from fontes.index.packed_kernels import BINS, BLOCK, DEPTHS, WINDOW, pack, summarize
 from fontes.lexical import kernel
-from fontes.lexical.kernel import BINS, BLOCK, DEPTHS, WINDOW, pack, search_bag, summarize
+from fontes.lexical.curves import NO_REST, SAME_WEIGHTS
+from fontes.lexical.kernel import search_bag
 from fontes.lexical.keys import SORTED, best_first, select, sort_keys
-from fontes.lexical.packed import NO_CODES, NO_PLACE_CODES, NO_REST, NO_SATURATION, NO_WIDTHS, SAME_WEIGHTS, offsets_of
 from fontes.lexical.parts import NO_WORDS
 from fontes.storage.arrays import fixed
 
@@ -66,7 +68,7 @@ def collection() -> Collection:
     best, kth = np.zeros(len(DF), np.float32), np.zeros((len(DF), len(DEPTHS)), np.uint16)
     positive, rows = np.zeros(len(DF), np.bool_), np.zeros((len(long), windows * (WINDOW // BLOCK)), np.uint8)
     for first, last in ((0, 7), (7, len(DF))):  # in parts, as threads do
-        summarize(first, last, bounds, docs, flat, row_of, best, kth, positive, rows)
+        summarize(first, last, bounds, fixed(docs), flat, fixed(row_of), best, kth, positive, rows)
     rank = draws.permutation(DOCUMENTS).astype(np.uint32)
     return Collection(bounds, docs, flat, row_of, best, kth, positive, rows, starts, rank)
 
@@ -114,10 +116,10 @@ def plain(collection: Collection, bag: dict[int, float], k: int, allowed: Any = 
 
 def packed_of(c: Collection) -> tuple[NDArray[Any], ...]:
     """Bounds, offsets, documents and places of the lists, which have no codes."""
-    offsets, long = offsets_of(c.bounds, c.row_of), int(np.diff(c.bounds)[c.row_of >= 0].sum())
+    offsets, long = list_offsets(c.bounds, c.row_of), int(np.diff(c.bounds)[c.row_of >= 0].sum())
     docs, places, starts = np.zeros(len(c.docs) - long, np.uint32), np.zeros(long, np.uint16), np.zeros_like(c.starts)
     no_codes, no_place_codes = np.zeros(0, np.uint16), np.zeros(0, np.uint8)
-    inputs = map(fixed, (c.bounds, c.docs, no_codes, c.row_of, offsets, NO_WIDTHS))
+    inputs = map(fixed, (c.bounds, c.docs, np.zeros(len(c.docs), np.uint16), c.row_of, offsets, NO_WIDTHS))
     pack(*inputs, (docs, no_codes, places, no_place_codes), starts)
     own = np.unique(c.row_of[c.row_of >= 0])
     assert np.array_equal(starts[own], c.starts[own])
@@ -133,7 +135,7 @@ def results(
     candidates: NDArray[np.int32] | None = None,
     clauses_from: int | None = None,
 ) -> list[list[tuple[float, int]]]:
-    """The same of the compiled search, with the k-th best weights or without.
+    """The same of the compiled search, with the k-th best weights or without, of the types that an index has: compiled once.
 
     Args:
         collection: The postings.
@@ -147,9 +149,9 @@ def results(
     from fontes.lexical.lookup import search_few
 
     c, depth = collection, next((i for i, depth in enumerate(DEPTHS) if k <= depth and thresholds), -1)
-    limits = (c.best, c.kth, c.positive, c.row_of, c.rows, c.starts, SAME_WEIGHTS)
+    limits = *map(fixed, (c.best, c.kth, c.positive, c.row_of, c.rows, c.starts)), SAME_WEIGHTS
     postings = *packed_of(c), fixed(c.weights), NO_SATURATION, NO_REST
-    ids, found = (c.rank, np.argsort(c.rank).astype(np.int32)), []
+    ids, found = (fixed(c.rank), fixed(np.argsort(c.rank).astype(np.uint32))), []
     for weighted in bags:
         ordered = sorted((term, weight) for term, weight in weighted.items() if clauses_from is None or term < clauses_from)
         terms, weights = np.array([term for term, _ in ordered], dtype=np.int64), np.array([weight for _, weight in ordered])
@@ -215,7 +217,7 @@ def test_scores_of_any_sign_are_sums_over_every_document_that_has_a_term(collect
 def test_many_equal_scores_are_told_apart_by_the_ids_alone(collection: Collection) -> None:
     equal = Collection(**{**vars(collection), "weights": np.full(len(collection.weights), 1.5, dtype=np.float32)})
     arrays = [np.zeros_like(array) for array in (equal.best, equal.kth, equal.positive, equal.rows)]
-    summarize(0, len(DF), equal.bounds, equal.docs, equal.weights, equal.row_of, *arrays)
+    summarize(0, len(DF), equal.bounds, fixed(equal.docs), equal.weights, fixed(equal.row_of), *arrays)
     equal = Collection(**{**vars(equal), **dict(zip(("best", "kth", "positive", "rows"), arrays, strict=True))})
     for k in (1, 10, 300):
         bags = [{12: 1.0}, {11: 1.0, 12: 1.0}, {9: 2.0, 10: 1.0, 2: 0.25}]
@@ -237,7 +239,7 @@ def test_what_cannot_be_among_the_best_by_its_bounds_is_not_looked_at(k: int, hi
     bounds, row_of = np.array([0, 400]), np.zeros(1, np.int32)
     best, kth, positive = np.zeros(1, np.float32), np.zeros((1, len(DEPTHS)), np.uint16), np.zeros(1, np.bool_)
     rows = np.zeros((1, 3 * WINDOW // BLOCK), np.uint8)
-    summarize(0, 1, bounds, docs, weights, row_of, best, kth, positive, rows)
+    summarize(0, 1, bounds, fixed(docs), weights, fixed(row_of), best, kth, positive, rows)
     starts = np.searchsorted(docs, np.arange(4) * WINDOW).astype(np.uint32)[None, :]
     rank = np.arange(3 * WINDOW, dtype=np.uint32)
     grown = np.where(low, 1e6, weights).astype(np.float32)
@@ -264,7 +266,7 @@ def test_a_bound_that_rounding_makes_less_than_the_score_does_not_hide_the_docum
     best, kth = np.zeros(terms + 1, np.float32), np.zeros((terms + 1, len(DEPTHS)), np.uint16)
     positive, rows = np.zeros(terms + 1, np.bool_), np.zeros((terms, 3 * WINDOW // BLOCK), np.uint8)
     flat = np.append(weights, below)
-    summarize(0, terms + 1, bounds, docs, flat, row_of, best, kth, positive, rows)
+    summarize(0, terms + 1, bounds, fixed(docs), flat, fixed(row_of), best, kth, positive, rows)
     starts = np.tile(np.array([0, 0, 0, 1], dtype=np.uint32), (terms, 1))
     rank = np.arange(3 * WINDOW, dtype=np.uint32)
     made = Collection(bounds, docs, flat, row_of, best, kth, positive, rows, starts, rank)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Callable
 
@@ -17,10 +16,7 @@ from fontes.index import Index
 from fontes.lexical.weighting import in_one_byte
 
 PROPERTY = settings(
-    deadline=None,
-    max_examples=up_to(50),
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None, max_examples=up_to(50), database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 WORDS = ["a", "b", "c", "d", "e", "ff", "é", "東"]
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join), min_size=1, max_size=12)
@@ -39,11 +35,6 @@ class Collection:
         self.df = Counter(term for bag in self.bags for term in bag)
         self.lengths = [bag.total() for bag in self.bags]
         self.avgdl = sum(self.lengths) / self.n
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 @pytest.fixture
@@ -195,10 +186,7 @@ def test_tfidf_equals_its_formula(build, texts, query, tf_kind, smooth, scaled):
         length = math.sqrt(sum(count**2 for count in bag.values()))
         bag = {term: count / length for term, count in bag.items()}
     retriever = index.tfidf(
-        sublinear_tf=tf_kind == "sublinear",
-        relative_tf=tf_kind == "relative",
-        smooth_idf=smooth,
-        norm="l2" if scaled else None,
+        sublinear_tf=tf_kind == "sublinear", relative_tf=tf_kind == "relative", smooth_idf=smooth, norm="l2" if scaled else None
     )
     agree(index, retriever, query, expected(c, bag, score))
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fontes.lexical.kernel import WINDOW, pack
-from fontes.lexical.packed import NO_CODES, offsets_of
+from fontes.index.packed import NO_CODES, list_offsets
+from fontes.index.packed_kernels import WINDOW, pack
 from fontes.lexical.unions import unite
 from fontes.storage import compiled
 from fontes.storage.arrays import fixed
@@ -41,11 +41,11 @@ class Lists:
         self.row_of[long] = np.arange(len(long))
         self.starts = np.zeros((len(long), -(-DOCUMENTS // WINDOW) + 1), dtype=np.uint32)
         has_rest, of_long = int(bits > beside), int(sizes[long].sum())
-        widths, offsets = np.array([beside, has_rest, width]), offsets_of(bounds, self.row_of)
+        widths, offsets = np.array([beside, has_rest, width]), list_offsets(bounds, self.row_of)
         words, places = np.zeros(bounds[-1] - of_long, np.uint32), np.zeros(of_long, np.uint16)
         of_words, of_places = np.zeros(has_rest * len(words), np.uint16), np.zeros(width * of_long, np.uint8)
         whole = np.concatenate(self.docs)
-        inputs = bounds, whole, codes.astype(np.uint16) if bits else np.zeros(0, np.uint16), self.row_of, offsets, widths
+        inputs = bounds, whole, codes.astype(np.uint16), self.row_of, offsets, widths
         pack(*map(fixed, inputs), (words, of_words, places, of_places), self.starts)
         self._weigh(draws, bounds, codes, whole, bits)
         packed = bounds, offsets, words, of_words if has_rest else NO_CODES, places, of_places, widths, self.flat
@@ -103,7 +103,7 @@ def met(made: Lists, loops: ModuleType, docs: NDArray[np.int32], term: int, size
 @pytest.mark.parametrize("size", [1, 64, 2000])
 def test_the_documents_that_a_list_has_are_met_in_ascending_portions(made: Lists, loops: ModuleType, size: int) -> None:
     every = np.arange(DOCUMENTS, dtype=np.int32)
-    for docs in (*made.docs[: 9 if size > 1 else 3], every[::3], every[-5:], every[:0]):
+    for docs in (*made.docs[: 9 if size > 1 else 3], every[::3].copy(), every[-5:], every[:0]):
         for term, of_term in enumerate(made.docs):
             _, a, b = np.intersect1d(docs, of_term, return_indices=True)
             assert met(made, loops, docs, term, size) == list(zip(a.tolist(), b.tolist(), strict=True))
@@ -114,7 +114,7 @@ def test_weights_of_single_postings_are_added(made: Lists, loops: ModuleType) ->
     for term, (docs, weights) in enumerate(zip(made.docs, made.weights, strict=True)):
         postings = np.sort(draws.choice(len(docs), min(len(docs), 50), replace=False))
         sums = np.full(len(postings), 0.5)
-        row, idf = int(made.row_of[term]), float(made.idf[term])
+        row, idf = made.row_of[term], float(made.idf[term])
         loops.add_weights(made.lists, row, term, 2.0, idf, docs[postings], postings, sums)
         assert sums.tolist() == [0.5 + 2.0 * float(weight) for weight in weights[postings]]
 

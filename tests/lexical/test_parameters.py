@@ -202,10 +202,7 @@ def test_a_parameter_of_bm25_outside_its_range_is_an_error(index, changes, words
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [
-        ({"norm": "l1"}, "norm must be 'l2' or None"),
-        ({"sublinear_tf": True, "relative_tf": True}, "do not go together"),
-    ],
+    [({"norm": "l1"}, "norm must be 'l2' or None"), ({"sublinear_tf": True, "relative_tf": True}, "do not go together")],
 )
 def test_a_parameter_of_tfidf_outside_its_range_is_an_error(index, changes, words):
     with pytest.raises(ParameterError, match=words):

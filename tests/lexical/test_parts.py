@@ -13,8 +13,8 @@ from support.scorer import Scorer
 
 from fontes.core import Doc, Topic, Topics
 from fontes.core.query import Group, Phrase, Term
-from fontes.index import Index
-from fontes.lexical import BM25, packed
+from fontes.index import Index, packing
+from fontes.lexical import BM25
 from fontes.lexical.direct import Direct
 from fontes.storage.compiled import load
 
@@ -137,7 +137,7 @@ def test_deleted_documents_that_alone_have_terms_give_no_warning(tmp_path: Path,
 
 
 def test_a_phrase_has_its_idf_where_postings_have_no_codes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "MIN_CODED", 2)
+    monkeypatch.setattr(packing, "MIN_CODED", 2)
     load()
     history = History(tmp_path / "x", 3)
     for _ in range(2):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 import threading
@@ -16,13 +15,8 @@ from support.lexical import MODELS, TOPICS, model, rows, tied_index
 
 from fontes.core import Topic, Topics, threads as core_threads
 from fontes.core.work import work
-from fontes.index import Index
+from fontes.index import Index, packing
 from fontes.lexical import direct, impacts, weighting
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +86,7 @@ def test_a_topic_alone_gets_what_it_gets_among_others(index, parameters):
 def test_small_portions_of_work_change_nothing(index, monkeypatch, parameters):
     whole = model(index, parameters, k=20)(TOPICS)
     monkeypatch.setattr(direct, "MAX_RESULTS", 40)
-    monkeypatch.setattr(impacts, "CHUNK_POSTINGS", 5)
+    monkeypatch.setattr(packing, "CHUNK_POSTINGS", 5)
     monkeypatch.setattr(weighting, "CHUNK_POSTINGS", 5)
     assert model(Index.open(index.path), parameters, k=20)(TOPICS) == whole
 

@@ -22,9 +22,8 @@ def clauses(text: str, operator: str = "or") -> Clauses:
     return read(text, NAMES, operator, strict=True).clauses
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_text_says() -> None:
+    for text, expected in [
         ("a b", Clauses(should=(A, B))),
         ("+a b -c", Clauses((A,), (B,), (C,))),
         ("a AND b", Clauses((A, B))),
@@ -50,10 +49,8 @@ def clauses(text: str, operator: str = "or") -> Clauses:
         ("C++ wi-fi f(x) 12:30 - http://a.cz", Clauses(should=tuple(map(Word, PLAIN)))),
         (r"\+a \AND a\ b \"c", Clauses(should=tuple(map(Word, ["+a", "AND", "a b", '"c'])))),
         ("(see f(x))", Clauses(should=(Word("see"), Word("f(x)")))),
-    ],
-)
-def test_a_text_says(text: str, expected: Clauses) -> None:
-    assert clauses(text) == expected
+    ]:
+        assert clauses(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -70,9 +67,8 @@ def test_with_and_clauses_side_by_side_must_all_match(text: str, expected: Claus
     assert clauses(text, "and") == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "where"),
-    [
+def test_a_comparison_of_a_column_is_a_filter() -> None:
+    for text, where in [
         ("year:2020", "year == 2020"),
         ("year:>=2020", "year >= 2020"),
         ("year:[2020 TO 2024]", "year >= 2020 and year <= 2024"),
@@ -93,13 +89,11 @@ def test_with_and_clauses_side_by_side_must_all_match(text: str, expected: Claus
         ("date:9999", "date >= '9999-01-01'"),
         ("date:2020-05-17T12:00:00Z", "date == '2020-05-17T12:00:00Z'"),
         (r"a\ b:2020-05-17", "metadata['a b'] >= '2020-05-17' and metadata['a b'] < '2020-05-18'"),
-    ],
-)
-def test_a_comparison_of_a_column_is_a_filter(text: str, where: str) -> None:
-    (only,) = clauses(text).must
-    assert isinstance(only, Filter)
-    assert only.where == where
-    condition(where, NAMES.columns)
+    ]:
+        (only,) = clauses(text).must
+        assert isinstance(only, Filter)
+        assert only.where == where
+        condition(where, NAMES.columns)
 
 
 def test_a_comparison_beside_words_is_required_and_one_joined_by_or_is_not() -> None:
@@ -122,9 +116,8 @@ def test_a_separate_field_comes_before_a_column_and_a_joined_one_after_it() -> N
     assert "the index joins its fields, so that 'text' is not searched alone; build it with separate=True" in typed.remarks[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "lenient", "sentence"),
-    [
+def test_what_is_not_well_formed_is_read_with_a_remark_or_refused() -> None:
+    for text, lenient, sentence in [
         ('title:"b c', "b c", "character 7: the quotation mark is not closed"),
         ('a year:>="2 c', "a 2 c", "character 10: the quotation mark is not closed"),
         ('a "b c', "a b c", "character 3: the quotation mark is not closed"),
@@ -150,23 +143,17 @@ def test_a_separate_field_comes_before_a_column_and_a_joined_one_after_it() -> N
         ("year=2020", "year=2020", "character 1: a comparison has a colon: year:2020"),
         ("title: a", "title: a", "character 1: a name is followed by its word without a space: title:word"),
         ("[2020 TO 2024]", r"\[2020 TO 2024]", "character 1: a range is of a column: year:[2020 TO 2024]"),
-        (
-            "year:old",
-            r"year\:old",
-            "character 1: 'year' is a column of type integer; it is compared with",
-        ),
+        ("year:old", r"year\:old", "character 1: 'year' is a column of type integer; it is compared with"),
         ("year:1e999", r"year\:1e999", "character 1: 'year' is a column of type integer; it is compared with"),
         ("year:2020^2", "+year:2020", "character 10: a comparison of a column has no weight"),
         ("a^1e30", "a^1e+06", "character 1: a weight is 1,000,000 at most"),
-    ],
-)
-def test_what_is_not_well_formed_is_read_with_a_remark_or_refused(text: str, lenient: str, sentence: str) -> None:
-    typed = read(text, NAMES)
-    assert str(typed.clauses) == lenient
-    assert typed.remarks[0].startswith(f"query, {sentence}")
-    with pytest.raises(ParameterError) as error:
-        read(text, NAMES, strict=True)
-    assert typed.remarks[0].startswith(str(error.value))
+    ]:
+        typed = read(text, NAMES)
+        assert str(typed.clauses) == lenient
+        assert typed.remarks[0].startswith(f"query, {sentence}")
+        with pytest.raises(ParameterError) as error:
+            read(text, NAMES, strict=True)
+        assert typed.remarks[0].startswith(str(error.value))
 
 
 @PROPERTY

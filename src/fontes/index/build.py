@@ -16,13 +16,12 @@ from ..core.threads import Workers
 from ..core.values import Doc
 from ..core.work import resources, thread_count, work
 from ..formats.corpus import Corpus
-from ..storage.arrays import smallest, write_array
 from ..text import Analyzer
 from .batches import batches
 from .component import Building, Writer, components
 from .inversion import ID_SHARE
 from .segment import BASE_COMPONENTS, Leaf, leaves_of
-from .tables import IdWriter, join_tables
+from .tables import IdWriter, join_tables, write_ids
 
 READ_SIZE = 256  # documents read at a time
 BATCH, MIN_BATCH = 1 << 20, 1 << 18  # maximum and minimum bytes of text of a batch
@@ -217,9 +216,7 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallb
     """
     leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in leaves)
     ids = join_tables([leaf.segment.ids for leaf in leaves], [None if leaf.dead is None else leaf.live for leaf in leaves])
-    write_array(folder, "doc_ids.bytes", ids.blob)
-    write_array(folder, "doc_ids.bounds", smallest(ids.offsets))
-    write_array(folder, "doc_ids.order", ids.order)
+    write_ids(folder, ids)
     names: Iterable[str] = leaves[0].segment.opened if leaves else BASE_COMPONENTS
     first, *other_names = [name for name in names if all(name in leaf.segment.opened for leaf in leaves)]
     threads = thread_count()

@@ -51,8 +51,11 @@ class Draft:
         self._new: dict[int, Path] = {}  # folders of deletions in the draft, by the entry's identity
         self._merged: list[tuple[tuple[Leaf, ...], Path]] = []  # merged leaves, and the folders of their segments
 
-    def append(self, folder: Path, counts: dict[str, int]) -> None:
-        """Append a finished segment, in the draft's folder; of several shards, the one with the fewest documents gets it."""
+    def append(self, folder: Path, counts: dict[str, int], sources: Sequence[Leaf] = ()) -> None:
+        """Append a finished segment, in the draft's folder; of several shards, the one with the fewest documents gets it.
+
+        The encodings of the documents of `sources`, from which they were copied, are copied too.
+        """
         shard = None
         if self._shards is not None:
             sizes: Counter[int] = Counter()
@@ -60,6 +63,9 @@ class Draft:
                 sizes[shard_of(entry)] += leaf.documents
             shard = min(range(min(self._shards, len(sizes) + 1)), key=lambda number: sizes[number])
         self.entries.append(entry_of(folder, counts, shard))
+        if sources:
+            merge_encoded(sources, folder)
+            self._merged.append((tuple(sources), folder))
         self.leaves.append(Leaf(Segment(folder, texts=self._has_texts)))
 
     def delete(self, number: int, dead: NDArray[np.bool_]) -> None:
@@ -67,7 +73,7 @@ class Draft:
         leaf, entry = self.leaves[number], self.entries[number]
         self._check_deletions(number, "more of its documents cannot be deleted")
         deletions = Deletions.of(leaf.segment.lists, dead if leaf.dead is None else dead | leaf.dead)
-        folder = self._new_folder()
+        folder = self.new_folder()
         deletions.write(folder)
         files = file_table(folder)
         counts = {
@@ -101,7 +107,7 @@ class Draft:
         entries: list[dict[str, Any]] = []
         merged: list[Leaf] = []
         if leaves:
-            folder = self._new_folder()
+            folder = self.new_folder()
             counts = (write or merge_segments)(leaves, folder, progress)
             entries = [entry_of(folder, counts, self.entries[first].get("shard"))]
             merged = [Leaf(Segment(folder, texts=self._has_texts))]
@@ -121,7 +127,7 @@ class Draft:
     def merge_all(self, progress: ProgressCallback) -> None:
         """Merge the segments of each shard into one."""
         for first, last in self.sort_by_shard():
-            if last - first > 1 or self.leaves[first].dead is not None:
+            if last - first > 1 or self.leaves[first].dead is not None or self.leaves[first].segment.lists.is_older:
                 self.merge(first, last, progress)
 
     def sort_by_shard(self) -> list[tuple[int, int]]:
@@ -159,7 +165,8 @@ class Draft:
             if problem is not None:
                 raise IndexFormatError(f"{problem}, so that {consequence}; {REMEDY}")
 
-    def _new_folder(self) -> Path:
+    def new_folder(self) -> Path:
+        """Make an empty folder for a segment or deletions."""
         self._count += 1
         folder = self._draft / f"new-{self._count}"
         folder.mkdir()
@@ -169,17 +176,19 @@ class Draft:
 def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
     """Return the range of segments to merge next, or None.
 
-    A segment is rewritten when more than half of its documents are deleted. FACTOR or more neighbours are merged if none has
-    more documents than a tier (MIN_TIER_DOCUMENTS, MIN_TIER_DOCUMENTS · FACTOR, and so on), as in Lucene's logarithmic merges.
-    Segments whose merge would lose data are not merged.
+    A segment is rewritten when more than half of its documents are deleted. Neighbours are merged if none has more documents
+    than a tier (MIN_TIER_DOCUMENTS, MIN_TIER_DOCUMENTS · FACTOR, and so on), and FACTOR or more have more than the tier below,
+    as in Lucene's logarithmic merges: a large segment is not written again for a few small ones. Segments whose merge would
+    lose data are not merged.
     """
     for number, leaf in enumerate(leaves):
         if 2 * leaf.documents < leaf.segment.documents and merge_conflict([leaf]) is None:
             return number, number + 1
     tier, largest = MIN_TIER_DOCUMENTS, max((leaf.documents for leaf in leaves), default=0)
     while len(leaves) >= FACTOR:
+        lowest = 0 if tier == MIN_TIER_DOCUMENTS else tier // FACTOR
         for first, last in _mergeable_ranges(leaves, tier):
-            if last - first >= FACTOR:
+            if sum(leaf.documents > lowest for leaf in leaves[first:last]) >= FACTOR:
                 return first, last
         if tier >= largest:
             break

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from ..core.errors import ParameterError
+from ..core.hints import nearest
 from ..core.parameters import longer_name_hint, parameters
 from ..core.part import Part
-from ..core.registry import nearest
 
 P = ParamSpec("P")
 S = TypeVar("S", bound=Part)

@@ -38,8 +38,9 @@ from .columns.schema import Schema
 from .component import FOLDER
 
 FORMAT = "fontes-index"
-VERSION = 2
-KIND = ArtifactKind(FORMAT, VERSION, "an index", REMEDY)
+VERSION = 3
+OLDER = (2,)  # versions of indexes whose postings are packed when they are opened; a merge writes them anew
+KIND = ArtifactKind(FORMAT, VERSION, "an index", REMEDY, OLDER)
 MANIFEST = "manifest.json"
 SEGMENT = "segment"
 SEGMENT_NAME = re.compile(rf"{SEGMENT}-[0-9a-f]{{16}}(-\d+)?")

@@ -22,7 +22,7 @@ from .build import IndexSettings
 from .facts import shown
 from .remote import local_copy
 from .state import State, stored_analyzer
-from .writer import Change, add, build, delete, merge
+from .writer import Change, add, build, delete, merge, update
 
 if TYPE_CHECKING:
     _State = State
@@ -200,20 +200,41 @@ class Index(_State):
         self._advance(newest)
         return change
 
-    def delete(self, ids: str | Iterable[str], *, missing: str = "error") -> Change:
+    def update(self, changes: Mapping[str, Mapping[str, Any]], *, missing: str = "error") -> Change:
+        """Change parts of documents in one step. Changed documents move to the end of the index.
+
+        If only metadata change that are not indexed, the text is not analysed again, and the vectors, which are of title and
+        text, stay.
+
+        Args:
+            changes: For each id, the new "title", "text" and "metadata", as a JSON merge patch (RFC 7396): what is left out
+                stays, and a key of the metadata that is None is removed.
+            missing: How to treat unknown ids: "error" or "skip".
+
+        Raises:
+            InputError: An id is not in the index, or a change cannot be made; nothing was changed.
+            FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
+        """
+        change, newest = update(self._state, changes, missing)
+        self._advance(newest)
+        return change
+
+    def delete(self, ids: str | Iterable[str] = (), *, where: str | None = None, missing: str = "error") -> Change:
         """Delete documents in one step. Statistics change at once; disk space is freed when their segment is merged.
 
         If another index is built at the path meanwhile, they are deleted in that one.
 
         Args:
             ids: One id or several.
+            where: A filter, in place of ids: all documents that pass it are deleted.
             missing: How to treat unknown ids: "error" or "skip".
 
         Raises:
             InputError: An id is not in the index; nothing was changed.
+            ParameterError: The filter is invalid, or there are ids too; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        change, newest = delete(self._state, [ids] if isinstance(ids, str) else list(ids), missing)
+        change, newest = delete(self._state, [ids] if isinstance(ids, str) else list(ids), where, missing)
         self._advance(newest)
         return change
 

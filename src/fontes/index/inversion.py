@@ -19,8 +19,10 @@ from ..storage.arrays import ByteWriter, NumberWriter, fixed
 from .batches import Batch, Contents
 from .component import Building, Writer, components
 from .kernels import MAX_BYTES, count_terms, invert, lower_bound, merge_runs, pack_postings
+from .packing import write_packed
 from .payload_kernels import invert_rows, merge_rows
 from .payloads import Occurrences, Payload, PayloadWriter, Rows
+from .varints import Spooled
 
 if TYPE_CHECKING:
     from ..text.vocabulary import Vocabulary
@@ -386,8 +388,9 @@ class ListsWriter:
     """Writes the files of an inverted index: terms, df, cf, postings, doc_lengths."""
 
     def __init__(self, folder: Path) -> None:
-        self._terms, self._postings = ByteWriter(folder, "terms.bytes"), ByteWriter(folder, "postings")
-        names = ("terms.bounds", "postings.bounds", "df", "cf", "doc_lengths")
+        self._folder = folder
+        self._terms, self._varints = ByteWriter(folder, "terms.bytes"), ByteWriter(folder, "varints")
+        names = ("terms.bounds", "varints.bounds", "df", "cf", "doc_lengths")
         self._term_bounds, self._bounds, self._df, self._cf, self._lengths = (NumberWriter(folder, name) for name in names)
         self._counts = {"terms": 0, "postings": 0, "tokens": 0}
         for bounds in (self._term_bounds, self._bounds):
@@ -400,18 +403,21 @@ class ListsWriter:
     def write(self, chunk: Chunk) -> None:
         """Append terms and their postings."""
         self._term_bounds.write(self._terms.length + np.cumsum(chunk.term_sizes))
-        self._bounds.write(self._postings.length + np.cumsum(chunk.sizes))
+        self._bounds.write(self._varints.length + np.cumsum(chunk.sizes))
         self._df.write(chunk.df)
         self._cf.write(chunk.cf)
         self._terms.write(chunk.terms)
-        self._postings.write(chunk.postings)
+        self._varints.write(chunk.postings)
         for name, count in (("terms", len(chunk.df)), ("postings", chunk.df.sum()), ("tokens", chunk.cf.sum())):
             self._counts[name] += int(count)
 
     def close(self) -> dict[str, int]:
-        """Complete the files. Return the counts of terms, postings and tokens."""
+        """Pack the postings and complete the files. Return the counts of terms, postings and tokens."""
         for file in self._files():
             file.close()
+        write_packed(self._folder, Spooled(self._folder))
+        for name in ("varints", "varints.bounds"):
+            (self._folder / f"{name}.npy").unlink()
         return self._counts
 
     def abandon(self) -> None:
@@ -420,7 +426,7 @@ class ListsWriter:
             file.abandon()
 
     def _files(self) -> tuple[ByteWriter | NumberWriter, ...]:
-        return self._terms, self._postings, self._term_bounds, self._bounds, self._df, self._cf, self._lengths
+        return self._terms, self._varints, self._term_bounds, self._bounds, self._df, self._cf, self._lengths
 
 
 class PostingsWriter:

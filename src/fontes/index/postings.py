@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,13 +15,16 @@ from ..core.errors import IndexFormatError
 from ..core.progress import ProgressCallback
 from ..core.strings import Strings, offsets_of
 from ..core.threads import in_threads
-from ..storage.arrays import REMEDY, UNSIGNED, Arrays
-from ..storage.compiled import affordable
+from ..storage.arrays import REMEDY, UNSIGNED, Arrays, fixed
 from .component import Building, Component, components
 from .inversion import InvertedWriter, chunks, write_lists
-from .kernels import append_postings, unpack_in_numpy, unpack_postings
+from .kernels import append_postings
+from .packed import Bounds, PackedLists
+from .packed_kernels import count_marked
+from .packing import PackedFile, chunks as packed_chunks, pack_in_memory
 from .segment import Deletions, Leaf
 from .tables import Finder, union
+from .varints import Varints
 
 if TYPE_CHECKING:
     from .field_statistics import FieldStatistics
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
 
 
 CHUNK_POSTINGS = 1 << 22  # postings checked at a time
-POSTINGS_PER_STEP = 5  # postings that numpy unpacks in the time of one Python step
 CACHED_TERMS = 1_000_000  # cached term numbers
 
 
@@ -143,10 +145,14 @@ class PostingLists:
         self.lengths = arrays.array("doc_lengths", UNSIGNED, documents)
         self.terms = arrays.strings("terms", ordered=True)
         self.df, self.cf = (arrays.array(name, UNSIGNED, len(self.terms)) for name in ("df", "cf"))
-        self._postings = arrays.array("postings", "|u1", None)
-        self._bounds = arrays.bounds("postings.bounds", len(self._postings), len(self.terms))
         self._number = lru_cache(CACHED_TERMS)(Finder(self.terms))
         self._check_counts(arrays, counts or {})
+        self._stored: PackedFile | Varints
+        if older := Varints.opened(arrays, folder, self.df):
+            self._stored = older
+        else:
+            blob, damaged = arrays.array("postings", "|u1", None), partial(arrays.damaged, "postings")
+            self._stored = PackedFile(blob, self.df, self.lengths, damaged)
 
     def term_number(self, term: str) -> int:
         """Position of a term in `terms`; -1 for an unknown one."""
@@ -158,16 +164,26 @@ class PostingLists:
         Raises:
             IndexFormatError: The bytes are no postings of the terms.
         """
-        # The types of arrays differ between segments; the loop is compiled for one.
-        df, starts, ends = (
-            array.astype(np.int64) for array in (self.df[terms], self._bounds[:-1][terms], self._bounds[1:][terms])
-        )
-        size = int(df.sum())
-        docs, tfs = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-        unpack = unpack_in_numpy if affordable(size // POSTINGS_PER_STEP) else unpack_postings
-        if size and not unpack(self._postings, starts, ends, df, self.documents, docs, tfs):
+        numbers = np.asarray(terms, dtype=np.int64)
+        postings = self._stored.read(numbers, self.documents, offsets_of(self.df[numbers]))
+        if postings is None:
             raise IndexFormatError(f"{self._folder} is damaged: its postings do not fit its terms; {self._remedy}")
-        return docs, tfs
+        return postings
+
+    @property
+    def is_older(self) -> bool:
+        """Whether the files are of an older format, whose postings are packed in memory."""
+        return isinstance(self._stored, Varints)
+
+    @cached_property
+    def packed(self) -> PackedLists:
+        """The postings as they are searched; IndexFormatError if they are damaged."""
+        return pack_in_memory(self) if isinstance(self._stored, Varints) else self._stored.lists
+
+    @property
+    def limits(self) -> Bounds | None:
+        """The stored bounds of the postings; None in an older index."""
+        return None if isinstance(self._stored, Varints) else self._stored.bounds
 
     def counted(self, mask: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return df and cf of each term over the documents in `mask`: bool, (documents,).
@@ -175,17 +191,12 @@ class PostingLists:
         Raises:
             IndexFormatError: The bytes are no postings of the terms.
         """
-        df, cf = np.zeros(len(self.df), dtype=np.int64), np.zeros(len(self.df), dtype=np.int64)
-
-        def count_range(edges: tuple[int, int]) -> None:
-            first, last = edges
-            docs, tfs = self.postings(np.arange(first, last))
-            hits = np.flatnonzero(mask[docs])
-            terms = np.searchsorted(np.cumsum(self.df[first:last], dtype=np.int64), hits, side="right")
-            df[first:last] = np.bincount(terms, minlength=last - first)
-            cf[first:last] = np.bincount(terms, tfs[hits], last - first)
-
-        in_threads(count_range, list(chunks(self.df, CHUNK_POSTINGS // 4)))
+        lists, (df, cf) = self.packed, np.zeros((2, len(self.df)), dtype=np.int64)
+        marked, tables = fixed(mask.view(np.uint8)), (fixed(lists.pairs[0]), fixed(lists.rest[2]))
+        in_threads(
+            lambda edges: count_marked(*edges, *lists.unweighted, marked, *tables, df, cf), list(packed_chunks(lists.bounds))
+        )
+        self._require(not np.any(cf > self.cf), "the counts of its terms do not fit their postings")
         return df, cf
 
     def check(self) -> None:
@@ -207,8 +218,7 @@ class PostingLists:
 
     def _check_counts(self, arrays: Arrays, counts: Mapping[str, Any]) -> None:
         """Raise IndexFormatError unless counts of terms and documents are possible and add up to `counts`."""
-        # A posting takes at least a byte, so no list is longer than its bytes.
-        if np.any((self.df < 1) | (self.df > self.documents) | (self.df > self._bounds[1:] - self._bounds[:-1])):
+        if np.any((self.df < 1) | (self.df > self.documents)):
             raise arrays.damaged("df", "it has counts that cannot be")
         if counts.get("terms", len(self.terms)) != len(self.terms):
             raise arrays.damaged("terms.bounds", f"it has {len(self.terms):,} terms, not {counts['terms']:,}")

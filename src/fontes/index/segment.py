@@ -25,6 +25,7 @@ from .component import components, file_names
 if TYPE_CHECKING:
     from .columns import SegmentColumns
     from .field_statistics import FieldStatistics
+    from .packed import Bounds, PackedLists
     from .positions import Positions
     from .postings import PostingLists
     from .texts import DocumentStore
@@ -298,6 +299,16 @@ class SegmentIndex:
     def is_sound(self) -> bool:
         """Whether the files have the content that was written."""
         return changed(self.segment.folder, self.segment.entry["files"]) is None
+
+    @property
+    def packed(self) -> PackedLists:
+        """The postings as they are searched; IndexFormatError if they are damaged."""
+        return self.segment.lists.packed
+
+    @property
+    def limits(self) -> Bounds | None:
+        """The stored bounds of the postings; None in an older index."""
+        return self.segment.lists.limits
 
     @property
     def tokens(self) -> int:

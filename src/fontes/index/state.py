@@ -18,6 +18,7 @@ from ..core.errors import FontesError, IndexFormatError, InputError, ParameterEr
 from ..core.progress import ProgressCallback
 from ..core.query import Leaf as Clause
 from ..core.strings import Strings
+from ..core.tolerated import added_terms
 from ..core.values import Doc, Topic
 from ..storage.arrays import REMEDY
 from ..storage.files import write
@@ -28,7 +29,7 @@ from ..text.snippets import clause_snippet, snippets
 from .batches import content, field_contents
 from .build import IndexSettings, TermWeights
 from .ciff import ciff_messages
-from .columns import Schema, facets_of
+from .columns import Schema, facets_of, filter_of
 from .embeddings.encoding import VECTORS
 from .embeddings.store import VectorStore
 from .embeddings.weights import WEIGHTS
@@ -206,12 +207,12 @@ class State:
         )
 
     @cached_property
-    def _own_lists(self) -> PostingLists | JoinedLists:
+    def own_lists(self) -> PostingLists | JoinedLists:
         return POSTINGS.join(self.leaves, [leaf.segment.lists for leaf in self.leaves], {})
 
     @cached_property
     def _lists(self) -> PostingLists | JoinedLists:
-        return self._own_lists
+        return self.own_lists
 
     @property
     def base(self) -> State | SegmentIndex:
@@ -272,7 +273,7 @@ class State:
         if not self._has(FIELDS.name):
             raise ParameterError(f"{self.path} keeps no separate fields; build it with separate=True (--separate)")
         parts = [FIELDS.of(leaf.segment) for leaf in self.leaves]
-        return FIELDS.join(self.leaves, parts, {"postings": self._own_lists, "names": self.fields})
+        return FIELDS.join(self.leaves, parts, {"postings": self.own_lists, "names": self.fields})
 
     @property
     def has_positions(self) -> bool:
@@ -290,7 +291,7 @@ class State:
         """Positions of terms in documents; ParameterError if the index stores none."""
         if not self.has_positions:
             raise ParameterError(f"{self.path} keeps no positions; {self.positions_remedy()}")
-        return POSITIONS.join(self.leaves, [POSITIONS.of(leaf.segment) for leaf in self.leaves], {"postings": self._own_lists})
+        return POSITIONS.join(self.leaves, [POSITIONS.of(leaf.segment) for leaf in self.leaves], {"postings": self.own_lists})
 
     def _has(self, component: str) -> bool:
         """Whether all documents have a component that was built with them."""
@@ -509,10 +510,12 @@ class State:
         Snippets match the clauses of a topic's structured query, otherwise its text.
         """
         analyzer = self.analyzer
-        plain = [(query if isinstance(query, str) else query.text, doc) for query, doc in pairs if not _clauses(query)]
-        queries = list(dict.fromkeys(query for query, _ in plain))
+        plain = [(query if isinstance(query, str) else query.text, query, doc) for query, doc in pairs if not _clauses(query)]
+        queries = list(dict.fromkeys(text for text, _, _ in plain))
         terms = dict(zip(queries, map(frozenset, analyzer.many(queries)), strict=True))
-        plain_snippets = iter(snippets(analyzer, [(doc.text, terms[query]) for query, doc in plain]))
+        added = [frozenset[str]() if isinstance(query, str) else added_terms(query) for _, query, _ in plain]
+        texts = [(doc.text, terms[text] | more) for (text, _, doc), more in zip(plain, added, strict=True)]
+        plain_snippets = iter(snippets(analyzer, texts))
         return [
             clause_snippet(analyzer, doc.text, clauses) if (clauses := _clauses(query)) else next(plain_snippets)
             for query, doc in pairs
@@ -523,17 +526,18 @@ class State:
         title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
         return title + self.snippet(query, doc).html("<b>", "</b>")
 
-    def suggest(self, query: str, k: int = 8) -> Suggestions:
+    def suggest(self, query: str, k: int = 8, where: str | None = None) -> Suggestions:
         """Suggest completions of the last word of a query, and corrections of misspelt words.
 
-        Words are those of the documents before stemming, by their number of occurrences; the first call counts them in the
-        stored texts. An index without texts suggests its terms.
+        Words are those of the documents before stemming; the first call counts them in the stored texts (an index without texts
+        has its terms). A word is completed by what stands in most documents with the other words.
 
         Args:
             query: The query, as far as it was typed.
             k: Maximum number of completions.
+            where: Filter on document metadata; each completion occurs in a document that passes it.
         """
-        return SUGGESTER.of(self).suggest(query, k)
+        return SUGGESTER.of(self).suggest(query, k, filter_of(self, where))
 
     def count(self, name: str) -> int:
         """Sum of a count over the segments, without deleted documents."""

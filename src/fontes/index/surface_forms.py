@@ -25,6 +25,7 @@ from ..storage.hashes import hash_json
 from ..text import Analyzer
 from ..text.tokenizers import TOKENIZERS
 from .batches import PLAIN, content
+from .postings import JoinedLists
 from .tables import find_positions, union
 
 if TYPE_CHECKING:
@@ -84,10 +85,18 @@ def surface_forms(state: State) -> SurfaceForms:
     parts = [_FORMS.of(leaf.segment).get("", functools.partial(_segment_forms, leaf.segment, state)) for leaf in state.leaves]
     words, indices = union([part.words for part in parts])
     counts, terms = np.zeros(len(words), dtype=np.int64), np.full(len(words), -1, dtype=np.int32)
-    for leaf, part, part_numbers in zip(state.leaves, parts, indices, strict=True):
+    lists = state.own_lists
+    joined = lists.numbers if isinstance(lists, JoinedLists) and lists.terms is state.terms else None
+    for i, (leaf, part, part_numbers) in enumerate(zip(state.leaves, parts, indices, strict=True)):
         counts[part_numbers] += part.counts
+        leaf_terms = leaf.segment.lists.terms
+        if joined is None:
+            numbers = np.append(find_positions(leaf_terms, state.terms), -1).astype(np.int32)
+        else:
+            numbers = np.full(len(leaf_terms) + 1, -1, dtype=np.int32)
+            numbers[joined[i]] = np.arange(len(joined[i]), dtype=np.int32)
+            numbers[-1] = -1  # which the terms set that the segment lacks
         # The index -1, of a form without a term, selects the appended -1.
-        numbers = np.append(find_positions(leaf.segment.lists.terms, state.terms), -1).astype(np.int32)
         terms[part_numbers] = np.maximum(terms[part_numbers], numbers[part.terms])
     forms = SurfaceForms(words, counts, terms)
     return forms if is_gram(analyzer) else forms.where(terms >= 0)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError
 from ..core.strings import HEAD, Strings, offsets_of, utf8
-from ..storage.arrays import ByteWriter, NumberWriter, fixed, read_array, write_array
+from ..storage.arrays import ByteWriter, NumberWriter, fixed, read_array, smallest, write_array
 from ..storage.compiled import inner, is_loaded, kernel
 
 Numbers = NDArray[np.int32]
@@ -206,7 +206,7 @@ def _select(table: Strings, indices: NDArray[Any]) -> Strings:
 
 def arrays_of(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return the bytes and offsets of a table, for compiled loops."""
-    return fixed(table.blob), fixed(table.offsets.astype(np.int64))
+    return fixed(table.blob), fixed(table.offsets.astype(np.int64, copy=False))
 
 
 @inner()
@@ -337,6 +337,13 @@ def _located(queries: Any, query_bounds: Any, blob: Any, bounds: Any, order: Any
             else:
                 high = middle
     return indices
+
+
+def write_ids(folder: Path, ids: Strings) -> None:
+    """Write doc_ids in `folder`."""
+    write_array(folder, "doc_ids.bytes", ids.blob)
+    write_array(folder, "doc_ids.bounds", smallest(ids.offsets))
+    write_array(folder, "doc_ids.order", ids.order)
 
 
 class IdWriter:

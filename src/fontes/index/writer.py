@@ -9,7 +9,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
-from ..core.progress import ProgressCallback
-from ..core.strings import Strings
+from ..core.progress import ProgressCallback, silent
+from ..core.strings import Strings, encodable
 from ..core.values import Doc
 from ..core.work import cluster
 from ..formats import read_corpus
@@ -32,7 +32,7 @@ from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
 from .build import IndexSettings, build_segment
 from .ciff import ciff_segment
-from .columns import ColumnWriter, Schema
+from .columns import ColumnWriter, Schema, filter_of
 from .draft import Draft
 from .embeddings.encoded import merge_conflict
 from .files import (
@@ -52,7 +52,8 @@ from .files import (
     write_manifest,
 )
 from .filled import FieldCounter
-from .rebuilding import rebuild_all
+from .patches import patched
+from .rebuilding import copy_documents, deleted_between, is_indexed_alike, rebuild_all
 from .remote import copies
 from .segment import Segment
 from .shards import split_segment
@@ -63,6 +64,10 @@ DUPLICATES = ("error", "skip", "replace")
 ATTEMPTS = 5  # to change an index that is built again during each of them
 
 logger = logging.getLogger("fontes.index")
+
+
+class BusyError(FontesError):
+    """Another process or thread changes the index."""
 
 
 class _ReplacedError(FontesError):
@@ -152,11 +157,7 @@ def _add(
 ) -> tuple[Change, State]:
     skipped = 0
     with _writing(opened) as (state, folder):
-        if state.ciff is not None:
-            raise InputError(
-                f"{state.path} was made from a CIFF file and holds no text, so that no documents can be added; index all "
-                "documents, or a CIFF file of all"
-            )
+        _require_texts(state)
         seen: set[str] = set()
 
         def is_new(doc: Doc) -> bool:
@@ -191,18 +192,105 @@ def _add(
     return Change(added, replaced, skipped, 0, len(newest), len(newest.leaves)), newest
 
 
-def delete(opened: State, ids: Sequence[str], missing: str) -> tuple[Change, State]:
+def delete(opened: State, ids: Sequence[str], where: str | None, missing: str) -> tuple[Change, State]:
     """Delete documents; see `Index.delete`. Returns the change and the new state."""
+    _check_ids(ids, missing)
+    if where is not None and ids:
+        raise ParameterError("delete takes ids, or a filter (where), not both")
+    return _changed(opened, lambda: _delete_ids(opened, ids, where, missing))
+
+
+def update(opened: State, changes: Mapping[str, Mapping[str, Any]], missing: str) -> tuple[Change, State]:
+    """Change parts of documents; see `Index.update`. Returns the change and the new state."""
+    _check_ids(changes, missing)
+    skipped = 0
+
+    def plan(state: State) -> tuple[list[Doc], list[str]]:
+        nonlocal skipped
+        present = [doc_id for doc_id in changes if doc_id in state]
+        skipped = len(changes) - len(present)
+        if skipped and missing == "error":
+            absent = next(doc_id for doc_id in changes if doc_id not in state)
+            raise InputError(f"document '{absent}' is not in the index {state.path}; nothing was changed")
+        return [patched(doc, changes[doc_id]) for doc_id, doc in zip(present, state.docs(present), strict=True)], []
+
+    change, newest = rewrite(opened, plan)
+    return replace(change, skipped=skipped), newest
+
+
+def _check_ids(ids: Iterable[str], missing: str) -> None:
     if missing not in ("error", "skip"):
         raise ParameterError(f"missing must be error or skip, not {missing!r}")
     for doc_id in ids:
         if not isinstance(doc_id, str):
             raise ParameterError(f"an id is a string, not {doc_id!r}")
-    return _changed(opened, lambda: _delete_ids(opened, ids, missing))
 
 
-def _delete_ids(opened: State, ids: Sequence[str], missing: str) -> tuple[Change, State]:
+def rewrite(opened: State, plan: Callable[[State], tuple[Iterable[Doc], Iterable[str]]]) -> tuple[Change, State]:
+    """Replace, add and delete documents in one commit. Returns the change and the new state.
+
+    A document whose title, text and indexed metadata are the stored ones is not analysed: its postings, vectors and all else
+    but the metadata are copied.
+
+    Args:
+        opened: The state that was open.
+        plan: Returns, for the newest state, documents with distinct ids, and ids of other documents, which are deleted if they
+            are there. It is called while nothing else can change the index.
+
+    Raises:
+        InputError: A document cannot be used; nothing was changed.
+        FontesError: As `Index.add`, or raised by `plan`; nothing was changed.
+    """
+    return _changed(opened, lambda: _rewrite(opened, plan))
+
+
+def _rewrite(opened: State, plan: Callable[[State], tuple[Iterable[Doc], Iterable[str]]]) -> tuple[Change, State]:
     with _writing(opened) as (state, folder):
+        docs, deleted = plan(state)
+        written = {encodable(doc.id): doc for doc in docs}
+        if written:
+            _require_texts(state)
+        ordinals = state.ordinals(Strings.of([*written, *deleted]))
+        present = [doc_id for doc_id, ordinal in zip(written, ordinals.tolist(), strict=False) if ordinal >= 0]
+        same = [old.id for old in state.docs(present) if is_indexed_alike(old, written[old.id], state.form)]
+        same_ordinals = np.sort(state.ordinals(Strings.of(same)))
+        draft, schema = Draft(state, folder), state.schema
+        _delete(draft, state, same_ordinals)
+        for before, after in zip(state.leaves, list(draft.leaves), strict=True):
+            copied = same_ordinals[(same_ordinals >= before.first) & (same_ordinals < before.first + before.documents)]
+            if len(copied):
+                segment = draft.new_folder()
+                columns = ColumnWriter(segment, schema)
+                new_docs = [written.pop(state.ids[ordinal]) for ordinal in copied.tolist()]
+                source = deleted_between(before, after)
+                draft.append(segment, copy_documents(source, new_docs, segment, columns), [source])
+                schema = columns.schema
+        _delete(draft, state, np.setdiff1d(ordinals[ordinals >= 0], same_ordinals))
+        if written:
+            segment = draft.new_folder()
+            columns = ColumnWriter(segment, schema)
+            draft.append(
+                segment, build_segment(list(written.values()), segment, state.form, progress=silent, further=[columns])
+            )
+            schema = columns.schema
+        draft.merge_piled()
+        newest = _commit_draft(state, draft, folder, schema)
+    added, replaced = len(same) + len(written), len(present)
+    return Change(added, replaced, 0, len(state) + added - replaced - len(newest), len(newest), len(newest.leaves)), newest
+
+
+def _require_texts(state: State) -> None:
+    if state.ciff is not None:
+        raise InputError(
+            f"{state.path} was made from a CIFF file and holds no text, so that no documents can be added; index all "
+            "documents, or a CIFF file of all"
+        )
+
+
+def _delete_ids(opened: State, ids: Sequence[str], where: str | None, missing: str) -> tuple[Change, State]:
+    with _writing(opened) as (state, folder):
+        if (passing := filter_of(state, where)) is not None:
+            ids = state.ids.take(passing.docs)
         table = Strings.of(ids)
         ordinals = state.ordinals(table)
         absent = np.flatnonzero(ordinals < 0)
@@ -320,7 +408,7 @@ def _writing(opened: State) -> Iterator[tuple[State, Path]]:
         if error is not busy:
             raise
         description = _describe_holder(path / DRAFT_OF_WRITER / HOLDER)
-        raise FontesError(f"{path} is being changed by {description}; wait until that is done") from None
+        raise BusyError(f"{path} is being changed by {description}; wait until that is done") from None
     except OSError as error:
         if getattr(error, "of_documents", False):
             raise
@@ -354,6 +442,7 @@ def _commit_draft(
         return state
     path = real_path(state.path)
     facts = {key: value for key, value in state.manifest.items() if key not in ("fingerprint", "segments")}
+    facts["version"] = VERSION
     if settings is not None:  # in the order of a new build
         facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **settings.facts} | {
             key: facts[key] for key in ("columns", "shards") if key in facts

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
+from ..core.hints import nearest
 from ..core.parameters import tuned
-from ..core.registry import nearest
 from ..core.values import Explanation
 from .fields import EXAMPLE, check_names
 from .over_fields import WEIGHTS, OverFields

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..index.packed import CHAMPIONS as WIDTH
 from ..index.payload_kernels import MAX_VALUE, phrase_frequency, rarest_first, row_readers
 from ..index.positions import ROWS_PER_OFFSET as ROWS_BLOCK
 from ..storage.compiled import compiled
@@ -43,11 +44,12 @@ from .direct_tables import (
     write_idf,
     write_idfs,
 )
-from .impacts import CHAMPIONS as WIDTH
 from .kernel import LOOKUP_COST, NOT_SUPPORTED, ONE, WORD, search_bag
 from .keys import SORTED, collect, decode_keys, key_of, reaches, select, write_best
 from .lookup import UNKNOWN, search_clauses, search_few
 from .packed_kernels import CHUNK_DOCUMENTS, add_weights, meet_chunk, order_by_length
+
+FEW_KEYS = 4  # a part with less than k / FEW_KEYS results changes no threshold
 
 
 @compiled()
@@ -261,6 +263,7 @@ def _search_parts(
     """
     columns = slice(first, first + len(query_weights))
     threshold, bits = np.float32(0), np.empty(1, dtype=np.float32)
+    best, size = np.empty(2 * k if len(tables) > 2 else 0, dtype=np.uint64), 0  # the best keys so far
     for part in range(len(tables)):
         of_part = rows_of_part(part, len(tables), docs, scores, keys)
         terms, weights, part_idfs = present_terms(tables[part], numbers[part][columns], query_weights, idfs)
@@ -269,9 +272,15 @@ def _search_parts(
         words = allowed[allowed_bounds[part] : allowed_bounds[part + 1]]
         few = candidates[candidate_bounds[part] : candidate_bounds[part + 1]]
         part_counts[part] = _search_any(tables[part], terms, weights, part_idfs, words, few, k, threshold, *of_part)
-        if part_counts[part] == k and part + 1 < len(tables) and of_part[2][k - 1] >> np.uint64(63):
-            # The least of the keys is the last, and its score is not below 0.
-            bits.view(np.uint32)[0] = np.uint32(of_part[2][k - 1] >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
+        if part + 1 == len(tables) or part_counts[part] * FEW_KEYS < max(k, 1):
+            continue
+        count, least = part_counts[part], of_part[2][k - 1]  # the least of k keys is the last
+        if len(best):
+            best[size : size + count] = of_part[2][:count]
+            size = select(best, size + count, k)
+            count, least = size, best[k - 1]
+        if count == k and least >> np.uint64(63):  # the score is not below 0
+            bits.view(np.uint32)[0] = np.uint32(least >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
             threshold = max(threshold, bits[0])
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ..index.packed_kernels import BLOCK, DEPTHS, WINDOW
 from ..index.tables import position
 from ..storage.compiled import compiled
 from ..storage.pinned import view
 from ..text.folding import fold_non_ascii, fold_token
 from ..text.porter import STEP2, STEP3, STEP4, stem_word
 from ..text.tokenizers import scan_text
-from .kernel import BLOCK, DEPTHS, NOT_SUPPORTED, ONE, UNKNOWN_IDF, WINDOW, WORD
+from .kernel import NOT_SUPPORTED, ONE, UNKNOWN_IDF, WORD
 
 TYPES = (
     ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms

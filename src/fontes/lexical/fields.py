@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
-from ..core.registry import nearest
+from ..core.hints import nearest
 from ..core.threads import in_threads
 from ..index.inversion import chunks
 from ..storage.caches import Attached, Cached, weakly
@@ -166,7 +166,8 @@ def field_weights(index: State, weights: Mapping[str, float] | None) -> FrozenDi
     positive = {name: float(weight) for name, weight in weights.items() if weight != 0}
     if not positive:
         raise ParameterError(f"all fields have the weight 0; give one at least a weight above 0, as {EXAMPLE}")
-    check_names(weights, index.field_statistics.names, f"{index.path} has no field")
+    names = index.field_statistics.names or weights  # the fields of an index that is only planned may be unknown
+    check_names(weights, names, f"{index.path} has no field")
     return FrozenDict(positive)
 
 

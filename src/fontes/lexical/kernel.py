@@ -13,155 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from ..index.packed_kernels import BINS, BLOCK, POSITION_BITS, WINDOW
 from ..storage.compiled import inner, kernel
 from .keys import key_of, select, write_best
 
-BLOCK = 64  # documents per bound, at most the bits of a mask
-WINDOW = 4096  # documents scored at a time, at most 64 blocks
 WORD = 64  # documents in a word of a mask
-BINS = 1024  # of the histogram for the k-th best weights
 LOOKUP_COST = 12  # postings scanned in the time of one lookup
-POSITION_BITS = 4  # bits of a code beside the position of a document in its window
 TINY = 1e-20  # bounds are float32, in which products with smaller query weights may vanish
 NOT_SUPPORTED = -1  # result of a loop if the query must be searched in another way
 UNKNOWN_IDF = -10  # UNKNOWN_IDF - df is the result of a loop if the idf of df is not computed yet
-DEPTHS = (10, 100, 1000)  # values of k for which the k-th best weights are stored
 ONE, FOUR, FIFTEEN = np.uint64(1), np.uint64(POSITION_BITS), np.uint64((1 << POSITION_BITS) - 1)
 NO_BLOCK = np.uint64(1 << 63)
 MIN_THRESHOLD = np.float32(1e-45)  # least threshold above 0, which no block without a term of the topic reaches
 DEBRUIJN = np.uint64(0x022FDD63CC95386D)  # the six highest bits of its product with a power of two identify the power
 BIT = np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().astype(np.uint8)  # the power, by these bits
-
-
-@kernel()
-def summarize(
-    first: int, last: int, bounds: Any, docs: Any, weights: Any, row_of: Any, best: Any, kth: Any, positive: Any, rows: Any
-) -> None:
-    """Compute the bounds of the terms from `first` to `last`.
-
-    Args:
-        first: The first term.
-        last: The term after the last.
-        bounds: Start of the postings of each term.
-        docs: The documents of the postings.
-        weights: float32; weights of the postings.
-        row_of: Row of each term with a long list, -1 for other terms.
-        best: Output: greatest weight of each term.
-        kth: Output: bin of a weight that at least 10, 100, 1000 postings reach, 0 if there are fewer; bin b begins at
-            b * best / (BINS - 1).
-        positive: Output: whether all weights are above 0.
-        rows: Output: block bounds, ceilings of weight / best * 255.
-    """
-    histogram = np.zeros(BINS, dtype=np.int64)
-    for term in range(first, last):
-        greatest, least = np.float32(-np.inf), np.float32(np.inf)
-        for posting in range(bounds[term], bounds[term + 1]):
-            greatest, least = max(greatest, weights[posting]), min(least, weights[posting])
-        best[term] = greatest
-        positive[term] = least > 0
-        if not least > 0:
-            continue
-        if bounds[term + 1] - bounds[term] >= DEPTHS[0]:
-            histogram[:] = 0
-            scale = (BINS - 1) / np.float64(greatest)
-            for posting in range(bounds[term], bounds[term + 1]):
-                histogram[int(weights[posting] * scale)] += 1
-            reached, depth = 0, 0
-            for number in range(BINS - 1, -1, -1):
-                reached += histogram[number]
-                while depth < len(DEPTHS) and reached >= DEPTHS[depth]:
-                    kth[term, depth] = number
-                    depth += 1
-        if row_of[term] >= 0:
-            row = rows[row_of[term]]
-            ceiling = 255 / np.float64(greatest)
-            for posting in range(bounds[term], bounds[term + 1]):
-                bound = min(255, int(np.ceil(weights[posting] * ceiling)))
-                row[docs[posting] // BLOCK] = max(row[docs[posting] // BLOCK], bound)
-
-
-@kernel()
-def pack(bounds: Any, docs: Any, codes: Any, row_of: Any, offsets: Any, widths: Any, lists: Any, starts: Any) -> None:
-    """Write the postings of some terms in packed form.
-
-    Args:
-        bounds: Start of the postings of each term, and the end of the last.
-        docs: Documents of the postings.
-        codes: Codes of the postings; empty if they have none.
-        row_of: Row of each term, -1 for none.
-        offsets: Start of each term in the outputs.
-        widths: As in `packed.PackedLists`.
-        lists: Outputs, (docs, codes, places, place_codes), as in `packed.PackedLists`.
-        starts: Output, as in `packed.PackedLists`.
-    """
-    out_docs, out_codes, out_places, out_place_codes = lists
-    bits, has_rest, width = widths
-    for term in range(len(row_of)):
-        row, shift, window = row_of[term], offsets[term] - bounds[term], 0
-        for posting in range(bounds[term], bounds[term + 1]):
-            doc, code = np.int64(docs[posting]), np.int64(codes[posting]) if len(codes) else 0
-            if row < 0:
-                out_docs[posting + shift] = doc << bits | code & (1 << bits) - 1
-                if has_rest:
-                    out_codes[posting + shift] = code >> bits
-                continue
-            out_places[posting + shift] = doc % WINDOW << POSITION_BITS | code & (1 << POSITION_BITS) - 1
-            for byte in range(width):
-                out_place_codes[width * (posting + shift) + byte] = code >> POSITION_BITS + 8 * byte & 255
-            while window <= doc // WINDOW:
-                starts[row, window] = posting - bounds[term]
-                window += 1
-        if row >= 0:
-            starts[row, window:] = bounds[term + 1] - bounds[term]
-
-
-@kernel()
-def unpack(terms: Any, idfs: Any, lists: Any, row_of: Any, starts: Any, docs: Any, weights: Any) -> None:
-    """Write the documents of some terms, and their weights by the curve if `weights` is not empty.
-
-    Args:
-        terms: The terms.
-        idfs: Idf of each of the terms.
-        lists: As in `search_bag`.
-        row_of: Row of each term, -1 for none.
-        starts: As in `packed.PackedLists`.
-        docs: Output: the documents, those of term t from bounds[t] on.
-        weights: Output: weights of the postings, or an empty array.
-    """
-    bounds, offsets, of_lists, _, places, _, widths, _, saturation, rest = lists
-    for number, term in enumerate(terms):
-        row, begin, end, shift = row_of[term], bounds[term], bounds[term + 1], offsets[term] - bounds[term]
-        if row < 0:
-            for posting in range(begin, end):
-                docs[posting] = of_lists[posting + shift] >> widths[0]
-        else:
-            for window in range(starts.shape[1] - 1):
-                for posting in range(begin + np.int64(starts[row, window]), begin + np.int64(starts[row, window + 1])):
-                    docs[posting] = window * WINDOW + np.int64(places[posting + shift] >> POSITION_BITS)
-        if len(weights):
-            for posting in range(begin, end):
-                weights[posting] = idfs[number] * saturation[code_at(lists, row, term, posting - begin)]
-            posting = begin
-            for i in range(rest[0][term], rest[0][term + 1]):
-                while docs[posting] < rest[1][i]:
-                    posting += 1
-                weights[posting] = idfs[number] * rest[2][i]
-
-
-@inner(inline="always")
-def code_at(lists: Any, row: Any, term: Any, posting: Any) -> Any:
-    """Return the code of a posting of a term; postings are counted from the first of the term."""
-    _, offsets, docs, codes, places, place_codes, widths, _, _, _ = lists
-    at = offsets[term] + posting
-    if row < 0:
-        code = np.int64(docs[at]) & (1 << widths[0]) - 1
-        if widths[1]:
-            code |= np.int64(codes[at]) << widths[0]
-        return code
-    code = np.int64(places[at]) & (1 << POSITION_BITS) - 1
-    for byte in range(widths[2]):
-        code |= np.int64(place_codes[widths[2] * at + byte]) << POSITION_BITS + 8 * byte
-    return code
 
 
 @kernel()
@@ -173,7 +38,7 @@ def search_bag(bag: Any, clauses: Any, allowed: Any, ids: Any, k: int, depth: in
 
     Args:
         bag: (terms, weights, idfs, lists, bounds_of, cursors): the terms, ascending, the float64 query weight and the idf of
-            each, 1 if postings have weights; the postings of all terms, see `packed.PackedLists.with_weights`; (best, kth,
+            each, 1 if postings have weights; the postings of all terms, see `packed.PackedLists.weighted`; (best, kth,
             positive, row_of, rows, starts, ratios), as from `summarize`, where starts[r, w] is the start of window w in the
             list of row r, and ratios are the greatest and the least of a weight to that with which the bounds were made; the
             first posting of each term, which is advanced.

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
+from ..core.hints import nearest
 from ..core.progress import ProgressCallback
 from ..core.query import AnyOf, Clause, Condition, Group, Phrase, Term, Window
-from ..core.registry import nearest
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..formats.decoding import warn

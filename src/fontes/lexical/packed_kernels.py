@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..index.packed_kernels import POSITION_BITS, WINDOW, code_at
 from ..storage.compiled import compiled
-from .kernel import FIFTEEN, FOUR, POSITION_BITS, WINDOW, code_at
+from .kernel import FIFTEEN, FOUR
 
 CHUNK_DOCUMENTS = 512  # documents of the shortest list looked up at a time
 GROUP_SIZE = np.uint64(8)  # postings compared at a time

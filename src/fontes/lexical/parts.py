@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.stage import at_most
+from ..core.depth import at_most
 from ..index.columns import Filter
 from ..index.segment import Part
 from ..storage.arrays import fixed

@@ -14,23 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_whole
-from ..core.depth import check_page
+from ..core.depth import at_most, check_page
 from ..core.errors import InputError, PipelineError
 from ..core.progress import ProgressCallback, silent
 from ..core.ranking import Counter
 from ..core.run import Ranking, Run
-from ..core.stage import Pipeline, Stage, at_most, topic_of
+from ..core.stage import Pipeline, Stage, topic_of
 from ..core.strings import offsets_of
 from ..core.threads import in_threads
+from ..core.tolerated import notes_of
 from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
 from ..index.columns import Filter, explain_exclusion, filter_of
+from ..index.packing import chunks
 from ..index.segment import Part
 from ..storage.caches import Attached, weakly
 from ..storage.compiled import load, when_loaded
 from ..text.analyzer import MAX_CACHED_WORDS, Analyzer
 from .direct import Bags, Direct
-from .impacts import chunks, weighted_postings
+from .impacts import weighted_postings
 from .parts import Parts, count_of_terms, dead_of, documents_of_terms, parts_for
 from .plans import PlanRow, SearchPlan
 from .searching import bags_of, scores_of, search_bags
@@ -204,8 +206,12 @@ class Lexical(Stage[Topics, Run]):
         numbers = None if direct is None else direct.terms(topic.text)
         return count_of_terms(self._parts, self._bags([topic]).numbers if numbers is None else numbers, self._filter, up_to)
 
-    def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
-        """Return the best `k` documents for one query, after the best `offset`, without building a run."""
+    def best(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
+        return self.search(query, k, offset)
+
+    def search(self, query: str | Topic, k: int = 10, offset: int = 0, **options: Any) -> Ranking:
+        if options:
+            return super().search(query, k, offset, **options)
         depth = check_page(k, offset)
         if depth > self.k:
             depth = min(depth, UNLIMITED) if self.has_default_depth else self.k
@@ -219,7 +225,7 @@ class Lexical(Stage[Topics, Run]):
             if topic.query is not None and self.reads_queries:
                 docs, scores, total = self._structured(topic).search(depth, passed, self._direct)
             elif self.index.actors is not None:
-                return super().search(query, k, offset)
+                return super().best(query, k, offset)
             else:
                 docs, scores = search_bags(self.searched, weighting, self._bags([topic]), depth, passed)[1:]
         if offset:
@@ -229,7 +235,7 @@ class Lexical(Stage[Topics, Run]):
         return Ranking(query, self.index.ids, docs, scores, self.index, partial(self.matches, query), total, offset)
 
     def one(self, topic: Topic, k: int, /) -> Ranking:
-        return self.search(topic, min(k, self.k))
+        return self.best(topic, min(k, self.k))
 
     def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """Return the scores of the documents of a run; 0 for a document that does not match."""
@@ -306,14 +312,15 @@ class Lexical(Stage[Topics, Run]):
         if topic.query is not None and self.reads_queries:
             return self._structured(topic).explain(doc, repr(self))
         counts = self._counts([topic])
-        bag, parts = bags_of((searched,), weighting, counts), list[Explanation]()
+        bag, parts, notes = bags_of((searched,), weighting, counts), list[Explanation](), notes_of(topic)
         for term, weight in zip(bag.numbers[0].tolist(), bag.weights.tolist(), strict=True):
             posting = posting_of(Postings.of(searched, weighting, np.array([term])), doc)
             if posting is not None:
                 posting_part = weighting.explain(statistics, posting)
                 query_part = Explanation(weight, self._query_label(counts[0][term]))
                 value = weight * float(np.float32(posting_part.value))
-                parts.append(Explanation(value, f"'{searched.terms[term]}'", (posting_part, query_part)))
+                name = searched.terms[term]
+                parts.append(Explanation(value, f"'{name}'{notes.get(name, '')}", (posting_part, query_part)))
         total = float(np.float32(sum(part.value for part in parts)))
         label = f"{self!r}: sum over terms" if parts else "no term of the topic is in the document"
         return Explanation(total, label, tuple(parts))

@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.depth import at_most
 from ..core.errors import InputError
 from ..core.query import AnyOf, Clause, Condition, Group, Leaf, Phrase, Term, Window
-from ..core.stage import at_most
+from ..core.tolerated import notes_of
 from ..core.values import Explanation, Topic
 from ..index.columns import Filter, filter_of
+from ..index.packed import NO_WEIGHTS
 from ..storage.arrays import fixed
 from ..storage.compiled import affordable, is_loaded, load
 from .direct import NO_SCORES, Bags, Direct, Lists
 from .impacts import documents_of
-from .packed import NO_WEIGHTS
 from .parts import (
     NO_DOCS,
     NO_WORDS,
@@ -103,6 +104,7 @@ class StructuredQuery:
         self._searched, self._weighting, self.query = searched, weighting, topic.query
         self._parts = parts_for(searched, weighting)
         self._lists_of: dict[Leaf, ClauseLists] = {}
+        self._notes = notes_of(topic)
         collected: Collected = {}
         try:
             _collect(topic.query, 1.0, (), collected, 0)
@@ -359,6 +361,8 @@ class StructuredQuery:
                 value = weight * float(np.float32(explained.value))
                 query_part = Explanation(weight, f"query part: weight={scoring.weight:g}")
                 label = clause_text(scoring.clause) + self._span_text(number, scoring.clause, doc)
+                if isinstance(scoring.clause, Term):
+                    label += self._notes.get(scoring.clause.term, "")
                 parts.append(Explanation(value, label, (explained, query_part)))
         return Explanation(float(np.float32(sum(part.value for part in parts))), f"{title}: sum over clauses", tuple(parts))
 

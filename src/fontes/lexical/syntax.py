@@ -23,8 +23,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.errors import ParameterError
+from ..core.hints import nearest
 from ..core.query import MAX_WEIGHT
-from ..core.registry import nearest
 from .clauses import Clauses, Filter, Prefix, Quoted, Similar, TypedClause, Word, has_wildcard, is_filter, is_name
 from .conditions import between, compared
 

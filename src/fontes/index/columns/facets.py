@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,14 @@ from numpy.typing import NDArray
 from ...core.checks import check_whole
 from ...core.dates import FIRST, LAST, date_text
 from ...core.errors import ParameterError
-from ...core.registry import nearest
+from ...core.hints import nearest
 from .filters import Columned
 
 ORDERED = ("date", "float", "integer")  # types of columns that have histograms
 SAMPLE = 10_000  # documents sampled to judge a column
 UNIQUE = 0.9  # ratio of distinct values to all values above which a column identifies documents
+PICTURE = re.compile(r"\.(avif|gif|jpe?g|png|webp)([?#].*)?$", re.IGNORECASE)
+PICTURE_NAME = re.compile(r"(?i:image|img|picture|photo|thumb(nail)?|poster|cover)s?([_-]?(?i:url|uri|link|src))?$")
 DAY = 86_400_000_000  # microseconds
 # Widths of the bins of dates: units of numpy, and their number.
 STEPS = [("D", 1), ("M", 1), ("M", 3), *(("Y", digit * 10**power) for power in range(5) for digit in (1, 2, 5))]
@@ -75,8 +78,22 @@ def facets_of(
     }
 
 
-def facet_columns(state: Columned) -> tuple[list[str], list[str]]:
-    """Return the names of the columns suitable as facets, numbers and dates first, and of the columns of http(s) addresses.
+class FacetColumns(NamedTuple):
+    """Columns by what a page does with them.
+
+    Attributes:
+        facets: Columns suitable as facets, numbers and dates first.
+        links: Columns of http(s) addresses.
+        pictures: Those of the links that are addresses of pictures.
+    """
+
+    facets: list[str]
+    links: list[str]
+    pictures: list[str]
+
+
+def facet_columns(state: Columned) -> FacetColumns:
+    """Return the columns by what a page does with them.
 
     A column of whole numbers or keywords that identifies documents, such as titles, is no facet. Large indexes are sampled.
     """
@@ -85,13 +102,16 @@ def facet_columns(state: Columned) -> tuple[list[str], list[str]]:
     ordered: list[str] = []
     unordered: list[str] = []
     links: list[str] = []
+    pictures: list[str] = []
     for name, kind in state.schema.columns.items():
         counts = facets_of(state, docs, (name,))[name]
         if kind in ("keyword", "keywords") and counts and all(is_link(value) for value in counts):
             links.append(name)
+            if all(PICTURE.search(value) for value in counts) or PICTURE_NAME.search(name):
+                pictures.append(name)
         if counts and (kind in ("boolean", "date", "float") or len(counts) <= UNIQUE * sum(counts.values())):
             (ordered if kind in ORDERED else unordered).append(name)
-    return ordered + unordered, links
+    return FacetColumns(ordered + unordered, links, pictures)
 
 
 def is_link(value: str) -> bool:

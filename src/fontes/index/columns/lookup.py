@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...core.dates import forms_of, units_of
 from ...core.errors import ParameterError
-from ...core.registry import nearest
+from ...core.hints import nearest
 from ...core.where import REFUSED
 from ...storage.caches import Attached, Cached
 from ..segment import located
@@ -18,6 +19,7 @@ from .filters import Columned
 from .values import Values, absent, join_values
 
 SAMPLE = 200  # values that are looked at to find a column's form of dates
+DIRECTED = re.compile(r"(?P<sign>[-+]?)(?P<name>.+?)(?:[:,. ]+(?P<order>asc|desc)(?:ending)?)?", re.IGNORECASE)
 NOUNS = {"keyword": "text", "keywords": "lists of text", "boolean": "truth values", "date": "dates"}
 
 
@@ -35,7 +37,8 @@ def column_type(state: Columned, column: str, user: str, allowed: Collection[str
     if kind in REFUSED:
         raise ParameterError(f"{user}: '{column}' {REFUSED[kind]}, so it is no column")
     if kind is None:
-        hint = nearest(column, state.schema.columns) if state.schema.columns else "the index has no columns"
+        hint = _direction(column, state.schema.columns) or nearest(column, state.schema.columns)
+        hint = hint if state.schema.columns else "the index has no columns"
         raise ParameterError(f"{user}: there is no column '{column}'; {hint}")
     if kind not in allowed:
         nouns = dict.fromkeys(NOUNS.get(name, "numbers") for name in allowed)
@@ -43,6 +46,14 @@ def column_type(state: Columned, column: str, user: str, allowed: Collection[str
             f"{user}: the column '{column}' holds {NOUNS.get(kind, 'numbers')}; give one of {' or '.join(nouns)}"
         )
     return kind
+
+
+def _direction(column: str, columns: Collection[str]) -> str:
+    """How to write a column with a direction, such as `-price` or `price:desc`; "" for other texts."""
+    if (directed := DIRECTED.fullmatch(column)) is None or directed["name"] not in columns:
+        return ""
+    descends = directed["sign"] == "-" or (directed["order"] or "").lower() == "desc"
+    return f"did you mean '{directed['name']}'{', with descending' if descends else ''}?"
 
 
 def column_values(state: Columned, column: str, docs: NDArray[np.integer[Any]]) -> Values:

@@ -11,7 +11,7 @@ from typing import Any
 from ...core.checks import real
 from ...core.dates import check_form, date_in_form, date_of, date_of_cell, date_text
 from ...core.errors import InputError, ParameterError
-from ...core.registry import nearest
+from ...core.hints import nearest
 from ...core.table import Cell
 from ...core.where import REFUSED, TYPES
 

@@ -1,0 +1,421 @@
+"""Packing: the postings of an inverted index as packed lists with bounds, in memory or as the file of a segment."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from ..core.errors import IndexFormatError
+from ..core.strings import offsets_of
+from ..core.threads import in_threads
+from ..storage.arrays import fixed, sync
+from .packed import CHAMPIONS, Bounds, PackedLists, Shapes, bound_shapes, list_shapes, row_of, zeros
+from .packed_kernels import DEPTHS, POSITION_BITS, pack, summarize
+
+SHORT_BITS, LONG_BITS = 12, 16  # bits of a code
+WORD = 32  # bits of a document and the lowest bits of its code
+MIN_SHORT = 0.99  # codes have SHORT_BITS bits if these cover at least this share of the postings that LONG_BITS cover
+PAIRS = 1 << 20  # cells to count pairs: all lengths, with as many tf as fit
+MAX_CODED_LENGTH = 1 << 24  # document length above which lengths have no part in codes
+MIN_CODED = 0.9  # least share of postings with a code above 0; below it, as for learned weights, lengths have no part in codes
+CHUNK_POSTINGS = 1 << 20  # postings packed at a time
+ALIGNMENT = 64  # bytes at whose multiples the arrays of a file start
+HEADER = 8  # numbers before the arrays: widths, codes, length of the rest, whether codes have lengths
+ZEROS = 1 << 20  # bytes written at a time
+K1, B = 0.9, 0.4  # of the curve by which the bounds of texts are made: BM25's default
+NO_POSTING_CODES = np.zeros(0, np.uint16)
+Arrays = dict[str, NDArray[Any]]
+Weigher = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]]
+
+
+class Counted(Protocol):
+    """An inverted index whose postings can be read."""
+
+    @property
+    def df(self) -> NDArray[np.integer[Any]]:
+        """Number of documents of each term."""
+        ...
+
+    @property
+    def lengths(self) -> NDArray[np.integer[Any]]:
+        """Length of each document."""
+        ...
+
+    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Concatenated postings of terms: ordinals of documents, frequencies."""
+        ...
+
+
+class Codes:
+    """Codes of the most frequent pairs of tf and length.
+
+    Args:
+        lengths: Length of each document, with a maximum of at most MAX_CODED_LENGTH.
+        by_length: Whether lengths have a part in codes; if not, all count as 0.
+
+    Attributes:
+        lengths: Length of each document, as it counts.
+    """
+
+    def __init__(self, lengths: NDArray[np.integer[Any]], by_length: bool) -> None:
+        self.lengths = lengths if by_length else np.zeros(len(lengths), dtype=np.uint8)
+        self._lock, self.by_length = threading.Lock(), by_length
+        self._distinct = np.unique(self.lengths)
+        self._number_of = np.zeros(int(self.lengths.max(initial=0)) + 1, dtype=np.int32)
+        self._number_of[self._distinct] = np.arange(len(self._distinct))
+        width = max(1, PAIRS // max(1, len(self._distinct)))
+        width = min(width, int(lengths.max(initial=0)) + 1) if by_length else width  # no tf is above the length
+        self._counts = np.zeros(len(self._distinct) * width, dtype=np.int64)
+
+    def count(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> None:
+        """Count the pairs of some postings."""
+        counts = np.bincount(self._cells(docs, tfs), minlength=len(self._counts))
+        with self._lock:
+            self._counts += counts
+
+    def _cells(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the cell of each posting's pair; 0 for a tf that is too large."""
+        width = len(self._distinct)
+        cells = tfs * width + self._number_of[self.lengths[docs]]
+        return np.where(tfs < len(self._counts) // width, cells, 0)
+
+    @cached_property
+    def _ranked(self) -> NDArray[np.int64]:
+        """Cells of the counted pairs, the most frequent first."""
+        counts = self._counts.copy()
+        counts[: len(self._distinct)] = 0  # where tf is 0
+        cells = np.flatnonzero(counts)
+        return cells[np.argsort(-counts[cells], kind="stable")]
+
+    def _share(self, bits: int) -> float:
+        """Return the share of the counted postings with a code above 0, if codes have this number of bits."""
+        return float(self._counts[self._ranked[: (1 << bits) - 1]].sum() / max(1, self._counts.sum()))
+
+    @cached_property
+    def bits(self) -> int:
+        """Bits of a code."""
+        return SHORT_BITS if self._share(SHORT_BITS) >= MIN_SHORT * self._share(LONG_BITS) else LONG_BITS
+
+    @property
+    def covered(self) -> float:
+        """Share of the counted postings with a code above 0."""
+        return self._share(self.bits)
+
+    @property
+    def rare(self) -> int:
+        """Number of the counted postings with the code 0."""
+        return int(self._counts.sum() - self._counts[self._coded].sum())
+
+    @property
+    def widths(self) -> NDArray[np.int64]:
+        """As in `PackedLists`."""
+        of_docs = min(self.bits, WORD - (len(self.lengths) - 1).bit_length())
+        return np.array([of_docs, int(self.bits > of_docs), max(1, -(-(self.bits - POSITION_BITS) // 8))])
+
+    @cached_property
+    def _coded(self) -> NDArray[np.int64]:
+        """Cells of the codes from 1 on."""
+        return self._ranked[: (1 << self.bits) - 1]
+
+    @cached_property
+    def _code_of(self) -> NDArray[np.uint16]:
+        """Code of each cell, 0 for rare pairs."""
+        code_of = np.zeros(len(self._counts), dtype=np.uint16)
+        code_of[self._coded] = np.arange(1, len(self._coded) + 1)
+        return code_of
+
+    @cached_property
+    def pairs(self) -> NDArray[np.int32]:
+        """As in `PackedLists`."""
+        tfs, numbers = np.divmod(self._coded, len(self._distinct))
+        pairs = np.zeros((2, len(self._coded) + 1), dtype=np.int32)
+        pairs[:, 1:] = tfs, self._distinct[numbers]
+        return pairs
+
+    def of(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> NDArray[np.uint16]:
+        """Return the codes of some postings."""
+        return self._code_of[self._cells(docs, tfs)]
+
+
+def pack_in_memory(index: Counted) -> PackedLists:
+    """Return the packed lists of an inverted index that is not stored in this form."""
+    codes = _codes(index)
+    arrays = zeros(_shapes(index, codes))
+    _pack(index, codes, arrays, None)
+    return _lists(index.df, len(index.lengths), codes.widths, codes.by_length, arrays)
+
+
+def write_packed(folder: Path, index: Counted) -> None:
+    """Write the packed lists of an inverted index, and their bounds, as postings.npy; see `PackedFile`."""
+    codes, frequent, documents = _codes(index), _frequent(index.df), len(index.lengths)
+    shapes = _file_shapes(index.df, documents, codes.widths, len(codes.pairs[0]), codes.rare)
+    header = np.array([*codes.widths.tolist(), len(codes.pairs[0]), codes.rare, int(codes.by_length), 0, 0], dtype="<i8")
+    path, (edges, size) = folder / "postings.npy", _layout(shapes)
+    with path.open("wb") as file:
+        npy.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": (size,)})
+        start = file.tell()
+        file.write(header.tobytes())
+        for first in range(header.nbytes, size, ZEROS):  # on a full disk, a sparse file would kill the process that maps it
+            file.write(bytes(min(ZEROS, size - first)))
+    blob: NDArray[np.uint8] = np.memmap(path, np.uint8, "r+", offset=start, shape=(size,)).view(np.ndarray)
+    arrays = _views(blob, shapes, edges)
+    bounds = {**arrays, **zeros(bound_shapes(len(index.df), 0, 0))}
+    del bounds["champion_weights"]
+    bounds |= {name: arrays[name] for name in ("rows", "champions", "cuts")}
+    _pack(index, codes, arrays, bounds)
+    for name in ("best", "kth"):
+        arrays[name][...] = bounds[name][frequent]
+    del arrays, bounds, blob
+    with path.open("rb+") as file:
+        sync(file)
+
+
+class PackedFile:
+    """The packed lists of a segment and their bounds, as stored in postings.npy.
+
+    The file has a header of HEADER numbers, then each array of `list_shapes` and `bound_shapes`, from a multiple of ALIGNMENT
+    bytes on. The bounds are those of BM25's default, without idf, or of tf if codes have no lengths; they say nothing about
+    terms with fewer documents than the least of DEPTHS.
+
+    Args:
+        blob: uint8; the file.
+        df: Number of documents of each term.
+        lengths: Length of each document.
+        damaged: Makes the error for a damaged file.
+
+    Raises:
+        IndexFormatError: The file does not fit the counts.
+    """
+
+    def __init__(
+        self, blob: NDArray[np.uint8], df: NDArray[Any], lengths: NDArray[Any], damaged: Callable[[str], IndexFormatError]
+    ) -> None:
+        self._df, self._lengths, self._damaged = df, lengths, damaged
+        documents = self._documents = len(lengths)
+        header = blob[: 8 * HEADER].view("<i8") if len(blob) >= 8 * HEADER else np.zeros(0, np.int64)
+        if not _is_header(header):
+            raise damaged("its header is invalid")
+        self._widths, self._by_length = header[:3].astype(np.int64), bool(header[5])
+        shapes = _file_shapes(df, documents, self._widths, *header[3:5].tolist())
+        edges, size = _layout(shapes)
+        if size != len(blob):
+            raise damaged(f"it has {len(blob):,} bytes, not {size:,}")
+        self._arrays = _views(blob, shapes, edges)
+
+    @cached_property
+    def unchecked(self) -> PackedLists:
+        """The lists, which only `PackedLists.read` may read."""
+        lists = _lists(self._df, self._documents, self._widths, self._by_length, self._arrays)
+        terms, docs = lists.rest[:2].astype(np.int64)
+        ascending = (terms[1:] > terms[:-1]) | ((terms[1:] == terms[:-1]) & (docs[1:] > docs[:-1]))
+        if len(terms) and not (ascending.all() and terms[0] >= 0 and terms[-1] < len(self._df)):
+            raise self._damaged("its rare postings do not ascend")
+        return lists
+
+    def read(
+        self, terms: NDArray[np.int64], documents: int, edges: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
+        """Return the postings of some terms; see `PackedLists.read`."""
+        return self.unchecked.read(terms, documents, edges)
+
+    @cached_property
+    def lists(self) -> PackedLists:
+        """The lists; IndexFormatError if they are damaged."""
+        lists = self.unchecked
+
+        def check(edges: tuple[int, int]) -> bool:
+            terms = np.arange(*edges)
+            return lists.read(terms, self._documents, lists.bounds[edges[0] : edges[1] + 1], outputs=False) is not None
+
+        if not all(in_threads(check, list(chunks(lists.bounds)))):
+            raise self._damaged("its postings do not fit its terms")
+        return lists
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """The bounds; IndexFormatError if they are of documents that the segment lacks."""
+        arrays, lists, frequent = self._arrays, self.lists, _frequent(self._df)
+        champions = arrays["champions"]
+        if champions.size and not (champions.min() >= -1 and champions.max() < self._documents):
+            raise self._damaged("its champions are no documents")
+        of_terms = zeros(bound_shapes(len(self._df), 0, 0))
+        best, kth = of_terms["best"], of_terms["kth"]
+        best[frequent], kth[frequent] = arrays["best"], arrays["kth"]
+        weigh = _weigher(self._lengths, lists.by_length)
+        saturation = np.concatenate([[0.0], weigh(*lists.pairs[:, 1:])])
+        rest = weigh(*lists.rest[2:])
+        others = {name: arrays[name] for name in ("rows", "champions", "cuts")}
+        weights = self._champion_weights(lists, saturation, rest)
+        return Bounds(saturation, rest, best, kth, np.ones(len(best), np.bool_), champion_weights=weights, **others)
+
+    def _champion_weights(
+        self, lists: PackedLists, saturation: NDArray[np.float64], rest: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the weights of the champions by a curve; IndexFormatError if one has no code, and is not in the rest."""
+        champions, codes = self._arrays["champions"], self._arrays["champion_codes"]
+        if codes.size and codes.max() >= len(saturation):
+            raise self._damaged("its champions have unknown codes")
+        weights: NDArray[np.float64] = saturation[codes]
+        rows, columns = np.nonzero((codes == 0) & (champions >= 0))
+        if len(rows):
+            terms = np.flatnonzero(lists.row_of >= 0)
+            keys = lists.rest[0].astype(np.int64) << 32 | lists.rest[1]
+            of_champions = terms[rows] << 32 | champions[rows, columns]
+            at = np.minimum(np.searchsorted(keys, of_champions), len(keys) - 1)
+            if not len(keys) or np.any(keys[at] != of_champions):
+                raise self._damaged("its champions do not fit its rare postings")
+            weights[rows, columns] = rest[at]
+        return weights
+
+
+def _is_header(header: NDArray[np.int64]) -> bool:
+    if len(header) != HEADER:
+        return False
+    of_docs, has_rest, width, pairs, rest, by_length = header[:6].tolist()
+    fits = 0 < of_docs <= LONG_BITS and has_rest in (0, 1) and width in (1, 2) and by_length in (0, 1)
+    return fits and 1 <= pairs <= 1 << LONG_BITS and rest >= 0
+
+
+def _codes(index: Counted) -> Codes:
+    """Return the codes of an index's postings."""
+    parts = list(chunks(offsets_of(index.df)))
+    if index.lengths.max(initial=0) <= MAX_CODED_LENGTH:
+        codes = Codes(index.lengths, True)
+        in_threads(lambda edges: codes.count(*index.postings(np.arange(*edges))), parts)
+        if codes.covered >= MIN_CODED or not parts:
+            return codes
+    codes = Codes(index.lengths, False)
+    in_threads(lambda edges: codes.count(*index.postings(np.arange(*edges))), parts)
+    return codes
+
+
+def _shapes(index: Counted, codes: Codes) -> Shapes:
+    return list_shapes(index.df, len(index.lengths), codes.widths, len(codes.pairs[0]), codes.rare)
+
+
+def _file_shapes(df: NDArray[Any], documents: int, widths: NDArray[np.int64], pairs: int, rest: int) -> Shapes:
+    """Return types and shapes of the arrays of a file."""
+    shapes = list_shapes(df, documents, widths, pairs, rest)
+    of_bounds = bound_shapes(int(np.count_nonzero(_frequent(df))), shapes["starts"][1][0], documents)
+    del of_bounds["positive"], of_bounds["champion_weights"]  # all are positive; weights of champions are those of their codes
+    return shapes | of_bounds | {"champion_codes": (np.uint16, of_bounds["champions"][1])}
+
+
+def _frequent(df: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which terms have bounds in a file."""
+    frequent: NDArray[np.bool_] = df >= DEPTHS[0]
+    return frequent
+
+
+def _layout(shapes: Shapes) -> tuple[dict[str, tuple[int, int]], int]:
+    """Return where each array of a file starts and ends, and the size of the file."""
+    edges, end = {}, 8 * HEADER
+    for name, (dtype, shape) in shapes.items():
+        start = -(-end // ALIGNMENT) * ALIGNMENT
+        end = start + np.dtype(dtype).itemsize * math.prod(shape)
+        edges[name] = start, end
+    return edges, end
+
+
+def _views(blob: NDArray[np.uint8], shapes: Shapes, edges: dict[str, tuple[int, int]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a file."""
+    return {
+        name: blob[slice(*edges[name])].view(np.dtype(dtype).newbyteorder("<")).reshape(shape)
+        for name, (dtype, shape) in shapes.items()
+    }
+
+
+def _lists(df: NDArray[Any], documents: int, widths: NDArray[np.int64], by_length: bool, arrays: Arrays) -> PackedLists:
+    names = ("docs", "codes", "places", "place_codes", "starts", "pairs", "rest")
+    of_lists = {name: arrays[name] for name in names}
+    return PackedLists(offsets_of(df), row_of(df, documents), widths=widths, by_length=by_length, **of_lists)
+
+
+def _pack(index: Counted, codes: Codes, arrays: Arrays, bounds: Arrays | None) -> None:
+    """Fill in the arrays of `list_shapes`, and those of `bound_shapes` if there are any."""
+    lists = _lists(index.df, len(index.lengths), codes.widths, codes.by_length, arrays)
+    weigh = _weigher(index.lengths, codes.by_length)
+
+    def pack_terms(edges: tuple[int, int]) -> NDArray[np.int32]:
+        first, last = edges
+        docs, tfs = map(fixed, index.postings(np.arange(first, last)))
+        rows = slice(first, last)
+        edges_of_terms = lists.bounds[first : last + 1] - lists.bounds[first]
+        posting_codes = codes.of(docs, tfs)
+        inputs = edges_of_terms, docs, posting_codes, lists.row_of[rows], lists.offsets[rows], lists.widths
+        pack(*map(fixed, inputs), lists.postings, lists.starts)
+        if bounds is not None:
+            bound_terms(lists, bounds, docs, weigh(tfs, index.lengths[docs]), first, last, posting_codes)
+        rare = np.flatnonzero(posting_codes == 0)
+        terms = first + np.searchsorted(edges_of_terms, rare, side="right") - 1
+        return np.stack([terms, docs[rare], tfs[rare], codes.lengths[docs[rare]]]).astype(np.int32)
+
+    rare_postings = in_threads(pack_terms, list(chunks(lists.bounds)))
+    arrays["pairs"][...] = codes.pairs
+    if rare_postings:
+        arrays["rest"][...] = np.concatenate(rare_postings, axis=1)
+
+
+def bound_terms(
+    lists: PackedLists,
+    arrays: Arrays,
+    docs: NDArray[np.int32],
+    weights: NDArray[Any],
+    first: int,
+    last: int,
+    codes: NDArray[np.uint16] = NO_POSTING_CODES,
+) -> None:
+    """Fill in the arrays of `bound_shapes` for the terms from `first` to `last` (excluded), of these documents and weights.
+
+    With `codes`, champions get those in place of weights.
+    """
+    bounds, rows_of = lists.bounds[first : last + 1] - lists.bounds[first], lists.row_of[first:last]
+    term_arrays = (arrays[name][first:last] for name in ("best", "kth", "positive"))
+    float_weights = weights.astype(np.float32, copy=False)
+    summarize(0, last - first, bounds, fixed(docs), float_weights, fixed(rows_of), *term_arrays, arrays["rows"])
+    for term in np.flatnonzero(rows_of >= 0).tolist():
+        rows, row = slice(bounds[term], bounds[term + 1]), rows_of[term]
+        champions, arrays["cuts"][row] = _champions(weights[rows])
+        best = bounds[term] + champions
+        of_champions = ("champion_codes", codes) if len(codes) else ("champion_weights", weights)
+        for name, values, none in (("champions", docs, -1), (*of_champions, 0)):
+            arrays[name][row, : len(best)], arrays[name][row, len(best) :] = values[best], none
+
+
+def _champions(weights: NDArray[Any]) -> tuple[NDArray[np.intp], float]:
+    """Return the postings, by descending weight, that weigh more than the one of rank CHAMPIONS, and the weight of that one."""
+    cut = max(0, len(weights) - CHAMPIONS)
+    threshold = np.partition(weights, cut)[cut]
+    above = np.flatnonzero(weights > threshold)
+    return above[np.argsort(-weights[above], kind="stable")], float(threshold)
+
+
+def _weigher(lengths: NDArray[Any], by_length: bool) -> Weigher:
+    """Return the curve by which the bounds of a file are made, a function of tf and length."""
+    tokens = int(lengths.sum(dtype=np.int64))
+    mean = tokens / len(lengths) if tokens else 1.0
+    return partial(_bm25, mean) if by_length else lambda tf, _: tf.astype(np.float64)
+
+
+def _bm25(mean: float, tf: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.float64]:
+    """Return BM25's default weights without idf, rounded as `lexical.weighting.Saturation` does."""
+    counts = tf.astype(np.float64)
+    weights: NDArray[np.float64] = counts / (counts + K1 * (1 - B + B * lengths.astype(np.float64) / mean))
+    return weights
+
+
+def chunks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield ranges of terms with about CHUNK_POSTINGS postings each."""
+    first, terms = 0, len(bounds) - 1
+    while first < terms:
+        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + CHUNK_POSTINGS, side="right")) - 1)
+        yield first, last
+        first = last
