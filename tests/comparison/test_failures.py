@@ -93,7 +93,7 @@ def test_the_command_writes_every_form(index: ft.Index, fontes: Any, tmp_path: P
         ft.write_run(ft.Run.of(run), tmp_path / f"{name}.run")
     ft.write_qrels(ft.Qrels.of(QRELS), tmp_path / "qrels.tsv")
     (tmp_path / "topics.tsv").write_text("".join(f"{name}\t{text}\n" for name, text in TOPICS.items()))
-    outputs = [tmp_path / f"out.{form}" for form in ("md", "csv", "json", "html")]
+    outputs = [tmp_path / f"out.{form}" for form in ("md", "tex", "csv", "json", "html")]
     options = [part for path in outputs for part in ("-o", path)]
     code, out, errors = fontes(
         "failures",
@@ -109,15 +109,16 @@ def test_the_command_writes_every_form(index: ft.Index, fontes: Any, tmp_path: P
     )
     assert code == 0, errors
     assert "d2 (grade 2) is not retrieved, at rank 2 in theirs; it lacks 'harbour'" in out
-    markdown, table, values, page = (path.read_text("utf-8") for path in outputs)
+    markdown, latex, table, values, page = (path.read_text("utf-8") for path in outputs)
     assert "* **q1**" in markdown
+    assert r"topic & text & mine & theirs & loss \\" in latex
     (row,) = csv.DictReader(io.StringIO(table))
     assert (row["topic"], row["low"], row["lacked"], row["repeated"]) == ("q1", "d2 d1", "harbour", "d3=d4")
     assert json.loads(values)["failures"][0]["above"] == ["d3", "d4"]
     assert "it lacks 'harbour'" in page
     code, _, errors = fontes("failures", tmp_path / "qrels.tsv", tmp_path / "mine.run", "-o", tmp_path / "out.pdf")
     assert code != 0
-    assert "ends in one of .md, .csv, .json, .html" in errors
+    assert "ends in one of .md, .tex, .csv, .json, .html" in errors
 
 
 def test_the_page_opens_at_the_largest_loss_with_its_reasons(browser: Any, index: ft.Index, tmp_path: Path) -> None:

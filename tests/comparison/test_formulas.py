@@ -165,7 +165,7 @@ def test_fishers_test_of_few_topics_is_the_share_of_signs_that_reach_the_mean(to
     np.testing.assert_allclose(p, reached.mean(axis=0), rtol=1e-12)
 
 
-def test_fishers_test_of_many_topics_counts_what_was_observed_as_one_of_the_permutations() -> None:
+def test_fishers_test_counts_the_observed_difference_as_a_permutation() -> None:
     assert statistics.fisher(np.ones((17, 1)) + np.arange(17)[:, None], 500)[1] == [pytest.approx(1 / 501)]
     differences = np.random.default_rng(2).normal(0.1, 0.5, (40, 3))
     theirs = [
@@ -327,7 +327,7 @@ def test_a_way_of_testing_says_its_test_and_its_correction() -> None:
     assert (Testing(alpha=0.999, seed=0).alpha, Testing(seed=7).seed) == (0.999, 7)
 
 
-def test_the_best_systems_are_those_with_the_highest_mean_of_what_is_no_count_of_documents(runs: Any) -> None:
+def test_the_best_systems_have_the_highest_mean_unless_documents_are_counted(runs: Any) -> None:
     measures = ["nDCG@5", "NumRet", "NumRel", "NumRelRet", "Judged@5"]
     report = compare_runs({**runs, "again": runs["good"]}, QRELS, measures, testing=Testing(allow_empty=True))
     best = {str(m): report.best(m) for m in report.measures}
@@ -352,7 +352,7 @@ def test_judged_goes_to_the_end_of_the_longest_ranking_where_a_measure_has_no_cu
     }
 
 
-def test_markdown_and_notebook_name_the_systems_of_a_test_and_the_terminal_has_their_letters(runs: Any) -> None:
+def test_markdown_names_the_systems_of_a_test_and_the_terminal_shows_letters(runs: Any) -> None:
     report = compare_runs(runs, QRELS, ["nDCG@5"])
     assert "| measure | system | against | difference |" in report.to_markdown()
     assert "| nDCG@5 | good | base |" in report.to_markdown()

@@ -114,6 +114,9 @@ def test_a_plan_says_how_many_topics_settle_which_pair() -> None:
     assert (plan.judged, plan.labelled, plan.depth, plan.alpha) == (30, 400, 10, 0.025)
     assert "settled" in str(plan)
     assert "assumed: the true difference is the one measured" in str(plan)
+    assert "| topics to judge |" in plan.to_markdown().replace("---: ", "")
+    assert plan.to_csv().splitlines()[0] == "measure,system,against,difference,low,high,corrected,topics,labels"
+    assert r"\caption{Topics that people must judge to settle which system is better.}" in plan.to_latex()
     assert list(plan.to_columns()) == [
         "measure", "system", "against", "difference", "low", "high", "corrected", "topics", "labels"
     ]  # fmt: skip

@@ -260,11 +260,7 @@ def test_relevant_documents_that_both_lack_are_listed_with_their_ranks(opened: C
     listed = dict(
         zip(page.locator(".missing .id").all_text_contents(), page.locator(".ranks").all_text_contents(), strict=True)
     )
-    assert listed == {
-        "t1 r3": "a: not found b: not found",
-        "t1 r2": "a: not found b: not found",
-        "t1 r4": "a: 16 b: not found",
-    }
+    assert listed == {"t1 r3": "a: not found b: not found", "t1 r2": "a: not found b: not found", "t1 r4": "a: 16 b: not found"}
 
 
 def test_topics_are_found_by_words_and_by_who_wins(opened: Callable[..., Any]) -> None:

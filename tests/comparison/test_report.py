@@ -13,9 +13,9 @@ import pytest
 import pytrec_eval
 
 import fontes as ft
-from fontes.comparison import report_text
 from fontes.comparison.statistics import tukey
 from fontes.experiments.experiment import ReportTable
+from fontes.plots import tables
 
 QRELS = {"q1": {"d1": 1, "d2": 2}, "q2": {"d3": 1}, "q3": {"d1": 0}, "q4": {"d4": 1}}
 GOOD = {"q1": {"d2": 3.0, "d1": 2.0}, "q2": {"d3": 1.0}, "q4": {"d4": 1.0}}
@@ -208,6 +208,11 @@ def test_the_measures_by_default_are_the_same_everywhere(tmp_path: Path, fontes:
         assert ",".join(expected) in fontes(command, "--help")[1]
 
 
+@pytest.mark.parametrize("name", ["[a]", "*a"])
+def test_a_latex_row_may_begin_with_a_bracket_or_a_star(name: str) -> None:
+    assert rf"{{}}{name} & 1 \\" in tables.ResultTable.of(("id", "n"), [("b", "2"), (name, "1")], 1).latex("tab:x")
+
+
 def test_names_are_escaped_in_latex_and_markdown() -> None:
     report = ft.compare({"a_b & 50% >> {x}^2~\\|": GOOD, "*b*": BAD}, None, QRELS, "AP")
     assert (
@@ -273,7 +278,7 @@ def test_more_than_25_systems_have_letters_of_their_own() -> None:
     assert labels[15:18] == ["p", "r", "s"]
     assert labels[24:] == ["z", "a2", "b2"]
     assert "351 tests, too many to print" in str(report)
-    assert report_text.ResultCell("1", ("a2", "b")).raised == "ᵃ²ᵇ"
+    assert tables.ResultCell("1", ("a2", "b")).raised == "ᵃ²ᵇ"
 
 
 def test_a_report_is_saved_in_the_form_of_its_name(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_topics_have_their_texts_from_whoever_knows_them_first() -> None:
     assert {t.id: t.text for t in report.topics.values()} == {"q1": "from the topics", "q2": "of the run", "q3": ""}
 
 
-def test_topics_that_were_not_given_are_not_measured_and_given_ones_without_results_count_0() -> None:
+def test_only_given_topics_are_measured_and_those_without_results_count_0() -> None:
     known = ft.Topics.of({"q1": "spring", "q4": "well", "q9": "not judged"})
     report = compare_runs({"good": GOOD, "bad": BAD}, QRELS, "RR", topics=known)
     assert list(report.topics) == list(report.qrels) == ["q1", "q4"]

@@ -261,7 +261,7 @@ def test_one_topic_tells_nothing_about_spread() -> None:
         assert np.isnan(statistics.hedges_g(one, one)).all()
 
 
-def test_a_difference_that_is_the_same_in_all_topics_is_significant_and_has_no_effect_size() -> None:
+def test_a_constant_difference_is_significant_and_has_no_effect_size() -> None:
     same = np.full((10, 1), 0.25)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

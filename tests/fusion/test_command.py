@@ -45,7 +45,7 @@ def test_it_takes_the_parameters_of_fuse(fontes: Fontes) -> None:
     assert read_run("f.run") == fuse(A, B, method="combsum", missing=-1.5)
 
 
-def test_learning_prints_the_weights_of_each_fold_and_writes_the_run_of_held_out_topics(fontes: Fontes) -> None:
+def test_learning_prints_each_folds_weights_and_writes_the_held_out_run(fontes: Fontes) -> None:
     learned = fit_weights([A, B], "qrels.txt", "RR@5", folds=2, seed=3, step=0.25, method="rrf")
     options = ["--learn", "qrels.txt", "--measure", "RR@5", "--folds", "2", "--seed", "3", "--step", "0.25", "--method", "rrf"]
     assert fontes("a.run", "b.run", *options, "-o", "f.run") == (0, f"{learned}\n", "")
@@ -66,7 +66,7 @@ def test_learning_prints_the_weights_of_each_fold_and_writes_the_run_of_held_out
         (["a.run", "b.run", "--method", "best"], 1, "no fusion method 'best'"),
         (["a.run", "b.run", "--weights", "1,2", "--learn", "qrels.txt"], 2, "either --weights or --learn"),
         (["a.run", "b.run", "--json"], 2, "needs --learn"),
-        (["a.run", "b.run", "--learn", "qrels.txt", "--folds", "9"], 1, "from 2 to the 4 judged topics"),
+        (["a.run", "b.run", "--learn", "qrels.txt", "--folds", "9"], 1, "9 folds cannot be made of 4 topics"),
         (["a.run", "none.run"], 1, "none.run"),
         (["-", "-"], 2, "only once"),
     ],

@@ -24,9 +24,8 @@ def scores(method: str, **how: Any) -> dict[str, float]:
     return fuse(A, B, method=method, **how).to_dict()["q"]
 
 
-@pytest.mark.parametrize(
-    ("method", "expected"),
-    [
+def test_each_method_gives_what_its_formula_says() -> None:
+    for method, expected in [
         ("rrf", {"b": 1 / 62 + 1 / 61, "a": 1 / 61, "d": 1 / 62, "c": 1 / 63}),
         ("isr", {"b": 2 * (1 / 4 + 1), "a": 1.0, "d": 1 / 4, "c": 1 / 9}),
         ("borda", {"b": 3 + 4, "a": 4 + 1.5, "d": 1 + 3, "c": 2 + 1.5}),
@@ -34,26 +33,21 @@ def scores(method: str, **how: Any) -> dict[str, float]:
         ("combmnz", {"b": 3.0, "a": 1.0, "d": 0.0, "c": 0.0}),
         ("combmax", {"b": 1.0, "a": 1.0, "d": 0.0, "c": 0.0}),
         ("combmin", {"a": 1.0, "b": 0.5, "d": 0.0, "c": 0.0}),
-    ],
-)
-def test_each_method_gives_what_its_formula_says(method: str, expected: dict[str, float]) -> None:
-    assert list(scores(method)) == list(expected)
-    assert scores(method) == pytest.approx(expected, rel=1e-6)
+    ]:
+        assert list(scores(method)) == list(expected)
+        assert scores(method) == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("normalize", "expected"),
-    [
+def test_each_normalisation_gives_what_its_formula_says() -> None:
+    for normalize, expected in [
         ("min-max", {"a": 1.0, "b": 0.5 + 1, "c": 0.0, "d": 0.0}),
         ("max", {"a": 1.0, "b": 0.6 + 1, "c": 0.2, "d": 5 / 9}),
         ("sum", {"a": 8 / 12, "b": 4 / 12 + 1, "c": 0.0, "d": 0.0}),
         ("z", {"a": math.sqrt(1.5), "b": 0 + 1, "c": -math.sqrt(1.5), "d": -1.0}),
         ("rank", {"a": 1.0, "b": 2 / 3 + 1, "c": 1 / 3, "d": 1 / 2}),
         (None, {"a": 10.0, "b": 6.9, "c": 2.0, "d": 0.5}),
-    ],
-)
-def test_each_normalisation_gives_what_its_formula_says(normalize: str | None, expected: dict[str, float]) -> None:
-    assert scores("combsum", normalize=normalize) == pytest.approx(expected, rel=1e-6)
+    ]:
+        assert scores("combsum", normalize=normalize) == pytest.approx(expected, rel=1e-6)
 
 
 def test_weights_multiply_what_the_lists_give() -> None:
@@ -63,9 +57,9 @@ def test_weights_multiply_what_the_lists_give() -> None:
     assert scores("borda", weights=(1, 0.5))["a"] == pytest.approx(4 + 0.5 * 1.5)
 
 
-@pytest.mark.parametrize(("method", "a"), [("combsum", 10.5), ("combmnz", 10.5), ("combmax", 10.0), ("combmin", 0.5)])
-def test_a_document_missing_from_a_list_can_get_the_least_score_of_that_list(method: str, a: float) -> None:
-    assert scores(method, normalize=None, missing="min")["a"] == a
+def test_a_document_missing_from_a_list_can_get_the_least_score_of_that_list() -> None:
+    for method, a in [("combsum", 10.5), ("combmnz", 10.5), ("combmax", 10.0), ("combmin", 0.5)]:
+        assert scores(method, normalize=None, missing="min")["a"] == a
 
 
 def test_a_document_missing_from_a_list_can_get_a_number() -> None:
@@ -93,10 +87,10 @@ def test_a_topic_keeps_its_text_wherever_a_run_has_it() -> None:
     assert fuse(Run.of(A, known), Run.of(B, known)).topics is known
 
 
-@pytest.mark.parametrize(("normalize", "expected"), [("min-max", 1), ("sum", 1 / 2), ("z", 0), ("max", 1)])
-def test_a_list_with_one_score_throughout_still_counts(normalize: str, expected: float) -> None:
-    run = fuse({"q": {"a": 3.0, "b": 3.0}}, {"q": {"c": 2.0, "d": 1.0}}, method="combsum", normalize=normalize)
-    assert run.to_dict()["q"]["a"] == pytest.approx(expected)
+def test_a_list_with_one_score_throughout_still_counts() -> None:
+    for normalize, expected in [("min-max", 1), ("sum", 1 / 2), ("z", 0), ("max", 1)]:
+        run = fuse({"q": {"a": 3.0, "b": 3.0}}, {"q": {"c": 2.0, "d": 1.0}}, method="combsum", normalize=normalize)
+        assert run.to_dict()["q"]["a"] == pytest.approx(expected)
 
 
 def test_equal_scores_are_ordered_by_descending_id() -> None:
@@ -212,9 +206,8 @@ def test_two_runs_with_one_table_of_ids_give_the_same_as_with_two() -> None:
     assert fuse(one, one.top(2)) == fuse(A, {"q": {"a": 10.0, "b": 6.0}})
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
+def test_a_parameter_that_is_wrong_is_named() -> None:
+    for how, message in [
         ({"method": "condorcet"}, "no fusion method 'condorcet'; there are rrf"),
         ({"normalize": "softmax"}, "no normalisation 'softmax'"),
         ({"k": -1}, "k, the constant of rrf"),
@@ -225,11 +218,9 @@ def test_two_runs_with_one_table_of_ids_give_the_same_as_with_two() -> None:
         ({"weights": [1, -2]}, "from 0 up, not -2"),
         ({"weights": [1, -0.5]}, "from 0 up, not -0.5"),
         ({"weights": 3}, "a list of numbers"),
-    ],
-)
-def test_a_parameter_that_is_wrong_is_named(how: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        fuse(A, B, **how)
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            fuse(A, B, **how)
 
 
 def test_one_system_is_too_few() -> None:

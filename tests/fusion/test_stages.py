@@ -159,10 +159,11 @@ def test_stages_that_do_not_fit_are_refused_when_they_are_fused() -> None:
 
 
 def test_a_wrong_parameter_is_refused_when_stages_are_fused(index: Index) -> None:
-    with pytest.raises(ParameterError, match="no fusion method 'RRF'; there are rrf, isr"):
-        fuse(DENSE, DENSE, method="RRF")
-    with pytest.raises(ParameterError, match="no fusion method 'rff'; did you mean 'rrf'"):
-        pipeline('fuse(bm25(), tfidf(), method="rff")', index)
+    assert fuse({"1": {"a": 1.0}}, {"1": {"a": 1.0}}, method="RRF")["1"].ids == ["a"]
+    with pytest.raises(ParameterError, match="no fusion method 'rank'; there are rrf, isr"):
+        fuse(DENSE, DENSE, method="rank")
+    with pytest.raises(ParameterError, match="no fusion method 'rfr'; did you mean 'rrf'"):
+        pipeline('fuse(bm25(), tfidf(), method="rfr")', index)
     with pytest.raises(ParameterError, match="at least two systems"):
         pipeline("fuse(bm25())", index)
     with pytest.raises(PipelineError, match="to Topics"):

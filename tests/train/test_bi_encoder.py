@@ -37,7 +37,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 pytest.importorskip("datasets")
 
-from fontes.train import towers  # noqa: E402
+from fontes.train import dual_encoder  # noqa: E402
 from fontes.train.runner import fitting  # noqa: E402
 
 QUICK = SETTINGS.with_(epochs=1, held_out=0.0)
@@ -63,8 +63,10 @@ def search(encoder: Any, on: Examples) -> float:
 
 def batch_of(model: Any, rows: Examples | LabelledPairs, **more: Any) -> tuple[list[dict[str, Any]], Any]:
     """The features of queries and documents, and the labels, as the trainer hands them to the loss."""
-    collator = towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts([rows]))
-    batch = collator(list(towers.rows_of(rows, **{"negatives": None, **more}).rows))
+    collator = dual_encoder.Collator(
+        model.preprocess, prompts=dict(model.prompts), relevant=dual_encoder.relevant_texts([rows])
+    )
+    batch = collator(list(dual_encoder.rows_of(rows, **{"negatives": None, **more}).rows))
     columns = [
         {key[len(name) :]: value for key, value in batch.items() if key.startswith(name)} for name in ("query_", "document_")
     ]
@@ -72,7 +74,7 @@ def batch_of(model: Any, rows: Examples | LabelledPairs, **more: Any) -> tuple[l
 
 
 def loss_of(model: Any, kind: str, mini_batch: int | None) -> Any:
-    return towers.TowersLoss(model, BiEncoderSettings(loss=kind, mini_batch=mini_batch))
+    return dual_encoder.DualEncoderLoss(model, BiEncoderSettings(loss=kind, mini_batch=mini_batch))
 
 
 def value(loss: Any) -> float:
@@ -93,7 +95,7 @@ FEW = Examples(
 )
 
 
-def test_multiple_negatives_are_all_documents_of_the_batch_that_are_not_known_to_be_relevant() -> None:
+def test_negatives_are_all_documents_of_the_batch_not_known_as_relevant() -> None:
     model = trainable(start("bert"), dropout=0.0)
     loss = value(loss_of(model, "mnrl", None)(*batch_of(model, FEW)))
     queries, documents = ["brook beck", "brook beck", "burn", "rill"], ["oak ash the of", "ash oak", "elm", "lime the"]
@@ -131,7 +133,7 @@ def test_a_teachers_softmax_is_learned_over_a_querys_own_documents() -> None:
         ]
     )
     settings = BiEncoderSettings(loss="kl", scale=3.0, teacher_scale=0.5, mini_batch=None)
-    loss = towers.TowersLoss(model, settings)(*batch_of(model, scored, teacher=True))
+    loss = dual_encoder.DualEncoderLoss(model, settings)(*batch_of(model, scored, teacher=True))
     scores = 3 * unit_vectors(model, ["brook"]) @ unit_vectors(model, ["oak", "elm", "ash"]).T
     log = scores[0] - np.log(np.exp(scores[0]).sum())
     right = np.array([1.5, 0.5, 2.5]) - np.log(np.exp([1.5, 0.5, 2.5]).sum())
@@ -174,16 +176,16 @@ def test_labelled_pairs_are_learned_by_the_squared_error_of_their_cosines() -> N
 
 
 def test_labelled_pairs_of_like_length_are_learned_together() -> None:
-    from fontes.train.runner.fitting import LikeLength
+    from fontes.train.runner.fitting import LengthGroupedSampler
 
     pairs = LabelledPairs.of([("brook", "oak" + " oak" * (n % 2 * 40), float(n % 3 == 0)) for n in range(256)])
-    batches = list(LikeLength(towers.rows_of(pairs, None).lengths, 4, seed=0))
+    batches = list(LengthGroupedSampler(dual_encoder.rows_of(pairs, None).lengths, 4, seed=0))
     assert sorted(row for batch in batches for row in batch) == list(range(256))
     # Rows are sorted in parts of 64, so that one batch of a part may have both.
     assert sum(len({row % 2 for row in batch}) == 2 for batch in batches) <= 4
 
 
-def test_without_repetitions_the_loss_and_its_gradients_are_those_of_sentence_transformers() -> None:
+def test_loss_and_gradients_are_those_of_sentence_transformers() -> None:
     from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 
     rows = [one for one in examples(12, 3) if one.negatives]
@@ -235,7 +237,7 @@ def test_parts_of_a_batch_give_its_loss_and_gradients_with_less_padding(kind: st
     widths, found = [], []
     model.register_forward_pre_hook(lambda _, inputs: widths.append(inputs[0]["input_ids"].shape[1]))
     for part in (1000, 2):
-        monkeypatch.setattr(towers, "PART", part)
+        monkeypatch.setattr(dual_encoder, "PART", part)
         model.zero_grad()
         loss = loss_of(model, "mnrl", None)(columns, labels)
         loss.backward()
@@ -248,7 +250,7 @@ def test_parts_of_a_batch_give_its_loss_and_gradients_with_less_padding(kind: st
 
 
 def test_only_as_many_negatives_as_the_settings_say_are_used() -> None:
-    documents = [[len(row["documents"]) for row in towers.rows_of(FEW, n).rows] for n in (None, 1, 0)]
+    documents = [[len(row["documents"]) for row in dual_encoder.rows_of(FEW, n).rows] for n in (None, 1, 0)]
     assert documents == [[3, 2, 1, 2], [2, 2, 1, 2], [1, 1, 1, 1]]
 
 
@@ -270,14 +272,14 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """The kind, the start, the folder, what is said of the training, and the vectors of the model that was trained."""
     folder = tmp_path_factory.mktemp("trained") / "model"
     vectors: list[NDArray[np.float32]] = []
-    original = towers.save
+    original = dual_encoder.save
 
     def recording(model: Any, place: Path) -> None:
         vectors[:] = [model.encode([one.query for one in examples(5, 2)], prompt_name="query")]
         original(model, place)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(towers, "save", recording)
+        patch.setattr(dual_encoder, "save", recording)
         training = train_bi_encoder(
             examples(96, 1, longest=12), folder, start(request.param), SETTINGS.with_(epochs=4, mini_batch=None)
         )
@@ -322,7 +324,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others(tmp_path: P
 @pytest.mark.slow
 def test_the_words_that_occur_are_learned_and_no_others(told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not told:
-        monkeypatch.setattr(towers, "tokens_of", lambda *_: None)
+        monkeypatch.setattr(dual_encoder, "tokens_of", lambda *_: None)
     few = Examples(one for one in examples(64, 4, longest=6) if ASKED[0] not in one.query.split())
     train_bi_encoder(few, tmp_path / "m", start("bert"), QUICK)
     name = next(name for name in weights(tmp_path / "m") if name.endswith("word_embeddings.weight"))

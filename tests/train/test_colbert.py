@@ -25,7 +25,7 @@ pytest.importorskip("accelerate")
 pytest.importorskip("datasets")
 
 from fontes.neural.late.trainable import trainable  # noqa: E402
-from fontes.train import towers  # noqa: E402
+from fontes.train import dual_encoder  # noqa: E402
 from fontes.train.colbert_loss import ColBERTLoss, maxsims  # noqa: E402
 from fontes.train.runner import fitting  # noqa: E402
 
@@ -45,8 +45,10 @@ def dense_start() -> ColBERT:
 
 
 def batch_of(model: Any, rows: Examples, teacher: bool = False) -> tuple[list[dict[str, Any]], Any]:
-    collator = towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts([rows]))
-    batch = collator(list(towers.rows_of(rows, None, teacher).rows))
+    collator = dual_encoder.Collator(
+        model.preprocess, prompts=dict(model.prompts), relevant=dual_encoder.relevant_texts([rows])
+    )
+    batch = collator(list(dual_encoder.rows_of(rows, None, teacher).rows))
     columns = [
         {key[len(side) :]: one for key, one in batch.items() if key.startswith(side)} for side in ("query_", "document_")
     ]
@@ -87,7 +89,7 @@ def checkpoints(folder: Path) -> dict[str, ColBERT]:
 
 
 @pytest.mark.parametrize("kind", ["colbert", "attending", "pylate", "encoder", "projected", "other words"])
-def test_the_trainable_model_gives_the_vectors_of_the_model_before_and_after_it_is_saved(kind: str, tmp_path: Path) -> None:
+def test_the_trainable_model_gives_the_models_vectors_before_and_after_saving(kind: str, tmp_path: Path) -> None:
     before = checkpoints(tmp_path)[kind]
     model = trainable(before, markers=False)
     model.save_pretrained(str(tmp_path / "m"), create_model_card=False)

@@ -33,7 +33,7 @@ for library in ("sentence_transformers", "accelerate", "datasets"):
     pytest.importorskip(library)
 
 from fontes.train.pair_model import PairModel  # noqa: E402
-from fontes.train.runner.fitting import LikeLength  # noqa: E402 (imports torch)
+from fontes.train.runner.fitting import LengthGroupedSampler  # noqa: E402 (imports torch)
 from fontes.train.runner.used_embeddings import UsedEmbeddings, UsedRows  # noqa: E402
 
 DATA = examples()
@@ -51,7 +51,7 @@ def test_the_steps_are_those_of_adamw_on_the_cross_entropy_of_pairs(base: Path, 
     pairs = [(e.query, p.text, float(p is e.positive)) for e in DATA for p in (e.positive, *e.negatives)]
     model = PairModel(base, settings)
     network = model.network.transformers_model.train()
-    batches = LikeLength(model.rows(DATA).lengths, 8, 0)
+    batches = LengthGroupedSampler(model.rows(DATA).lengths, 8, 0)
     steps = 2 * len(batches)
     optimizer = torch.optim.AdamW(network.parameters(), weight_decay=0.0)
     expected = []
@@ -244,7 +244,7 @@ def test_longer_texts_are_cut_at_max_length(base: Path) -> None:
 
 def test_batches_are_of_like_length_and_have_each_row_once() -> None:
     lengths = np.random.default_rng(0).integers(5, 100, 203).tolist()
-    order = LikeLength(lengths, 8, seed=1)
+    order = LengthGroupedSampler(lengths, 8, seed=1)
     epochs = []
     for epoch in (0, 1, 0):
         order.set_epoch(epoch)

@@ -22,7 +22,7 @@ for library in ("transformers", "sentence_transformers", "accelerate", "datasets
     pytest.importorskip(library)
 
 from fontes.train.pair_model import PairModel  # noqa: E402 (imports torch)
-from fontes.train.runner.fitting import LikeLength, best_step  # noqa: E402
+from fontes.train.runner.fitting import LengthGroupedSampler, best_step  # noqa: E402
 
 DATA = examples()
 UNDECAYED = ("bias", "LayerNorm.weight")
@@ -41,7 +41,7 @@ def test_the_steps_of_the_notebooks_preset_are_those_of_plain_adamw(base: Path, 
         for without in (False, True)
     ]
     optimizer = torch.optim.AdamW(groups)
-    batches = LikeLength([1] * len(pairs), 8, 0)
+    batches = LengthGroupedSampler([1] * len(pairs), 8, 0)
     expected = []
     for epoch in range(2):
         batches.set_epoch(epoch)

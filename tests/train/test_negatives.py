@@ -140,7 +140,7 @@ def test_the_teacher_scores_no_more_candidates_than_groups_need() -> None:
     assert len(set(ASKED)) == 3
 
 
-def test_groups_whose_relevant_document_the_teacher_does_not_return_are_left_out_and_counted() -> None:
+def test_groups_whose_relevant_document_the_teacher_lacks_are_counted() -> None:
     one, gold = run({"q1": ids(8), "q2": ids(9)}), {"q1": {"d05": 1}, "q2": {"d09": 1, "d01": 1}}
     result = mine_negatives(one, one.topics, gold, per_positive=2, teacher=Returns())
     assert [(e.topic, e.positive.id, e.positive.score) for e in result.examples] == [("q1", "d05", 0.5), ("q2", "d01", 1.5)]
@@ -163,7 +163,7 @@ def test_a_relative_margin_needs_a_teacher_that_reranks() -> None:
         mined(ids(8), {"d01": 1}, relative_margin=0.95, teacher=Cut(3))
 
 
-def test_random_negatives_come_from_the_whole_window_and_are_in_the_order_of_their_ranks() -> None:
+def test_random_negatives_come_from_the_whole_window_by_rank() -> None:
     drawn = Counter()
     for seed in range(300):
         (chosen,) = negatives(mined(ids(20), {"d02": 1}, sampling="random", ranks=(1, 11), seed=seed))
@@ -344,12 +344,12 @@ def test_a_stage_is_asked_for_as_many_hits_as_are_needed_on_topics_that_have_an_
     DEPTHS.clear()
     qrels = {"q1": {"d40": 1}}
     seen: list[Progress] = []
-    result = mine_negatives(Asked(), TOPICS, qrels, 2, (1, 10), progress=seen.append)
+    result = mine_negatives(Asked(), TOPICS, qrels, per_positive=2, ranks=(1, 10), progress=seen.append)
     assert DEPTHS == [(10, ["q1"])]
     assert negatives(result) == [["d01", "d02"]]
     assert {progress.task for progress in seen} == {"finding", "mining"}
     # A margin needs the score of the relevant document, wherever it lies.
-    assert negatives(mine_negatives(Asked(), TOPICS, qrels, 2, (30, 50), margin=2)) == [["d44", "d45"]]
+    assert negatives(mine_negatives(Asked(), TOPICS, qrels, per_positive=2, ranks=(30, 50), margin=2)) == [["d44", "d45"]]
     assert DEPTHS[1] == (1000, ["q1"])
     with pytest.raises(PipelineError, match="mining needs a stage from Topics to Run"):
         mine_negatives(Cut(3), TOPICS, qrels)

@@ -19,6 +19,7 @@ from fontes.index import Index
 from fontes.ltr import LinearModel, RankModel
 from fontes.measures import evaluate
 from fontes.train import RankerSettings, train_ranker, validate_ranker
+from fontes.train.learners import Scale
 from fontes.train.splits import folds_without_leakage
 
 pytest.importorskip("sklearn")
@@ -31,9 +32,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 
 @pytest.mark.parametrize("learner", ["linear", "lightgbm"])
-def test_a_model_ranks_held_out_topics_better_and_the_same_training_gives_the_same_bytes(
-    index: Index, tmp_path: Path, learner: str
-) -> None:
+def test_a_model_ranks_held_out_topics_better_and_is_reproducible(index: Index, tmp_path: Path, learner: str) -> None:
     run, qrels, settings = candidates(index), judgments(topics()), RankerSettings(learner=learner, **SMALL)
     one = train_ranker(index, run, qrels, FEATURES, tmp_path / "one", settings)
     train_ranker(index, run, qrels, FEATURES, tmp_path / "two", settings)
@@ -258,3 +257,11 @@ def test_the_command_holds_out_the_topics_of_a_split(tmp_path: Path, fontes: Fon
     code, _, errors = fontes("train", "ranker", index.path, *learned, *features)
     assert code == 0, errors
     assert set(read_run(tmp_path / "dev.run")) == set(ids[14:])
+
+
+def test_a_constant_feature_has_no_scale_however_its_mean_is_rounded() -> None:
+    constant = np.full(22 * 20, np.log(3.0))
+    scale = Scale.of(np.column_stack([constant, np.arange(len(constant))]))
+    assert np.ptp(constant) == 0 != np.abs(constant - scale.means[0]).max()
+    assert scale.deviations[0] == 1.0
+    assert scale.deviations[1] > 100

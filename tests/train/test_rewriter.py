@@ -89,7 +89,7 @@ def test_the_steps_are_those_of_adamw_on_the_cross_entropy_of_the_rewrites_token
     rows = model.rows(rewrite_pairs(conversations(), 3)).rows
     network = model.network.train()
     optimizer = torch.optim.AdamW(network.parameters(), weight_decay=0.0)
-    order = fitting.LikeLength([1] * len(rows), 4, 0)
+    order = fitting.LengthGroupedSampler([1] * len(rows), 4, 0)
     expected: list[float] = []
     for epoch in range(2):
         order.set_epoch(epoch)

@@ -25,7 +25,7 @@ pytest.importorskip("accelerate")
 pytest.importorskip("datasets")
 
 from fontes.neural.sparse.trainable import trainable  # noqa: E402
-from fontes.train import towers  # noqa: E402
+from fontes.train import dual_encoder  # noqa: E402
 from fontes.train.runner import fitting  # noqa: E402
 from fontes.train.splade_loss import SpladeLoss, products  # noqa: E402
 
@@ -54,8 +54,10 @@ def matrix(vectors: Any) -> np.ndarray:
 
 
 def batch_of(model: Any, rows: Examples, teacher: bool = False) -> tuple[list[dict[str, Any]], Any]:
-    collator = towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts([rows]))
-    batch = collator(list(towers.rows_of(rows, None, teacher).rows))
+    collator = dual_encoder.Collator(
+        model.preprocess, prompts=dict(model.prompts), relevant=dual_encoder.relevant_texts([rows])
+    )
+    batch = collator(list(dual_encoder.rows_of(rows, None, teacher).rows))
     columns = [
         {key[len(side) :]: one for key, one in batch.items() if key.startswith(side)} for side in ("query_", "document_")
     ]
@@ -76,7 +78,7 @@ def index_of(on: Examples, folder: Path) -> ft.Index:
 # The model and its loss
 
 
-def test_the_trainable_model_gives_the_weights_of_the_encoder_before_and_after_it_is_saved(tmp_path: Path) -> None:
+def test_the_trainable_model_gives_the_encoders_weights_before_and_after_saving(tmp_path: Path) -> None:
     splade = encoder(masked_start()).with_(query_prompt="of ", document_prompt="the in ", max_length=12)
     model = trainable(splade)
     model.save_pretrained(str(tmp_path / "m"), create_model_card=False)

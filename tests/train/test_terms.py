@@ -20,40 +20,41 @@ from support.term_classifier import NOUNS, SETTINGS, TOPICS, asked, base, model,
 from fontes.core import InputError, MissingExtraError, ParameterError, Topic, Topics, Turn
 from fontes.core.progress import Progress
 from fontes.rewrite import QuReTeC, term_scores
-from fontes.train import TermSettings, TermTraining, train_terms
+from fontes.train import TermSettings, Training, train_terms
 from fontes.train.terms import topic_split
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
-from fontes.train.runner.fitting import LikeLength  # noqa: E402 (imports torch)
+from fontes.train.runner.fitting import LengthGroupedSampler  # noqa: E402 (imports torch)
 from fontes.train.terms import TermModel  # noqa: E402
 
 
-def test_training_learns_the_pattern(trained: tuple[Path, TermTraining], model: QuReTeC) -> None:
+def test_training_learns_the_pattern(trained: tuple[Path, Training], model: QuReTeC) -> None:
     _, made = trained
     assert made.losses[-1] < made.losses[0] / 5
-    assert made.scores.f1 > 0.9
+    assert made.facts["scores"]["f1"] > 0.9
     seen = term_scores(model.probabilities(TOPICS), TOPICS, model.used_threshold)
     assert seen.f1 > 0.95
     assert seen.topics == 2 * len(NOUNS)
 
 
-def test_what_was_trained_on_what_lies_beside_the_model(trained: tuple[Path, TermTraining], base: Path) -> None:
+def test_what_was_trained_on_what_lies_beside_the_model(trained: tuple[Path, Training], base: Path) -> None:
     folder, made = trained
-    card = json.loads((folder / "term_classifier.json").read_text())
+    card = json.loads((folder / "training.json").read_text())
     assert card == json.loads(json.dumps(made.to_dict()))
-    assert (card["topics"], card["trained"] + card["validation"] + card["held_out"]) == (99, 66)
+    facts = card["facts"]
+    assert (facts["topics"], card["rows"] + facts["topics_validated"] + facts["topics_held_out"]) == (99, 66)
     assert card["base"] == str(base)
-    assert card["epochs"] == 15
-    assert {"precision", "recall", "f1"} <= card["scores"].keys() & card["chosen"].keys()
+    assert {"precision", "recall", "f1"} <= facts["scores"].keys() & facts["chosen"].keys()
+    assert 'quretec("model") >> bm25()' in (folder / "README.md").read_text()
     assert not list(folder.parent.glob(".*"))
 
 
 def test_all_topics_of_a_conversation_are_on_one_side(base: Path, tmp_path: Path) -> None:
     made = train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=1, held_out=0.5))
-    assert (made.trained, made.validation, made.held_out) == (34, 16, 16)
+    assert (made.rows, made.facts["topics_validated"], made.facts["topics_held_out"]) == (34, 16, 16)
     sides = topic_split(TOPICS, SETTINGS.with_(held_out=0.5))
     conversations = [{topic.id.partition("_")[0] for topic in side} for side in sides]
     assert [len(side) for side in conversations] == [17, 8, 8]
@@ -74,19 +75,20 @@ def test_the_threshold_is_chosen_on_topics_that_are_not_measured(base: Path, tmp
         if topic.id in held_out
     }
     other = train_terms([everything.get(t.id, t) for t in TOPICS.values()], tmp_path / "b", base, settings)
-    assert (other.threshold, other.chosen, other.losses) == (plain.threshold, plain.chosen, plain.losses)
-    assert other.scores.recall < plain.scores.recall
+    assert other.losses == plain.losses
+    assert all(other.facts[name] == plain.facts[name] for name in ("threshold", "chosen"))
+    assert other.facts["scores"]["recall"] < plain.facts["scores"]["recall"]
     stage = QuReTeC(tmp_path / "b", precision="float32", device="cpu")
     sides = topic_split(TOPICS, settings)
-    for side, scores in ((sides.validation, plain.chosen), (sides.held_out, plain.scores)):
+    for side, scores in ((sides.validation, plain.facts["chosen"]), (sides.held_out, plain.facts["scores"])):
         topics = Topics(side)
-        again = term_scores(stage.probabilities(topics), topics, plain.threshold)
-        assert (again.topics, again.f1) == (len(side), scores.f1)
+        again = term_scores(stage.probabilities(topics), topics, plain.facts["threshold"])
+        assert (again.topics, again.f1) == (len(side), scores["f1"])
     by_threshold = {
         at / 20: term_scores(stage.probabilities(Topics(sides.validation)), Topics(sides.validation), at / 20).f1
         for at in range(2, 19)
     }
-    assert plain.chosen.f1 == max(by_threshold.values()) == by_threshold[plain.threshold]
+    assert plain.facts["chosen"]["f1"] == max(by_threshold.values()) == by_threshold[plain.facts["threshold"]]
 
 
 @pytest.mark.slow
@@ -112,7 +114,7 @@ def test_a_limit_takes_fewer_topics_and_progress_is_told(base: Path, tmp_path: P
     clock = iter(range(10**6))
     monkeypatch.setattr("fontes.train.runner.fitting.time.perf_counter", lambda: 1.0 * next(clock))
     made = train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=1, limit=20), progress=told.append)
-    assert made.trained + made.validation + made.held_out == 20
+    assert made.rows + made.facts["topics_validated"] + made.facts["topics_held_out"] == 20
     assert told
     for one in told:
         assert (one.task, one.unit, one.total) == ("training", "steps", made.steps)
@@ -127,7 +129,7 @@ def test_a_training_goes_on_from_its_checkpoints_to_the_same_model(
 ) -> None:
     settings = SETTINGS.with_(epochs=4, dropout=0.2)
     whole = train_terms(TOPICS, tmp_path / "whole", base, settings)
-    state = tmp_path / "state"
+    state = tmp_path / "m.training"
     monkeypatch.setattr("fontes.train.runner.fitting.CHECKPOINT_INTERVAL", 0.0)
     steps = 0
 
@@ -142,40 +144,15 @@ def test_a_training_goes_on_from_its_checkpoints_to_the_same_model(
         loss = TermModel.loss
         patched.setattr(TermModel, "loss", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            train_terms(TOPICS, tmp_path / "m", base, settings, checkpoints=state)
+            train_terms(TOPICS, tmp_path / "m", base, settings)
     assert not (tmp_path / "m").exists()
     assert sorted(path.name for path in state.iterdir()) == ["checkpoint-16", "training.json"]
     told: list[int] = []
     monkeypatch.setattr(TermModel, "loss", lambda self, *a, **b: told.append(1) or loss(self, *a, **b))
-    made = train_terms(TOPICS, tmp_path / "m", base, settings, checkpoints=state)
+    made = train_terms(TOPICS, tmp_path / "m", base, settings)
     assert len(told) == whole.steps - 16
     assert (made.steps, made.losses, made.fingerprint) == (whole.steps, whole.losses, whole.fingerprint)
-    with pytest.raises(InputError, match=r"state contains another training, with another lr; give another folder"):
-        train_terms(TOPICS, tmp_path / "n", base, settings.with_(lr=1e-3), checkpoints=state)
-
-
-@pytest.mark.slow
-def test_a_checkpoint_that_was_being_written_is_passed_over(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fontes.train.runner.fitting.CHECKPOINT_INTERVAL", 0.0)
-    settings = SETTINGS.with_(epochs=1)
-    first = train_terms(TOPICS, tmp_path / "a", base, settings, checkpoints=tmp_path / "state")
-    (tmp_path / "state" / "checkpoint-99").mkdir()
-    again = train_terms(TOPICS, tmp_path / "b", base, settings, checkpoints=tmp_path / "state")
-    assert (again.steps, again.fingerprint) == (first.steps, first.fingerprint)
-
-
-def test_what_cannot_hold_checkpoints_is_an_error(base: Path, tmp_path: Path) -> None:
-    (tmp_path / "letters").mkdir()
-    (tmp_path / "letters" / "letter.txt").write_text("Dear Ada")
-    with pytest.raises(InputError, match=r"letters contains other files \(letter\.txt\) and no training; give another folder"):
-        train_terms(TOPICS, tmp_path / "m", base, SETTINGS, checkpoints=tmp_path / "letters")
-    with pytest.raises(InputError, match=r"letter\.txt.* cannot be created"):
-        train_terms(TOPICS, tmp_path / "m", base, SETTINGS, checkpoints=tmp_path / "letters" / "letter.txt" / "x")
-    with pytest.raises(ParameterError, match="give one of them"):
-        train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(minutes=1), checkpoints=tmp_path / "c")
-    assert [path.name for path in tmp_path.iterdir()] == ["letters"]
+    assert not state.exists()
 
 
 def test_the_steps_are_those_of_adamw_with_a_rate_that_rises_and_falls(
@@ -195,7 +172,7 @@ def test_the_steps_are_those_of_adamw_with_a_rate_that_rises_and_falls(
     train_terms(TOPICS, tmp_path / "m", base, settings)
     model = TermModel(base, settings)
     network, rows = model.network, model.rows(topic_split(TOPICS, settings).learned)
-    order = LikeLength(rows.lengths, settings.batch, settings.seed)
+    order = LengthGroupedSampler(rows.lengths, settings.batch, settings.seed)
     batches = []
     for epoch in range(2):
         order.set_epoch(epoch)
@@ -244,8 +221,8 @@ def test_a_training_that_is_interrupted_leaves_what_was_there(
             patched.setattr(f"fontes.train.{name}", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 train_terms(TOPICS, target, base, settings, overwrite=True)
-        assert [path.name for path in tmp_path.iterdir()] == ["m"]
-        assert json.loads((target / "term_classifier.json").read_text())["fingerprint"] == first.fingerprint
+        assert {path.name for path in tmp_path.iterdir()} == {"m", "m.training"}
+        assert json.loads((target / "training.json").read_text())["fingerprint"] == first.fingerprint
 
 
 @pytest.mark.slow
@@ -259,10 +236,10 @@ def test_a_model_that_is_there_is_replaced_only_when_asked(base: Path, tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-def test_only_a_term_classifier_is_ever_overwritten(base: Path, tmp_path: Path) -> None:
+def test_only_a_trained_model_is_ever_overwritten(base: Path, tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "letter.txt").write_text("Dear Ada")
-    with pytest.raises(InputError, match="is not a term classifier"):
+    with pytest.raises(InputError, match="is not a model trained by Fontes"):
         train_terms(TOPICS, tmp_path / "letters", base, SETTINGS, overwrite=True)
     with pytest.raises(InputError, match="cannot be created"):
         train_terms(TOPICS, tmp_path / "letters" / "letter.txt" / "m", base, SETTINGS)
@@ -272,7 +249,8 @@ def test_only_a_term_classifier_is_ever_overwritten(base: Path, tmp_path: Path) 
 def test_turns_without_a_rewrite_are_left_out(base: Path, tmp_path: Path) -> None:
     lacking = [asked("Is it old?", "Who built it?", id=f"x{number}_2") for number in range(5)]
     made = train_terms([*TOPICS.values(), *lacking], tmp_path / "m", base, SETTINGS.with_(epochs=1))
-    assert (made.topics, made.trained + made.validation + made.held_out) == (104, 66)
+    assert made.facts["topics"] == 104
+    assert made.rows + made.facts["topics_validated"] + made.facts["topics_held_out"] == 66
 
 
 @pytest.mark.parametrize(
@@ -310,7 +288,7 @@ def test_topics_that_teach_nothing_are_errors(base: Path, tmp_path: Path, topics
         ({"limit": True}, "limit must be a whole number, not True"),
         ({"analyzer": None}, "analyzer must be a string, not None"),
         ({"precision": "float8"}, "precision must be 'auto', 'float32' or 'bfloat16', not 'float8'"),
-        ({"rate": 1}, "there is no setting 'rate'; there are epochs, minutes"),
+        ({"rate": 1}, "there is no setting 'rate'; there are epochs, batch"),
         ({"epochs": 0, "batch": 0}, "epochs must be above 0, not 0; batch must be above 0, not 0"),
     ],
 )
@@ -333,7 +311,7 @@ def test_a_training_that_learns_nothing_writes_no_model(base: Path, tmp_path: Pa
         ParameterError, match=r"with lr=.* and weight=.*: use smaller values|with lr=.* the numbers overflow: use smaller ones"
     ):
         train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(**changes))
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / "m").exists()
 
 
 @pytest.mark.parametrize("limit", [300, 50_000])
@@ -341,11 +319,11 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(limit: int, base: Path, 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
     try:
-        with pytest.raises(InputError, match=r"m cannot be written: .*File too large"):
+        with pytest.raises(InputError, match=r"m(\.training)? cannot be written: .*File too large"):
             train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(epochs=1))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / "m").exists()
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
@@ -391,7 +369,7 @@ def test_the_command_trains_a_model(base: Path, tmp_path: Path, fontes: Fontes) 
     )
     code, out, err = fontes(*given)
     assert (code, "a term classifier from" in out) == (0, True), err
-    assert re.search(r"^threshold 0\.\d+, chosen on topics with P .*\nheld out from both: P .*\n$", out, re.MULTILINE)
+    assert re.search(r"^threshold 0\.\d+, chosen on P .*\nheld out from both: P .*\n$", out, re.MULTILINE)
     code, out, _ = fontes(*given, "--overwrite", "--json", "--seed", 4)
     assert json.loads(out)["settings"]["seed"] == 4
     code, _, err = fontes(*given)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import Hit, ParameterError, Qrels, Run, Topic
-from ..core.json_text import json_text
-from ..core.tabular import Tabular, columns_of
+from ..core import Hit, Qrels, Run, Topic
 from ..index.state import State
 from ..measures.measure import Measure
-from .report_text import csv_text
+from ..plots.tables import ResultTable, TableReport, latex_text
 
 if TYPE_CHECKING:
     from .report import Report
@@ -26,7 +23,6 @@ IDEAL = "ideal"  # name of the run that ranks relevant documents by grade
 DEPTH = 10  # documents of a ranking to examine, if the measure has no cutoff
 MAX_LISTED = 5  # documents in a sentence or list
 MIN_SIMILARITY = 0.8  # share of common terms (Jaccard) from which on documents repeat each other
-FORMS = {".md": "to_markdown", ".csv": "to_csv", ".json": "to_json", ".html": "to_html"}
 COLUMNS = [
     *("topic", "text", "value", "other", "loss", "relevant", "retrieved", "unjudged"),
     *("above", "low", "unknown", "lacked", "repeated"),
@@ -112,7 +108,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False)
-class Failures(Tabular, Sequence[Failure]):
+class Failures(TableReport, Sequence[Failure]):
     """Result of `fontes.comparison.failures`: topics by loss, the largest first.
 
     Args:
@@ -123,6 +119,9 @@ class Failures(Tabular, Sequence[Failure]):
         losing: Number of all topics on which the run loses.
         report: The comparison of both runs.
     """
+
+    LABEL = "tab:failures"
+    COLUMNS = COLUMNS
 
     rows: tuple[Failure, ...]
     measure: Measure
@@ -153,17 +152,8 @@ class Failures(Tabular, Sequence[Failure]):
             ],
         }
 
-    def to_json(self) -> str:
-        """Return `to_dict` as JSON."""
-        return json_text(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
-
-    def to_columns(self) -> dict[str, Any]:
-        """Return the columns of `to_csv`, a row per topic."""
-        return columns_of([_table_row(row) for row in self], COLUMNS)
-
-    def to_csv(self) -> str:
-        """Return CSV with a row per topic."""
-        return csv_text([_table_row(row) for row in self], COLUMNS)
+    def _rows(self) -> list[dict[str, Any]]:
+        return [_table_row(row) for row in self]
 
     def to_markdown(self) -> str:
         """Return a Markdown list of the topics with their reasons."""
@@ -172,6 +162,14 @@ class Failures(Tabular, Sequence[Failure]):
             lines.append(f"* **{row.topic.id}** {row.value:.4f} (−{row.loss:.4f}) {row.topic.text}".rstrip())
             lines += [f"    * {reason}" for reason in row.reasons(self.against)]
         return "\n".join(lines) + "\n"
+
+    def to_latex(self, *, label: str | None = None) -> str:
+        """Return a table of the topics with their values for a paper; arguments as for `Report.to_latex`."""
+        rows = [(row.topic.id, row.topic.text, *(f"{v:.4f}" for v in (row.value, row.other, row.loss))) for row in self]
+        table = ResultTable.of(
+            ("topic", "text", self.system, self.against, "loss"), rows, 2, caption=f"{latex_text(self._lead)}."
+        )
+        return table.latex(label or self.LABEL)
 
     def to_html(self, depth: int = 10, snippet: int = 200) -> str:
         """Return the page of the comparison, opened at the largest loss, with the reasons above the rankings.
@@ -184,34 +182,24 @@ class Failures(Tabular, Sequence[Failure]):
 
         return html(self.report, depth, snippet, {row.topic.id: row.reasons(self.against) for row in self})
 
-    def save(self, path: str | Path) -> None:
-        """Write the analysis to a file; its suffix (.md, .csv, .json or .html) determines the form.
-
-        Raises:
-            ParameterError: The suffix is unknown.
-            InputError: The file cannot be written.
-        """
-        from ..storage.files import plain_name, write
-
-        if (suffix := Path(plain_name(path)).suffix) not in FORMS:
-            raise ParameterError(f"{path}: the name of an error analysis ends in one of {', '.join(FORMS)}")
-        write(path, [getattr(self, FORMS[suffix])().encode()])
-
     @property
     def _lead(self) -> str:
         against = "the ideal order" if self.against == IDEAL else self.against
         topics = len(self.report.topics)
         return f"{self.measure}: {self.system} loses against {against} on {self.losing} of {topics} topics"
 
-    def _lines(self) -> Iterator[str]:
-        yield self._lead
-        for row in self:
-            yield ""
-            yield f"{row.topic.id}  {row.value:.4f} against {row.other:.4f} (−{row.loss:.4f})  {row.topic.text}".rstrip()
-            yield from (f"  {reason}" for reason in row.reasons(self.against))
+    def _head(self) -> list[str]:
+        return [self._lead]
 
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
+    def _tables(self) -> list[ResultTable]:
+        return []
+
+    def _notes(self) -> list[str]:
+        lines: list[str] = []
+        for row in self:
+            title = f"{row.topic.id}  {row.value:.4f} against {row.other:.4f} (−{row.loss:.4f})  {row.topic.text}".rstrip()
+            lines += [*([""] if lines else []), title, *(f"  {reason}" for reason in row.reasons(self.against))]
+        return lines
 
     def __repr__(self) -> str:
         return f"Failures({self.system} against {self.against}, {self.measure}: {len(self)} topics)"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core import ParameterError
-from ..core.tabular import Tabular, columns_of
 from ..measures.measure import Measure
+from ..plots.tables import EMPTY_CELL, ResultTable, TableReport, json_values
 from .report import Report
-from .report_text import EMPTY_CELL, ResultCell, ResultTable, interval_text, p_text, plain_table
+from .report_text import interval_text, p_text
 from .testing import Comparison
 
 
@@ -30,8 +30,8 @@ class PlannedPair:
 
 
 @dataclass(frozen=True, eq=False)
-class JudgingPlan(Tabular):
-    """Result of `plan_judging`: `print` shows it.
+class JudgingPlan(TableReport):
+    """Result of `plan_judging`: `print` shows it, `save` writes it.
 
     Args:
         pairs: A row for each comparison of the report, by measure and then by the topics that it needs, the fewest first.
@@ -42,6 +42,10 @@ class JudgingPlan(Tabular):
         power: Probability that the test finds the difference.
         coverage: Coverage of the intervals.
     """
+
+    TITLE = "Topics to judge"
+    LABEL = "tab:plan"
+    COLUMNS = ("measure", "system", "against", "difference", "low", "high", "corrected", "topics", "labels")
 
     pairs: tuple[PlannedPair, ...]
     judged: int
@@ -58,40 +62,37 @@ class JudgingPlan(Tabular):
                 return pair
         raise KeyError((system, against, str(measure)))
 
-    def to_columns(self) -> dict[str, Any]:
-        """Return the columns measure, system, against, difference, low, high, corrected, topics and labels."""
-        names = ("measure", "system", "against", "difference", "low", "high", "corrected")
-        rows = [
-            {name: getattr(pair.comparison, name) for name in names} | {"topics": pair.topics, "labels": pair.labels}
+    def _rows(self) -> list[dict[str, Any]]:
+        columns = self.COLUMNS[:-2]
+        return [
+            {**{name: getattr(pair.comparison, name) for name in columns}, "topics": pair.topics, "labels": pair.labels}
             for pair in self.pairs
         ]
-        return columns_of([{**row, "measure": str(row["measure"])} for row in rows], [*names, "topics", "labels"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, with None for NaN."""
-        columns = self.to_columns()
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        plain = [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in rows]
         figures = {name: getattr(self, name) for name in ("judged", "labelled", "depth", "alpha", "power", "coverage")}
-        return {**figures, "pairs": plain}
+        return {**figures, "pairs": json_values(self._plain_rows())}
 
-    def __str__(self) -> str:
-        unjudged = self.labelled - self.judged
+    def _tables(self) -> list[ResultTable]:
         rows = []
         for pair in self.pairs:
             c = pair.comparison
-            topics = "settled" if pair.topics == 0 else f"more than {unjudged}" if pair.topics is None else str(pair.topics)
-            labels = EMPTY_CELL if not pair.labels else f"{pair.labels:,}"
+            many = f"more than {self.labelled - self.judged}"
+            topics = "settled" if pair.topics == 0 else many if pair.topics is None else str(pair.topics)
             names, figures = (str(c.measure), c.system, c.against), (f"{c.difference:+.4f}", interval_text(c))
-            rows.append(tuple(map(ResultCell, (*names, *figures, p_text(c.corrected), topics, labels))))
+            rows.append((*names, *figures, p_text(c.corrected), topics, f"{pair.labels:,}" if pair.labels else EMPTY_CELL))
         interval = f"{100 * self.coverage:g}% interval"
         header = ("measure", "system", "against", "difference", interval, "corrected p", "topics to judge", "judgments")
-        notes = [
+        return [ResultTable.of(header, rows, 3, caption="Topics that people must judge to settle which system is better.")]
+
+    def _notes(self) -> list[str]:
+        unjudged = self.labelled - self.judged
+        return [
             f"{self.judged} topics judged by people, {unjudged} by the machine alone; {self.depth:.1f} judgments a topic",
             f"assumed: the true difference is the one measured, values vary as so far, the topics are drawn at random; "
             f"{100 * self.power:g}% power, p ≤ {self.alpha:.4g} in each test",
         ]
-        return plain_table(ResultTable(header, tuple(rows), 3)) + "\n" + "\n".join(notes)
 
 
 def plan_judging(report: Report, power: float = 0.8) -> JudgingPlan:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -15,7 +13,6 @@ from numpy.typing import NDArray
 
 from ..core import Documents, InputError, ParameterError, Qrels, Run, Topic, Topics
 from ..core.checks import check_whole
-from ..core.tabular import Tabular, columns_of
 from ..measures.evaluation import (
     MAX_LOOKUPS,
     BothLabels,
@@ -30,11 +27,10 @@ from ..measures.formulas import Judged, R
 from ..measures.measure import Measure
 from ..measures.names import parse, parse_all
 from ..measures.prediction_powered import PredictionPowered
+from ..plots.tables import ResultTable, TableReport, json_values
 from . import report_text
 from .failures import IDEAL, Failures, failures_of, ideal_run, state_of
 from .testing import PERMUTATIONS, RESAMPLES, Comparison, PairedValues, Tested, Testing, beaten_by, check_rows
-
-SUFFIXES = {".md": "to_markdown", ".tex": "to_latex", ".csv": "to_csv", ".json": "to_json", ".html": "to_html"}
 
 
 @dataclass(frozen=True)
@@ -73,32 +69,11 @@ class System:
     cached: bool = False
 
 
-class Saveable:
-    """Base of reports; `to_markdown`, `to_latex`, `to_csv`, `to_json` and `to_html` give the text of each form."""
-
-    def save(self, path: str | Path, form: str | None = None) -> None:
-        """Write the report to a file.
-
-        Args:
-            path: The file.
-            form: "md", "tex", "csv", "json" or "html"; by default the file's suffix.
-
-        Raises:
-            ParameterError: The form is unknown.
-            InputError: The file cannot be written.
-        """
-        from ..storage.files import plain_name, write
-
-        suffix = Path(plain_name(path)).suffix if form is None else f".{form}"
-        if suffix not in SUFFIXES:
-            raise ParameterError(f"{path}: the name of a report ends in one of {', '.join(SUFFIXES)}, which says its form")
-        text: str = getattr(self, SUFFIXES[suffix])()
-        write(path, [text.encode()])
-
-
 @dataclass(frozen=True, eq=False)
-class Report(Tested[Comparison], Tabular, Saveable):
+class Report(Tested[Comparison], TableReport):
     """Result of `compare`: `print` shows it, `to_markdown` and others convert it, `save` writes it.
+
+    Its rows, as in `to_csv` and `to_pandas`, are one for each measure, system and test of that system.
 
     With machine labels, means, intervals and tests are corrected; everything else is over the topics that people judged.
 
@@ -115,6 +90,8 @@ class Report(Tested[Comparison], Tabular, Saveable):
         testing: Test, correction, alpha and seed.
         not_given: Number of judged topics that were not given, and are not measured.
     """
+
+    LABEL = "tab:comparison"
 
     systems: Mapping[str, System]
     measures: tuple[Measure, ...]
@@ -219,32 +196,6 @@ class Report(Tested[Comparison], Tabular, Saveable):
             "per_topic": {str(m): {name: s.evaluation.per_topic(m) for name, s in self.systems.items()} for m in self.measures},
         }
 
-    def to_json(self) -> str:
-        """Return `to_dict` as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
-
-    def to_csv(self) -> str:
-        """Return CSV with one line per measure, system and test of that system."""
-        rows = self._rows()
-        return report_text.csv_text(rows, list(rows[0]))
-
-    def to_columns(self) -> dict[str, Any]:
-        """Return the columns of `to_csv`: a row per measure, system and test of that system."""
-        rows = self._rows()
-        return columns_of(rows, list(rows[0]))
-
-    def to_markdown(self) -> str:
-        """Return Markdown tables of means (the best in bold) and tests."""
-        return report_text.markdown(self)
-
-    def to_latex(self, *, label: str = "tab:comparison") -> str:
-        """Return the table of means for a paper, with booktabs' rules and a caption that names the tests.
-
-        Args:
-            label: The name for `\\ref`.
-        """
-        return report_text.latex(self, label)
-
     def to_html(self, path: str | Path | None = None, *, depth: int = 10, snippet: int = 200) -> str:
         """Return a self-contained page: sortable tables, tests, curves, differences and rankings by topic.
 
@@ -318,26 +269,20 @@ class Report(Tested[Comparison], Tabular, Saveable):
         tests = [json_values({key: vars(c)[key] for key in empty}) for c in comparisons] or [empty]
         return [{**figures, **test} for test in tests]
 
-    def _repr_html_(self) -> str:
-        return report_text.notebook(self)
+    def _tables(self, letters: bool = False) -> list[ResultTable]:
+        tests = [report_text.tests_table(self, letters=letters)] if self.comparisons else []
+        return [report_text.means_table(self), *tests]
 
-    def __str__(self) -> str:
-        return report_text.plain(self)
+    def _notes(self) -> list[str]:
+        return report_text.notes(self)
 
-    def __rich__(self) -> Any:
-        return report_text.rich(self)
+    def _printed(self) -> tuple[list[ResultTable], list[str]]:
+        if (count := len(self.comparisons)) <= report_text.MAX_COMPARISONS:
+            return self._tables(letters=True), self._notes()
+        return self._tables()[:1], [*self._notes(), f"{count} tests, too many to print; the other forms list them"]
 
     def __repr__(self) -> str:
         return f"Report({', '.join(self.systems)}: {', '.join(map(str, self.measures))})"
-
-
-def json_values(value: Any) -> Any:
-    """Return a copy as JSON values, with None for NaN and infinity."""
-    if isinstance(value, Mapping):
-        return {key: json_values(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [json_values(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclass(frozen=True)

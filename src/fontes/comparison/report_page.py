@@ -21,8 +21,9 @@ from ..core.json_text import json_text
 from ..measures.formulas import RR, Complete, IPrec, P, R, SetF, Success, nDCG
 from ..measures.measure import Measure
 from ..measures.ranks import NOT_RETRIEVED, Ranks
+from ..plots.tables import ResultCell, ResultTable
 from .measure_curves import LOGARITHMIC_KS, values_at
-from .report_text import ResultCell, ResultTable, first_evaluation, means_table, notes, superscript, tests_table
+from .report_text import first_evaluation, means_table, notes, tests_table
 
 if TYPE_CHECKING:
     from .report import Report
@@ -168,7 +169,7 @@ def _cell_html(cell: ResultCell, column: int, table: ResultTable, interval: str)
     css_class = " ".join(filter(None, classes))
     attribute = f' class="{css_class}"' if css_class else ""
     small = f"<small>{escape(interval)}</small>" if interval else ""
-    return f"<td{attribute}>{text}{superscript(cell)}{small}</td>"
+    return f"<td{attribute}>{text}{cell.superscript}{small}</td>"
 
 
 MAX_RANKED = 300_000  # documents in the rankings of all topics and systems of a page; about 2 MB

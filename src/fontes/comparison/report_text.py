@@ -1,141 +1,24 @@
-"""Reports as text, Markdown, LaTeX and notebook HTML."""
+"""Tables and notes of a comparison."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..core.html import table as html_table
 from ..measures.evaluation import Evaluation, few_errors, machine_notes
 from ..measures.measure import Measure
+from ..plots.tables import EMPTY_CELL, LETTERS, ResultCell, ResultTable, latex_text
+from .list_lengths import length_notes
 from .testing import RESAMPLES, MeanDifference, Testing, equal_runs
 
 if TYPE_CHECKING:
     from .report import Report
 
-LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no superscript q that fonts show
-SUPERSCRIPTS = str.maketrans(LETTERS + "0123456789", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁰¹²³⁴⁵⁶⁷⁸⁹")
 MAX_COMPARISONS = 60  # in the printed table of tests; larger tables are for programs
-EMPTY_CELL = "–"
-LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-}
 
 
-@dataclass(frozen=True)
-class ResultCell:
-    """A table cell: its text, the letters of significantly worse systems, and whether it is bold."""
-
-    text: str
-    letters: tuple[str, ...] = ()
-    best: bool = False
-
-    @property
-    def raised(self) -> str:
-        """Letters as superscripts."""
-        return "".join(self.letters).translate(SUPERSCRIPTS)
-
-
-@dataclass(frozen=True)
-class ResultTable:
-    """Rows of cells under a header.
-
-    Args:
-        header: The column names.
-        rows: The cells of each row.
-        names: The number of leading columns that hold names; the others hold numbers.
-        secondary: Columns shown with less emphasis.
-    """
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[ResultCell, ...], ...]
-    names: int
-    secondary: frozenset[int] = frozenset()
-
-
-def plain(report: Report) -> str:
-    """Return the report as plain text."""
-    return "".join(text for text, _ in _styled_texts(report))
-
-
-def rich(report: Report) -> Any:
-    """Return the report for a terminal, with the best values and significant tests in bold."""
-    from rich.text import Text
-
-    return Text.assemble(*_styled_texts(report))
-
-
-def markdown(report: Report) -> str:
-    """Return the report in Markdown."""
-    parts = [markdown_table(means_table(report))]
-    if report.comparisons:
-        parts.append(markdown_table(tests_table(report, letters=False)))
-    parts.append("\n".join(f"- {_escaped_markdown(note)}" for note in notes(report)))
-    return "\n\n".join(parts) + "\n"
-
-
-def latex(report: Report, label: str) -> str:
-    """Return the means in LaTeX, without the secondary columns; `label` is the name for `\\ref`."""
-    return latex_table(means_table(report, secondary=False), _caption(report), label)
-
-
-def latex_table(table: ResultTable, caption: str, label: str, header: Sequence[str] | None = None) -> str:
-    """Return a table in LaTeX with booktabs' rules.
-
-    Args:
-        table: The table.
-        caption: The caption, in LaTeX.
-        label: The name for `\\ref`.
-        header: Column names in LaTeX; None uses the names of the table.
-    """
-    rows = [" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in table.rows]
-    names = map(latex_text, table.header) if header is None else header
-    lines = [
-        "% needs \\usepackage{booktabs}",
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{caption}}}",
-        rf"\label{{{label}}}",
-        rf"\begin{{tabular}}{{{'l' * table.names}{'r' * (len(table.header) - table.names)}}}",
-        r"\toprule",
-        " & ".join(names) + r" \\",
-        r"\midrule",
-        *rows,
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def plain_table(table: ResultTable) -> str:
-    """Return a table as plain text."""
-    return "".join(text for text, _ in _aligned(table))
-
-
-def notebook(report: Report) -> str:
-    """Return the report in HTML for a notebook, with the tests folded in."""
-    lines = "".join(f"<li>{escape(note)}</li>" for note in notes(report))
-    means = f"{html_of(means_table(report))}<ul>{lines}</ul>"
-    if not report.comparisons:
-        return means
-    tests = html_of(tests_table(report, letters=False))
-    return f"{means}<details><summary>{len(report.comparisons):,} tests</summary>{tests}</details>"
-
-
-def means_table(report: Report, secondary: bool = True) -> ResultTable:
-    """Return a table with a row of means per system; `secondary` adds the columns judged, candidates and seconds."""
+def means_table(report: Report) -> ResultTable:
+    """Return a table with a row of means per system, and secondary columns: judged, candidates and seconds."""
     letters = letters_of(report)
     systems = report.systems.values()
     columns: list[tuple[str, list[ResultCell], bool]] = []  # header, cells, and whether the column is secondary
@@ -143,24 +26,25 @@ def means_table(report: Report, secondary: bool = True) -> ResultTable:
     for measure in report.measures:
         columns.append((str(measure), values_of(report, measure, letters), False))
         judged = report.judged.get(measure)
-        if secondary and judged is not None and judged not in shown:
+        if judged is not None and judged not in shown:
             shown.add(judged)
             columns.append((str(judged), [ResultCell(f"{s.evaluation[judged]:.3f}") for s in systems], True))
-    if secondary and any(s.candidates for s in systems):
+    if any(s.candidates for s in systems):
         cells = [
             ResultCell(f"{s.candidates.recall:.4f} @{s.candidates.depth}" if s.candidates else EMPTY_CELL) for s in systems
         ]
         columns.append(("candidates", cells, True))
-    if secondary and any(s.seconds is not None for s in systems):
+    if any(s.seconds is not None for s in systems):
         cells = [ResultCell(EMPTY_CELL if s.seconds is None else f"{s.seconds:.2g} s") for s in systems]
         columns.append(("a topic", cells, True))
     rows = zip(*(cells for _, cells, _ in columns), strict=True)
-    names = [(ResultCell(letters[name]), ResultCell(marked_baseline(report, name))) for name in report.systems]
-    return ResultTable(
+    names = [(letters[name], marked_baseline(report, name)) for name in report.systems]
+    return ResultTable.of(
         ("", "system", *(header for header, _, _ in columns)),
-        tuple((*name_cells, *row) for name_cells, row in zip(names, rows, strict=True)),
+        ((*name_cells, *row) for name_cells, row in zip(names, rows, strict=True)),
         2,
-        frozenset(i for i, (_, _, is_secondary) in enumerate(columns, 2) if is_secondary),
+        secondary=frozenset(i for i, (_, _, is_secondary) in enumerate(columns, 2) if is_secondary),
+        caption=_caption(report),
     )
 
 
@@ -173,26 +57,17 @@ def tests_table(report: Report, *, letters: bool) -> ResultTable:
     """Return a table with a row per comparison; `letters` stand for the names of the systems if true."""
     letter_of = letters_of(report)
     is_corrected = report.testing.applied_correction != "none"
-    rows = []
+    rows: list[tuple[str | ResultCell, ...]] = []
     for c in report.comparisons:
         systems = (f"{letter_of[c.system]} – {letter_of[c.against]}",) if letters else (c.system, c.against)
-        cells = [
-            *map(ResultCell, (str(c.measure), *systems, f"{c.difference:+.4f}", interval_text(c))),
-            *((ResultCell(p_text(c.p)),) if is_corrected else ()),
-            ResultCell(p_text(c.corrected), best=c.significant),
-            *map(ResultCell, (_signed(c.d_z), _signed(c.hedges_g), f"{c.wins}/{c.ties}/{c.losses}")),
-        ]
-        rows.append(tuple(cells))
+        p = (*((p_text(c.p),) if is_corrected else ()), ResultCell(p_text(c.corrected), best=c.significant))
+        figures = (f"{c.difference:+.4f}", interval_text(c), *p, _signed(c.d_z), _signed(c.hedges_g))
+        rows.append((str(c.measure), *systems, *figures, f"{c.wins}/{c.ties}/{c.losses}"))
     header = (
         *("measure", *(("systems",) if letters else ("system", "against")), "difference"),
         *(interval_header(report.testing), "p", *(("corrected",) if is_corrected else ()), "d_z", "g", "W/T/L"),
     )
-    return ResultTable(header, tuple(rows), 2 if letters else 3)
-
-
-def superscript(cell: ResultCell) -> str:
-    """Return the letters of a cell in HTML."""
-    return f"<sup>{' '.join(map(escape, cell.letters))}</sup>" if cell.letters else ""
+    return ResultTable.of(header, rows, 2 if letters else 3, summary=f"{len(report.comparisons):,} tests")
 
 
 def notes(report: Report) -> list[str]:
@@ -214,6 +89,7 @@ def notes(report: Report) -> list[str]:
         lines.append(f"{_topic_count(report.not_given)} with judgments not given, and not measured")
     runs = {name: system.run for name, system in report.systems.items()}
     lines += [f"{_enumerated(names)}: the same rows" for names in equal_runs(runs)]
+    lines += length_notes(runs, report.measures)
     systems_by_note: dict[str, list[str]] = {}
     for name, system in report.systems.items():
         counts = (system.evaluation.missing, "without results count 0"), (system.evaluation.unjudged, "of the run not judged")
@@ -305,78 +181,6 @@ def _signed(effect: float) -> str:
     return f"{effect:+.2f}" if math.isfinite(effect) else EMPTY_CELL
 
 
-def _styled_texts(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a report, each with the name of its style in rich."""
-    yield from _aligned(means_table(report))
-    lines = notes(report)
-    if len(report.comparisons) > MAX_COMPARISONS:
-        lines.append(f"{len(report.comparisons)} tests, too many to print; the other forms list them")
-    elif report.comparisons:
-        yield "\n", ""
-        yield from _aligned(tests_table(report, letters=True))
-    yield "\n" + "\n".join(lines), ""
-
-
-def _aligned(table: ResultTable) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a table as styled texts; superscripts stand to the right of the digits."""
-    columns = list(zip(*table.rows, strict=True))
-    raised = [max(len(cell.raised) for cell in column) for column in columns]
-    widths = [max(len(h), *(len(c.text) for c in column)) for h, column in zip(table.header, columns, strict=True)]
-    for row in (tuple(map(ResultCell, table.header)), *table.rows):
-        line: list[tuple[str, str]] = []
-        for i, cell in enumerate(row):
-            space = " " * (widths[i] - len(cell.text))
-            style = "bold" if cell.best else "dim" if i in table.secondary else ""
-            gap = "  " if i else ""
-            line += [(gap + (space if i >= table.names else ""), ""), (cell.text, style)]
-            line.append((cell.raised.ljust(raised[i]) + (space if i < table.names else ""), ""))
-        while line and not line[-1][0].strip():
-            line.pop()
-        yield from line[:-1]
-        yield line[-1][0].rstrip() + "\n", line[-1][1]
-
-
-def markdown_table(table: ResultTable) -> str:
-    """Return a table in Markdown."""
-    rule = ["---"] * table.names + ["---:"] * (len(table.header) - table.names)
-    rows = [[_escaped_markdown(h) for h in table.header], rule]
-    for row in table.rows:
-        texts = [_escaped_markdown(cell.text) for cell in row]
-        rows.append([(f"**{t}**" if cell.best else t) + cell.raised for t, cell in zip(texts, row, strict=True)])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
-def _escaped_markdown(text: str) -> str:
-    for character in "\\|*_`<[":
-        text = text.replace(character, "\\" + character)
-    return text
-
-
-def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Return rows in CSV, with a header; None is an empty cell."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
-
-
-def html_of(table: ResultTable) -> str:
-    """Return a table in HTML."""
-
-    def text(cell: ResultCell) -> str:
-        return (f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)) + superscript(cell)
-
-    return html_table(table.header, [list(map(text, row)) for row in table.rows], safe=True)
-
-
-def _latex_cell(cell: ResultCell) -> str:
-    text = latex_text(cell.text)
-    formatted = rf"\textbf{{{text}}}" if cell.best else text
-    # \rlap takes no room, so the digits of a column end below each other.
-    return rf"{formatted}\rlap{{$^{{{''.join(cell.letters)}}}$}}" if cell.letters else formatted
-
-
 def _caption(report: Report) -> str:
     topics = f"Means over {_topic_count(len(report.topics))}"
     if (machine := first_evaluation(report).machine) is not None:
@@ -391,8 +195,3 @@ def _caption(report: Report) -> str:
         rf"{topics}. Each system was tested against the baseline {latex_text(report.baseline)} ({testing}); "
         "superscripts: significantly better than that system."
     )
-
-
-def latex_text(text: str) -> str:
-    """Return a text with LaTeX's special characters escaped."""
-    return "".join(LATEX.get(character, character) for character in " ".join(text.split()))

@@ -10,15 +10,13 @@ from typing import Any
 from ..core import InputError, ParameterError
 from ..measures.measure import Measure
 from ..measures.names import DEFAULT
+from ..plots.tables import EMPTY_CELL, ResultCell, ResultTable, TableReport, json_values, latex_text
 from . import report_text
-from .report import Report, compare_runs, json_values
-from .report_text import ResultCell, ResultTable
-from .table_report import TableReport
+from .report import Report, compare_runs
 from .testing import Comparison, Testing
 
 FIGURES = ("result_delta", "relative_improvement", "delta_relative_improvement", "effect_ratio")
 COLUMNS = ("RD", "RI", "ΔRI", "ER")
-LATEX_COLUMNS = {"ΔRI": r"$\Delta$RI"}
 FORMULAS = (
     "RD: Result Delta, the share of the reference's mean that is lost (negative: gained)",
     "RI: relative improvement over the pivot; ΔRI: that of the reference minus that of the snapshot (0: as in the reference)",
@@ -98,20 +96,13 @@ class SnapshotReport(TableReport):
         names = [(snapshot, system) for snapshot in self.reports for system in self.systems]
         return [self._row(measure, *pair) for measure in self.measures for pair in names]
 
+    _rows = rows
+
     def to_dict(self) -> dict[str, Any]:
         """Return all figures as JSON values, with None for NaN."""
         topics = {name: len(report.topics) for name, report in self.reports.items()}
-        rows = json_values([{**row, "measure": str(row["measure"])} for row in self.rows()])
-        return {"pivot": self.pivot, "reference": self.reference, "topics": topics, "rows": rows}
-
-    def _latex_header(self, position: int, table: ResultTable) -> tuple[str, list[str]]:
-        text = report_text.latex_text
-        measure, pivot, reference = map(text, (str(self.measures[position]), self.pivot, self.reference))
-        caption = (
-            f"{measure} over time. RD: Result Delta to {reference}; RI: relative improvement over the pivot {pivot}; "
-            rf"$\Delta$RI and ER (effect ratio) compare it with {reference}; $p$: {self._testing()}."
-        )
-        return caption, [LATEX_COLUMNS.get(name, text(name)) for name in table.header]
+        facts = {"pivot": self.pivot, "reference": self.reference, "topics": topics}
+        return {**facts, "rows": json_values(self._plain_rows())}
 
     def _row(self, measure: Measure, snapshot: str, system: str) -> dict[str, Any]:
         # Figures that are 0 or 1 by definition, for the reference and the pivot, are left out.
@@ -134,10 +125,15 @@ class SnapshotReport(TableReport):
             if row["measure"] != measure:
                 continue
             name = f"{row['system']} (pivot)" if row["system"] == self.pivot else row["system"]
-            figures = [report_text.EMPTY_CELL if math.isnan(row[key]) else f"{row[key]:+.4f}" for key in FIGURES]
+            figures = [EMPTY_CELL if math.isnan(row[key]) else f"{row[key]:+.4f}" for key in FIGURES]
             p = ResultCell(report_text.p_text(row["p"]), best=row["p"] <= self._testing().alpha)
-            rows.append((*map(ResultCell, (row["snapshot"], name, f"{row['mean']:.4f}", *figures)), p))
-        return ResultTable(("snapshot", "system", str(measure), *COLUMNS, "p"), tuple(rows), 2)
+            rows.append((row["snapshot"], name, f"{row['mean']:.4f}", *figures, p))
+        text, pivot, reference = map(latex_text, (str(measure), self.pivot, self.reference))
+        caption = (
+            f"{text} over time. RD: Result Delta to {reference}; RI: relative improvement over the pivot {pivot}; "
+            rf"$\Delta$RI and ER (effect ratio) compare it with {reference}; $p$: {self._testing()}."
+        )
+        return ResultTable.of(("snapshot", "system", str(measure), *COLUMNS, "p"), rows, 2, caption=caption)
 
     def _testing(self) -> Testing:
         return self.reports[self.reference].testing

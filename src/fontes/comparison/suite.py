@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from ..core import ParameterError
 from ..measures.measure import Measure
 from ..measures.names import parse
+from ..plots.tables import EMPTY_CELL, ResultCell, ResultTable, TableReport, json_values, latex_text
 from . import report_text
-from .report import Report, json_values
-from .report_text import EMPTY_CELL, ResultCell, ResultTable
+from .report import Report
 from .statistics import DIGITS, corrected
-from .table_report import TableReport
 from .testing import Comparison, MeanDifference, Tested, Testing, beaten_by, correction_text
 
 
@@ -190,13 +189,15 @@ class SuiteReport(Tested[MeanComparison], TableReport):
                     ]
         return rows
 
+    _rows = rows
+
     def to_dict(self) -> dict[str, Any]:
         """Return all figures as JSON values, with None for NaN; in the row of a mean, the collection is ""."""
         return {
             "topics": {name: len(report.topics) for name, report in self.reports.items()},
             "baseline": self._first_report.baseline,
             **asdict(self.testing),
-            "rows": json_values([{**row, "measure": str(row["measure"])} for row in self.rows()]),
+            "rows": json_values(self._plain_rows()),
             "comparisons": [
                 json_values({**vars(comparison), "measure": str(comparison.measure)}) for comparison in self.comparisons
             ],
@@ -227,40 +228,39 @@ class SuiteReport(Tested[MeanComparison], TableReport):
         significant = [c for c in self.comparisons if c.measure == measure and c.significant]
         means = [self.mean(name, measure) for name in self.systems]
         best = max(round(mean, 4) for mean in means)
-        rows = []
+        rows: list[tuple[str | ResultCell, ...]] = []
         for i, name in enumerate(self.systems):
             beaten = beaten_by(name, significant)
             beaten_letters = tuple(letters[other] for other in self.systems if other in beaten)
             is_best = round(means[i], 4) == best and len(self.systems) > 1
             low, high = self.interval(name, measure)
             interval = EMPTY_CELL if math.isnan(low) else f"{low:.4f} to {high:.4f}"
-            cells = (
-                *map(ResultCell, (letters[name], report_text.marked_baseline(self._first_report, name))),
-                *(column[i] for column in columns),
-                ResultCell(f"{means[i]:.4f}", beaten_letters, is_best),
-                *map(ResultCell, (interval, f"{self.rank(name, measure):.2f}")),
-            )
-            rows.append(cells)
+            names = (letters[name], report_text.marked_baseline(self._first_report, name))
+            mean = ResultCell(f"{means[i]:.4f}", beaten_letters, is_best)
+            rows.append((*names, *(column[i] for column in columns), mean, interval, f"{self.rank(name, measure):.2f}"))
         rows += [self._published_row(figures) for figures in self.published if figures.measure == measure]
         header = ("", str(measure), *self.reports, "mean", report_text.interval_header(self.testing), "rank")
-        return ResultTable(header, tuple(rows), 2)
+        caption = f"{latex_text(str(measure))} by collection, and the mean over collections."
+        if self.comparisons:
+            caption += rf" Superscripts: significantly better than these systems ($p \le {self.testing.alpha:g}$)."
+        return ResultTable.of(header, rows, 2, caption=caption)
 
-    def _published_row(self, figures: Published) -> tuple[ResultCell, ...]:
+    def _published_row(self, figures: Published) -> tuple[str, ...]:
         values = [figures.values.get(name) for name in self.reports]
         cells = [EMPTY_CELL if value is None else f"{value:.4f}" for value in values]
         mean = EMPTY_CELL if None in values else f"{np.mean([value for value in values if value is not None]):.4f}"
-        return tuple(map(ResultCell, ("", f"{figures.name} (published)", *cells, mean, EMPTY_CELL, EMPTY_CELL)))
+        return ("", f"{figures.name} (published)", *cells, mean, EMPTY_CELL, EMPTY_CELL)
 
     def _tests_table(self) -> ResultTable:
         rows = []
         for c in self.comparisons:
             figures = (f"{c.difference:+.4f}", report_text.interval_text(c), report_text.p_text(c.p))
             p = ResultCell(report_text.p_text(c.corrected), best=c.significant)
-            cells = (*map(ResultCell, (str(c.measure), c.system, c.against, *figures)), p)
-            rows.append((*cells, ResultCell(f"{c.better}"), ResultCell(f"{c.worse}")))
+            rows.append((str(c.measure), c.system, c.against, *figures, p, f"{c.better}", f"{c.worse}"))
         interval = report_text.interval_header(self.testing)
         header = ("measure", "system", "against", "mean difference", interval, "p", "corrected", "better in", "worse in")
-        return ResultTable(header, tuple(rows), 3)
+        caption = "Differences of the means over collections (t-test of the stratified mean difference)."
+        return ResultTable.of(header, rows, 3, caption=caption)
 
     def _notes(self) -> list[str]:
         topics = ", ".join(f"{name} {len(report.topics):,}" for name, report in self.reports.items())
@@ -272,16 +272,6 @@ class SuiteReport(Tested[MeanComparison], TableReport):
             lines.append(f"means: t-test of the stratified mean difference, {correction}; better in, worse in: collections")
         lines += [f"{figures.name} (published): {figures.source}" for figures in self.published if figures.source]
         return list(dict.fromkeys(lines))
-
-    def _latex_header(self, position: int, table: ResultTable) -> tuple[str, list[str]]:
-        text = report_text.latex_text
-        if position < len(self.measures):
-            caption = f"{text(str(self.measures[position]))} by collection, and the mean over collections."
-            if self.comparisons:
-                caption += rf" Superscripts: significantly better than these systems ($p \le {self.testing.alpha:g}$)."
-        else:
-            caption = "Differences of the means over collections (t-test of the stratified mean difference)."
-        return caption, [text(name) for name in table.header]
 
     def __repr__(self) -> str:
         return f"SuiteReport({', '.join(self.reports)}: {', '.join(self.systems)})"

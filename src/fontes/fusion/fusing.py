@@ -6,17 +6,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from numbers import Real
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Explanation, InputError, ParameterError, PipelineError, Run, Stage, Topic, Topics
+from ..core.depth import matches_of_any
+from ..core.hints import nearest
 from ..core.pairs import Floats, Ints, Pairs
 from ..core.parameters import tuned
 from ..core.progress import ProgressCallback
-from ..core.registry import nearest
-from ..core.stage import count_of_any, matches_of_any, topic_of
+from ..core.stage import count_of_any, topic_of
 
 
 def reciprocal_rank(ranks: Floats, candidates: Ints, k: float) -> Floats:
@@ -34,6 +35,18 @@ def points(ranks: Floats, candidates: Ints, k: float) -> Floats:
     return candidates - ranks + 1
 
 
+LEAST_PROBABILITY = 1e-6
+
+
+def log_odds(lists: RankedLists) -> Floats:
+    """log(p / (1 - p)) of probabilities, with p from 1e-6 to 1 - 1e-6; raises InputError for scores outside [0, 1]."""
+    outside = (lists.scores < 0) | (lists.scores > 1)
+    if outside.any():
+        raise lists.error(int(np.argmax(outside)), "logodds fuses probabilities; calibrate: … >> calibrated(FOLDER)")
+    probabilities = np.clip(lists.scores, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+    return np.asarray(np.log(probabilities) - np.log1p(-probabilities))
+
+
 def remaining_points(candidates: Ints, sizes: Ints) -> Floats:
     """Mean of the Borda points that a list of `sizes` documents leaves unassigned."""
     return (candidates.astype(np.float64) - sizes + 1) / 2
@@ -46,14 +59,15 @@ class Formula:
     Args:
         source: Publication.
         of_ranks: Contributions from the ranks, the number of documents in all lists of the topic, and k; None for a method
-            that uses normalised scores.
-        label: Explanation of `of_ranks`, with {rank} and {k}.
+            that uses scores.
+        label: Explanation of `of_ranks` or `of_scores`, with {rank}, {k} and {score}.
         extremum: Ufunc of the maximum or minimum of the contributions; None for their sum.
         combination: Explanation of the combination.
         counted: Whether to multiply the sum by the number of lists with the document.
         weighted: Whether the systems may have weights.
-        missing: Contribution to missing documents, from the number of documents in all lists and in this one; None for 0 in a
-            sum, and for no contribution to a maximum or minimum.
+        missing: Contribution to missing documents, from the number of documents in all lists and in this one; "min" for that
+            to the list's last document; None for 0 in a sum, and for no contribution to a maximum or minimum.
+        of_scores: Contributions from the scores; None for a method that normalises them, or uses ranks.
     """
 
     source: str
@@ -63,7 +77,8 @@ class Formula:
     combination: str = "sum of the parts"
     counted: bool = False
     weighted: bool = False
-    missing: Callable[[Ints, Ints], Floats] | None = None
+    missing: Callable[[Ints, Ints], Floats] | Literal["min"] | None = None
+    of_scores: Callable[[RankedLists], Floats] | None = None
 
 
 _FOX = "Fox and Shaw, 1994"
@@ -73,6 +88,7 @@ METHODS: dict[str, Formula] = {
         "Mourão, Martins and Magalhães, 2015", inverse_square_rank, "1 / {rank}^2: rank {rank}", counted=True, weighted=True
     ),
     "borda": Formula("Aslam and Montague, 2001", points, "points of rank {rank}", weighted=True, missing=remaining_points),
+    "logodds": Formula("Good, 1950", of_scores=log_odds, label="log odds of {score:g}", weighted=True, missing="min"),
     "wsum": Formula(_FOX, weighted=True),
     "combsum": Formula(_FOX),
     "combmnz": Formula(_FOX, counted=True),
@@ -107,6 +123,7 @@ class FusionMethod:
         Raises:
             ParameterError: A parameter is out of its range.
         """
+        name = name.lower() if isinstance(name, str) else name
         if name not in METHODS:
             raise ParameterError(f"there is no fusion method {name!r}; {nearest(str(name), METHODS)}")
         if normalize is not None and normalize not in NORMALIZATIONS:
@@ -152,12 +169,16 @@ class FusionMethod:
         """Return the explanation of the contribution to a document with this rank and score."""
         if self.formula.of_ranks is not None:
             return self.formula.label.format(k=self.k, rank=rank)
+        if self.formula.of_scores is not None:
+            return self.formula.label.format(score=score)
         return f"{self.normalize} of {score:g}" if self.normalize else "score"
 
     def _contributions(self, pairs: Pairs, i: int) -> Floats:
         """Return the contribution of run `i` to each of its rows, float64 (rows,)."""
         run = pairs.runs[i]
         lists = RankedLists(run, f"system {i + 1}")
+        if self.formula.of_scores is not None:
+            return self.formula.of_scores(lists)
         if self.formula.of_ranks is None:
             return normalized(lists, self.normalize)
         candidates = np.repeat(pairs.sizes[pairs.numbers[i]], np.diff(run.bounds))
@@ -173,14 +194,15 @@ class FusionMethod:
         """
         run, topic_numbers = pairs.runs[i], pairs.numbers[i]
         lengths = np.diff(run.bounds)
-        if self.missing is None:
-            if self.formula.missing is None:
+        missing = self.formula.missing if self.missing is None else self.missing
+        if missing is None or callable(missing):
+            if missing is None:
                 return 0.0 if self.formula.extremum is None else math.nan
             lengths_by_topic = np.zeros(len(pairs.topics), dtype=np.int64)
             lengths_by_topic[topic_numbers] = lengths
-            return pairs.of_topics(self.formula.missing(pairs.sizes, lengths_by_topic))
-        if self.missing != "min":
-            return float(self.missing)
+            return pairs.of_topics(missing(pairs.sizes, lengths_by_topic))
+        if missing != "min":
+            return float(missing)
         last = np.zeros(len(pairs.topics))
         nonempty = np.flatnonzero(lengths)
         last[topic_numbers[nonempty]] = contributions[run.bounds[nonempty + 1] - 1]
@@ -357,11 +379,13 @@ def fuse(
     * `isr`: the sum of 1 / rank^2, times the number of lists with the document (Mourão, Martins and Magalhães, 2015)
     * `borda`: the sum of points: with c documents in all lists together, a list gives c points to its first document, c - 1 to
       the next and so on (Aslam and Montague, 2001)
+    * `logodds`: the sum of log(p / (1 - p)) of probabilities p from 0 to 1, such as those of `calibrated`: evidence of
+      independent systems adds up (Good, 1950)
     * `wsum`, `combsum`: the sum of the normalised scores, with and without weights (Fox and Shaw, 1994)
     * `combmnz`: the sum of the normalised scores, times the number of lists with the document (Fox and Shaw, 1994)
     * `combmax`, `combmin`: the greatest and the least of the normalised scores (Fox and Shaw, 1994)
 
-    Normalisations scale the scores of each list; rrf, isr and borda use only ranks:
+    Normalisations scale the scores of each list; rrf, isr and borda use only ranks, and logodds probabilities as they are:
 
     * `min-max`: (score - worst) / (best - worst); 1 in a list of equal scores
     * `max`: score / best
@@ -376,16 +400,16 @@ def fuse(
         *systems: Stages that all take Topics or all take Run; or runs, each as `Run.of` accepts it.
         method: One of the methods above.
         normalize: One of the normalisations above, or None.
-        weights: Numbers from 0 up, one per system, for `wsum`, `rrf`, `isr` and `borda`; None is 1 for each.
+        weights: Numbers from 0 up, one per system, for `wsum`, `logodds`, `rrf`, `isr` and `borda`; None is 1 for each.
         k: The constant of rrf, from 0 up.
         missing: Contribution of a list to a document that it lacks. None: the method's rule, which is 0 for sums, the mean of
-            the remaining points for borda, and no contribution for combmax and combmin. "min": the contribution to the list's
-            last document (0 for an empty list), which suits `z`, where 0 is the mean. Or a number.
+            the remaining points for borda, "min" for logodds, and no contribution for combmax and combmin. "min": the
+            contribution to the list's last document (0 for an empty list), which suits `z`, where 0 is the mean. Or a number.
 
     Raises:
         ParameterError: There are fewer than two systems, or a parameter is out of its range.
         PipelineError: The stages do not fit together.
-        InputError: A score is infinite, or a best score is not positive with `max`.
+        InputError: A score is infinite, no probability with `logodds`, or a best score is not positive with `max`.
     """
     stages = [system for system in systems if isinstance(system, Stage)]
     if stages and len(stages) < len(systems):
@@ -405,9 +429,9 @@ class Fusion(Stage[Any, Run], name="fuse"):
 
     Args:
         stages: The stages, two or more.
-        method: Method of fusion: rrf, isr, borda, wsum, combsum, combmnz, combmax or combmin.
+        method: Method of fusion: rrf, isr, borda, logodds, wsum, combsum, combmnz, combmax or combmin.
         normalize: Normalisation of the scores of each list: min-max, max, sum, z, rank or None.
-        weights: Numbers from 0 up, one per stage, for wsum, rrf, isr and borda; None is 1 for each.
+        weights: Numbers from 0 up, one per stage, for wsum, logodds, rrf, isr and borda; None is 1 for each.
         k: The constant of rrf, from 0 up.
         missing: Contribution of a list to a document that it lacks: None for the method's own rule, "min" or a number.
     """

@@ -1,6 +1,13 @@
 """Training of encoders, rerankers, rewriters and classifiers; hard negatives, and splits without leakage."""
 
 from .bi_encoder import BiEncoderSettings, train_bi_encoder
+from .calibration import (
+    CalibrationSettings,
+    CalibrationTraining,
+    CalibrationValidation,
+    train_calibration,
+    validate_calibration,
+)
 from .causality import CausalityMeasured, measure_causality, train_causality
 from .colbert import ColBERTSettings, train_colbert
 from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
@@ -15,10 +22,13 @@ from .rewriter import RewriterSettings, train_rewriter
 from .runner.running import Training
 from .splade import SpladeSettings, train_splade
 from .splits import Leakage, Side, Split, leakage, split
-from .terms import TermSettings, TermTraining, train_terms
+from .terms import TermSettings, train_terms
 
 __all__ = [
     "BiEncoderSettings",
+    "CalibrationSettings",
+    "CalibrationTraining",
+    "CalibrationValidation",
     "CausalityMeasured",
     "ColBERTSettings",
     "CrossEncoderSettings",
@@ -41,7 +51,6 @@ __all__ = [
     "SpladeSettings",
     "Split",
     "TermSettings",
-    "TermTraining",
     "Training",
     "Validation",
     "document_examples",
@@ -50,6 +59,7 @@ __all__ = [
     "mine_negatives",
     "split",
     "train_bi_encoder",
+    "train_calibration",
     "train_causality",
     "train_colbert",
     "train_cross_encoder",
@@ -57,5 +67,6 @@ __all__ = [
     "train_rewriter",
     "train_splade",
     "train_terms",
+    "validate_calibration",
     "validate_ranker",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,10 +17,9 @@ from ..neural.encoders import ChunkedEncoder, Encoder, SentenceEncoder, Transfor
 from ..neural.encoders.base import encoder_in
 from ..neural.encoders.trainable import trainable
 from ..neural.models.hub import find_model
-from .encoder_fit import EncoderSettings, Encoding, SearchValidation, encoder_fit, hash_of, sides_of
+from .encoder_fit import EncoderSettings, SearchValidation, encoder_fit, hash_of, train_encoder
 from .examples import Examples, LabelledPairs, Passage, TrainingSplit, passages_of
-from .runner.checkpoint_folder import check_output_folder
-from .runner.running import Training, check_training, run
+from .runner.running import Fit, Training
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 Trainable = SentenceEncoder | TransformerEncoder
@@ -76,28 +76,32 @@ def train_bi_encoder(
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or BiEncoderSettings()
-    target = Path(output)
-    check_output_folder(target, overwrite)
-    check_training("training a bi-encoder")
-    start, windows = _starting_encoder(encoder, settings.max_length)
-    search = SearchValidation.of(validation)
-    split = sides_of(examples, search, settings, LabelledPairs if settings.loss == "cosine" else Examples)
-    model = trainable(start, dropout=settings.dropout)
-    if windows is not None:
-        split = _windowed_split(split, windows, progress)
-    from . import towers
+    fit_of = partial(_fit, encoder, settings, progress)
+    return train_encoder(fit_of, "a bi-encoder", examples, output, settings, validation, overwrite, progress)
 
-    encoding = Encoding(
+
+def _fit(
+    encoder: Encoder | str | Path,
+    settings: BiEncoderSettings,
+    progress: ProgressCallback,
+    split: TrainingSplit[Any],
+    search: SearchValidation,
+) -> Fit:
+    from . import dual_encoder
+
+    start, windows = _starting_encoder(encoder, settings.max_length)
+    model = trainable(start, dropout=settings.dropout)
+    return encoder_fit(
+        split if windows is None else _windowed_split(split, windows, progress),
+        search,
+        settings,
+        start,
+        model,
+        dual_encoder.cosines(model),
         kind="bi-encoder",
-        base=str(start.name_or_path),
-        folder=start.folder,
-        key=str(start.key()),
-        model=model,
         trainer="SentenceTransformerTrainer",
-        loss=towers.TowersLoss(model, settings),
-        scores=towers.cosines(model),
+        loss=dual_encoder.DualEncoderLoss(model, settings),
     )
-    return run(encoder_fit(encoding, split, search, settings), settings, target, overwrite, progress)
 
 
 def _starting_encoder(encoder: Encoder | str | Path, max_length: int | None) -> tuple[Trainable, ChunkedEncoder | None]:

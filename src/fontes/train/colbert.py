@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from ..core.errors import ParameterError
 from ..core.progress import ProgressCallback, silent
 from ..neural.late import ColBERT
 from ..neural.late.trainable import fill_of, trainable
-from .encoder_fit import EncoderSettings, Encoding, SearchValidation, encoder_fit, sides_of
-from .runner.checkpoint_folder import check_output_folder
-from .runner.running import Training, check_training, run
+from .encoder_fit import EncoderSettings, SearchValidation, encoder_fit, start_of, train_encoder
+from .examples import TrainingSplit
+from .runner.running import Fit, Training
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -51,51 +51,38 @@ def train_colbert(
     dimensions: `ColBERT("MODEL", dim=128, query_length=32, expand=True)`. By default punctuation gets no vectors, and an
     encoder keeps its own dimensions.
 
-    Documents known to be relevant to a query are never its negatives. Training resumes from its last checkpoint, and the same
-    seed, torch, processor and thread count give the same model in float32. Uses a GPU if there is one.
+    All else is as for `train_bi_encoder`: arguments, negatives, repeatability and errors.
 
     Args:
-        examples: Anything `Examples.of` takes: Examples, a list of Example, or the path of a file.
-        output: Folder to create, complete when it appears. During the training, checkpoints are in OUTPUT.training.
+        examples: Anything `Examples.of` takes.
+        output: Folder to create.
         encoder: Start: a ColBERT, a folder, or a name on the Hugging Face hub, of a late-interaction model or any encoder.
         settings: Training settings; None: the defaults.
-        validation: A `SearchValidation`, or examples as above; None: held-out queries.
+        validation: A `SearchValidation`, or examples.
         overwrite: Whether to replace a trained model.
         progress: Called about once a second.
-
-    Raises:
-        InputError: The examples, `output`, the encoder or the working folder cannot be used.
-        ParameterError: The settings or the encoder are unsuitable, or the loss is no longer a number.
-        MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or ColBERTSettings()
-    target = Path(output)
-    check_output_folder(target, overwrite)
-    check_training("training a late-interaction model")
-    start = _starting_encoder(encoder, settings)
-    search = SearchValidation.of(validation)
-    split = sides_of(examples, search, settings)
-    model = trainable(start, markers=settings.markers, dropout=settings.dropout, seed=settings.seed)
+    fit_of = partial(_fit, encoder, settings)
+    return train_encoder(fit_of, "a late-interaction model", examples, output, settings, validation, overwrite, progress)
+
+
+def _fit(encoder: ColBERT | str | Path, settings: ColBERTSettings, split: TrainingSplit[Any], search: SearchValidation) -> Fit:
     from . import colbert_loss
 
+    start = start_of(encoder, ColBERT, "colbert", document_length=settings.max_length)
+    model = trainable(start, markers=settings.markers, dropout=settings.dropout, seed=settings.seed)
     fill = fill_of(model)
-    encoding = Encoding(
+    return encoder_fit(
+        split,
+        search,
+        settings,
+        start,
+        model,
+        colbert_loss.maxsims(model),
         kind="ColBERT model",
-        base=str(start.name_or_path),
-        folder=start.folder,
-        key=str(start.key()),
-        model=model,
         trainer="MultiVectorEncoderTrainer",
         loss=colbert_loss.ColBERTLoss(model, settings),
-        scores=colbert_loss.maxsims(model),
-        tokens=frozenset() if fill is None else frozenset([fill]),
+        tokens=() if fill is None else [fill],
         facts={"dimensions": start.width, "markers": ", ".join(filter(None, model.prompts.values())) or "none"},
     )
-    return run(encoder_fit(encoding, split, search, settings), settings, target, overwrite, progress)
-
-
-def _starting_encoder(encoder: ColBERT | str | Path, settings: ColBERTSettings) -> ColBERT:
-    start = ColBERT(encoder) if isinstance(encoder, (str, Path)) else encoder
-    if not isinstance(start, ColBERT):
-        raise ParameterError(f"{start!r} cannot be trained; use colbert(…) or a model")
-    return start if settings.max_length is None else start.with_(document_length=settings.max_length)

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..neural.late.maxsim import maxsim
-from .towers import TowersLoss
+from .dual_encoder import DualEncoderLoss
 
 if TYPE_CHECKING:
     from .encoder_fit import Scores
 
 
-class ColBERTLoss(TowersLoss):
+class ColBERTLoss(DualEncoderLoss):
     """Loss of the sums of best similarities (Khattab and Zaharia 2020, equation 3).
 
     The representations of texts are tensors (texts, tokens, dimensions), with zero vectors for tokens that do not count.

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from ..core.errors import InputError, ParameterError
+from ..core.part import Part
+from ..core.progress import ProgressCallback
 from ..core.qrels import Qrels
 from ..core.values import Topic, Topics, text_of
 from .examples import DISTILLED, Examples, LabelledPairs, TrainingSplit, check_teacher, passages_of, queries, training_split
-from .runner.running import Fit, Rows
+from .runner.checkpoint_folder import check_output_folder
+from .runner.running import Fit, Rows, Training, check_training, run
 from .runner.settings import FitSettings
 
 if TYPE_CHECKING:
     from ..index import Index
 
+T = TypeVar("T", bound=Part)
 Scores: TypeAlias = Callable[[Sequence[str], Sequence[str]], NDArray[np.float32]]
 """Function from queries and documents to their scores by the current model: float32, (queries, documents)."""
 
@@ -69,43 +74,27 @@ class SearchValidation:
         return validation if isinstance(validation, SearchValidation) else cls(validation)
 
 
-@dataclass(frozen=True)
-class Encoding:
-    """The parts of a training that differ between kinds of encoders.
-
-    Args:
-        kind: Kind of model, for messages and the card.
-        base: Start, as named by the caller.
-        folder: Folder of the start.
-        key: Identity of the start, including its parameters.
-        model: Model of sentence-transformers, in float32 on the CPU.
-        trainer: Name of its trainer in sentence_transformers.
-        loss: Loss of a batch.
-        scores: Scores by the current model.
-        tokens: Ids of tokens that the model adds to texts.
-        rates: Learning rates of parameters, by a pattern of their names.
-        scheduled: Function called before each step, as in `Fit`.
-        facts: Further facts for the card.
-    """
-
-    kind: str
-    base: str
-    folder: Path
-    key: str
-    model: Any
-    trainer: str
-    loss: Any
-    scores: Scores
-    tokens: frozenset[int] = frozenset()
-    rates: dict[str, float] | None = None
-    scheduled: Callable[[float], None] | None = None
-    facts: dict[str, Any] | None = None
+def train_encoder(
+    fit_of: Callable[[TrainingSplit[Any], SearchValidation], Fit],
+    kind: str,
+    examples: object,
+    output: str | Path,
+    settings: EncoderSettings,
+    validation: object,
+    overwrite: bool,
+    progress: ProgressCallback,
+) -> Training:
+    """Train an encoder of a kind, given its fit to training and validation data; see `train_bi_encoder`."""
+    target = Path(output)
+    check_output_folder(target, overwrite)
+    check_training(f"training {kind}")
+    search = SearchValidation.of(validation)
+    return run(fit_of(sides_of(examples, search, settings), search), settings, target, overwrite, progress)
 
 
-def sides_of(
-    examples: object, search: SearchValidation, settings: EncoderSettings, kind: type[Examples | LabelledPairs] = Examples
-) -> TrainingSplit[Any]:
+def sides_of(examples: object, search: SearchValidation, settings: EncoderSettings) -> TrainingSplit[Any]:
     """Return training and validation data, checked for the loss and the search; raise InputError or ParameterError."""
+    kind: type[Examples | LabelledPairs] = LabelledPairs if settings.loss == "cosine" else Examples
     data: Any = kind.of(examples)
     if settings.loss == "cosine":
         data.check_labels()
@@ -117,41 +106,70 @@ def sides_of(
     return split
 
 
-def encoder_fit(encoding: Encoding, split: TrainingSplit[Any], search: SearchValidation, settings: EncoderSettings) -> Fit:
-    """Return the fit of an encoder to training data."""
-    from . import towers
+def start_of(encoder: T | str | Path, kind: type[T], stage: str, **changes: int | None) -> T:
+    """Return the encoder of a name or folder, with the changes that are not None; ParameterError for one of another kind."""
+    start: Any = kind(encoder) if isinstance(encoder, (str, Path)) else encoder  # type: ignore[call-arg]
+    if not isinstance(start, kind):
+        raise ParameterError(f"{start!r} cannot be trained; use {stage}(…) or a model")
+    return start.with_(**{name: value for name, value in changes.items() if value is not None})
+
+
+def encoder_fit(
+    split: TrainingSplit[Any],
+    search: SearchValidation,
+    settings: EncoderSettings,
+    start: Any,
+    model: Any,
+    scores: Scores,
+    *,
+    tokens: Iterable[int] = (),
+    facts: Mapping[str, Any] = MappingProxyType({}),
+    **parts: Any,
+) -> Fit:
+    """Return the fit of an encoder to its training data.
+
+    Args:
+        split: Training and validation data.
+        search: Validation by a search.
+        settings: Training settings.
+        start: Encoder that is trained further.
+        model: Model of sentence-transformers, in float32 on the CPU.
+        scores: Scores by the current model.
+        tokens: Ids of tokens that the model adds to texts.
+        facts: Further facts for the card.
+        **parts: Arguments of `Fit` that differ between kinds of encoders.
+    """
+    from . import dual_encoder
 
     def rows(examples: Examples | LabelledPairs | None) -> Rows:
-        return Rows() if examples is None else towers.rows_of(examples, settings.negatives, settings.loss in DISTILLED)
+        return Rows() if examples is None else dual_encoder.rows_of(examples, settings.negatives, settings.loss in DISTILLED)
 
-    model, training_rows = encoding.model, rows(split.learned)
+    training_rows = rows(split.learned)
     examples = [example for example in (split.learned, split.validation) if example is not None]
     search_data = _search_data(search, split) if search.index is not None or settings.by_measure else None
-    tokens = towers.tokens_of(model, training_rows)
+    text_tokens = dual_encoder.tokens_of(model, training_rows)
     return Fit(
-        kind=encoding.kind,
-        base=encoding.base,
-        folder=encoding.folder,
+        base=str(start.name_or_path),
+        folder=start.folder,
         model=model,
-        trainer=encoding.trainer,
-        loss=encoding.loss,
-        collator=towers.Collator(model.preprocess, prompts=dict(model.prompts), relevant=towers.relevant_texts(examples)),
+        collator=dual_encoder.Collator(
+            model.preprocess, prompts=dict(model.prompts), relevant=dual_encoder.relevant_texts(examples)
+        ),
         train=training_rows,
-        tokens=None if tokens is None else tokens | encoding.tokens,
+        tokens=None if text_tokens is None else text_tokens.union(tokens),
         validation=rows(split.validation),
-        measure=search_data and towers.search_measure(encoding.scores, *search_data, settings.measure),
-        save=partial(towers.save, model),
-        restore=partial(towers.restore, model),
-        identity={**split.hashes, "encoder": hash_of(encoding.key)},
-        rates=encoding.rates or {},
-        scheduled=encoding.scheduled,
+        measure=search_data and dual_encoder.search_measure(scores, *search_data, settings.measure),
+        save=partial(dual_encoder.save, model),
+        restore=partial(dual_encoder.restore, model),
+        identity={**split.hashes, "encoder": hash_of(str(start.key()))},
         facts={
             "queries": len(split.queries),
             "queries_validated": len(queries(split.validation)) if split.validation is not None else 0,
             "topics_measured": len(search_data[2]) if search_data else 0,
-            **(encoding.facts or {}),
-            **towers.cut_of(model, training_rows),
+            **facts,
+            **dual_encoder.cut_of(model, training_rows),
         },
+        **parts,
     )
 
 

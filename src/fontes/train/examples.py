@@ -25,6 +25,7 @@ from ..core.values import Topic, Topics
 from ..formats.records import json_line, json_rows
 from ..passages.reranker import Reranker
 from ..storage.files import reading, write
+from ..tuning.folds import drawn
 from .runner.settings import FitSettings
 from .splits import Side
 
@@ -107,12 +108,9 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
         """
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
             raise ParameterError(f"the share to hold out must lie between 0 and 1, not {share!r}")
-        queries = sorted({self._query(item) for item in self})
-        if len(queries) < 2:
+        held_out_queries = set(drawn(map(self._query, self), share, check_whole("seed", seed, 0)))
+        if not held_out_queries:
             raise InputError(f"all {self.noun}s have one query; at least two are needed to hold one out")
-        count = min(len(queries) - 1, max(1, round(share * len(queries))))
-        order = np.random.default_rng(check_whole("seed", seed, 0)).permutation(len(queries))
-        held_out_queries = {queries[i] for i in order[:count].tolist()}
         training = [item for item in self if self._query(item) not in held_out_queries]
         held_out = [item for item in self if self._query(item) in held_out_queries]
         return type(self)(training), type(self)(held_out)

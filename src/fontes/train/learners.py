@@ -34,6 +34,7 @@ L2_STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # strengths of L2 regularization, per t
 MAX_FOLD_EXCESS = 1.5  # greatest size of a fold, as a multiple of the mean size
 MAX_PAIRS = 2_000  # pairs of candidates per topic that a linear model learns from
 VALUES_PER_THREAD = 4_000_000  # of a feature matrix; for fewer, LightGBM's threads would wait for one another
+ROUNDING = 1e-9  # share of the greatest value; a deviation below it is the rounding of a constant
 LINEAR_MODULES = ("sklearn.linear_model", "sklearn.svm")  # modules with scikit-learn's linear models
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -106,7 +107,7 @@ class Candidates:
                 raise InputError(
                     f"topic '{topic.id}' has no text; a run read from a file gets its topics with read_run(path, topics)"
                 )
-        judged_run = _with_topics(run, {topic.id for topic in judged})
+        judged_run = with_topics(run, {topic.id for topic in judged})
         grades = [qrels[ranking.topic.id].get(hit.id, 0) for ranking in judged_run.values() for hit in ranking]
         matrix = feature_matrix(judged_run, features, progress)
         return cls(judged_run, qrels.only(judged_run), matrix, np.maximum(np.array(grades, dtype=np.int64), 0))
@@ -175,7 +176,7 @@ class Candidates:
     def only(self, rows: Rows) -> Candidates:
         """Return the candidates of some rows; these must be all rows of their topics."""
         topics = {list(self.run.topics)[n] for n in np.unique(self.run.topic_numbers[rows]).tolist()}
-        return Candidates(_with_topics(self.run, topics), self.qrels.only(topics), self.matrix[rows], self.grades[rows])
+        return Candidates(with_topics(self.run, topics), self.qrels.only(topics), self.matrix[rows], self.grades[rows])
 
     def ranked(self, scores: NDArray[Any]) -> Run:
         """Return the candidates ordered by other scores, one for each row."""
@@ -190,7 +191,7 @@ def _rows(run: Run) -> list[tuple[str, str, float]]:
     return [(topic_id, hit.id, hit.score) for topic_id, ranking in run.items() for hit in ranking]
 
 
-def _with_topics(run: Run, ids: set[str]) -> Run:
+def with_topics(run: Run, ids: set[str]) -> Run:
     """Return the run of some topics."""
     kept = run.keep(np.array([topic_id in ids for topic_id in run.topics], dtype=np.bool_)[run.topic_numbers])
     sizes = np.diff(kept.bounds)[[topic_id in ids for topic_id in run.topics]]
@@ -314,7 +315,8 @@ class Scale:
         counts, filled = np.maximum(present.sum(axis=0), 1), np.where(present, matrix, 0.0)
         means = filled.sum(axis=0) / counts
         deviations = np.sqrt((np.where(present, matrix - means, 0.0) ** 2).sum(axis=0) / counts)
-        return cls(means, np.where(deviations > 0, deviations, 1.0))
+        rounding = ROUNDING * np.abs(filled).max(axis=0, initial=0.0)
+        return cls(means, np.where(deviations > rounding, deviations, 1.0))
 
     def apply(self, matrix: Floats) -> Floats:
         """Return standardized features, with 0 for missing values."""

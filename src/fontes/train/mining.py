@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
+from ..core.hints import nearest
 from ..core.progress import Progress, ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.run import Ranking, Run
@@ -59,13 +60,18 @@ class Mining:
 
     Args:
         per_positive: Maximum number of negatives per group.
-        ranks: Window of ranks, (first, last), from 1 in the run.
-        margin: Least score difference, in the run, between the relevant document and a negative; None: any.
-        sampling: "top": the best of the window; "random": drawn without replacement.
-        guard_duplicates: Whether to leave out duplicates and near duplicates of relevant documents and of negatives taken.
+        ranks: Window of ranks, (first, last), from 1 in the run, counting relevant documents.
+        margin: Minimum score difference, in the run, from the relevant document; if the run lacks this, the group has no
+            negatives. None: any.
+        sampling: "top": the best of the window; "random": drawn without replacement, by seed, topic and documents.
+        guard_duplicates: Whether to leave out candidates whose text duplicates a relevant document of the topic (false
+            negatives) or a negative of the group: texts that are equal except for case, white space and punctuation, or near
+            (see `split`) with a similarity of 0.8. The next candidates replace them.
         seed: Seed of the draw.
         gold_last: Whether a relevant document outside the window replaces the window's last hit.
-        relative_margin: Greatest score of a negative by a teacher, as a share of the relevant document's score; None: any.
+        relative_margin: Maximum score of a negative by the teacher, as a share of the relevant document's score. Candidates
+            above it are often relevant themselves: positive-aware mining (Moreira et al. 2024, NV-Retriever, who use 0.95). If
+            the score of the relevant document is 0 or less, its group has no negatives. None: any.
     """
 
     per_positive: int = 4
@@ -76,6 +82,26 @@ class Mining:
     seed: int = 0
     gold_last: bool = False
     relative_margin: float | None = None
+
+    @classmethod
+    def of(cls, preset: str | None = None, **settings: Any) -> Mining:
+        """Return checked settings, by default those of a preset, which leaves only the seed to be set.
+
+        Raises:
+            ParameterError: The preset or a setting is unknown, or a setting is out of range or set by the preset.
+        """
+        defaults = vars(cls())
+        if unknown := sorted(settings.keys() - defaults.keys()):
+            raise ParameterError(f"mining has no parameter '{unknown[0]}'; {nearest(unknown[0], list(defaults))}")
+        mining = cls(**settings)
+        mining.check()
+        if preset is None:
+            return mining
+        if preset not in PRESETS:
+            raise ParameterError(f"there is no preset '{preset}'; there is {', '.join(PRESETS)}")
+        if changed := [name for name in defaults if name != "seed" and getattr(mining, name) != defaults[name]]:
+            raise ParameterError(f"the preset {preset} sets {' and '.join(changed)}; leave these out")
+        return replace(PRESETS[preset], seed=mining.seed)
 
     def check(self) -> None:
         """Raise ParameterError for invalid settings."""
@@ -98,25 +124,17 @@ class Mining:
 
 PRESETS = {"air2025": Mining(per_positive=4, ranks=(1, 5), guard_duplicates=False, gold_last=True)}
 """`air2025`: negatives of the CheckThat! 2025 report, task 4b, for training its cross-encoder."""
-PRESET_FIELDS = ("per_positive", "ranks", "margin", "sampling", "guard_duplicates", "gold_last", "relative_margin")
 
 
 def mine_negatives(
     candidates: object,
     topics: object,
     qrels: object,
-    per_positive: int = 4,
-    ranks: tuple[int, int] = (1, 100),
-    margin: float | None = None,
-    sampling: str = "top",
-    guard_duplicates: bool = True,
     *,
-    gold_last: bool = False,
-    seed: int = 0,
     preset: str | None = None,
     teacher: Stage[Any, Run] | None = None,
-    relative_margin: float | None = None,
     progress: ProgressCallback = silent,
+    **settings: Any,
 ) -> Mined:
     """Make groups of a query, a relevant document and negatives: non-relevant hits of a run.
 
@@ -129,33 +147,20 @@ def mine_negatives(
     Args:
         candidates: Stage from topics to a run; or a run, or its path, with documents (`read_run(path).with_(documents=index)`).
             A stage retrieves no more hits than `ranks` needs.
-        topics: Anything `Topics.of` accepts, or a path.
-        qrels: Anything `Qrels.of` accepts, or a path.
-        per_positive: Maximum number of negatives per group.
-        ranks: Window of ranks, (first, last), from 1 in the run, counting relevant documents.
-        margin: Least score difference, in the run, between the relevant document and a negative. If the run lacks the relevant
-            document, the group has no negatives.
-        sampling: "top": the best of the window; "random": drawn by seed, topic and documents.
-        guard_duplicates: Whether to leave out candidates whose text duplicates a relevant document of the topic (false
-            negatives) or a negative of the group: texts that are equal except for case, white space and punctuation, or near
-            (see `split`) with a similarity of 0.8. The next candidates replace them.
-        gold_last: Whether a relevant document outside the window replaces the window's last hit.
-        seed: Seed of the random sampling.
+        topics: Anything `Topics.read` accepts.
+        qrels: Anything `Qrels.of` accepts.
         preset: "air2025": the first five hits, of which the last is replaced by the relevant document if that is not among
-            them; the other four are negatives, without a guard. Replaces all parameters from `per_positive` to `gold_last`.
+            them; the other four are negatives, without a guard. It replaces all settings except the seed.
         teacher: The teacher whose scores the examples get, as by `Mined.scored`; for a relative margin a reranker.
-        relative_margin: Leave out candidates that the teacher scores above this share of the relevant document's score, which
-            are often relevant themselves: positive-aware mining (Moreira et al. 2024, NV-Retriever, who use 0.95). If the score
-            of the relevant document is 0 or less, its group has no negatives.
         progress: Called as topics are finished.
+        **settings: Fields of `Mining`, such as per_positive=4.
 
     Raises:
         InputError: No topic has a relevant document, hits and text for an example, or the run lacks documents.
         ParameterError: A parameter is out of range, or changed although a preset sets it.
         PipelineError: The stage does not go from topics to a run.
     """
-    arguments = Mining(per_positive, ranks, margin, sampling, guard_duplicates, seed, gold_last, relative_margin)
-    settings = settings_or_preset(arguments, preset)
+    mining = Mining.of(preset, **settings)
     all_topics, judged = Topics.read(topics), Qrels.of(qrels)
     relevant = {
         topic_id: sorted(doc_id for doc_id, grade in judged[topic_id].items() if grade >= 1)
@@ -168,32 +173,18 @@ def mine_negatives(
     if not answerable:
         all_topics.judged(judged)
         raise InputError("no topic has a document of grade 1 or more, from which examples could be made")
-    run = run_of(candidates, answerable, settings, progress)
+    run = run_of(candidates, answerable, mining, progress)
     documents = run.documents_for("mining")
     examples: list[Example] = []
-    miner = Miner(settings, documents, tally, teacher=teacher, progress=progress)
+    miner = Miner(mining, documents, tally, teacher=teacher, progress=progress)
     start, topics_to_mine = time.perf_counter(), list(answerable.values())
     for batch_start in range(0, len(topics_to_mine), TOPICS_AT_ONCE):
         batch_end = min(batch_start + TOPICS_AT_ONCE, len(topics_to_mine))
         groups = _groups(topics_to_mine[batch_start:batch_end], run, documents, relevant, tally)
         examples += miner.examples(groups)
         progress(Progress("mining", batch_end, len(topics_to_mine), time.perf_counter() - start, "topics"))
-    mined = tally.mined(examples, asdict(settings))
+    mined = tally.mined(examples, asdict(mining))
     return mined if teacher is None else mined.scored(teacher, progress)
-
-
-def settings_or_preset(settings: Mining, preset: str | None) -> Mining:
-    """Return the settings or the preset; raise ParameterError for settings that differ from the defaults beside a preset."""
-    settings.check()
-    if preset is None:
-        return settings
-    if preset not in PRESETS:
-        raise ParameterError(f"there is no preset '{preset}'; there is {', '.join(PRESETS)}")
-    defaults = Mining()
-    changed = [name for name in PRESET_FIELDS if getattr(settings, name) != getattr(defaults, name)]
-    if changed:
-        raise ParameterError(f"the preset {preset} sets {' and '.join(changed)}; leave these out")
-    return replace(PRESETS[preset], seed=settings.seed)
 
 
 def run_of(candidates: object, topics: Topics, settings: Mining, progress: ProgressCallback) -> Run:

@@ -19,6 +19,7 @@ from ..neural.models.hub import find_model, quiet, seq2seq, without_warnings
 from ..rewrite.canardt5 import KIND, context_ids, context_parts
 from ..rewrite.turns import conversation_of
 from ..storage.hashes import hash_json
+from ..tuning.folds import drawn
 from .runner.checkpoint_folder import check_output_folder
 from .runner.running import Fit, Rows, Training, check_training, run
 from .runner.settings import FitSettings
@@ -63,7 +64,7 @@ def train_rewriter(
     check_output_folder(target, overwrite)
     check_training("training a rewriter")
     validation_topics = None if validation is None else Topics.read(validation)
-    training_pairs, validation_pairs = training_split(Topics.read(topics), validation_topics, settings)
+    training_pairs, validation_pairs = conversation_split(Topics.read(topics), validation_topics, settings)
 
     folder = find_model(base, KIND)
     model = RewriterModel(folder, settings)
@@ -140,7 +141,7 @@ def rewrite_pairs(topics: Topics, answers: int) -> list[RewritePair]:
     return pairs
 
 
-def training_split(
+def conversation_split(
     topics: Topics, validation: Topics | None, settings: RewriterSettings
 ) -> tuple[list[RewritePair], list[RewritePair]]:
     """Return the training and validation turns, each conversation on one side; raise InputError if that is impossible."""
@@ -157,11 +158,9 @@ def training_split(
             names = ", ".join(f"'{name}'" for name in shared)
             raise InputError(f"training and validation conversations must differ; remove from one of the two: {names}")
     elif settings.held_out:
-        ids = sorted(conversations(pairs))
-        if len(ids) < 2:
+        held_out_conversations = set(drawn(conversations(pairs), settings.held_out, random))
+        if not held_out_conversations:
             raise InputError("the topics belong to one conversation; at least two are needed to hold one out, or held_out=0")
-        count = min(len(ids) - 1, max(1, round(settings.held_out * len(ids))))
-        held_out_conversations = {ids[i] for i in random.permutation(len(ids))[:count].tolist()}
         validation_pairs = [pair for pair in pairs if pair.conversation in held_out_conversations]
         pairs = [pair for pair in pairs if pair.conversation not in held_out_conversations]
     if settings.limit is not None and settings.limit < len(pairs):

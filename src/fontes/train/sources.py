@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..core import FontesError, InputError, Qrels, Topics
-from ..datasets import dataset, named, qrels_of, topics_of
+from ..datasets import dataset, named
 from .duplicates import plain_text, plain_topic
 from .examples import Examples
 from .splits import Side
@@ -35,40 +35,31 @@ class TrainingData:
                 source = _read(os.fspath(source))
             if isinstance(source, Examples):
                 self.documents |= {example.positive.id: plain_text(example.positive.text) for example in source}
-            side = _side(source)
+            side = source.judged() if isinstance(source, Examples) else Side.of(source)
             self.topics += [(topic.id, plain_topic(topic)) for topic in side.topics.values()]
             for grades in side.qrels.values():
                 for doc_id in (doc_id for doc_id, grade in grades.items() if grade > 0):
                     self.documents.setdefault(doc_id, "")
 
 
-def _side(source: object) -> Side:
-    """Return the topics and judgments of a value."""
-    if isinstance(source, Examples):
-        return source.judged()
-    if isinstance(source, tuple) and len(source) == 2:
-        return Side(Topics.read(source[0]), Qrels.of(source[1]))
-    return Side(Topics(), source) if isinstance(source, Qrels) else Side(Topics.read(source), Qrels())
-
-
 def _read(path: str) -> object:
     """Return what a path holds: examples, or topics and judgments, of a collection or of a file that has one or both."""
     if named(path) or Path(path).is_dir():
         split = "train" if "train" in (named(path) or dataset(path)).splits else None
-        qrels = qrels_of(path, split=split)
-        return topics_of(path, split=split).judged(qrels), qrels
+        qrels = Qrels.of(path, split)
+        return Topics.read(path, split).judged(qrels), qrels
     try:
         return Examples.read(path)
     except InputError:
         pass
     topics, qrels, problem = Topics(), Qrels(), ""
     try:
-        topics = topics_of(path)
+        topics = Topics.read(path)
     except FontesError as error:
         problem = str(error)
     with suppress(FontesError), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a reader that takes topics for judgments
-        qrels = qrels_of(path)
+        qrels = Qrels.of(path)
     if not topics and not qrels:
         raise InputError(f"{path}: neither examples of fontes mine, nor topics, nor judgments ({problem})")
     return (topics if not qrels or set(topics) == set(qrels) else Topics()), qrels  # lines of judgments may read as topics

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
-from ..core.errors import ParameterError
 from ..core.progress import ProgressCallback, silent
 from ..neural.models.base import token_ids
 from ..neural.models.hub import tokenizer_in
 from ..neural.sparse import Splade
 from ..neural.sparse.trainable import STATIC_NAME, checkpoint_of, is_headless, trainable
-from .encoder_fit import EncoderSettings, Encoding, SearchValidation, encoder_fit, sides_of
-from .examples import Examples, passages_of
-from .runner.checkpoint_folder import check_output_folder
-from .runner.running import Training, check_training, run
+from .encoder_fit import EncoderSettings, SearchValidation, encoder_fit, start_of, train_encoder
+from .examples import Examples, TrainingSplit, passages_of
+from .runner.running import Fit, Training
 
 BASE = "rasyosef/splade-tiny"
 STATIC_RATE = 1e-3  # learning rate of static weights of queries, as in the examples of sentence-transformers
@@ -61,61 +60,48 @@ def train_splade(
     in the batch, one sum for queries and one for documents. The weights of both sums warm up as in SPLADE (Formal et al. 2021).
     The loss on validation examples includes the whole penalty from the first step.
 
-    Documents known to be relevant to a query are never its negatives. Training resumes from its last checkpoint, and the same
-    seed, torch, processor and thread count give the same model in float32. Uses a GPU if there is one.
+    All else is as for `train_bi_encoder`: arguments, negatives, repeatability and errors.
 
     Args:
-        examples: Anything `Examples.of` takes: Examples, a list of Example, or the path of a file.
-        output: Folder to create, complete when it appears. During the training, checkpoints are in OUTPUT.training.
+        examples: Anything `Examples.of` takes.
+        output: Folder to create.
         encoder: Start: a Splade, a folder, or a name on the Hugging Face hub, of a SPLADE model or a masked language model. An
             encoder without a head gets a new head, which a few hundred examples are too few to train.
         settings: Training settings; None: the defaults.
-        validation: A `SearchValidation`, or examples as above; None: held-out queries.
+        validation: A `SearchValidation`, or examples.
         overwrite: Whether to replace a trained model.
         progress: Called about once a second.
-
-    Raises:
-        InputError: The examples, `output`, the encoder or the working folder cannot be used.
-        ParameterError: The settings or the encoder are unsuitable, or the loss is no longer a number.
-        MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or SpladeSettings()
-    target = Path(output)
-    check_output_folder(target, overwrite)
-    check_training("training a learned sparse encoder")
-    start = _starting_encoder(encoder, settings)
-    search = SearchValidation.of(validation)
-    split = sides_of(examples, search, settings)
+    fit_of = partial(_fit, encoder, settings)
+    return train_encoder(fit_of, "a learned sparse encoder", examples, output, settings, validation, overwrite, progress)
+
+
+def _fit(encoder: Splade | str | Path, settings: SpladeSettings, split: TrainingSplit[Any], search: SearchValidation) -> Fit:
+    from . import splade_loss
+
+    start = start_of(encoder, Splade, "splade_encoder", max_length=settings.max_length)
     checkpoint = checkpoint_of(start.folder)
     static = None
     if settings.static_queries and checkpoint.static is None:
         static = _initial_weights(split.learned, tokenizer_in(checkpoint.transformer, f"{start.name_or_path} has no tokenizer"))
     model = trainable(start, dropout=settings.dropout, static=static, seed=settings.seed)
     static_queries = static is not None or checkpoint.static is not None
-    from . import splade_loss
-
     loss = splade_loss.SpladeLoss(model, settings, queries=not static_queries)
-    encoding = Encoding(
+    return encoder_fit(
+        split,
+        search,
+        settings,
+        start,
+        model,
+        splade_loss.products(model),
         kind="SPLADE model",
-        base=str(start.name_or_path),
-        folder=start.folder,
-        key=str(start.key()),
-        model=model,
         trainer="SparseEncoderTrainer",
         loss=loss,
-        scores=splade_loss.products(model),
-        rates={STATIC_NAME: STATIC_RATE} if static_queries else None,
+        rates={STATIC_NAME: STATIC_RATE} if static_queries else {},
         scheduled=loss.warm_up,
         facts={"new_head": is_headless(checkpoint), "static_queries": static_queries},
     )
-    return run(encoder_fit(encoding, split, search, settings), settings, target, overwrite, progress)
-
-
-def _starting_encoder(encoder: Splade | str | Path, settings: SpladeSettings) -> Splade:
-    start = Splade(encoder) if isinstance(encoder, (str, Path)) else encoder
-    if not isinstance(start, Splade):
-        raise ParameterError(f"{start!r} cannot be trained; use splade_encoder(…) or a model")
-    return start if settings.max_length is None else start.with_(max_length=settings.max_length)
 
 
 def _initial_weights(examples: Examples, tokenizer: Any) -> dict[str, float]:

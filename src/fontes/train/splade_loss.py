@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from .towers import TowersLoss
+from .dual_encoder import DualEncoderLoss
 
 if TYPE_CHECKING:
     from .encoder_fit import Scores
     from .splade import SpladeSettings
 
 
-class SpladeLoss(TowersLoss):
+class SpladeLoss(DualEncoderLoss):
     """Loss of inner products of weights, with the FLOPS penalty (Paria et al. 2020, equation 4).
 
     Args:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +15,6 @@ from ..core.values import Topic, Topics
 from ..tuning.folds import Groups, connected, folds_of, units_of
 from .duplicates import Duplicate, check_near, duplicates_of
 
-TopicsOrQrels: TypeAlias = object  # anything that Topics.of or Qrels.of accepts, a path, or a list of Topics, Qrels or paths
-
 REPORTED_PAIRS = 3  # duplicate pairs of each kind in a report
 
 
@@ -26,6 +23,14 @@ class Side(NamedTuple):
 
     topics: Topics
     qrels: Qrels
+
+    @classmethod
+    def of(cls, value: object) -> Side:
+        """Return the side of a pair of topics and judgments (or None), or of one of both; anything that is read as these."""
+        if isinstance(value, Qrels):
+            return cls(Topics(), value)
+        topics, qrels = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+        return cls(Topics.read(topics), Qrels() if qrels is None else Qrels.of(qrels))
 
     def save(self, directory: str | Path, name: str = "topics") -> None:
         """Write NAME.jsonl, and judgments as NAME.qrels (TREC), to a folder.
@@ -164,8 +169,8 @@ class Split:
 
 
 def split(
-    topics: TopicsOrQrels,
-    qrels: TopicsOrQrels | None = None,
+    topics: object,
+    qrels: object = None,
     test: float = 0.2,
     *,
     groups: Groups = None,
@@ -179,9 +184,8 @@ def split(
     duplicates. Groups are shuffled by `seed` and go to the test side as long as they fit.
 
     Args:
-        topics: Anything `Topics.of` accepts, or a path. A list of Topics or of paths (`pathlib.Path`), such as existing splits,
-            is merged.
-        qrels: Anything `Qrels.of` accepts, a path, or a list of Qrels or paths; if given, only judged topics are divided.
+        topics: Anything `Topics.read` accepts, such as a list of existing splits, which are merged.
+        qrels: Anything `Qrels.of` accepts; if given, only judged topics are divided.
         test: Share of test topics, a float below 1, or their number, an int.
         groups: Topics that must stay on one side. "document": topics that share a relevant document, transitively;
             "conversation": topics with equal ids before the last "_"; a mapping from topic id to group name; or a function from
@@ -195,7 +199,9 @@ def split(
         ParameterError: Parameter out of range.
     """
     check_near(near)
-    merged, judged = _merge_topics(topics), _merge_qrels(qrels)
+    merged, judged = Topics.read(topics), Qrels() if qrels is None else Qrels.of(qrels)
+    if not merged:
+        raise InputError("there are no topics")
     remaining = {i: merged[i] for i in sorted(merged) if qrels is None or i in judged}
     unjudged = len(merged) - len(remaining)
     if not remaining:
@@ -233,10 +239,15 @@ def folds_without_leakage(
     Raises:
         ParameterError: Parameter out of range, or more folds than groups.
     """
+    return folds_of(units_without_leakage(topics, qrels, groups=groups, near=near), folds, seed)
+
+
+def units_without_leakage(topics: Topics, qrels: Qrels, *, groups: Groups = None, near: float | None = 0.8) -> list[list[str]]:
+    """Return the ids of topics that share a group or duplicate one another, transitively; arguments as in `split`."""
     same = duplicates_of([topics[i] for i in sorted(topics)], near)
     links = [[(topic_id, f"group {n}") for topic_id in unit] for n, unit in enumerate(units_of(topics, qrels, groups))]
     links += [[(pair.id, f"pair {n}"), (pair.of, f"pair {n}")] for n, pair in enumerate(same)]
-    return folds_of(connected(sorted(topics), links), folds, seed)
+    return connected(sorted(topics), links)
 
 
 def leakage(train: object, test: object, near: float | None = 0.8) -> Leakage:
@@ -249,8 +260,9 @@ def leakage(train: object, test: object, near: float | None = 0.8) -> Leakage:
         near: As in `split`.
     """
     check_near(near)
-    sides = _side(train), _side(test)
-    return _leakage(*sides, near, _shared_texts(*sides, near))
+    sides = [Side.of(train), Side.of(test)]
+    sides = [Side(side.topics.judged(side.qrels), side.qrels) if side.qrels else side for side in sides]
+    return _leakage(sides[0], sides[1], near, _shared_texts(sides[0], sides[1], near))
 
 
 def _shared_texts(train: Side, test: Side, near: float | None) -> list[Duplicate]:
@@ -326,36 +338,6 @@ def _test_topics(units: list[list[str]], test: float, count: int, seed: int) -> 
     if not chosen:
         raise InputError(f"no group of topics is small enough for a test side of {size}; use a larger one, or other groups")
     return chosen
-
-
-def _side(topics: object) -> Side:
-    topics, qrels = topics if isinstance(topics, tuple) and len(topics) == 2 else (topics, None)
-    merged, judged = _merge_topics(topics), _merge_qrels(qrels)
-    return Side(Topics(t for t in merged.values() if t.id in judged) if judged else merged, judged)
-
-
-def _merge_topics(values: object) -> Topics:
-    merged: dict[str, Topic] = {}
-    for topics in _as_list(values, Topics):
-        for topic in Topics.read(topics).values():
-            first = merged.setdefault(topic.id, topic)
-            if (first.text, first.turns) != (topic.text, topic.turns):
-                raise InputError(f"topic '{topic.id}' has two texts in the merged topics; give them different ids")
-    if not merged:
-        raise InputError("there are no topics")
-    return Topics(merged.values())
-
-
-def _merge_qrels(values: object) -> Qrels:
-    if values is None:
-        return Qrels()
-    return Qrels(row for qrels in _as_list(values, Qrels) for row in Qrels.of(qrels).rows())
-
-
-def _as_list(values: object, kind: type[Any]) -> list[object]:
-    if isinstance(values, (list, tuple)) and values and all(isinstance(item, (kind, os.PathLike)) for item in values):
-        return list(values)
-    return [values]
 
 
 def _examples(pairs: Sequence[Duplicate]) -> str:

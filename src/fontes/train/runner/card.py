@@ -28,6 +28,7 @@ USES = {
     "ColBERT model": 'encode_late(index, colbert("{model}"))',
     "SPLADE model": 'index.encode(splade_encoder("{model}"))',
     "T5 rewriter": 'canard_t5("{model}") >> bm25()',
+    "term classifier": 'quretec("{model}") >> bm25()',
 }
 TASKS = {
     "cross-encoder": "text-ranking",
@@ -35,6 +36,7 @@ TASKS = {
     "ColBERT model": "sentence-similarity",
     "SPLADE model": "feature-extraction",
     "T5 rewriter": "text2text-generation",
+    "term classifier": "token-classification",
 }
 
 
@@ -63,7 +65,7 @@ def describe(training: Training, folder: Path, target: Path) -> None:
 
 
 def _card(training: Training, target: Path, curves: str) -> str:
-    library = "transformers" if training.kind == "T5 rewriter" else "sentence-transformers"
+    library = "transformers" if training.kind in ("T5 rewriter", "term classifier") else "sentence-transformers"
     head = {"library_name": library, "pipeline_tag": TASKS.get(training.kind, "")}
     if not Path(training.base).exists():
         head["base_model"] = training.base

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from ...core.errors import FontesError, InputError
@@ -21,10 +20,10 @@ STATE = "trainer_state.json"  # written last: a checkpoint without it is incompl
 
 
 class CheckpointFolder:
-    """An existing folder with the checkpoints of one training; unless it is `persistent`, nothing is written to it."""
+    """An existing folder with the checkpoints of one training."""
 
-    def __init__(self, folder: Path, persistent: bool = True) -> None:
-        self.folder, self.persistent = folder, persistent
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -39,14 +38,15 @@ class CheckpointFolder:
         return facts
 
     def record(self, **facts: Any) -> None:
-        """Write further facts of the training."""
-        if not self.persistent:
-            return
+        """Write further facts of the training; raise InputError if they cannot be written."""
         draft = self.folder / f".{IDENTITY}"
-        with draft.open("w", encoding="utf-8") as file:
-            json.dump({**self.facts, **facts}, file, indent=2)
-            sync(file)
-        draft.replace(self.folder / IDENTITY)
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                json.dump({**self.facts, **facts}, file, indent=2)
+                sync(file)
+            draft.replace(self.folder / IDENTITY)
+        except OSError as error:
+            raise InputError(f"{self.folder} cannot be written: {error.strerror or error}") from error
 
     def begin(self, identity: Mapping[str, Any], advice: str) -> None:
         """Assign the folder to a training, or check that it belongs to this training.
@@ -106,13 +106,6 @@ def open_checkpoints(folder: Path) -> Iterator[CheckpointFolder]:
         except OSError as error:
             raise InputError(f"{folder} cannot be created: {error.strerror or error}") from None
         yield CheckpointFolder(folder)
-
-
-@contextmanager
-def temporary_checkpoints() -> Iterator[CheckpointFolder]:
-    """Create a working folder without checkpoints, removed at the end of the block."""
-    with TemporaryDirectory() as folder:
-        yield CheckpointFolder(Path(folder), persistent=False)
 
 
 def check_output_folder(

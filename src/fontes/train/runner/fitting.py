@@ -178,7 +178,7 @@ class _Fitting:
         lengths = self.fit.train.lengths
         if self.fit_settings.order == "shuffled":
             lengths = [1] * len(lengths)  # rows of equal length come in random order
-        return LikeLength(lengths, batch_size, self.fit_settings.seed)
+        return LengthGroupedSampler(lengths, batch_size, self.fit_settings.seed)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         metrics = {}
@@ -246,7 +246,7 @@ class _Monitor(transformers.TrainerCallback):
         return self._fit.rate(self._finished_share(step), self._steps)
 
     def _finished_share(self, step: int) -> float:
-        seconds = time.perf_counter() - self._start
+        seconds = time.perf_counter() - self._start + self.previous_seconds
         return max(step / self._steps, seconds / (60 * self._fit.minutes) if self._fit.minutes else 0.0)
 
     def stopping(self) -> Any:
@@ -260,7 +260,7 @@ class _Monitor(transformers.TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         control.should_evaluate = state.global_step in self._evaluated_at
         late = time.perf_counter() - self._saved > CHECKPOINT_INTERVAL
-        control.should_save = self._checkpoints.persistent and (control.should_evaluate or late)
+        control.should_save = control.should_evaluate or late
         if self._finished_share(state.global_step) >= 1:
             control.should_training_stop = True
         return control
@@ -328,7 +328,7 @@ def _training_precision(fit: Fit, settings: FitSettings, checkpoints: Checkpoint
     return f"{best} (calibration: {steps} a step)"
 
 
-class LikeLength(torch.utils.data.Sampler[list[int]]):
+class LengthGroupedSampler(torch.utils.data.Sampler[list[int]]):
     """Batches of rows of similar length, in a random order that depends only on the seed and the epoch.
 
     `lengths` are numbers of tokens, one per row; the last batch of an epoch may be smaller.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.progress import ProgressCallback, silent
-from ...neural.models.hub import fingerprint, library
+from ...neural.models.hub import fingerprint, library, model_errors
 from .card import describe, licence_of
 from .checkpoint_folder import IDENTITY, check_output_folder, new_model_folder, open_checkpoints
 from .settings import FitSettings
@@ -64,6 +64,7 @@ class Fit:
         scheduled: Function called before each step with the finished share of the training; a penalty warms up by it.
         factors: Settings other than the learning rate that may make the loss overflow.
         minutes: Time limit, after which the training ends early; None: no limit.
+        finish: Function called with the folder of the trained model, which it may change; returns further facts.
     """
 
     kind: str
@@ -87,6 +88,7 @@ class Fit:
     scheduled: Callable[[float], None] | None = None
     factors: Mapping[str, float] = field(default_factory=dict)
     minutes: float | None = None
+    finish: Callable[[Path], Mapping[str, Any]] = lambda folder: {}
 
     def identity_with(self, settings: FitSettings) -> dict[str, Any]:
         """Return the identity of the training, as JSON values."""
@@ -100,7 +102,7 @@ class Training:
     """Record of a training, saved with the model as training.json.
 
     Args:
-        kind: "cross-encoder", "bi-encoder", "ColBERT model", "SPLADE model" or "T5 rewriter".
+        kind: "cross-encoder", "bi-encoder", "ColBERT model", "SPLADE model", "T5 rewriter" or "term classifier".
         base: Start, as named by the caller.
         base_fingerprint: Fingerprint of the start.
         licence: Licence of the start, from its README.md or config.json, or "not stated".
@@ -177,7 +179,9 @@ def run(
         checkpoints.begin(identity, "give another output, or overwrite it")
         history = fit_model(fit, settings, checkpoints, progress)
         with new_model_folder(output) as folder:
-            fit.save(folder)
+            with model_errors(f"{output} cannot be written"):
+                fit.save(folder)
+            facts = {**fit.facts, **fit.finish(folder)}
             training = Training(
                 kind=fit.kind,
                 base=fit.base,
@@ -196,7 +200,7 @@ def run(
                 device=history.device,
                 seconds=round(history.seconds, 1),
                 versions={name.replace("_", "-"): version(name.replace("_", "-")) for name in ("fontes", *LIBRARIES)},
-                facts=dict(fit.facts),
+                facts=facts,
             )
             describe(training, folder, output)
             (folder / IDENTITY).write_text(json.dumps(training.to_dict(), indent=1) + "\n", encoding="utf-8")

@@ -106,7 +106,7 @@ def parts_of(features: dict[str, Any]) -> list[dict[str, Any]]:
     return parts
 
 
-class TowersLoss(CachedLossMixin, nn.Module):
+class DualEncoderLoss(CachedLossMixin, nn.Module):
     """Loss of the scores of a batch's queries and documents, with cached gradients if `mini_batch` is set.
 
     The losses of `EncoderSettings.loss`: "mnrl", cross-entropy of the relevant document against all others of the batch
