@@ -129,7 +129,7 @@ def test_models_and_pipelines_reach_the_retriever(run: Chat) -> None:
 
     scores = [score(), score("--pipeline", "bm25(k1=2)"), score("--model", "tfidf"), score("--model", "ql")]
     assert len(set(scores)) == len(scores)
-    assert "unknown model 'none'; there are bm25, tfidf, ql, dense, hybrid" in run(FIRST, "--model", "none")[2]
+    assert "there is no model 'none'; there are bm25, tfidf, ql, dense, hybrid" in run(FIRST, "--model", "none")[2]
     assert "--pipeline says all; leave --model out" in run(FIRST, "--pipeline", "ql()", "--model", "ql")[2]
     assert "rm3 takes Run and gives Topics; --pipeline needs a stage from Topics to Run" in run(FIRST, "--pipeline", "rm3()")[2]
     assert run(FIRST, "--model", "dense")[0] == 1

@@ -275,7 +275,7 @@ def test_convert_rewrites_each_kind(kind, place, index, fontes):
     [
         (["search", "nowhere", "q"], "nowhere does not exist"),
         (["info", "."], "not an index"),
-        (["search", "c.index", "q", "--model", "magic"], "unknown model 'magic'"),
+        (["search", "c.index", "q", "--model", "magic"], "there is no model 'magic'"),
         (["search", "c.index", "q", "--variant", "magic"], "no BM25 variant"),
         (["search", "c.index", "q", "--b", "2"], "b between 0 and 1"),
         (["explain", "c.index", "q", "nobody"], "'nobody' is not in the index"),
@@ -328,15 +328,13 @@ def test_commands_pipe(place, fontes):
     searched = subprocess.run(
         command("search", place / "p.index", "--topics", "-"), input=TOPICS.encode(), capture_output=True, check=True
     )
-    measured = subprocess.run(
-        command("eval", place / "qrels.txt", "-", "RR", "--json"), input=searched.stdout, capture_output=True, check=True
-    )
-    assert json.loads(measured.stdout)["measures"]["RR"] == pytest.approx(2 / 3)
+    measured = fontes("eval", place / "qrels.txt", "-", "RR", "--json", stdin=searched.stdout)[1]
+    assert json.loads(measured)["measures"]["RR"] == pytest.approx(2 / 3)
 
 
 def test_a_reader_that_goes_away_is_no_error_message(index, place):
     topics = place / "many.tsv"
-    topics.write_text("".join(f"{i}\tvitamin bread influenza\n" for i in range(20_000)))
+    topics.write_text("".join(f"{i}\tvitamin bread influenza\n" for i in range(2_000)))
     process = subprocess.Popen(command("search", index, "--topics", topics), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.read(100)
@@ -352,13 +350,8 @@ def test_a_reader_that_goes_away_is_no_error_message(index, place):
     [
         ("<&-", ["eval", "-", "run.txt"], "fontes: standard input: cannot be read (Bad file descriptor)"),
         pytest.param(">&-", ["recipe", "list"], "fontes: output: Bad file descriptor", marks=pytest.mark.slow),
-        (">&-", ["recipe", "list", "--json"], "fontes: output: Bad file descriptor"),
-        pytest.param(
-            ">&-",
-            ["convert", "qrels", "qrels.txt", "-"],
-            "fontes: standard output: cannot be written (Bad file descriptor)",
-            marks=pytest.mark.slow,
-        ),
+        pytest.param(">&-", ["recipe", "list", "--json"], "fontes: output: Bad file descriptor", marks=pytest.mark.slow),
+        (">&-", ["convert", "qrels", "qrels.txt", "-"], "fontes: standard output: cannot be written (Bad file descriptor)"),
     ],
 )
 def test_a_standard_stream_that_is_closed_is_one_sentence(closed, arguments, message, place):

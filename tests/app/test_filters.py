@@ -88,3 +88,14 @@ def test_an_empty_list_of_columns_is_none(tmp_path, fontes):
     (tmp_path / "docs.csv").write_text(ROWS)
     assert fontes("index", tmp_path / "docs.csv", "-o", tmp_path / "x.index", "--columns", "")[0] == 0
     assert json.loads(fontes("info", tmp_path / "x.index", "--json")[1])["columns"] == {}
+
+
+def test_a_command_sorts_and_counts(index, fontes):
+    code, out, _ = fontes("search", index, "red cat", "--sort", "year", "--descending", "--facets", "year,tags", "-k", 2)
+    every = json.loads(fontes("search", index, "red cat", "--sort", "year", "--facets", "year", "--json")[1])
+    years = [hit["metadata"].get("year") for hit in every["hits"]]
+    assert code == 0
+    assert out.splitlines()[-2].startswith("year: ")
+    assert out.splitlines()[-1].startswith("tags: ")
+    assert [year for year in years if year] == sorted(year for year in years if year)
+    assert sum(entry["count"] for entry in every["facets"]["year"]) == len([year for year in years if year])

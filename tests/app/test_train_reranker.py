@@ -114,7 +114,7 @@ def test_a_pipeline_teaches_a_reranker(base: Path, tmp_path: Path, fontes: Fonte
     assert fontes("mine", tmp_path / "i", "--from", "title", "-o", "-", "--teacher", "last_turns(1)")[0] == 1
 
 
-def test_a_teacher_scores_the_examples_to_validate_on_and_nothing_for_a_folder_that_exists(
+def test_a_teacher_scores_the_validation_examples_unless_the_folder_exists(
     base: Path, tmp_path: Path, fontes: Fontes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Index.build({p.id: p.text for one in DATA for p in (one.positive, *one.negatives)}, tmp_path / "i", threads=1)

@@ -30,7 +30,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_function_of_the_callers_makes_the_index_and_is_named_again_where_text_is_analysed(fontes, place: Path) -> None:
+def test_a_callers_analyzer_is_named_again_wherever_text_is_analysed(fontes, place: Path) -> None:
     own = ("--analyzer", f"{MODULE}:commas")
     assert fontes("index", "c.jsonl", "-o", "x", *own)[0] == 0
     assert Index.open("x").terms.tolist() == ["geyser", "hot", "hot spring", "spring"]

@@ -28,9 +28,8 @@ def registered() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize(
-    ("made", "text"),
-    [
+def test_a_stage_prints_the_text_that_makes_it() -> None:
+    for made, text in [
         (FIND, "toy_find()"),
         (FIND % 3, "toy_find() % 3"),
         (Find(SHELF, k=3), "toy_find() % 3"),
@@ -49,13 +48,11 @@ def registered() -> Iterator[None]:
         (Cut(2) >> Read(Model("m")), 'cut(2) >> toy_read("m")'),
         (Join((FIND, 2 * FIND), "x"), 'toy_join(toy_find(), 2 * toy_find(), method="x")'),
         (FIND >> Read(Model('a "b" \\')), "toy_find() >> toy_read('a \"b\" \\\\')"),
-    ],
-)
-def test_a_stage_prints_the_text_that_makes_it(made: Stage, text: str) -> None:
-    assert repr(made) == made.text == text
-    again = pipeline(text, SHELF)
-    assert repr(again) == text
-    assert again("x") == made("x") if made.takes is Topics else again == made
+    ]:
+        assert repr(made) == made.text == text
+        again = pipeline(text, SHELF)
+        assert repr(again) == text
+        assert again("x") == made("x") if made.takes is Topics else again == made
 
 
 SIMPLE = st.builds(lambda k1, k: Find(SHELF, k1, k), st.floats(0, 4, width=32), st.integers(1, 10))
@@ -81,9 +78,8 @@ def test_whatever_is_built_with_operators_is_read_back_as_the_same(made: Stage) 
     assert again("x") == made("x")
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_what_is_wrong_in_a_text_is_one_sentence_with_its_place() -> None:
+    for text, said in [
         ("toy_fimd()", r"column 1: there is no stage 'toy_fimd'; did you mean 'toy_find'\?"),
         ("toy_ask() >> toy_fimd()", r"column 14: there is no stage 'toy_fimd'"),
         ("toy_find(kk1=1)", r"column 10: toy_find has no parameter 'kk1'; did you mean 'k1'\?"),
@@ -128,13 +124,11 @@ def test_whatever_is_built_with_operators_is_read_back_as_the_same(made: Stage) 
         ("toy_join(" * 150 + ")" * 150, "nested"),
         ("toy_find()" + " " * 30_000 + "% 3", "20,000 are allowed"),
         ("toy_find(k1=\0)", "pipeline"),
-    ],
-)
-def test_what_is_wrong_in_a_text_is_one_sentence_with_its_place(text: str, said: str) -> None:
-    with pytest.raises(FontesError, match=said) as caught:
-        pipeline(text, SHELF)
-    assert "\n" not in str(caught.value).strip()
-    assert isinstance(caught.value, (ParameterError, PipelineError))
+    ]:
+        with pytest.raises(FontesError, match=said) as caught:
+            pipeline(text, SHELF)
+        assert "\n" not in str(caught.value).strip()
+        assert isinstance(caught.value, (ParameterError, PipelineError))
 
 
 @settings(max_examples=up_to(300), deadline=None)
@@ -260,3 +254,10 @@ def test_lists_are_nested_up_to_a_depth():
         with pytest.raises(ParameterError) as error:
             pipeline(f"toy_find({'[' * depth}{']' * depth})", Shelf())
         assert (f"nested more than {MAX_DEPTH} deep" in str(error.value)) == nested
+
+
+def test_capitals_name_the_same_stage() -> None:
+    assert pipeline("TOY_Find(k1=2)", Shelf("x", "1")) == pipeline("toy_find(k1=2)", Shelf("x", "1"))
+    assert pipeline("ToyFind()", Shelf("x", "1")).text == "toy_find()"
+    with pytest.raises(ParameterError, match="'toy_find' is a stage; write toy_find"):
+        pipeline("TOY_FIND", Shelf("x", "1"))

@@ -79,16 +79,8 @@ def test_all_splits_of_a_dataset_are_an_error():
         (ft.Run.of, {"qid": ["1"], "docno": ["a"]}, "no column for the score; the columns are qid, docno"),
         (ft.Run.of, {"qid": [None], "docno": ["a"], "score": [1.0]}, "row 1: the topic id is missing"),
         (ft.Run.of, {"qid": [1.5], "docno": ["a"], "score": [1.0]}, "the topic id is 1.5, which is neither"),
-        (
-            ft.Run.of,
-            {"qid": ["1"], "docno": ["a"], "score": ["x"]},
-            "row 1: 'x' in the column 'score' is not a number",
-        ),
-        (
-            ft.Run.of,
-            {"qid": ["1"], "docno": ["a"], "score": [None]},
-            "row 1: None in the column 'score' is not a number",
-        ),
+        (ft.Run.of, {"qid": ["1"], "docno": ["a"], "score": ["x"]}, "row 1: 'x' in the column 'score' is not a number"),
+        (ft.Run.of, {"qid": ["1"], "docno": ["a"], "score": [None]}, "row 1: None in the column 'score' is not a number"),
         (ft.Qrels.of, {"qid": ["1"], "docno": ["a"], "label": [0.5]}, "0.5 in the column 'label' is no grade"),
         (ft.Qrels.of, {"qid": ["1"], "docno": [None], "label": [1], "x": [b"1"]}, None),
         (ft.Topics.of, {"qid": ["1"], "x": ["rain"]}, "no column for the text of the topic"),

@@ -10,10 +10,11 @@ import pytest
 from support.toys import TOYS, Ask, Find, Join, Model, Read, Shelf, toys
 
 from fontes.core import ParameterError, Pipeline, Run, Stage, Topics
+from fontes.core.hints import nearest
 from fontes.core.parameters import parameters, signature, summary
 from fontes.core.part import Part, stages, walk
 from fontes.core.progress import Progress
-from fontes.core.registry import Registry, nearest
+from fontes.core.registry import Registry
 
 SHELF = Shelf()
 TREE = Ask() >> Find(SHELF) % 5 >> Read(Model("m"))

@@ -48,9 +48,8 @@ def test_any_query_is_read_back_from_its_json(query: Group) -> None:
     assert Group.from_dict(json.loads(json.dumps(query.to_dict()))) == query
 
 
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [
+def test_values_that_are_no_query_are_refused_with_their_place() -> None:
+    for values, sentence in [
         ([], "query: a clause is an object, not []"),
         ({"must": {"term": "a"}}, "query.must: a list of clauses is needed, not {'term': 'a'}"),
         ({"must": ["a"]}, "query.must[0]: a clause is an object, not 'a'"),
@@ -68,12 +67,10 @@ def test_any_query_is_read_back_from_its_json(query: Group) -> None:
         ({"terms": ["a"], "offsets": 0}, "query.offsets: a list of whole numbers is needed, not 0"),
         ({"terms": ["a"], "width": 1.5}, "query.width: a whole number from 0 to 1,000,000 is needed, not 1.5"),
         ({"musst": []}, "query: a Group has no 'musst'; did you mean 'must'?"),
-    ],
-)
-def test_values_that_are_no_query_are_refused_with_their_place(values: Any, sentence: str) -> None:
-    with pytest.raises(InputError) as error:
-        Group.from_dict(values)
-    assert str(error.value) == sentence
+    ]:
+        with pytest.raises(InputError) as error:
+            Group.from_dict(values)
+        assert str(error.value) == sentence
 
 
 def test_groups_within_each_other_are_bounded() -> None:

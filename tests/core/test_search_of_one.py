@@ -91,3 +91,49 @@ def test_a_pipeline_finds_for_one_query_what_its_run_has(tmp_path, pipeline, seg
         assert (ranking.total, list(ranking.facets("year"))) == (run.total, list(run.facets("year")))
         assert list(stage.search(query, 4, 2)) == list(run)[2:6]
         assert stage.count(query) == run.total
+
+
+@pytest.fixture(scope="module")
+def boats(tmp_path_factory):
+    docs = [{"id": f"d{n}", "text": f"red boat {'boat ' * (n % 3)}", "year": 2000 + n, "kind": "ab"[n % 2]} for n in range(9)]
+    return ft.Index.build(docs, tmp_path_factory.mktemp("boats") / "boats.index")
+
+
+@pytest.mark.parametrize("text", ["bm25()", "bm25() >> rm3() >> bm25()", "0.5 * bm25()", "fuse(bm25(), ql())"])
+def test_a_search_filters_sorts_and_counts(boats, text):
+    stage = ft.pipeline(text, boats)
+    found = stage.search("red boat", k=2, where="year >= 2003", sort="year", descending=True, facets=["kind"])
+    assert found.ids == ["d8", "d7"]
+    assert found.facets() == {"kind": {"a": 3, "b": 3}}
+    assert stage.search("red boat", 3, sort="year").ids == ["d0", "d1", "d2"]
+    assert stage.search("red boat", 3).facets() == {}
+    assert stage.search("red boat", 9, where="year < 2001").ids == ["d0"]
+
+
+def test_an_index_searches_with_the_same_options(boats):
+    found = boats.search("boat", 1, 1, where="kind == 'a'", sort="year", facets=["year"])
+    assert found.ids == ["d2"]
+    assert list(found.facets()["year"]) == [2000, 2002, 2004, 2006, 2008]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"limit": 3}, "search has no parameter 'limit'; did you mean 'k'?"),
+        ({"size": 3}, "search has no parameter 'size'; did you mean 'k'?"),
+        ({"filter": "year > 1"}, "search has no parameter 'filter'; did you mean 'where'?"),
+        ({"sort_by": "year"}, "search has no parameter 'sort_by'; did you mean 'sort'?"),
+        ({"zzz": 1}, "search has no parameter 'zzz'; there are query, k, offset, where, sort, descending, facets"),
+        ({"sort": "-year"}, "sort: there is no column '-year'; did you mean 'year', with descending?"),
+        ({"sort": "year:asc"}, "sort: there is no column 'year:asc'; did you mean 'year'?"),
+        ({"sort": "kind"}, "sort: the column 'kind' holds text"),
+        ({"facets": "kind"}, "facets is a list of columns: facets=['kind']"),
+        ({"facets": "kind, year"}, "facets is a list of columns: facets=['kind', 'year']"),
+        ({"facets": ["knd"]}, "there is no column 'knd'; did you mean 'kind'?"),
+    ],
+)
+def test_an_unknown_option_of_a_search_is_answered_with_the_one_that_is_meant(boats, options, problem):
+    for searched in (boats, boats.bm25(), boats.bm25() >> boats.rm3() >> boats.bm25()):
+        with pytest.raises(ft.core.ParameterError) as error:
+            searched.search("red", **options)
+        assert str(error.value).startswith(problem)

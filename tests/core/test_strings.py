@@ -31,10 +31,10 @@ def test_order_and_rank_are_those_of_the_code_points(texts):
     assert table.rank[table.order].tolist() == list(range(len(texts)))
 
 
-@pytest.mark.parametrize("equal", range(6, 27))  # bytes; the first 24 at most are compared as numbers
-def test_the_order_of_texts_that_begin_alike(equal):
-    texts = ["a" * equal + end for end in ("c", "b", "ba", "", "bc", "b\0", "a" * 9, "c" * 17)]
-    assert [texts[i] for i in Strings.of(texts).order] == sorted(texts)
+def test_the_order_of_texts_that_begin_alike():
+    for equal in range(6, 27):
+        texts = ["a" * equal + end for end in ("c", "b", "ba", "", "bc", "b\0", "a" * 9, "c" * 17)]
+        assert [texts[i] for i in Strings.of(texts).order] == sorted(texts)
 
 
 @settings(deadline=None)

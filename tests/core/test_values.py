@@ -9,9 +9,8 @@ import pytest
 from fontes.core import Doc, Explanation, Hit, InputError, Qrels, Run, Topic, Topics
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_topics_are_made_from_whatever_is_at_hand():
+    for given in [
         {"1": "one", "2": "two"},
         {1: "one", 2: "two"},
         {"1": Topic("1", "one"), "2": Topic("2", "two")},
@@ -20,12 +19,10 @@ from fontes.core import Doc, Explanation, Hit, InputError, Qrels, Run, Topic, To
         ["one", "two"],
         (t for t in ["one", "two"]),
         Topics([Topic("1", "one"), Topic("2", "two")]),
-    ],
-)
-def test_topics_are_made_from_whatever_is_at_hand(given):
-    topics = Topics.of(given)
-    assert dict(topics) == {"1": Topic("1", "one"), "2": Topic("2", "two")}
-    assert repr(topics) == "Topics(2)"
+    ]:
+        topics = Topics.of(given)
+        assert dict(topics) == {"1": Topic("1", "one"), "2": Topic("2", "two")}
+        assert repr(topics) == "Topics(2)"
 
 
 def test_a_query_or_a_topic_alone_is_one_topic():
@@ -50,10 +47,10 @@ def test_a_topic_id_that_occurs_twice_is_an_error():
         Topics([Topic("1", "a"), Topic("1", "b")])
 
 
-@pytest.mark.parametrize(("given", "said"), [(7, "int"), ([3], "item 1 of the topics is a int"), ([("1", 2)], "item 1")])
-def test_what_is_no_topic_is_an_error_that_says_what_to_give(given, said):
-    with pytest.raises(InputError, match=said):
-        Topics.of(given)
+def test_what_is_no_topic_is_an_error_that_says_what_to_give():
+    for given, said in [(7, "int"), ([3], "item 1 of the topics is a int"), ([("1", 2)], "item 1")]:
+        with pytest.raises(InputError, match=said):
+            Topics.of(given)
 
 
 def test_topics_keep_the_order_in_which_they_were_given():

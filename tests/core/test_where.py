@@ -25,9 +25,8 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
+def test_what_is_no_filter_is_refused_in_a_sentence_with_its_place() -> None:
+    for text, problem in [
         ("yaer > 1", "where, character 1: there is no column 'yaer'; did you mean 'year'?"),
         ("year > 1 and text == 'a'", "where, character 14: the text of documents is searched, and cannot be filtered by"),
         ("abstract == 'a'", "where, character 1: 'abstract' holds long texts: it cannot be filtered by"),
@@ -69,18 +68,15 @@ TYPES = {
         ("not " * 200 + "open", "nested more than 100 deep"),
         ("(" * 5000 + "open" + ")" * 5000, ""),
         ("open or " * 20_000 + "open", "characters"),
-    ],
-)
-def test_what_is_no_filter_is_refused_in_a_sentence_with_its_place(text: str, problem: str) -> None:
-    with pytest.raises(ParameterError) as error:
-        condition(text, TYPES)
-    assert problem in str(error.value)
-    assert "\n" not in str(error.value)
+    ]:
+        with pytest.raises(ParameterError) as error:
+            condition(text, TYPES)
+        assert problem in str(error.value)
+        assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "better"),
-    [
+def test_a_habit_of_other_languages_is_an_error_with_the_corrected_filter() -> None:
+    for text, better in [
         ("year = 2020", "year == 2020"),
         ("year:2020", "year == 2020"),
         ("year <> 2020 AND lang=cs", 'year != 2020 and lang == "cs"'),
@@ -100,23 +96,21 @@ def test_what_is_no_filter_is_refused_in_a_sentence_with_its_place(text: str, pr
         ("score IS NOT NULL and metadata['lang'] = cs", "score is not None and metadata['lang'] == \"cs\""),
         ("yaer > 1", "year > 1"),
         ("open == 1", "open == True"),
-    ],
-)
-def test_a_habit_of_other_languages_is_an_error_with_the_corrected_filter(text: str, better: str) -> None:
-    with pytest.raises(ParameterError, match=r"^where, character \d+: ") as error:
-        condition(text, TYPES)
-    assert str(error.value).endswith(f" write {better}")
-    condition(better, TYPES)
+    ]:
+        with pytest.raises(ParameterError, match=r"^where, character \d+: ") as error:
+            condition(text, TYPES)
+        assert str(error.value).endswith(f" write {better}")
+        condition(better, TYPES)
 
 
-@pytest.mark.parametrize("text", ["year between 3 and 4", "(year = 3", "born = yesterday", "a = b", "year = many", "x" * 3_000])
-def test_no_filter_is_proposed_that_cannot_be_read(text: str) -> None:
-    with pytest.raises(ParameterError) as error:
-        condition(text, TYPES)
-    assert "; write " not in str(error.value)
+def test_no_filter_is_proposed_that_cannot_be_read() -> None:
+    for text in ["year between 3 and 4", "(year = 3", "born = yesterday", "a = b", "year = many", "x" * 3_000]:
+        with pytest.raises(ParameterError) as error:
+            condition(text, TYPES)
+        assert "; write " not in str(error.value)
 
 
-def test_a_number_for_a_column_of_strings_names_the_option_that_makes_it_one_of_numbers() -> None:
+def test_a_number_for_a_string_column_names_the_option_for_numbers() -> None:
     with pytest.raises(ParameterError, match="--columns lang=integer"):
         condition("lang > 2019", TYPES)
 
@@ -133,18 +127,15 @@ def test_any_text_is_a_filter_or_a_sentence(text: str) -> None:
         condition(text, TYPES)
 
 
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
+def test_the_same_can_be_written_in_several_ways() -> None:
+    for text, plain in [
         ("2018 <= year < 2020", "year >= 2018 and year < 2020"),
         ("metadata['year'] == 2020", "year == 2020"),
         ("year == 2020\n and open", "year == 2020 and open"),
         ("2018 < year", "year > 2018"),
         ("open == True", "open"),
-    ],
-)
-def test_the_same_can_be_written_in_several_ways(text: str, plain: str) -> None:
-    assert condition(text, TYPES) == condition(plain, TYPES)
+    ]:
+        assert condition(text, TYPES) == condition(plain, TYPES)
 
 
 def test_two_filters_are_joined_as_a_whole() -> None:
@@ -152,25 +143,22 @@ def test_two_filters_are_joined_as_a_whole() -> None:
     assert (both(None, "c"), both("a", None), both(None, None)) == ("c", "a", None)
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds", "shown"),
-    [
+def test_a_date_is_a_moment_by_utc() -> None:
+    for text, seconds, shown in [
         ("1970-01-01", 0, "1970-01-01"),
         ("1970-01-02", 86_400, "1970-01-02"),
         ("1969-12-31", -86_400, "1969-12-31"),
         ("1970-01-01T01:00:00+01:00", 0, "1970-01-01"),
         ("1970-01-01 00:00:01.5", 1.5, "1970-01-01T00:00:01.500000Z"),
         ("1970-01-01T00:01Z", 60, "1970-01-01T00:01:00Z"),
-    ],
-)
-def test_a_date_is_a_moment_by_utc(text: str, seconds: float, shown: str) -> None:
-    assert date_of(text) == seconds * 1_000_000
-    assert date_text(date_of(text)) == shown
+    ]:
+        assert date_of(text) == seconds * 1_000_000
+        assert date_text(date_of(text)) == shown
 
 
-@pytest.mark.parametrize("text", ["2020", "2020-1-1", "2020-02-30", "20200101", "2020-01-01T25:00", "yesterday", "2020-01-01x"])
-def test_other_text_is_no_date(text: str) -> None:
-    assert date_of(text) is None
+def test_other_text_is_no_date() -> None:
+    for text in ["2020", "2020-1-1", "2020-02-30", "20200101", "2020-01-01T25:00", "yesterday", "2020-01-01x"]:
+        assert date_of(text) is None
 
 
 def test_a_remedy_for_numbers_is_offered_for_keywords_alone() -> None:

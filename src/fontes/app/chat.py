@@ -20,7 +20,7 @@ from ..storage.files import reading
 from ..text import snippet
 from .flags import flags
 from .output import console, counted, print_explanation, print_hits, print_json, say
-from .results import ranking_as_json
+from .results import ranking_as_json, why_empty
 
 PROMPT = "> "
 ANSWER = 1000  # maximum characters of a document that are stored as the answer, about 150 words
@@ -121,7 +121,8 @@ class ChatPrompt:
             weights = {"weights": dict(hits.topic.weights)} if hits.topic.weights is not None else {}
             answer = {"answer": ranking["answer"]} if "answer" in ranking else {}
             turn = {"topic": ranking["topic"], "turn": text, "query": ranking["query"]}
-            print_json({**turn, **weights, **answer, "hits": ranking["hits"]})
+            reason = {} if len(hits) else {"no_hits": why_empty(hits, self.index, self.conversation.stage).to_dict()}
+            print_json({**turn, **weights, **answer, "hits": ranking["hits"], **reason})
             return
         if hits.topic.text != text:
             console.print(Text(f"searched: {hits.topic.text}", style="dim"))

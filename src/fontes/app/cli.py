@@ -11,7 +11,7 @@ from .flags import VERSION, command_of, flags_first, print_version
 if TYPE_CHECKING:
     import typer
 
-COMPLETION = "_FONTES_COMPLETE"  # set by a shell that completes commands
+COMPLETED = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # the typed line, from a shell that completes it
 
 
 def main() -> NoReturn:
@@ -24,8 +24,9 @@ def main() -> NoReturn:
     from .commands import ERROR_CODES
     from .running import run
 
-    word = command_of(arguments)
-    run(command_line(word, overview=COMPLETION not in os.environ), ERROR_CODES.get(word))
+    completed = next(filter(None, map(os.environ.get, COMPLETED)), "") if "_FONTES_COMPLETE" in os.environ else ""
+    word = command_of(completed.split()[1:] or arguments)
+    run(command_line(word, overview=True), ERROR_CODES.get(word))
 
 
 def __getattr__(name: str) -> typer.Typer:

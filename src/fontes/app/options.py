@@ -16,6 +16,7 @@ import typer
 from ..core.checks import real
 from ..core.errors import InputError, ParameterError
 from ..core.parameters import Parameter, parameters
+from .completion import complete_column, complete_measures, complete_model, complete_pipeline
 
 if TYPE_CHECKING:
     from ..core import Doc
@@ -38,7 +39,11 @@ TopicsSplit = Annotated[
 Measures = Annotated[
     list[str] | None,
     typer.Option(
-        "-m", "--measures", help="nDCG@10,AP,'P(rel=2)@5', …; with commas, or more than once.", show_default="nDCG@10,AP,R@100"
+        "-m",
+        "--measures",
+        help="nDCG@10,AP,'P(rel=2)@5', …; with commas, or more than once.",
+        show_default="nDCG@10,AP,R@100",
+        autocompletion=complete_measures,
     ),
 ]
 Machine = Annotated[
@@ -74,6 +79,10 @@ Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, sh
 Results = Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write.", show_default="FILE's stem, .results")]
 CheckLock = Annotated[bool, typer.Option("--check", help="Run it again elsewhere and compare every number with the lock.")]
 Group = Annotated[str | None, typer.Option(help="Topics of one document or conversation in one fold.", show_default="none")]
+ReportFiles = Annotated[
+    list[Path] | None,
+    typer.Option("-o", "--output", help="Write the report: .md, .tex, .csv, .json or .html; repeatable.", show_default=False),
+]
 RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]
 Tag = Annotated[str, typer.Option(help="Name of the run, its last column.")]
 
@@ -87,11 +96,19 @@ Partial = Annotated[bool, typer.Option("--partial", help="Leave out unreadable s
 # Options of pipelines, which `pipelines.retriever` takes.
 Pipeline = Annotated[
     str | None,
-    typer.Option(help="What to search with, as an expression: 'bm25() % 100 >> cross_encoder(\"MODEL\")'.", show_default=False),
+    typer.Option(
+        help="What to search with, as an expression: 'bm25() % 100 >> cross_encoder(\"MODEL\")'.",
+        show_default=False,
+        autocompletion=complete_pipeline,
+    ),
 ]
 Model = Annotated[
     str | None,
-    typer.Option(help="bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).", show_default="bm25"),
+    typer.Option(
+        help="bm25, tfidf, ql (query likelihood), dense, or hybrid (bm25 and dense).",
+        show_default="bm25",
+        autocompletion=complete_model,
+    ),
 ]
 Where = Annotated[
     str | None,
@@ -99,6 +116,27 @@ Where = Annotated[
         help="Condition on metadata: \"year >= 2020 and lang in ('cs', 'en') and not retracted\".",
         show_default=False,
     ),
+]
+Sort = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of dates or numbers that orders the documents, in place of the score.",
+        show_default=False,
+        autocompletion=complete_column,
+    ),
+]
+Descending = Annotated[bool, typer.Option("--descending", help="With --sort: the greatest value, or newest date, first.")]
+Facets = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns whose values are counted in all documents that match: kind,year.",
+        show_default=False,
+        autocompletion=complete_column,
+    ),
+]
+Tolerance = Annotated[
+    str,
+    typer.Option(help="Search misspelt words with their neighbours: off, auto, or typing (the last word is a beginning)."),
 ]
 Encoder = Annotated[
     str | None, typer.Option(help="dense, hybrid: the encoder's model.", show_default="the only one that the index has")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,13 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ..core import Doc, Explanation, Ranking
+from ..core import Doc, Explanation, Ranking, Topic
 from ..core.answers import cited_answer
 from ..core.errors import FontesError, PipelineError
 from ..core.json_text import json_text
 from ..core.part import Part
 from ..core.query import terms_of
+from ..core.tolerated import added_terms, tolerated
 from ..text import Snippet, snippet
 from .results import least_total_of, rationales, why_empty
 
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
     from ..experiments.provenance import Check
     from ..index import Change, Index
     from ..measures import Evaluation
-    from ..tuning import Fitted, Tuning
+    from ..plots.tables import TableReport
+
+
+SHOWN_VALUES = 10  # of a column
 
 
 class _Console(Console):
@@ -100,14 +105,23 @@ def check_values(check: Check) -> dict[str, Any]:
     }
 
 
-def print_tuned(result: Tuning | Fitted, plot: Path | None, json: bool, text: str | None = None) -> None:
-    """Print the result of tuning, by default all of it, and save its plot if a file is named."""
-    if plot is not None:
-        result.plot().save(plot)
+def print_report(report: TableReport, files: Iterable[Path] | None = None, json: bool = False) -> None:
+    """Write a report to files, and print it as text or JSON."""
+    for path in files or ():
+        report.save(path)
     if json:
-        print_json(result.to_dict())
+        sys.stdout.write(report.to_json())
+    elif sys.stdout.isatty():
+        console.print(report)
     else:
-        typer.echo(text or str(result))
+        sys.stdout.write(f"{report}\n")
+
+
+def say_tolerated(topic: Topic) -> None:
+    """Report on standard error which words of a topic were searched with others."""
+    for word in tolerated(topic):
+        others = ", ".join(also["word"] for also in word["also"])
+        print(f"fontes: '{word['word']}' is searched with {others}", file=sys.stderr)
 
 
 def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
@@ -121,13 +135,18 @@ def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
     if answer := cited_answer(ranking.topic):
         print_answer(answer)
     if not len(ranking):
-        cause, sentence = why_empty(ranking, index, stage)
+        cause, sentence, nearest = why_empty(ranking, index, stage)
         correction = None
         with suppress(FontesError):  # texts may be damaged
             correction = index.suggest(ranking.topic.text, 1).correction if cause == "words" else None
         say(sentence if correction is None else f"{sentence.removesuffix('.')}; did you mean {correction!r}?")
+        if nearest is not None:
+            say("Nearest documents:")
+            ranking = nearest
     topic = ranking.topic
-    terms = set(index.analyzer(topic.text)).union(*map(terms_of, () if topic.query is None else topic.query.scored))
+    terms = {*index.analyzer(topic.text), *added_terms(topic)}.union(
+        *map(terms_of, () if topic.query is None else topic.query.scored)
+    )
     docs = ranking.docs() if ranking.has_texts else [Doc(hit.id, "") for hit in ranking]
     for hit, doc in zip(ranking, docs, strict=True):
         console.print(Text.assemble(f"{hit.rank:>3}  {hit.score:8.4f}  ", (hit.id, "bold cyan")))
@@ -154,6 +173,14 @@ def print_least_count(ranking: Ranking, stage: Part) -> None:
     if total["relation"] != "gte" and total["value"] > len(ranking):
         more = "More than " if total["relation"] == "gt" else ""
         say(f"{more}{total['value']:,} documents match.")
+
+
+def print_facets(counts: Mapping[str, Mapping[Any, int]]) -> None:
+    """Print a line for each column: its most frequent values with their numbers of documents."""
+    for column, values in counts.items():
+        shown = [f"{value} ({count:,})" for value, count in islice(values.items(), SHOWN_VALUES)]
+        more = [f"and {counted(len(values) - SHOWN_VALUES, 'more value')}"] if len(values) > SHOWN_VALUES else []
+        say(f"{column}: {', '.join([*shown, *more]) or 'no values'}")
 
 
 def print_answer(answer: dict[str, Any]) -> None:

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.builtin import provided
 from ..core.errors import ParameterError
+from ..core.hints import nearest
+from ..core.narrowing import filtered
 from ..core.parameters import parameters
 from ..core.part import stages, walk
 from ..core.precision import fix_precision
 from ..core.progress import ProgressCallback
-from ..core.stage import filtered
 from ..core.work import cluster, work
 from ..index.factory import stage_method
 from ..lexical.retriever import Lexical
+from .completion import MODELS
 from .options import ray_of
 
 if TYPE_CHECKING:
@@ -70,9 +72,9 @@ def retriever(
         for part in walk(stage):
             part.check_needs()  # before a long first step
         return filtered(stage, where)
-    model = model or "bm25"
-    if model not in (*LEXICAL, *DENSE):
-        raise ParameterError(f"unknown model '{model}'; there are {', '.join((*LEXICAL, *DENSE))}")
+    model = (model or "bm25").lower()
+    if model not in MODELS:
+        raise ParameterError(f"there is no model '{model}'; {nearest(model, MODELS)}")
     if encoder is not None and model not in DENSE:
         raise ParameterError(f"--encoder is of dense and hybrid, not of {model}")
     if model in LEXICAL:
@@ -139,14 +141,22 @@ def rewriter(text: str, index: Index | None, doing: str) -> Stage[Topics, Topics
 
 
 def rewriter_for(stage: Stage[Topics, Run]) -> str | None:
-    """Default rewriter of turns for a stage, as text; None if the stage begins with a rewriter."""
+    """Default rewriter of turns for a stage, as text; None if the stage begins with one, or is calibrated without one."""
     from ..core import Topics
     from ..core.stage import steps
     from ..lexical import Lexical
 
-    if steps(stage)[0].gives is Topics:
+    if steps(stage)[0].gives is Topics or any(getattr(part, "reads_system", False) for part in walk(stage)):
         return None
     return "weighted_turns()" if any(isinstance(part, Lexical) for part in walk(stage)) else "last_turns(1)"
+
+
+def ends_lists(stage: Stage[Topics, Run]) -> bool:
+    """Whether the last stage ends lists by a promise, which a further limit of documents would break."""
+    from ..calibration import PromisedCut
+    from ..core.stage import steps
+
+    return isinstance(steps(stage)[-1], PromisedCut)
 
 
 def warm(stage: Stage[Topics, Run]) -> None:

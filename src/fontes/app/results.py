@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core import Doc, Pipeline, PipelineError, Ranking, Run, Topic, Topics
+from ..calibration import Abstain, refused
+from ..core import Doc, Pipeline, PipelineError, Ranking, Run, Stage, Topic, Topics
 from ..core.answers import cited_answer
 from ..core.part import Part, uses_model, walk
 from ..core.ranking import MAX_COUNTED, SNIPPET, docs_of
+from ..core.stage import steps
+from ..core.tolerated import tolerated
 from ..index.columns import filter_of
 from ..lexical import Lexical
 from ..text import Snippet
@@ -19,7 +23,10 @@ if TYPE_CHECKING:
     from ..index import Index
     from ..passages import Rationale
 
+FACET_VALUES = 100  # maximum values of a facet, the most frequent ones
 MAX_ANSWER_BYTES = 1 << 28  # of titles, texts and metadata in one answer
+NEAREST = 5  # documents shown for a query that the pipeline refuses
+REFUSED = "refused"  # cause of a ranking that `abstain` left empty
 
 
 def ranking_as_json(ranking: Ranking, text: bool) -> dict[str, Any]:
@@ -54,6 +61,7 @@ def rankings_as_json(rankings: Sequence[Ranking], text: bool, snippets: bool = T
         {
             "topic": ranking.topic.id,
             "query": ranking.topic.text,
+            **({"tolerated": words} if (words := tolerated(ranking.topic)) else {}),
             **({"answer": answer} if (answer := cited_answer(ranking.topic)) else {}),
             "hits": ranking_hits,
         }
@@ -74,6 +82,14 @@ def total_of(ranking: Ranking) -> dict[str, Any]:
         return {"value": ranking.offset + len(ranking), "relation": "gte", "reason": str(error)}
 
 
+def facets_as_json(counts: Mapping[str, Mapping[Any, int]]) -> dict[str, list[dict[str, Any]]]:
+    """Return counts by column and value as JSON values, at most 100 values of a column, the most frequent first."""
+    return {
+        column: [{"value": value, "count": count} for value, count in islice(values.items(), FACET_VALUES)]
+        for column, values in counts.items()
+    }
+
+
 def least_total_of(ranking: Ranking, stage: Part) -> dict[str, Any]:
     """Return how many documents match at least, as `total_of` does, but without slow work.
 
@@ -92,12 +108,24 @@ class NoHits(NamedTuple):
 
     Attributes:
         cause: "words": no document holds a word of the query; "stop words": the index searches none of its words; "no words";
-            "filter": no document passes it; "offset": it is beyond the last hit; or "pipeline".
+            "filter": no document passes it; "offset": it is beyond the last hit; "refused": `abstain` found that nothing
+            answers the query; or "pipeline".
         sentence: The reason for the user.
+        nearest: For "refused", the best documents all the same, with their probabilities.
     """
 
     cause: str
     sentence: str
+    nearest: Ranking | None = None
+
+    def to_dict(self, text: bool = True) -> dict[str, Any]:
+        """Return plain values, for JSON; without `text`, of the nearest documents only titles, metadata and snippets."""
+        values: dict[str, Any] = {"cause": self.cause, "sentence": self.sentence}
+        if self.nearest is not None:
+            values["nearest"] = ranking_as_json(self.nearest, text=True)["hits"]
+            for hit in () if text else values["nearest"]:
+                hit.pop("text", None)
+        return values
 
 
 def why_empty(ranking: Ranking, index: Index, stage: Part) -> NoHits:
@@ -105,6 +133,8 @@ def why_empty(ranking: Ranking, index: Index, stage: Part) -> NoHits:
     topic, parts = ranking.topic, list(walk(stage))
     if ranking.offset:
         return _beyond(ranking)
+    if (refusal := _refusal(ranking, stage)) is not None:
+        return refusal
     filters = [
         str(where)
         for part in parts
@@ -122,6 +152,23 @@ def why_empty(ranking: Ranking, index: Index, stage: Part) -> NoHits:
             return NoHits("stop words", "All words of the query are stop words, which are not searched.")
         return NoHits("no words", "The query has no words.")
     return NoHits("words", f"No document{passing} holds any of these words.")
+
+
+def _refusal(ranking: Ranking, stage: Part) -> NoHits | None:
+    """Return that the pipeline abstains, with the nearest documents; None if it does not."""
+    parts = steps(stage) if isinstance(stage, Stage) else ()
+    number, abstain = next(((n, part) for n, part in enumerate(parts) if isinstance(part, Abstain)), (0, None))
+    if abstain is None:
+        return None
+    typed = ranking.topic  # the topic before any rewriting, which the pipeline repeats
+    while typed.origin is not None:
+        typed = typed.origin
+    run = Pipeline(parts[:number])(Topics([typed]))
+    p_value = refused(abstain(run)).get(typed.id)
+    if p_value is None:
+        return None
+    sentence = f"Nothing in this collection answers this (p = {p_value:.2g}, refused up to {abstain.false_alarm:g})."
+    return NoHits(REFUSED, sentence, run.top(NEAREST)[typed.id])
 
 
 def _beyond(ranking: Ranking) -> NoHits:
@@ -153,7 +200,7 @@ def rationales(ranking: Ranking, doc_id: str) -> list[Rationale]:
 def _snippets(rankings: Sequence[Ranking], docs: list[list[Doc]]) -> list[Snippet]:
     """Best snippets of all documents, in order; their beginnings if the run's documents make no snippets."""
     topics = [ranking.topic for ranking in rankings]
-    queries: list[str | Topic] = [topic.text if topic.query is None else topic for topic in topics]
+    queries: list[str | Topic] = [topic if topic.query or tolerated(topic) else topic.text for topic in topics]
     pairs = [(query, doc) for query, ranking_docs in zip(queries, docs, strict=True) for doc in ranking_docs]
     snippets_of: Any = getattr(rankings[0].documents, "snippets", None)
     if snippets_of is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import InputError
+from ..core.hints import in_place_of, meant
+from ..core.names import join_with_or
 from ..index.files import MANIFEST
 from ..storage.remote import address_of
 from .flags import flags
@@ -19,6 +20,12 @@ OPTION = re.compile(r"--?[A-Za-z][\w-]*")
 TEXTS = ("query", "event", "text")  # arguments that may have several words
 EXPECTED = re.compile(r"Input should be (.*?)(, unable .*)?")  # pydantic's messages
 EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
+INSTEAD = {
+    "sort": "a stage sorts: --pipeline 'bm25() >> sort(\"year\")'",
+    "where": "a retriever filters: --pipeline 'bm25(where=\"year >= 2020\")'",
+    "grid": "--pipeline says what is tuned: --pipeline 'bm25(k1=tune(), b=tune(0.3, 0.9))'",
+}
+"""What --pipeline has in place of an option, by its name in `OTHER_WORDS`."""
 
 
 def usage_sentence(error: Any, arguments: Sequence[str]) -> str:
@@ -81,7 +88,7 @@ def refuse_misspelt(index: str | Path) -> None:
         siblings = {other.stem: other.name for other in path.parent.iterdir() if is_index(other)}
     except OSError:
         return
-    if close := difflib.get_close_matches(path.stem, siblings, 1):
+    if close := meant(path.stem, siblings):
         similar = str(path.with_name(siblings[close[0]]))
         command = _command(lambda word: similar if Path(word) == path else word)
         raise InputError(f"{index} does not exist; did you mean {similar}? {command}".rstrip())
@@ -122,8 +129,9 @@ def is_index(path: Path) -> bool:
 
 
 def _suggestion(word: str, choices: Sequence[str], otherwise: str) -> str:
-    close = difflib.get_close_matches(word, choices, 1)
-    return f"did you mean {close[0]}?" if close else otherwise
+    if close := meant(word, choices):
+        return f"did you mean {join_with_or(close)}?"
+    return (in_place_of(word, INSTEAD) if "--pipeline" in choices else "") or otherwise
 
 
 def _as_clause(message: str) -> str:

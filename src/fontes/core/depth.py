@@ -1,14 +1,17 @@
-"""Numbers of documents per topic: k and offset of searches, and the limits of retrievers."""
+"""Numbers of documents per topic: k and offset of searches, the limits of retrievers, and documents that match."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .checks import check_whole
-from .errors import ParameterError
-from .part import Part
-from .values import Topics
+from .errors import ParameterError, PipelineError
+from .part import Part, indexes_of
+from .values import Topic, Topics
 
 
 def check_depth(k: Any) -> int:
@@ -46,3 +49,19 @@ def _retrievers(part: Part) -> Iterator[Any]:
             yield part
         for inner in part.parts():
             yield from _retrievers(inner)
+
+
+def at_most(count: int, up_to: int | None) -> int:
+    """Return a count as `Stage.count` gives it."""
+    return count if up_to is None else min(count, up_to + 1)
+
+
+def matches_of_any(fusion: Any, stages: Sequence[Any], topic: Topic) -> NDArray[np.integer[Any]]:
+    """Return the ordinals of the documents that match one of some stages; `fusion` is their fusion, for messages.
+
+    Raises:
+        PipelineError: A stage has no matches, or the stages search several indexes.
+    """
+    if len(indexes_of(fusion)) > 1:
+        raise PipelineError(f"{fusion._label} has no number of matches: its stages search several indexes")
+    return np.unique(np.concatenate([stage.matches(topic) for stage in stages]))

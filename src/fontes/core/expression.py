@@ -18,9 +18,9 @@ from typing import Any
 from .depth import check_depth
 from .errors import FontesError, ParameterError, PipelineError
 from .frozen import FrozenDict
+from .hints import IN_PIPELINES, compact, nearest
 from .parameters import longer_name_hint, parameters
 from .part import Part, stages, state_of
-from .registry import nearest
 from .run import Run
 from .stage import Stage
 from .where import MAX_DEPTH, MAX_INTEGER, PythonText
@@ -179,8 +179,8 @@ class _Builder(PythonText):
     def _named(self, node: ast.Name) -> Any:
         if node.id in self._systems:
             return self._systems[node.id]
-        if node.id in stages:
-            raise self.error(node, f"'{node.id}' is a stage; write {node.id}()")
+        if (stage := _stage_name(node.id)) in stages:
+            raise self.error(node, f"'{stage}' is a stage; write {stage}()")
         raise self.error(
             node, f"there is no stage{' or system' if self._systems else ''} '{node.id}'; {self._nearest(node.id)}"
         )
@@ -188,7 +188,7 @@ class _Builder(PythonText):
     def _called(self, node: ast.Call) -> Any:
         if not isinstance(node.func, ast.Name):
             raise self.error(node.func, "only the name of a stage can be called")
-        name = node.func.id
+        name = _stage_name(node.func.id)
         if name == TUNE:
             raise self.error(node, "tune() is the value of a parameter, in a pipeline for `tune`: bm25(k1=tune(0.4, 2.0))")
         if name not in stages:
@@ -224,7 +224,7 @@ class _Builder(PythonText):
         if key == "index" and "index" in stages[name].__dataclass_fields__:  # type: ignore[attr-defined]
             return {"index": self._index_called(keyword.value)}
         if key not in declared or key == stages[name].variadic:
-            raise self.error(keyword, f"{name} has no parameter '{key}'; {nearest(key, declared)}")
+            raise self.error(keyword, f"{name} has no parameter '{key}'; {nearest(key, declared, IN_PIPELINES)}")
         if key in values:
             raise self.error(keyword, f"{name}: '{key}' is given twice")
         return {key: self._argument(label, declared, key, keyword.value)}
@@ -315,7 +315,7 @@ class _Builder(PythonText):
             raise self.error(node, str(error), type(error)) from None
 
     def _nearest(self, name: str) -> str:
-        return nearest(name, [*self._systems, *stages])
+        return nearest(name, [*self._systems, *stages], IN_PIPELINES)
 
     def error(self, node: ast.expr | ast.keyword | int, problem: str, kind: type[FontesError] = ParameterError) -> FontesError:
         return kind(problem) if problem.startswith("pipeline, ") else super().error(node, problem, kind)
@@ -323,6 +323,13 @@ class _Builder(PythonText):
 
 def _tunes(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == TUNE
+
+
+def _stage_name(typed: str) -> str:
+    """The name of a stage that is typed in capitals or without "_": `BM25`, `CrossEncoder`."""
+    if typed in stages or typed.islower():
+        return typed
+    return next((name for name in stages if compact(name) == compact(typed)), typed)
 
 
 def _kind(value: Any) -> str:

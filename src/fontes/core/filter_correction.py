@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from .dates import DATE, date_of
+from .hints import meant
 
 MAX_TEXT = 2_000  # greatest length of a corrected text
 TOKEN = re.compile(
@@ -74,7 +74,7 @@ def _corrected(tokens: list[_Token], columns: Mapping[str, str]) -> Iterator[str
             i += 1
             continue
         compared = following == "comparison" or (following == "word" and tokens[i + 1].text in ("in", "not", "is"))
-        near = difflib.get_close_matches(token.text, columns, 1) if token.kind == "value" and compared else []
+        near = meant(token.text, columns) if token.kind == "value" and compared else []
         if token.kind != "column" and not near:
             yield token.text
             i += 1

@@ -16,8 +16,9 @@ from typing import Any, ClassVar, Self
 from .builtin import STAGES
 from .errors import ParameterError, PipelineError
 from .frozen import FrozenDict
+from .hints import nearest
 from .progress import ProgressCallback
-from .registry import Registry, nearest
+from .registry import Registry
 
 Names = Mapping[int, str]
 """The name of each index in a text, by the identity of its state."""

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 from .checks import grade_of, string_of
-from .edge import read
 from .errors import InputError, ParameterError
+from .io import read
 from .table import Table
-from .tabular import Tabular, is_frame
+from .tabular import Tabular, are_all, is_frame
 
 NO_GROUP = ("0", "Q0", "")
 MAX_GRADE = 2**53  # the greatest grade: a float holds each whole number up to it
@@ -50,16 +50,17 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
                 self._groups.setdefault(topic_id, {}).setdefault(group, set()).add(doc_id)
 
     @classmethod
-    def of(cls, value: object, split: str | None = None, groups: bool = False) -> Qrels:
+    def of(cls, value: object, split: str | None = None, groups: bool | None = None, format: str | None = None) -> Qrels:
         """Convert a value to Qrels.
 
         Args:
             value: Qrels, a mapping from topic id to a mapping from document id to grade, a table (columns such as
                 query_id or qid, doc_id, docno or cord_uid, and relevance or label, by default 1), an iterable of (topic id,
-                document id, grade), or the path of a file or of a folder in BEIR's form. A whole number as an id stands for its
-                digits.
-            split: Split of a folder; by default the only one.
+                document id, grade), the path of a file or of a folder in BEIR's form, "irds:NAME" or "sample:NAME", or a list
+                of Qrels or paths (`Path`), which are merged. A whole number as an id stands for its digits.
+            split: Split of a folder or collection; by default the only one.
             groups: Whether the second column of a TREC file names evidence sets, as for `read_qrels`.
+            format: Format of a file; None: detected.
 
         Raises:
             InputError: The type is unsupported, an id is neither string nor whole number, a grade is no whole number, or a
@@ -67,12 +68,14 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
             ParameterError: The split is unknown, or not named among several.
         """
         if isinstance(value, (str, os.PathLike)):
-            qrels: Qrels = read("qrels", value, split=split, groups=groups)
+            qrels: Qrels = read("qrels", value, split=split, groups=groups, format=format)
             return qrels
         if split is not None:
             raise ParameterError(f"split='{split}' goes with the path of a folder, not with {type(value).__name__}")
         if isinstance(value, Qrels):
             return value
+        if are_all(value, Qrels):
+            return cls(row for qrels in value for row in cls.of(qrels).rows())
         rows: Iterable[tuple[Any, Any, Any]]
         if is_frame(value):
             return cls(Table.of_frame(value).judgments())

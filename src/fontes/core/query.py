@@ -13,7 +13,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeAlias, TypeVar
 
 from .errors import InputError
-from .registry import nearest
+from .hints import nearest
 
 T = TypeVar("T")
 

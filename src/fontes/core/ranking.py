@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby, islice
+from types import MappingProxyType
 from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError, ParameterError
+from .errors import InputError, ParameterError, PipelineError
+from .hints import nearest
 from .html import of_ranking
-from .registry import nearest
 from .strings import Strings
 from .tabular import Tabular
+from .tolerated import tolerated
 from .values import Doc, Documents, Hit, Topic
 
 SNIPPET = 240  # characters of a snippet if `documents` has no method `snippets`
 PAGE = 10  # number of hits whose documents and snippets are read together
+NO_FACETS: Mapping[str, dict[Any, int]] = MappingProxyType({})
 MAX_COUNTED = 1000  # default limit of `total_up_to`
 Counter: TypeAlias = Callable[..., int]
 """Counts all documents that match; with a number, as `Stage.count` with `up_to`."""
@@ -32,7 +36,19 @@ class Ranking(Tabular, Sequence[Hit]):
         documents: Source of the documents' text, or None.
     """
 
-    __slots__ = ("_codes", "_docs", "_ids", "_matches", "_pieces", "_topic", "_total", "documents", "offset", "scores")
+    __slots__ = (
+        "_codes",
+        "_docs",
+        "_facets",
+        "_ids",
+        "_matches",
+        "_pieces",
+        "_topic",
+        "_total",
+        "documents",
+        "offset",
+        "scores",
+    )
 
     def __init__(
         self,
@@ -55,6 +71,7 @@ class Ranking(Tabular, Sequence[Hit]):
         self._total = total
         self._docs: dict[int, list[Doc]] | None = None  # of pages, by the position of the first hit
         self._pieces: dict[int, list[str]] | None = None
+        self._facets: Mapping[str, dict[Any, int]] = NO_FACETS
 
     @property
     def topic(self) -> Topic:
@@ -132,7 +149,7 @@ class Ranking(Tabular, Sequence[Hit]):
         snippets: Any = getattr(self._source(), "snippets", None)
         if snippets is None:
             return [doc.text[:SNIPPET] for doc in docs]
-        query = self.topic.text if self.topic.query is None else self.topic
+        query = self.topic if self.topic.query or tolerated(self.topic) else self.topic.text
         return [piece.marked(before, after) for piece in snippets([(query, doc) for doc in docs])]
 
     def _doc_at(self, position: int) -> Doc:
@@ -182,6 +199,23 @@ class Ranking(Tabular, Sequence[Hit]):
         }
         return with_documents(rows, self.docs, text, columns)
 
+    def with_facets(self, columns: Sequence[str], matches: Callable[[], NDArray[np.integer[Any]]]) -> Ranking:
+        """Return this ranking, whose `facets()` returns the counts of these columns, which are made now.
+
+        Args:
+            columns: Names of columns.
+            matches: Returns the ordinals of all documents that match, or raises PipelineError: then this ranking's are counted.
+        """
+        if isinstance(columns, str):
+            names = [name.strip() for name in columns.split(",")]
+            raise ParameterError(f"facets is a list of columns: facets={names}")
+        if self._matches is None and self.documents is not None:
+            with suppress(PipelineError):
+                docs = matches()
+                self._matches = lambda: docs
+        self._facets = self.facets(*columns)
+        return self
+
     def facets(self, *columns: str, bins: int | None = None) -> dict[str, dict[Any, int]]:
         """Count the documents by their values in some columns of the index.
 
@@ -189,7 +223,7 @@ class Ranking(Tabular, Sequence[Hit]):
         ranking (of vectors, reranked, fused, read from a file) its own documents.
 
         Args:
-            *columns: Names from `index.columns`.
+            *columns: Names from `index.columns`; without any, the counts that `search(…, facets=…)` has made.
             bins: Greatest number of equal-width bins for numbers and dates; see `index.facets`.
 
         Returns:
@@ -199,6 +233,8 @@ class Ranking(Tabular, Sequence[Hit]):
             InputError: The run has no `documents`, or they are not those of an index.
             ParameterError: The column is unknown.
         """
+        if not columns:
+            return dict(self._facets)
         documents: Any = self._source()
         if not hasattr(documents, "facets"):
             raise InputError("facets need the documents of an index; the documents of this run are not in one")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .builtin import at
 from .errors import ParameterError
+from .hints import nearest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -158,13 +158,6 @@ def installed(group: str) -> tuple[EntryPoint, ...]:
     from importlib.metadata import entry_points  # takes milliseconds
 
     return tuple(sorted(entry_points(group=group), key=lambda point: (point.value, point.name)))
-
-
-def nearest(name: str, candidates: Iterable[str]) -> str:
-    """Return "did you mean 'x'?" for the name nearest to `name`, or else all candidates."""
-    names = list(candidates)
-    close = difflib.get_close_matches(name, names, 1)
-    return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names)}" if names else "there is none"
 
 
 def _reference_of(point: EntryPoint) -> str:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checks import real, string_of
-from .edge import read, write
 from .errors import InputError, ParameterError
 from .html import of_run
+from .io import read, write
 from .ranking import Ranking as Ranking, order_keys as order_keys, with_documents
 from .strings import Strings, offsets_of
 from .table import Table
@@ -276,7 +276,12 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         sizes = np.minimum(np.diff(self.bounds), min(k, self.rows))
         bounds = offsets_of(sizes)
         rows = np.arange(bounds[-1]) + np.repeat(self.bounds[:-1] - bounds[:-1], sizes)
-        return self._with_rows(bounds, self.codes[rows], self.scores[rows], self._matches)
+        best = self._with_rows(bounds, self.codes[rows], self.scores[rows], self._matches)
+        if not (promises := self.provenance.get("promises")):
+            return best
+        note = f"; but its lists were cut to the best {k:,} after it"
+        shortened = [promise | {"statement": promise["statement"] + note} for promise in promises]
+        return best.with_(provenance={**self.provenance, "promises": shortened})
 
     def head(self, n: int = 5, k: int = 3) -> Run:
         """Return the best `k` documents of the first `n` topics, to look at; `print` shows those of a longer run too.

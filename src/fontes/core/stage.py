@@ -9,21 +9,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
+from typing import Any, ClassVar, Generic, Never, TypeVar, cast, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .answers import NAME, answers_of
-from .depth import check_depth, check_page, check_reach
+from .depth import at_most, check_depth, check_page, check_reach, matches_of_any
 from .errors import ParameterError, PipelineError
 from .html import boxes
+from .narrowing import narrowed, refuse_unknown
 from .pairs import aligned, summed
 from .part import Names, Part, fields, indexes_of, walk
 from .progress import ProgressCallback, silent
 from .run import Ranking, Run
 from .values import Explanation, Topic, Topics
-from .where import both
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -47,6 +47,8 @@ class Stage(Part, ABC, Generic[A, B]):
     """Whether a stage from run to run gives only documents of the run that it takes, so that `count` is that of this run."""
     starts_from_scores: ClassVar[bool] = False
     """Whether the first part of its explanation is the document's score in the input run, which earlier stages explain."""
+    reads_system: ClassVar[bool] = False
+    """Whether a stage from run to run reads the text of all stages before it from the run's provenance."""
     _types: ClassVar[tuple[Any, Any]] = (Any, Any)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -121,16 +123,45 @@ class Stage(Part, ABC, Generic[A, B]):
         """Number of the best documents of a ranking that `one` reads."""
         return 0
 
-    def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
+    def search(
+        self,
+        query: str | Topic,
+        k: int = 10,
+        offset: int = 0,
+        *,
+        where: str | None = None,
+        sort: str | None = None,
+        descending: bool = False,
+        facets: Sequence[str] = (),
+        **unknown: Never,
+    ) -> Ranking:
         """Return the best `k` documents for one query, after the best `offset`.
 
         A retriever goes beyond its default limit of 1,000 documents if these are more. An offset beyond the last document
         gives an empty ranking. `ranking.total` counts all documents that match.
 
+        Args:
+            query: The query.
+            k: Maximum number of documents.
+            offset: Number of documents before the first.
+            where: A condition on the documents' metadata, beside those of the retrievers.
+            sort: A column of dates or numbers that orders the documents, as the stage `sort`.
+            descending: With `sort`, whether the greatest value, or the newest date, is first.
+            facets: Columns whose values are counted in all documents that match; `ranking.facets()` returns the counts.
+            **unknown: None.
+
         Raises:
             PipelineError: The stage does not go from topics to a run.
-            ParameterError: `query` is not a single query, `k` is below 1 or, as in `% k`, too large, or `offset` is below 0.
+            ParameterError: `query` is no single query, `k` or `offset` is out of range, or a column or parameter is unknown.
         """
+        if unknown:
+            refuse_unknown(unknown)
+        stage = self if where is None and sort is None else narrowed(self, where, sort, descending)
+        ranking: Ranking = stage.best(query, k, offset)
+        return ranking.with_facets(facets, partial(stage.matches, topic_of(query))) if facets else ranking
+
+    def best(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
+        """Return what `search` returns without further options; retrievers that need no run for it override it."""
         self.require(Topics, Run, "search")
         topic, depth = topic_of(query), check_page(k, offset)
         cut = self._cuts.get((k, offset))
@@ -145,7 +176,7 @@ class Stage(Part, ABC, Generic[A, B]):
 
     @cached_property
     def _cuts(self) -> dict[tuple[int, int], Stage[Any, Any]]:
-        """Last stage cut by `search`, by k and offset, whose cached values serve the next query."""
+        """Last stage cut by `best`, by k and offset, whose cached values serve the next query."""
         return {}
 
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
@@ -218,6 +249,9 @@ class Stage(Part, ABC, Generic[A, B]):
             return None
         depth = getattr(self, self.depth_field)
         return self if k == depth or (k > depth and not self.has_default_depth) else self.with_(**{self.depth_field: k})
+
+    def check_after(self, earlier: Sequence[Stage[Any, Any]]) -> None:
+        """Raise FontesError, before any work, if the stage cannot follow these stages of its pipeline."""
 
     def uncut(self) -> Stage[A, B]:
         """Return this stage without its default limit of documents per topic, if it can; called by `stage >> sort(…)`."""
@@ -304,8 +338,8 @@ class Stage(Part, ABC, Generic[A, B]):
 
 
 @dataclass(frozen=True)
-class Cut(Stage[Run, Run], name="cut"):
-    """Keeps the best documents of each topic: `% k` where the stage before cannot limit itself.
+class Cut(Stage[Run, Run]):
+    """Keeps the best documents of each topic: `% k` where the stage before cannot limit itself; alone `cut(k)`.
 
     Args:
         k: Documents kept per topic.
@@ -319,6 +353,9 @@ class Cut(Stage[Run, Run], name="cut"):
 
     def cut(self, k: int) -> Cut:
         return Cut(min(k, self.k))
+
+
+Cut.name = "cut"  # not registered: the stage of that name makes it, besides other cuts
 
 
 @dataclass(frozen=True, repr=False)
@@ -335,8 +372,14 @@ class Pipeline(Stage[Any, Any]):
     def gives(self) -> type[Any]:
         return self.stages[-1].gives
 
+    def check(self) -> None:
+        for number, stage in enumerate(self.stages):
+            stage.check_after(self.stages[:number])
+
     def apply(self, value: Any, progress: ProgressCallback, /) -> Any:
-        for stage in self.stages:
+        for number, stage in enumerate(self.stages):
+            if stage.reads_system and number > 1:  # else the value has the text of the last stage alone
+                value = value.with_(provenance={**value.provenance, **Pipeline(self.stages[:number])._provenance})
             value = stage(value, progress=progress)
         return value
 
@@ -351,17 +394,17 @@ class Pipeline(Stage[Any, Any]):
         *earlier, last = self.stages
         return Pipeline((*earlier, last.uncut()))
 
-    def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
+    def best(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
         """Return the best `k` documents for one query; see `Stage.search`. A retriever at the end builds no run."""
         if not self._ends_in_search:
-            return super().search(query, k, offset)
-        return self.stages[-1].search(self.rewritten(topic_of(query)), k, offset)
+            return super().best(query, k, offset)
+        return self.stages[-1].best(self.rewritten(topic_of(query)), k, offset)
 
     @cached_property
     def _ends_in_search(self) -> bool:
         """Whether the last stage is a retriever with a search of its own."""
         last = self.stages[-1]
-        return (self.takes, last.takes, last.gives) == (Topics, Topics, Run) and type(last).search is not Stage.search
+        return (self.takes, last.takes, last.gives) == (Topics, Topics, Run) and type(last).best is not Stage.best
 
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
         self.require(Topics, Run, "count")
@@ -519,33 +562,6 @@ class Sum(Stage[Any, Run]):
         return repr(self)
 
 
-def filtered(stage: Stage[A, Run], where: str | None) -> Stage[A, Run]:
-    """Return the stage with a filter on each of its retrievers, beside their own; the stage itself for None.
-
-    Raises:
-        ParameterError: The filter is wrong, or nothing in the stage searches an index.
-    """
-    if where is None:
-        return stage
-
-    def with_filter(part: Any) -> Part:
-        if not is_retriever(part):
-            return part  # type: ignore[no-any-return]
-        part = part.with_(where=both(part.where, where))
-        part.check()
-        return part  # type: ignore[no-any-return]
-
-    filtered: Any = stage.map(with_filter)
-    if filtered is stage:
-        raise ParameterError(f"where: there is nothing in {stage!r} that searches an index")
-    return filtered  # type: ignore[no-any-return]
-
-
-def is_retriever(part: Part) -> bool:
-    """Whether a part takes a filter on what it returns; the condition of a boost is none."""
-    return "where" in part.params() and getattr(part, "takes", Topics) is Topics
-
-
 def topic_of(query: Any) -> Topic:
     """Return the topic of one query; raise ParameterError unless it is a text or a Topic."""
     if isinstance(query, (str, Topic)):
@@ -555,17 +571,6 @@ def topic_of(query: Any) -> Topic:
     )
 
 
-def matches_of_any(fusion: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], topic: Topic) -> NDArray[np.integer[Any]]:
-    """Return the ordinals of the documents that match one of some stages; `fusion` is their fusion, for messages.
-
-    Raises:
-        PipelineError: A stage has no matches, or the stages search several indexes.
-    """
-    if len(indexes_of(fusion)) > 1:
-        raise PipelineError(f"{fusion._label} has no number of matches: its stages search several indexes")
-    return np.unique(np.concatenate([stage.matches(topic) for stage in stages]))
-
-
 def count_of_any(fusion: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], query: str | Topic, up_to: int | None) -> int:
     """Return the number of documents that match one of some stages, as `Stage.count`; raises as `matches_of_any`."""
     fusion.require(Topics, Run, "count")
@@ -573,11 +578,6 @@ def count_of_any(fusion: Stage[Any, Run], stages: Sequence[Stage[Any, Run]], que
     if up_to is not None and len(indexes_of(fusion)) <= 1 and max([stage.count(topic, up_to) for stage in stages]) > up_to:
         return up_to + 1
     return at_most(len(matches_of_any(fusion, stages, topic)), up_to)
-
-
-def at_most(count: int, up_to: int | None) -> int:
-    """Return a count as `Stage.count` gives it."""
-    return count if up_to is None else min(count, up_to + 1)
 
 
 def steps(stage: Stage[Any, Any]) -> tuple[Stage[Any, Any], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -281,3 +282,8 @@ def _with_labels(chunks: Iterator[list[list[Any]]], labels: Sequence[Any]) -> It
         count = len(columns[0])
         yield [*columns, list(labels[at : at + count])]
         at += count
+
+
+def are_all(values: object, kind: type[Any]) -> TypeGuard[Sequence[Any]]:
+    """Whether a value is a list of several values of a kind or of paths, to be merged."""
+    return isinstance(values, (list, tuple)) and len(values) > 0 and all(isinstance(v, (kind, os.PathLike)) for v in values)

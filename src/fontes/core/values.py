@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from .checks import is_missing, string_of
-from .edge import read
 from .errors import InputError, ParameterError
 from .html import of_explanation
+from .io import read
 from .names import TOPIC_ID, TOPIC_TEXT, find, join_with_or
 from .query import Group
 from .table import Table
-from .tabular import Tabular, is_frame, listed
+from .tabular import Tabular, are_all, is_frame, listed
 
 if TYPE_CHECKING:
     from .ranking import Ranking
@@ -171,11 +171,12 @@ class Topics(Tabular, Mapping[str, Topic]):
         Args:
             value: Topics, a Topic, a query string (id "1"), a mapping from id to text or Topic, a table (columns such as qid,
                 query_id or id, and query, text or question), an iterable of Topic, of (id, text) pairs, of dicts with such
-                keys, or of strings (ids "1", "2", …), a Series of pandas (its labels are the ids), or the path of a file as a
-                `Path`. A whole number as an id stands for its digits.
+                keys, or of strings (ids "1", "2", …), a Series of pandas (its labels are the ids), the path of a file as a
+                `Path`, or a list of Topics or paths, which are merged. A whole number as an id stands for its digits.
 
         Raises:
-            InputError: The type is unsupported, an id is neither string nor whole number, or occurs twice.
+            InputError: The type is unsupported, an id is neither string nor whole number, or occurs twice; merged topics with
+                one id have different texts.
         """
         if isinstance(value, Topics):
             return value
@@ -185,6 +186,8 @@ class Topics(Tabular, Mapping[str, Topic]):
             return cls([Topic("1", value)])
         if isinstance(value, os.PathLike):
             return cls.read(value)
+        if are_all(value, Topics):
+            return cls(_merged(topic for topics in value for topic in cls.of(topics).values()))
         value = listed(value)
         if is_frame(value):
             return cls(Topic(*fields) for fields in Table.of_frame(value, TOPIC_ID, TOPIC_TEXT).topics())
@@ -195,19 +198,21 @@ class Topics(Tabular, Mapping[str, Topic]):
         raise InputError(f"topics cannot be made from {type(value).__name__}; give a query, a mapping or a list")
 
     @classmethod
-    def read(cls, value: object, split: str | None = None) -> Topics:
-        """Convert a value as `of` does, except that a string is a path.
+    def read(cls, value: object, split: str | None = None, format: str | None = None) -> Topics:
+        """Convert a value as `of` does, except that a string names a file or collection.
 
         Args:
-            value: A value for `of`, or the path of a file or of a folder in BEIR's form.
-            split: Split of a folder whose judged topics are kept.
+            value: A value for `of`; the path of a file or of a folder in BEIR's form; or "irds:NAME" or "sample:NAME", as for
+                `fontes.dataset`.
+            split: Split of a folder or collection whose judged topics are kept.
+            format: Format of a file; None: detected.
 
         Raises:
             InputError: As `of` does, and for a file that cannot be read.
-            ParameterError: The split is unknown.
+            ParameterError: The split or format is unknown.
         """
         if isinstance(value, (str, os.PathLike)):
-            topics: Topics = read("topics", value, split=split)
+            topics: Topics = read("topics", value, split=split, format=format)
             return topics
         if split is not None:
             raise ParameterError(f"split='{split}' goes with the path of a folder, not with {type(value).__name__}")
@@ -276,6 +281,15 @@ class Explanation:
         for part in self.parts:
             lines += ["  " + line for line in str(part).splitlines()]
         return "\n".join(lines)
+
+
+def _merged(topics: Iterable[Topic]) -> Iterable[Topic]:
+    by_id: dict[str, Topic] = {}
+    for topic in topics:
+        first = by_id.setdefault(topic.id, topic)
+        if (first.text, first.turns) != (topic.text, topic.turns):
+            raise InputError(f"topic '{topic.id}' has two texts in the merged topics; give them different ids")
+    return by_id.values()
 
 
 def _topic(item: object, number: int) -> Topic:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from .dates import date_of, is_date
 from .errors import FontesError, ParameterError
 from .filter_correction import correct_filter
-from .registry import nearest
+from .hints import nearest
 
 MAX_TEXT = 100_000  # greatest length of a text
 MAX_INTEGER = 2**63 - 1  # greatest whole number, which fits into int64

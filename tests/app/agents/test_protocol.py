@@ -142,6 +142,7 @@ def test_without_the_library_the_error_names_the_extra(fontes: Any, folder: Path
     )
 
 
+@pytest.mark.slow
 def test_a_client_of_a_process_searches_and_reads(folder: Path, tmp_path: Path) -> None:
     async def use() -> Any:
         command = [

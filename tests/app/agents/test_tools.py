@@ -203,7 +203,7 @@ def test_evidence_is_sentences_of_the_documents(call: Any, folder: Path) -> None
     [
         ("find", {}, "there is no tool 'find'; there are search, read, similar, facets, why, explain, evidence"),
         ("search", {}, "search needs the argument 'query'"),
-        ("search", {"query": "a", "top": 3}, "search has no argument 'top'; there are"),
+        ("search", {"query": "a", "top": 3}, "search has no argument 'top'; did you mean 'k'?"),
         ("search", {"query": "a", "k": 51}, "search: k: input should be less than or equal to 50"),
         ("search", {"query": "a", "tokens": 10}, "search: tokens: input should be greater than or equal to 200"),
         ("search", {"query": 3}, "search: query: input should be a valid string"),

@@ -117,7 +117,7 @@ def test_each_grade_is_kept_before_the_next_document_comes(session: Session) -> 
         ("grades", {"topic": "1", "document": "s1", "grade": 4}, 422, "less than or equal to 3"),
         ("grades", {"topic": "1", "document": "s1", "grade": -1}, 422, "greater than or equal to 0"),
         ("grades", {"topic": "9", "document": "s1", "grade": 1}, 422, "not in the pool of topic '9'"),
-        ("grades", {"topic": "1", "document": "s1", "grade": 1, "judge": "ben"}, 422, "not permitted"),
+        ("grades", {"topic": "1", "document": "s1", "grade": 1, "judge": "ben"}, 422, "there is no parameter 'judge'"),
         ("notes", {"topic": "1", "document": "no", "note": "x"}, 422, "not in the pool"),
         ("evidence", {"topic": "1", "groups": [["s1"]]}, 422, "can be evidence once"),
         ("evidence", {"topic": "9", "groups": []}, 404, "there is no topic '9'"),

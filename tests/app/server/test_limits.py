@@ -14,6 +14,7 @@ import pytest
 from support.serving import Running, process, serving, springs
 
 from fontes import Index
+from fontes.app.server.routes import SearchBody, SearchQuery
 from fontes.app.server.settings import TOKEN as VARIABLE, ServerSettings, named_expressions, secret_of
 from fontes.core.errors import InputError, ParameterError
 
@@ -40,6 +41,7 @@ MANUAL_TOO_LONG = f"'turns.0.manual'{TOO_LONG.removeprefix('the query')}"
 CLOSED = "documents cannot be changed here; fontes serve --writable allows it to clients with a token"
 FOUR = [{"id": str(n), "text": "x"} for n in range(4)]
 ONE = {"id": "1", "text": "x"}
+NAMES, BODY_NAMES = (f"there are {', '.join(model.model_fields)}" for model in (SearchQuery, SearchBody))
 
 
 @pytest.mark.parametrize(
@@ -51,8 +53,24 @@ ONE = {"id": "1", "text": "x"}
         ("/search?q=x&k=21", 422, "k is 21; this server gives 1 to 20 hits (--k)"),
         ("/search?q=x&k=0", 422, "k is 0; this server gives 1 to 20 hits (--k)"),
         ("/search?q=x&k=many", 422, "the parameter 'k': input should be a valid integer, unable to parse string as an integer"),
-        ("/search?q=x&what=y", 422, "the parameter 'what': extra inputs are not permitted"),
+        ("/search?q=x&what=y", 422, f"there is no parameter 'what'; {NAMES}"),
+        ("/search?q=x&limit=3", 422, "there is no parameter 'limit'; did you mean 'k'?"),
+        ("/search?q=x&size=3", 422, "there is no parameter 'size'; did you mean 'k'?"),
+        ("/search?q=x&n=3", 422, "there is no parameter 'n'; did you mean 'k'?"),
+        ("/search?q=x&top_k=3", 422, "there is no parameter 'top_k'; did you mean 'k'?"),
+        ("/search?query=x", 422, "there is no parameter 'query'; did you mean 'q'?"),
+        ("/search?q=x&filter=year>2000", 422, "there is no parameter 'filter'; did you mean 'where'?"),
+        ("/search?q=x&page=2", 422, "there is no parameter 'page'; did you mean 'offset'?"),
+        ("/search?q=x&sort_by=year", 422, "there is no parameter 'sort_by'; did you mean 'sort'?"),
+        ("/search?q=x&sort=-year", 422, "sort: there is no column '-year'; did you mean 'year', with descending?"),
+        ("/search?q=x&sort=year:desc", 422, "sort: there is no column 'year:desc'; did you mean 'year', with descending?"),
+        ("/search?q=x&sort=year:asc", 422, "sort: there is no column 'year:asc'; did you mean 'year'?"),
+        ("/search?q=x&sort=%2Byear", 422, "sort: there is no column '+year'; did you mean 'year'?"),
+        ("/suggest?query=x", 422, "there is no parameter 'query'; did you mean 'q'?"),
+        ("/suggest?q=x&limit=3", 422, "there is no parameter 'limit'; did you mean 'k'?"),
+        ("/why?q=x", 422, "there is no parameter 'q'; did you mean 'event'?"),
         ("/search?q=x&pipeline=tfidf()", 422, "there is no pipeline 'tfidf()'; there are bm25"),
+        ("/search?q=x&pipeline=bm52", 422, "there is no pipeline 'bm52'; did you mean 'bm25'?"),
         ("/search?q=x&index=y", 404, "there is no index 'y'; there are springs"),
         ("/search?q=x&facets=colour", 422, "there is no column 'colour'; there are kind, year"),
         (f"/search?q=x&where={LONG}", 422, "the filter has 101 characters; 100 are taken (--query)"),
@@ -79,7 +97,9 @@ def test_a_question_beyond_the_limits_is_refused_in_a_sentence(
         ("/search", {"topics": []}, 422, "the body 'topics': list should have at least 1 item after validation, not 0"),
         ("/search", {"topics": [ONE, ONE]}, 422, "two topics have the same id"),
         ("/search", {"topics": FOUR}, 422, "there are 4 topics; a request has 3 at most (--batch)"),
-        ("/search", {"topics": [ONE], "more": 1}, 422, "the body 'more': extra inputs are not permitted"),
+        ("/search", {"topics": [ONE], "more": 1}, 422, f"there is no parameter 'more'; {BODY_NAMES}"),
+        ("/search", {"topics": [ONE], "size": 1}, 422, "there is no parameter 'size'; did you mean 'k'?"),
+        ("/search", {"query": "x"}, 422, "there is no parameter 'query'; did you mean 'topics'?"),
         ("/search", {"topics": [{**ONE, "text": LONG}]}, 422, TOO_LONG),
         ("/search", {"topics": [{**ONE, "turns": [{"text": LONG}]}]}, 422, TOO_LONG),
         ("/search", {"topics": [{**ONE, "text": "\ud800"}]}, 422, "the query has half of a character (a lone surrogate)"),
@@ -148,9 +168,9 @@ def slowly(running: Running, seconds: float) -> None:
     """Makes each search take so long."""
     work = running.service._lexical._work
 
-    def waiting(kind, requests):
+    def waiting(requests):
         time.sleep(seconds)
-        return work(kind, requests)
+        return work(requests)
 
     running.service._lexical._work = waiting
 
@@ -225,16 +245,7 @@ def test_the_token_comes_from_a_file_or_the_environment_and_is_long(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"k": 0},
-        {"batch": 0},
-        {"seconds": 0.0},
-        {"seconds": -1.0},
-        {"port": -1},
-        {"port": 70_000},
-        {"writable": True},
-    ],
+    "changes", [{"k": 0}, {"batch": 0}, {"seconds": 0.0}, {"seconds": -1.0}, {"port": -1}, {"port": 70_000}, {"writable": True}]
 )
 def test_settings_that_make_no_sense_are_refused(changes: dict) -> None:
     with pytest.raises(ParameterError):
@@ -252,7 +263,7 @@ def test_pipelines_are_named_or_are_their_own_names() -> None:
 def test_what_fails_inside_is_told_to_the_log_alone(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with serving(path) as running:
 
-        def failing(kind, requests):
+        def failing(requests):
             raise RuntimeError("a secret of the server")
 
         running.service._lexical._work = failing

@@ -20,9 +20,7 @@ def pipeline(tmp_path: Path) -> str:
     return f'bm25() % 8 >> cross_encoder("{save_cross_encoder(tmp_path / "model")}", precision="float32")'
 
 
-def test_scores_of_models_are_those_alone_and_the_model_is_called_for_several_topics_at_once(
-    tmp_path: Path, pipeline: str
-) -> None:
+def test_topics_in_one_batch_get_the_scores_that_they_get_alone(tmp_path: Path, pipeline: str) -> None:
     texts = pairs(40)
     index = Index.build({f"d{n}": text for n, (_, text) in enumerate(texts)}, tmp_path / "x.index", threads=1)
     stage = expression.pipeline(pipeline, index)

@@ -278,7 +278,7 @@ def test_what_is_clicked_in_the_filter_stays_under_the_mouse(pages: Pages) -> No
 
 
 @pytest.mark.slow
-def test_the_focus_goes_on_from_a_bound_and_comes_back_to_the_document_that_was_read_last(pages: Pages) -> None:
+def test_the_focus_returns_to_the_document_that_was_read_last(pages: Pages) -> None:
     page = pages(PORT)
     page.focus("[aria-label='date from']")
     page.keyboard.type("2015-01-01")

@@ -43,9 +43,10 @@ before = versions()
 served = service.served(None)
 for name in served.state.pipelines:
     for options in ({}, {"where": "year >= 2020"}, {"facets": ("kind",)}, {"explain": True}, {"text": True}):
-        several = SearchRequest((Topic("1", "hot spring"), Topic("2", "karst")), True)
-        for requests in ([SearchRequest((Topic("1", "hot water"),))], [several] * 3):
-            (*_, answer) = service._lexical._work(SearchOptions(served, name, **options), requests)
+        options = SearchOptions(**options)
+        several = SearchRequest(served, name, options, (Topic("1", "hot spring"), Topic("2", "karst")), True)
+        for requests in ([SearchRequest(served, name, options, (Topic("1", "hot water"),))], [several] * 3):
+            (*_, answer) = service._lexical._work(requests)
             assert isinstance(answer, bytes), answer
 assert len(before) > 5
 print(*sorted(versions() - before))

@@ -14,12 +14,13 @@ from support.serving import DOCS, Running, serving, springs
 
 from fontes import Doc, Index, Topic
 from fontes.app.server.application import application
-from fontes.app.server.examples import example_queries
+from fontes.app.server.examples import example_queries, overview_of
 from fontes.app.server.guard import Guard
 from fontes.app.server.health import Metrics
 from fontes.app.server.service import Service
 from fontes.app.server.settings import ServerSettings
 from fontes.core import expression
+from fontes.index.columns import facet_columns
 
 PIPELINES = {
     "bm25": "bm25()",
@@ -131,7 +132,7 @@ def test_suggestions_are_those_of_the_index(server: Running, index: Index) -> No
     assert answer == {
         "index": "springs",
         "query": "limstone  spr",
-        "completions": ["limstone  spring"],
+        "completions": ["limestone  spring"],
         "correction": "limestone  spr",
     }
     assert tuple(answer["completions"]) == index.suggest("limstone  spr", 1).completions
@@ -144,6 +145,7 @@ def test_each_pipeline_gives_its_own_scores(server: Running, index: Index, pipel
     ranking = expression.pipeline(PIPELINES[pipeline], index).search("hot water", 4)
     assert [(hit["id"], hit["score"]) for hit in answer["hits"]] == [(hit.id, hit.score) for hit in ranking]
     assert answer["pipeline"] == pipeline
+    assert server.get("/search", params={"q": "hot water", "pipeline": pipeline.upper(), "k": 4}) == answer
 
 
 def test_histograms_come_with_the_hits_and_indexes_say_which_columns_are_facets(server: Running, index: Index) -> None:
@@ -160,6 +162,25 @@ def test_histograms_come_with_the_hits_and_indexes_say_which_columns_are_facets(
     assert server.problem("GET", "/search?q=x&histograms=colour")[1].startswith("there is no column 'colour'")
     described = server.get("/indexes")["indexes"][0]
     assert (described["facets"], described["links"]) == (["year", "kind"], [])
+
+
+def test_facets_may_be_those_values_that_contain_a_text(server: Running) -> None:
+    answer = server.get("/search", params={"q": "water spring", "facets": "kind,year", "facet_query": "CÓ"})
+    assert [entry["value"] for entry in answer["facets"]["kind"]] == ["cold"]
+    assert answer["facets"]["year"] == []
+
+
+@pytest.mark.parametrize("column", ["image", "thumbnail_url", "photos", "coverImage"])
+def test_the_page_may_load_pictures_of_others_only_if_a_column_has_their_addresses(column: str, tmp_path: Path) -> None:
+    def policy(metadata: dict[str, str]) -> str:
+        Index.build([Doc("1", "x", "", metadata)], tmp_path / "i.index", overwrite=True, threads=1)
+        with serving(tmp_path / "i.index") as running:
+            assert "img-src 'self' data:;" in running.client.get("/judge").headers["content-security-policy"]
+            return str(running.client.get("/").headers.get_list("content-security-policy"))
+
+    assert "img-src https: http: 'self' data:;" in policy({column: "https://x/1"})
+    assert "img-src 'self' data:;" in policy({column: "javascript:alert(1)"})
+    assert "img-src 'self' data:;" in policy({"page": "https://x/1"})
 
 
 def test_filters_facets_and_explanations_come_with_the_hits(server: Running, index: Index) -> None:
@@ -442,7 +463,16 @@ def test_hits_are_sorted_by_a_column_and_all_matches_are_counted(server: Running
 
 def test_examples_are_drawn_from_the_documents(server: Running) -> None:
     answer = server.get("/examples")
-    assert answer == {"index": "springs", "examples": ["Geysers", "<i>Oasis</i>", "Déjà vu"]}
+    assert (answer["index"], answer["examples"]) == ("springs", ["Geysers", "<i>Oasis</i>", "Déjà vu"])
+    assert [(doc["value"], doc["title"]) for doc in answer["newest"]] == [
+        (2020, "Karst"),
+        (2020, "Hot springs"),
+        (2019, "Geysers"),
+    ]
+    assert answer["columns"] == [
+        {"name": "year", "type": "integer", "from": 2019, "to": 2020},
+        {"name": "kind", "type": "keyword", "values": ["cold", "hot"]},
+    ]
     assert all(server.get("/search", params={"q": text})["hits"] for text in answer["examples"])
     assert server.problem("GET", "/examples?index=x") == (404, "there is no index 'x'; there are springs")
 
@@ -455,12 +485,17 @@ def test_examples_are_drawn_from_the_documents(server: Running) -> None:
         (["one two three. Four five."], ["one two three"]),
         (["same words here"] * 3, ["same words here"]),
         ([f"{'long ' * 30}{n}" for n in range(2)] + ["short enough to ask"], ["long " * 15 + "long", "short enough to ask"]),
+        (
+            ["It is hot. Why does a geyser erupt? Steam.", "Where does water come from?", "Water."],
+            ["Why does a geyser erupt?", "Where does water come from?", "Water"],
+        ),
         (["مرحبا بالعالم؟ نعم", "東京は日本の首都です。" * 9], ["مرحبا بالعالم؟", "東京は日本の首都です。"]),
     ],
 )
-def test_examples_suit_any_text(texts: list[str], queries: list[str], tmp_path: Path) -> None:
+def test_examples_and_the_overview_suit_any_text(texts: list[str], queries: list[str], tmp_path: Path) -> None:
     index = Index.build([Doc(str(n), text) for n, text in enumerate(texts)], tmp_path / "i.index", threads=1)
     assert example_queries(index) == queries
+    assert overview_of(index, facet_columns(index.state)) == {"newest": [], "columns": []}
     assert all(index.bm25().search(query) for query in queries)
 
 

@@ -15,16 +15,17 @@ from pydantic import ValidationError
 
 from ...causal import causes
 from ...core.errors import FontesError, ParameterError
+from ...core.hints import nearest
 from ...core.progress import Progress, ProgressCallback
-from ...core.registry import nearest
 from ...core.run import Run
 from ...core.values import Doc, Topic, Topics, text_of
 from ...index import Index
 from ...index.columns import filter_of
 from ...index.columns.facets import ORDERED
 from ...passages import Rationales
+from ..results import why_empty
 from ..server.answers import RefusedError, busy, problem_of
-from ..server.searching import BINS, SearchRequest, topics_read
+from ..server.searching import BINS, SearchOptions, SearchRequest, topics_read, topics_tolerated
 from ..server.served import ServedState
 from ..server.service import Service
 from .budget import MORE_TOKENS, Answer, as_json, cut, fit, shortened, tokens_of
@@ -117,7 +118,7 @@ class Tools:
         served = self.service.served(name)
         state, described = served.state, served.to_dict()
         index = state.index
-        values = index.facets(*state.facets[0]) if state.facets[0] else {}
+        values = index.facets(*state.facets.facets) if state.facets.facets else {}
         example_ids = (
             [index.ids[number] for number in range(0, len(index), max(1, len(index) // 5))][:5] if index.has_texts else []
         )
@@ -150,7 +151,7 @@ class Tools:
 
     async def _search(self, call: Search) -> Reply:
         self.service.check_query(call.query)
-        answer, state = await self._rank(call, Topic("1", call.query), call.offset + call.k, call.syntax)
+        answer, state = await self._rank(call, Topic("1", call.query), call.offset + call.k)
         return await self.service.work(self._hits, call, call.query, answer, state, "")
 
     async def _similar(self, call: Similar) -> Reply:
@@ -160,23 +161,24 @@ class Tools:
         text = text_of(doc)[: self.service.settings.query]
         if not text.strip():
             raise ParameterError(f"document '{call.id}' has no text to compare with; search with words instead")
-        answer, state = await self._rank(call, Topic("1", text), call.k + 1, "plain")
+        answer, state = await self._rank(call, Topic("1", text), call.k + 1)
         return await self.service.work(self._hits, call, text, answer, state, call.id)
 
-    async def _rank(self, call: Search | Similar, topic: Topic, k: int, syntax: str) -> tuple[dict[str, Any], ServedState]:
+    async def _rank(self, call: Search | Similar, topic: Topic, k: int) -> tuple[dict[str, Any], ServedState]:
         """The service's answer to a search, and the state that was searched."""
         max_hits = self.service.settings.k
         if isinstance(call, Search) and call.offset >= max_hits:
             raise RefusedError(
                 422, f"offset is {call.offset:,}; this server gives the first {max_hits:,} hits: search with other words"
             )
-        options = self.service.options(call.index, call.pipeline, min(k, max_hits), syntax=syntax, where=call.where, text=True)
-        state = options.served.state
-        return json.loads(await self.service.search(options, SearchRequest((topic,)))), state
+        search = self._request(call, k, topic, text=True)
+        state = search.served.state
+        return json.loads(await self.service.search(search)), state
 
     def _hits(self, call: Search | Similar, query: str, answer: dict[str, Any], state: ServedState, excluded_id: str) -> Reply:
         """The hits of an answer, without the document `excluded_id`, with near-duplicates listed at their first hit."""
-        hits = [hit for hit in answer["hits"] if hit["id"] != excluded_id]
+        no_hits = answer.get("no_hits", {})
+        hits = [hit for hit in answer["hits"] or no_hits.get("nearest", ()) if hit["id"] != excluded_id]
         offset = call.offset if isinstance(call, Search) else 0
         leaders = groups_of([f"{hit.get('title', '')} {hit.get('text', '')}" for hit in hits])
         also: dict[int, list[str]] = {}
@@ -212,15 +214,21 @@ class Tools:
             if shown < len(leading):
                 return f"offset={leading[shown]}"
             end = offset + call.k
-            return f"offset={end}" if len(hits) >= end else None
+            return f"offset={end}" if len(answer["hits"]) >= end else None
 
         head: dict[str, Any] = {"index": answer["index"], "pipeline": answer["pipeline"], "state": state.generation}
         if "understood" in answer:
             head["understood"] = shortened(answer["understood"], call.tokens // 4)
-        if not hits:
+        if "tolerated" in answer:
+            words = {word["word"]: [also["word"] for also in word["also"]] for word in answer["tolerated"]}
+            head["tolerated"] = shortened(words, call.tokens // 4)
+        name = "nearest" if "nearest" in no_hits else "hits"
+        if name == "nearest":
+            head["hint"] = no_hits["sentence"]
+        elif not hits:
             head["hint"] = self._hint(state.index, query, call.where)
-        values = fit(head, "hits", items(), call.tokens, more)
-        return Reply(values, tuple(_ids(values["hits"])), answer["pipeline"], state)
+        values = fit(head, name, items(), call.tokens, more)
+        return Reply(values, tuple(_ids(values[name])), answer["pipeline"], state)
 
     def _hint(self, index: Index, query: str, where: str | None) -> str:
         """Advice for a search without hits."""
@@ -257,7 +265,7 @@ class Tools:
 
     async def _facets(self, call: Facets) -> Reply:
         served = self.service.served(call.index)
-        state, columns = served.state, tuple(dict.fromkeys(call.columns)) or tuple(served.state.facets[0])
+        state, columns = served.state, tuple(dict.fromkeys(call.columns)) or tuple(served.state.facets.facets)
         if not columns:
             raise ParameterError(f"{served.name} has no columns to count; search it with words")
         ordered = tuple(column for column in columns if state.index.columns.get(column) in ORDERED)
@@ -266,17 +274,9 @@ class Tools:
             counts = await self.service.work(_count_values, state, call.where, plain, ordered)
         else:
             self.service.check_query(call.query)
-            max_hits = min(MAX_COUNTED_HITS, self.service.settings.k)  # a lexical pipeline counts all documents that match
-            options = self.service.options(
-                call.index,
-                None,
-                max_hits,
-                where=call.where,
-                facets=plain,
-                histograms=ordered,
-                snippets=False,
-            )
-            answer = json.loads(await self.service.search(options, SearchRequest((Topic("1", call.query),))))
+            topic, k = Topic("1", call.query), MAX_COUNTED_HITS  # a lexical pipeline counts all documents that match
+            search = self._request(call, k, topic, facets=plain, histograms=ordered, snippets=False)
+            answer = json.loads(await self.service.search(search))
             counts = {column: {row["value"]: row["count"] for row in rows} for column, rows in answer.get("facets", {}).items()}
             for column, bins in answer.get("histograms", {}).items():
                 counts[column] = {_range(row["from"], row["to"]): row["count"] for row in bins if row["count"]}
@@ -299,11 +299,11 @@ class Tools:
 
     async def _why(self, call: Why) -> Reply:
         self.service.check_query(call.event)
-        options = self.service.options(call.index, call.pipeline, min(20, self.service.settings.k))
+        search = self._request(call, 20)
 
         def find_causes(report: ProgressCallback) -> Reply:
-            stage = self.service.stage(options)
-            chain = causes(stage, call.event, call.depth, k=options.k, weak=call.weak, leads=1, progress=report)
+            stage = self.service.stage(search)
+            chain = causes(stage, call.event, call.depth, k=search.options.k, weak=call.weak, leads=1, progress=report)
             items: list[dict[str, Any]] = []
             waiting = [(cause, call.event) for cause in reversed(chain.causes)]
             while waiting:
@@ -321,22 +321,24 @@ class Tools:
                 }
                 items.append({key: value for key, value in item.items() if value})
                 waiting += [(earlier, cause.text) for earlier in reversed(cause.causes)]
-            head: dict[str, Any] = {"pipeline": options.pipeline}
+            head: dict[str, Any] = {"pipeline": search.pipeline}
             if not items:
                 head["hint"] = "no document states a cause; try weak=true, other words for the event, or search"
             values = fit(head, "causes", items, call.tokens, lambda shown: "raise tokens" if shown < len(items) else None)
-            return Reply(values, tuple(dict.fromkeys(_ids(values["causes"]))), options.pipeline, options.served.state)
+            return Reply(values, tuple(dict.fromkeys(_ids(values["causes"]))), search.pipeline, search.served.state)
 
-        return await self._work_cancellably(find_causes, self.service.has_model(options.served, options.pipeline))
+        return await self._work_cancellably(find_causes, search.has_model)
 
     async def _explain(self, call: Explain) -> Reply:
         self.service.check_query(call.query)
-        options = self.service.options(call.index, call.pipeline, self.service.settings.k)
-        self._check_document(options.served.state, call.id, options.served.name)
+        search = self._request(call, self.service.settings.k)
+        self._check_document(search.served.state, call.id, search.served.name)
 
         def explain() -> Reply:
-            (topic,) = topics_read(options.served.state.index, options.syntax, [Topic("1", call.query)])[0]
-            lines = str(self.service.stage(options).explain(topic, call.id)).splitlines()
+            stage, index = self.service.stage(search), search.served.state.index
+            topics = topics_read(index, search.options.syntax, [Topic("1", call.query)])[0]
+            (topic,) = topics_tolerated(stage, index, search.options.tolerance, topics)
+            lines = str(stage.explain(topic, call.id)).splitlines()
             remaining, text = call.tokens - OVERHEAD - tokens_of(call.id), ""
             lines_shown = 0
             for line in lines:
@@ -344,23 +346,27 @@ class Tools:
                     break
                 text += f"{line}\n"
                 lines_shown += 1
-            values: dict[str, Any] = {"id": call.id, "pipeline": options.pipeline, "score": text.rstrip("\n")}
+            values: dict[str, Any] = {"id": call.id, "pipeline": search.pipeline, "score": text.rstrip("\n")}
             if lines_shown < len(lines):
                 values["more"] = f"{len(lines) - lines_shown} further lines: raise tokens"
-            return Reply(values, (call.id,), options.pipeline, options.served.state)
+            return Reply(values, (call.id,), search.pipeline, search.served.state)
 
-        return await self.service.work(explain, model=self.service.has_model(options.served, options.pipeline))
+        return await self.service.work(explain, model=search.has_model)
 
     async def _evidence(self, call: Evidence) -> Reply:
         self.service.check_query(call.claim)
-        options = self.service.options(call.index, call.pipeline, min(call.k, self.service.settings.k), where=call.where)
+        search = self._request(call, call.k)
         if call.id is not None:
-            self._check_document(options.served.state, call.id, options.served.name)
+            self._check_document(search.served.state, call.id, search.served.name)
 
         def find_sentences(report: ProgressCallback) -> Reply:
-            topic, index = Topic("1", call.claim), options.served.state.index
+            topic, index = Topic("1", call.claim), search.served.state.index
+            refusal = None
             if call.id is None:
-                run = self.service.stage(options)(Topics([topic]), progress=report)
+                stage = self.service.stage(search)
+                run = stage(Topics([topic]), progress=report)
+                if not run.rows and (refusal := why_empty(run["1"], index, stage)).nearest is not None:
+                    run = Run.of({"1": {hit.id: hit.score for hit in refusal.nearest}}, Topics([topic])).with_(documents=index)
             else:
                 run = Run.of({"1": {call.id: 1.0}}, Topics([topic])).with_(documents=index)
             documents: Any = run.documents
@@ -386,15 +392,17 @@ class Tools:
                 if item["id"] in titled or not item["title"]:
                     del item["title"]
                 titled.add(item["id"])
-            head: dict[str, Any] = {"index": options.served.name, "pipeline": options.pipeline}
-            if not items:
+            head: dict[str, Any] = {"index": search.served.name, "pipeline": search.pipeline}
+            if refusal is not None and refusal.nearest is not None:
+                head["hint"] = refusal.sentence
+            elif not items:
                 head["hint"] = "no sentence has a word of the claim; use other words, or read the document"
             head["note"] = "sentences about the claim, for or against it: read them"
             values = fit(head, "sentences", items, call.tokens, lambda n: "raise tokens" if n < len(items) else None)
             ids = dict.fromkeys(item["id"] for item in values["sentences"])
-            return Reply(values, tuple(ids), options.pipeline, options.served.state)
+            return Reply(values, tuple(ids), search.pipeline, search.served.state)
 
-        return await self._work_cancellably(find_sentences, self.service.has_model(options.served, options.pipeline))
+        return await self._work_cancellably(find_sentences, search.has_model)
 
     async def _work_cancellably(self, function: Callable[[ProgressCallback], Reply], model: bool) -> Reply:
         """Run a function in a thread; if the call is cancelled, the function ends at its next progress report."""
@@ -408,6 +416,11 @@ class Tools:
             return await self.service.work(function, report, model=model)
         finally:
             ended.set()
+
+    def _request(self, call: Arguments, k: int, *topics: Topic, **options: Any) -> SearchRequest:
+        """The search that a call asks for, with at most k hits, as far as the server gives so many."""
+        arguments = call.model_dump(include={"index", "pipeline", "where", "syntax"})
+        return self.service.request(SearchOptions(**arguments, k=min(k, self.service.settings.k), **options), *topics)
 
     def _check_document(self, state: ServedState, doc_id: str, name: str) -> None:
         if doc_id not in state.index:

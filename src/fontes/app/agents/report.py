@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...comparison.statistics import bootstrap
+from ...plots.tables import EMPTY_CELL, ResultTable, TableReport, json_values
 from .log import LoggedCall, Session
 from .sessions import QUERY, TOPICS, by_session, first_shown, query_of, read_ids
 
@@ -29,7 +30,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class AgentReport:
+class AgentReport(TableReport):
     """Report of a log.
 
     Args:
@@ -42,6 +43,9 @@ class AgentReport:
         confidence: Confidence of the intervals.
     """
 
+    TITLE = "Calls of agents"
+    LABEL = "tab:agents"
+
     sessions: int
     calls: Mapping[str, int]
     failed: Mapping[str, int]
@@ -50,31 +54,29 @@ class AgentReport:
     judged: str
     confidence: float
 
+    def _rows(self) -> list[dict[str, Any]]:
+        return [asdict(mean) for mean in (*self.means, *self.evidence)]
+
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values; NaN is None."""
+        return json_values(asdict(self))  # type: ignore[no-any-return]
 
-        def values(means: Sequence[Mean]) -> list[dict[str, Any]]:
-            return [
-                {
-                    name: None if isinstance(value, float) and math.isnan(value) else value
-                    for name, value in asdict(mean).items()
-                }
-                for mean in means
-            ]
-
-        return {**asdict(self), "means": values(self.means), "evidence": values(self.evidence)}
-
-    def __str__(self) -> str:
-        total = sum(self.calls.values())
+    def _head(self) -> list[str]:
         tools = ", ".join(f"{tool} {count:,}" for tool, count in self.calls.items())
-        lines = [f"{self.sessions:,} sessions, {total:,} calls: {tools}", ""]
-        lines += [f"{'a session has':<32}{'mean':>9}  {self.confidence:.0%} interval"]
-        lines += [_line(mean) for mean in self.means]
-        lines += ["", f"{f'evidence ({self.judged}) shown':<32}{'mean':>9}  {self.confidence:.0%} interval"]
-        lines += [_line(mean) for mean in self.evidence] or ["no session has any"]
-        if self.failed:
-            lines += ["", *(f"{count:,} failed: {sentence}" for sentence, count in list(self.failed.items())[:5])]
-        return "\n".join(lines)
+        return [f"{self.sessions:,} sessions, {sum(self.calls.values()):,} calls: {tools}"]
+
+    def _tables(self) -> list[ResultTable]:
+        tables = {"a session has": self.means, f"evidence ({self.judged}) shown": self.evidence}
+        interval = f"{self.confidence:.0%} interval"
+        return [
+            ResultTable.of((name, "mean", interval), map(_row, means), 1, caption=f"Means over sessions, with {interval}s.")
+            for name, means in tables.items()
+            if means
+        ]
+
+    def _notes(self) -> list[str]:
+        none = [] if self.evidence else ["no session has any evidence"]
+        return [*none, *(f"{count:,} failed: {sentence}" for sentence, count in list(self.failed.items())[:5])]
 
 
 def report_of(
@@ -159,13 +161,13 @@ def _mean(name: str, values: Sequence[float], confidence: float) -> Mean:
     return Mean(name, float(defined.mean()), float(low[0]), float(high[0]), len(defined))
 
 
-def _line(mean: Mean) -> str:
-    """A line of the report: name, mean and interval."""
+def _row(mean: Mean) -> tuple[str, str, str]:
+    """Name, mean and interval."""
     if not mean.sessions:
-        return f"{mean.name:<32}{'-':>9}"
+        return mean.name, EMPTY_CELL, EMPTY_CELL
     unit = " s" if mean.name.startswith("seconds") else ""
-    interval = "" if math.isnan(mean.low) else f"  {_number(mean.low)}{unit} to {_number(mean.high)}{unit}"
-    return f"{mean.name:<32}{_number(mean.mean) + unit:>9}{interval}"
+    interval = EMPTY_CELL if math.isnan(mean.low) else f"{_number(mean.low)}{unit} to {_number(mean.high)}{unit}"
+    return mean.name, _number(mean.mean) + unit, interval
 
 
 def _number(value: float) -> str:

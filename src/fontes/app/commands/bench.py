@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +23,7 @@ def bench(
     """Run the same systems on several collections: one table with means, ranks and tests, and an experiment for each."""
     from ...experiments import Suite
     from ...experiments.runner import LOCK
-    from ..output import check_values, counted, end_check
+    from ..output import check_values, counted, end_check, print_report
     from ..progress import note, reporting
 
     check_local(check, ray)
@@ -37,4 +36,4 @@ def bench(
         return
     if not json:
         note(f"{suite.output}: report and runs of {counted(len(result.reports), 'collection')}")
-    sys.stdout.write(result.to_json() if json else f"{result}\n")
+    print_report(result, json=json)

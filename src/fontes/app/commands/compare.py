@@ -9,7 +9,7 @@ import typer
 
 from ...core.errors import InputError, ParameterError
 from ...experiments import compare as compare_runs
-from ..options import Machine, Measures, Split, options_of, reads_files
+from ..options import Machine, Measures, ReportFiles, Split, options_of, reads_files
 
 commands = typer.Typer()
 
@@ -32,22 +32,17 @@ def compare(
     index: Annotated[Path | None, typer.Option(help="Index, for its documents' texts in a page.", show_default=False)] = None,
     split: Split = None,
     machine: Machine = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-o", "--output", help="Write the report: .md, .tex, .csv, .json or .html; repeatable.", show_default=False
-        ),
-    ] = None,
+    output: ReportFiles = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as a page.", show_default=False)] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare runs: means side by side, tests, intervals and effect sizes."""
-    import sys
-
-    from ...datasets import judged_topics, qrels_of
+    from ...core import Qrels
+    from ...datasets import judged_topics
     from ...measures import DEFAULT
     from ...measures.evaluation import refuse_exchanged
     from ...measures.names import need_groups, parse_all
+    from ..output import print_report
     from ..pipelines import open_index
 
     for path in runs:
@@ -64,7 +59,7 @@ def compare(
             parsed,
             baseline=baseline,
             cache=False,
-            machine=None if machine is None else qrels_of(machine),
+            machine=None if machine is None else Qrels.of(machine),
             **settings,
         )
     except InputError as error:
@@ -72,18 +67,9 @@ def compare(
             refuse_exchanged(path, qrels, error)
         raise
     report = report if opened is None else report.with_documents(opened)
-    for path in output or []:
-        report.save(path)
     if html is not None:
         report.save(html, "html")
-    if json:
-        sys.stdout.write(report.to_json())
-    elif sys.stdout.isatty():
-        from ..output import console
-
-        console.print(report)
-    else:
-        sys.stdout.write(f"{report}\n")
+    print_report(report, output, json)
 
 
 def _refuse_measure(path: Path) -> None:

@@ -30,14 +30,16 @@ def convert(
     if kind == "index":
         _export(source, target, {"--format": format, "--split": split, "--sentences": sentences or None}, to)
         return
-    from ...datasets import qrels_of, topics_of
+    from ...core import Qrels, Topics
     from ...formats import read_run, write
     from ...passages import sentence_qrels
 
     readers: dict[str, Callable[[], object]] = {
         "corpus": lambda: documents(source, format),
-        "topics": lambda: topics_of(source, format, split),
-        "qrels": lambda: sentence_qrels(topics_of(source, format, split)) if sentences else qrels_of(source, format, split),
+        "topics": lambda: Topics.read(source, split, format),
+        "qrels": lambda: (
+            sentence_qrels(Topics.read(source, split, format)) if sentences else Qrels.of(source, split, format=format)
+        ),
         "run": lambda: read_run(source, format=format, split=split),
     }
     if kind not in readers:

@@ -15,17 +15,21 @@ commands = typer.Typer()
 @commands.command(rich_help_panel="Index")
 def delete(
     index: IndexPath,
-    id: Annotated[list[str], typer.Argument(help="Ids of documents; - reads one per line.", show_default=False)],
+    id: Annotated[list[str] | None, typer.Argument(help="Ids of documents; - reads one per line.", show_default=False)] = None,
+    where: Annotated[str | None, typer.Option(help="Filter, in place of ids: all documents that pass it.")] = None,
     missing: Annotated[str, typer.Option(help="Ids that the index lacks: error or skip.")] = "error",
     json: Json = False,
 ) -> None:
     """Delete documents from an index. Running searches are not disturbed."""
+    from ...core.errors import ParameterError
     from ..output import counted, print_change
     from ..pipelines import open_index
 
+    if not id and where is None:
+        raise ParameterError("name documents by their ids, or by a filter, --where; none is deleted")
     opened = open_index(index)
     start = time.perf_counter()
-    change = opened.delete(_read_ids() if id == ["-"] else id, missing=missing)
+    change = opened.delete(_read_ids() if id == ["-"] else id or (), where=where, missing=missing)
     skipped = f", {change.skipped:,} skipped" if change.skipped else ""
     print_change(index, change, f"{counted(change.deleted, 'document')} deleted{skipped}", time.perf_counter() - start, json)
 

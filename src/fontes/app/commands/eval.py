@@ -29,7 +29,7 @@ def eval_(
     json: Json = False,
 ) -> None:
     """Measure a run against judgments: means over all judged topics."""
-    from ...datasets import qrels_of
+    from ...core import Qrels
     from ...formats import read_run
     from ...measures import DEFAULT, evaluate
     from ...measures.evaluation import refuse_exchanged
@@ -42,8 +42,8 @@ def eval_(
     parsed = parse_all([*(names or []), *(measures or [])] or DEFAULT)
     try:
         ranking = read_run(run)
-        judgments = qrels_of(qrels, split=split, groups=need_groups(parsed))
-        labels = None if machine is None else qrels_of(machine)
+        judgments = Qrels.of(qrels, split=split, groups=need_groups(parsed))
+        labels = None if machine is None else Qrels.of(machine)
     except InputError as error:
         refuse_exchanged(run, qrels, error)
         raise

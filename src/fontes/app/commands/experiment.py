@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +24,7 @@ def experiment(
     from ...experiments import Experiment
     from ...experiments.provenance import Check
     from ...experiments.runner import LOCK
-    from ..output import check_values, console, counted, end_check
+    from ..output import check_values, counted, end_check, print_report
     from ..progress import note, reporting
 
     check_local(check, ray)
@@ -34,8 +33,7 @@ def experiment(
         result = experiment_run.check(report) if check else experiment_run.run(report, ray_of(ray))
     if isinstance(result, Check):
         end_check({experiment_run.output / LOCK: result}, check_values(result) if json else None)
-    elif json:
-        sys.stdout.write(result.to_json())
-    else:
+        return
+    if not json:
         note(f"{experiment_run.output}: report and runs of {counted(len(result.systems), 'system')}")
-        (console.print if console.is_terminal else print)(result)
+    print_report(result, json=json)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import InputError
-from ..options import Json, Split, reads_files
+from ..options import Json, ReportFiles, Split, reads_files
 
 commands = typer.Typer()
 
@@ -31,20 +31,16 @@ def failures(
         Path | None, typer.Option(help="Index searched, to examine words, lengths and repeats.", show_default=False)
     ] = None,
     split: Split = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option("-o", "--output", help="Write the analysis: .md, .csv, .json or .html; repeatable.", show_default=False),
-    ] = None,
+    output: ReportFiles = None,
     json: Json = False,
 ) -> None:
     """List the topics on which a run loses most, with facts that may explain it."""
-    import sys
-
     from ...comparison import failures as failures_of
     from ...datasets import judged_topics
     from ...formats import read_run
     from ...measures.evaluation import refuse_exchanged
     from ...measures.names import need_groups
+    from ..output import print_report
     from ..pipelines import open_index
 
     opened = None if index is None else open_index(index)
@@ -57,6 +53,4 @@ def failures(
     except InputError as error:
         refuse_exchanged(run, qrels, error)
         raise
-    for path in output or []:
-        result.save(path)
-    sys.stdout.write(result.to_json() if json else f"{result}\n")
+    print_report(result, output, json)

@@ -8,7 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from ...tuning import fit as fit_pipeline
-from ..options import Analyzer, Group, IndexPath, Json, Qrels, Split, Topics, Verify, check_one_stdin, options_of, reads_files
+from ..options import (
+    Analyzer,
+    Group,
+    IndexPath,
+    Json,
+    Qrels,
+    ReportFiles,
+    Split,
+    Topics,
+    Verify,
+    check_one_stdin,
+    options_of,
+    reads_files,
+)
 
 commands = typer.Typer()
 
@@ -36,6 +49,7 @@ def fit(
         list[str] | None, typer.Option(help="A further pipeline to try; repeatable.", show_default="none")
     ] = None,
     group: Group = None,
+    output: ReportFiles = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw means against times and memory: .png, .svg or .pdf.", show_default=False)
     ] = None,
@@ -49,7 +63,7 @@ def fit(
     from ...measures import DEFAULT
     from ...measures.names import need_groups
     from ...plots.plot import format_of
-    from ..output import print_tuned
+    from ..output import print_report
     from ..pipelines import open_index
     from ..progress import reporting
 
@@ -69,4 +83,9 @@ def fit(
             progress=progress,
             **settings,
         )
-    print_tuned(result, plot, json, result.pipeline if only else None)
+    if plot is not None:
+        result.plot().save(plot)
+    if only and not json:
+        typer.echo(result.pipeline)
+    else:
+        print_report(result, output, json)

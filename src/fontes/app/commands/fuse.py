@@ -24,7 +24,7 @@ def fuse(
     method: Annotated[
         str | None,
         typer.Option(
-            help="rrf, combsum, combmnz, combmax, combmin, wsum, borda or isr.", show_default="rrf; with --learn wsum"
+            help="rrf, combsum, combmnz, combmax, combmin, wsum, logodds, borda or isr.", show_default="rrf; with --learn wsum"
         ),
     ] = None,
     normalize: Annotated[str, typer.Option(help="Scores: min-max, max, sum, z, rank or none.")] = "min-max",
@@ -45,7 +45,7 @@ def fuse(
     json: Annotated[bool, typer.Option("--json", help="With --learn: print the weights as JSON.")] = False,
 ) -> None:
     """Fuse runs into one. With --learn the weights of each topic are learned on other topics."""
-    from ...datasets import qrels_of
+    from ...core import Qrels
     from ...formats import read_run, write_run
     from ...fusion import fuse as fuse_runs
     from ...measures import DEFAULT
@@ -71,7 +71,7 @@ def fuse(
         numbers = None if weights is None else [_parse_number(weight, "--weights") for weight in weights.split(",")]
         run = fuse_runs(*systems, weights=numbers, **fusion)
     else:
-        judgments = qrels_of(learn, split=split, groups=need_groups(settings.get("measure", DEFAULT)))
+        judgments = Qrels.of(learn, split=split, groups=need_groups(settings.get("measure", DEFAULT)))
         learned = fit_weights(systems, judgments, **settings, **fusion)
         run = learned.run
         if json:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ...index import Index
+from ..completion import complete_analyzer
 from ..options import Format, IdPrefixes, Json, Memory, Parts, Ray, Threads, documents, options_of, ray_of, reads_files
 
 commands = typer.Typer()
@@ -25,7 +26,10 @@ def index(
     output: Annotated[Path, typer.Option("-o", "--output", help="Index directory to create.", show_default=False)],
     analyzer: Annotated[
         str,
-        typer.Option(help="english, czech, cjk, …, also with +words:1-2 or +chars:3-5; or your MODULE:FUNCTION."),
+        typer.Option(
+            help="english, czech, cjk, …, also with +words:1-2 or +chars:3-5; or your MODULE:FUNCTION.",
+            autocompletion=complete_analyzer,
+        ),
     ] = "english",
     fields: Annotated[str, typer.Option(help="What to index, separated by commas.")] = "title,text",
     format: Format = None,

@@ -118,14 +118,14 @@ def _draw(kind: str, files: list[str], settings: dict[str, Any]) -> Any:
 def _draw_pipeline(text: str) -> Any:
     """Draw the pipeline of an expression, without an index or a model."""
     from ...core.expression import pipeline
-    from ...experiments.problems import PLACEHOLDER_INDEX
+    from ...experiments.problems import planned_index
 
-    return plots.pipeline(pipeline(text, PLACEHOLDER_INDEX))
+    return plots.pipeline(pipeline(text, planned_index()))
 
 
 def _draw_measures(qrels: str, *runs: str, split: str | None = None, **settings: Any) -> Any:
-    from ...datasets import qrels_of
+    from ...core import Qrels
     from ...experiments.systems import named
 
     groups = "complete" in str(settings.get("measures")).lower()
-    return plot_measures(named(list(runs)), qrels_of(qrels, split=split, groups=groups), **settings)
+    return plot_measures(named(list(runs)), Qrels.of(qrels, split=split, groups=groups), **settings)

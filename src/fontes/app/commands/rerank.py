@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..completion import complete_pipeline
 from ..options import Analyzer, Json, Ray, RunOutput, Tag, Topics, TopicsSplit, Verify, check_one_stdin, reads_files
 
 commands = typer.Typer()
@@ -20,7 +21,12 @@ def rerank(
     topics: Topics,
     with_: Annotated[
         str,
-        typer.Option("--with", help="A stage from run to run: 'cross_encoder(\"MODEL\")'.", show_default=False),
+        typer.Option(
+            "--with",
+            help="A stage from run to run: 'cross_encoder(\"MODEL\")'.",
+            show_default=False,
+            autocompletion=complete_pipeline,
+        ),
     ],
     split: TopicsSplit = None,
     k: Annotated[int, typer.Option("-k", help="The best documents of each topic; the others are left out.", min=1)] = 100,
@@ -32,7 +38,7 @@ def rerank(
     json: Json = False,
 ) -> None:
     """Rerank the documents of a run: with a cross-encoder, a T5, or any pipeline from run to run."""
-    from ...datasets import topics_of
+    from ...core import Topics
     from ...formats import read_run, write_run
     from ..output import print_json
     from ..pipelines import applied, open_index, reranker
@@ -42,7 +48,7 @@ def rerank(
     check_one_stdin(run=run, topics=topics)
     opened = open_index(index, analyzer, verify)
     stage = reranker(with_, opened)
-    candidates = read_run(run, topics_of(topics, split=split)).with_(documents=opened).top(k)
+    candidates = read_run(run, Topics.read(topics, split=split)).with_(documents=opened).top(k)
     with reporting(json) as report:
         reranked = applied(stage, candidates, ray, report)
     if json:

@@ -31,13 +31,13 @@ def rewrite(
     split: TopicsSplit = None,
 ) -> None:
     """Rewrite the turns of conversations so that each can be searched by itself."""
-    from ...datasets import topics_of
+    from ...core import Topics
     from ...formats import write_topics
     from ..pipelines import open_index, rewriter
     from ..progress import reporting
 
     stage = rewriter(with_, None if index is None else open_index(index, analyzer), "fontes rewrite")
-    turns = topics_of(topics, format, split)
+    turns = Topics.read(topics, split, format)
     with reporting() as report:
         rewritten = stage(turns, progress=report)
     write_topics(rewritten, output)

@@ -8,7 +8,9 @@ import typer
 
 from ..options import (
     Analyzer,
+    Descending,
     Encoder,
+    Facets,
     IndexPath,
     Json,
     Model,
@@ -17,7 +19,9 @@ from ..options import (
     Pipeline,
     Ray,
     RunOutput,
+    Sort,
     Tag,
+    Tolerance,
     TopicsSplit,
     Verify,
     Where,
@@ -48,10 +52,14 @@ def search(
     model: Model = None,
     encoder: Encoder = None,
     where: Where = None,
+    sort: Sort = None,
+    descending: Descending = False,
+    facets: Facets = None,
     language: Annotated[
         bool,
         typer.Option("--query", help='Read the query language: +must -not "a phrase" title:word year:>=2020 pre* word~1.'),
     ] = False,
+    tolerance: Tolerance = "off",
     analyzer: Analyzer = None,
     verify: Verify = False,
     partial: Partial = False,
@@ -71,10 +79,12 @@ def search(
     json: Json = False,
 ) -> None:
     """Search an index for one query, or for a file of topics into a run."""
-    from ..output import print_count, print_hits, print_json, print_least_count
-    from ..pipelines import applied, hint_query_language, in_query_language, open_index, retriever, say_missing
+    from ...core.narrowing import narrowed
+    from ...lexical.tolerance import tolerant
+    from ..output import print_count, print_facets, print_hits, print_json, print_least_count, say_tolerated
+    from ..pipelines import applied, ends_lists, hint_query_language, in_query_language, open_index, retriever, say_missing
     from ..progress import reporting
-    from ..results import least_total_of, ranking_as_json, total_of, why_empty
+    from ..results import facets_as_json, least_total_of, ranking_as_json, total_of, why_empty
     from ..usage import refuse_exchanged
 
     if (query is None) == (topics is None):
@@ -86,8 +96,10 @@ def search(
         raise typer.BadParameter("--split goes with --topics")
     if not_itself and topics is None:
         raise typer.BadParameter("--not-itself goes with --topics")
-    if topics is not None and (offset or count):
-        raise typer.BadParameter("--offset and --count go with a query, not with --topics")
+    if topics is not None and (offset or count or facets):
+        raise typer.BadParameter("--offset, --count and --facets go with a query, not with --topics")
+    if descending and sort is None:
+        raise typer.BadParameter("--descending goes with --sort COLUMN")
     if ir_metadata and (topics is None or json):
         raise typer.BadParameter("--ir-metadata goes with --topics, without --json")
     opened = open_index(index, analyzer, verify, partial, ray_of(ray))
@@ -95,25 +107,33 @@ def search(
     if ray is not None and topics is None and not actors:
         raise typer.BadParameter("--ray goes with --topics, or with an index of several shards")
     stage = retriever(opened, pipeline, model, encoder, where, **parameters)
+    stage = narrowed(stage, None, sort, descending)
+    tolerating = None if tolerance == "off" else tolerant(stage, opened, tolerance)
     if topics is None:
+        if tolerating is not None:
+            stage = tolerating >> stage
         if language:
             stage = in_query_language(stage, opened, [query or ""])
         else:
             hint_query_language(stage, opened, [query or ""])
-        ranking = stage.search(query or "", k or QUERY_DEPTH, offset)
+        columns = [name.strip() for name in (facets or "").split(",") if name.strip()]
+        ranking = stage.search(query or "", k or (RUN_DEPTH if ends_lists(stage) else QUERY_DEPTH), offset, facets=columns)
+        counts = ranking.facets()
+        say_tolerated(ranking.topic)
         if json:
             total = total_of(ranking) if count else least_total_of(ranking, stage)
-            reason = {} if len(ranking) else {"no_hits": why_empty(ranking, opened, stage)._asdict()}
-            print_json({**ranking_as_json(ranking, text=True), "total": total, **reason})
+            counted = {"facets": facets_as_json(counts)} if columns else {}
+            reason = {} if len(ranking) else {"no_hits": why_empty(ranking, opened, stage).to_dict()}
+            print_json({**ranking_as_json(ranking, text=True), "total": total, **counted, **reason})
         else:
             print_hits(ranking, opened, stage)
             if count and (len(ranking) or not offset):
                 print_count(ranking)
             elif len(ranking):
                 print_least_count(ranking, stage)
+            print_facets(counts)
         return
-    from ...core import InputError
-    from ...datasets import topics_of
+    from ...core import InputError, Topics
     from ...experiments import metadata_of
     from ...formats import write_run
     from ...reorder import NotItself as OwnDocuments
@@ -123,7 +143,9 @@ def search(
         stage = stage % (depth + not_itself)
     if not_itself:
         stage = stage >> OwnDocuments() if depth is None else stage >> OwnDocuments() % depth
-    queries = topics_of(topics, split=split)
+    if tolerating is not None:
+        stage = tolerating >> stage
+    queries = Topics.read(topics, split=split)
     texts = [topic.text for topic in queries.values()]
     if language:
         stage = in_query_language(stage, opened, texts)

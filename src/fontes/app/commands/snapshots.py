@@ -9,7 +9,7 @@ import typer
 
 from ...comparison.testing import Testing
 from ...core.errors import InputError, ParameterError
-from ..options import Json, Measures, options_of
+from ..options import Json, Measures, ReportFiles, options_of
 
 commands = typer.Typer()
 
@@ -37,21 +37,15 @@ def snapshots(
         str | None, typer.Option(help="Folder that the others are compared with.", show_default="the first")
     ] = None,
     measures: Measures = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-o", "--output", help="Write the report: .md, .tex, .csv, .json or .html; repeatable.", show_default=False
-        ),
-    ] = None,
+    output: ReportFiles = None,
     json: Json = False,
 ) -> None:
     """Compare systems over time: Result Delta, relative improvement and effect ratio beside a pivot system."""
-    import sys
-
     from ...comparison import compare_snapshots
-    from ...datasets import qrels_of
+    from ...core import Qrels
     from ...formats import read_run
     from ...measures import DEFAULT
+    from ..output import print_report
 
     if qrels and len(qrels) != len(folders):
         raise ParameterError(
@@ -65,15 +59,13 @@ def snapshots(
     by_name = dict(zip(names, folders, strict=True))
     sources = qrels or [str(_find_qrels(folder)) for folder in folders]
     runs_and_qrels = {
-        name: ({path.stem: read_run(path) for path in _find_runs(folder)}, qrels_of(source))
+        name: ({path.stem: read_run(path) for path in _find_runs(folder)}, Qrels.of(source))
         for (name, folder), source in zip(by_name.items(), sources, strict=True)
     }
     if reference is not None:
         reference = next((name for name, folder in by_name.items() if reference in (name, str(folder))), reference)
     report = compare_snapshots(runs_and_qrels, pivot, measures or DEFAULT, reference=reference, testing=Testing(**settings))
-    for path in output or []:
-        report.save(path)
-    sys.stdout.write(report.to_json() if json else f"{report}\n")
+    print_report(report, output, json)
 
 
 def _find_qrels(folder: Path) -> Path:

@@ -10,6 +10,7 @@ import typer
 from ...core.parameters import parameters
 from ...lexical import BM25
 from ...tuning import tune as tune_stage
+from ..completion import complete_pipeline
 from ..options import (
     Analyzer,
     Group,
@@ -17,6 +18,7 @@ from ..options import (
     Json,
     Qrels,
     Ray,
+    ReportFiles,
     Split,
     Topics,
     Verify,
@@ -42,9 +44,10 @@ def tune(
     split: Split = None,
     pipeline: Annotated[
         str,
-        typer.Option(help="The pipeline, with tune() for values."),
+        typer.Option(help="The pipeline, with tune() for values.", autocompletion=complete_pipeline),
     ] = DEFAULT_PIPELINE,
     group: Group = None,
+    output: ReportFiles = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the surface: .png, .svg or .pdf.", show_default=False)] = None,
     analyzer: Analyzer = None,
     verify: Verify = False,
@@ -56,7 +59,7 @@ def tune(
     from ...measures import DEFAULT
     from ...measures.names import need_groups
     from ...plots.plot import format_of
-    from ..output import print_tuned
+    from ..output import print_report
     from ..pipelines import open_index
 
     check_one_stdin(topics=topics, qrels=qrels)
@@ -73,4 +76,6 @@ def tune(
         ray=ray_of(ray),
         **settings,
     )
-    print_tuned(result, plot, json)
+    if plot is not None:
+        result.plot().save(plot)
+    print_report(result, output, json)

@@ -153,10 +153,10 @@ def judged_by_people(path: Path, machine: str) -> tuple[Qrels, Qrels]:
     Raises:
         InputError: A file cannot be read.
     """
-    from ...datasets import qrels_of
+    from ...core import Qrels
 
     if not path.is_file() or not path.read_bytes()[:16].startswith(b"SQLite format 3"):
-        return qrels_of(str(path)), qrels_of(machine)
+        return Qrels.of(str(path)), Qrels.of(machine)
     with JudgmentStore(path, reading=True) as store:
         machine_judge = machine if machine in store.judges() else None
         judged = {(judgment.topic, judgment.document) for judgment in store.judgments() if judgment.judge != machine_judge}
@@ -164,7 +164,7 @@ def judged_by_people(path: Path, machine: str) -> tuple[Qrels, Qrels]:
             topic for topic in store.topics() if all((topic, document) in judged for document in store.pool(topic))
         }
         people = judgments_of(store, SETTLED, machine_judge).only(finished_topics)
-        return people, qrels_of(machine) if machine_judge is None else judgments_of(store, machine_judge)
+        return people, Qrels.of(machine) if machine_judge is None else judgments_of(store, machine_judge)
 
 
 def file_names(store: JudgmentStore) -> list[str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Request, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError, PydanticSerializationError, to_json
 from starlette.exceptions import HTTPException
 
 from ...core.errors import FontesError, InputError, MissingExtraError, ParameterError, PipelineError
+from ...core.hints import nearest
 from ...core.json_text import json_text
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ BY_STATUS = {
     404: "there is nothing at this address; /docs lists all addresses",
     405: "method not allowed for this address; /docs lists the methods of each",
 }
+UNKNOWN = "unknown_name"  # type of a validation error whose message is a whole sentence
 LOCATIONS = {"query": "the parameter", "body": "the body", "path": "the address", "header": "the header"}
 
 
@@ -36,9 +38,18 @@ Question = Annotated[str, Field(description="A question or keywords.")]
 
 
 class Body(BaseModel):
-    """Base class of request bodies, which refuses unknown keys."""
+    """Base class of request bodies and query strings, which refuses unknown keys with the name that is meant."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            for name in values:
+                if name not in cls.model_fields:
+                    raise PydanticCustomError(UNKNOWN, "{name}", {"name": unknown(str(name), cls.model_fields)})
+        return values
 
 
 class Problem(BaseModel):
@@ -81,6 +92,24 @@ def invalid(errors: list[Any]) -> RefusedError:
 def invalid_in(location: str, error: ValidationError) -> RefusedError:
     """Refusal of a request whose "body" or "query" is invalid."""
     return invalid([{**problem, "loc": (location, *problem["loc"])} for problem in error.errors()])
+
+
+def unknown(name: str, names: Iterable[str]) -> str:
+    """The sentence about an unknown parameter."""
+    return f"there is no parameter '{name[:100]}'; {nearest(name[:100], names)}"
+
+
+def known_parameters(request: Request) -> None:
+    """Raise RefusedError if a query string has a parameter that its route does not declare."""
+    names = [field.alias for field in request.scope["route"].dependant.query_params]
+    for name in request.query_params if names else ():
+        if name not in names:
+            raise RefusedError(422, unknown(name, names))
+
+
+def header(description: str) -> dict[str, Any]:
+    """OpenAPI description of a header of a response."""
+    return {"description": description, "schema": {"type": "string"}}
 
 
 def service_of(request: Request) -> Service:
@@ -139,6 +168,8 @@ def _validation_sentence(errors: list[Any]) -> str:
     first: dict[str, Any] = errors[0] if errors else {"loc": (), "msg": "it cannot be read"}
     if first.get("type") == "json_invalid":
         return f"the body is no JSON ({first['ctx']['error']}, character {first['loc'][-1]})"
+    if first.get("type") == UNKNOWN:
+        return str(first["msg"])
     location, *keys = [str(part) for part in first["loc"]] or ["request"]
     name = f" '{'.'.join(keys)}'" if keys else ""
     return str(FontesError(f"{LOCATIONS.get(location, location)}{name}: {first['msg'][:1].lower()}{first['msg'][1:]}"))

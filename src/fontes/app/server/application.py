@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ...core.errors import FontesError, ParameterError
-from . import conversations, health, pages, routes
+from . import changing, conversations, health, pages, routes
 from .answers import Problem, RefusedError, invalid, problem_response
 from .guard import Guard
 from .service import Service
@@ -25,7 +25,7 @@ REFUSALS = {"4XX": {"model": Problem, "description": "Why the request was refuse
 
 def application(service: Service, routers: Sequence[APIRouter] = ()) -> Guard:
     """ASGI application of a service, with additional routers such as the one for judging."""
-    routers = (routes.router, health.router, pages.router, routes.changing, conversations.router, *routers)
+    routers = (routes.router, health.router, pages.router, changing.router, conversations.router, *routers)
     app = plain_application(service, routers)
     schema = app.openapi
     app.openapi = lambda: pages.with_examples(schema(), service)  # type: ignore[method-assign]

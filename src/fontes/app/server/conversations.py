@@ -15,9 +15,9 @@ from ...core.values import Turn
 from ...rewrite import Conversation
 from ...rewrite.turns import Manual
 from ..chat import answer_of
-from ..results import ranking_as_json
+from ..results import ranking_as_json, why_empty
 from .answers import Body, IndexName, PipelineName, RewriterName, json_response, service_of
-from .searching import rewrites
+from .searching import SearchOptions, rewrites
 
 MAX_TURNS = 200  # turns of a conversation
 
@@ -40,8 +40,8 @@ class TurnBody(Body):
 async def ask(request: Request, body: TurnBody) -> Response:
     """Ask a turn: returns its hits, the text that was searched for, and all turns, to be sent with the next one."""
     service = service_of(request)
-    options = service.options(body.index, body.pipeline, body.k)
-    state = options.served.state
+    search = service.request(SearchOptions(index=body.index, pipeline=body.pipeline, k=body.k))
+    state = search.served.state
     rewriter = state.rewriter(body.rewriter)
     service.check_query(body.text)
     if body.rewritten is not None:
@@ -50,22 +50,22 @@ async def ask(request: Request, body: TurnBody) -> Response:
         service.check_query(turn.text, f"'turns.{number}.text'")
         service.check_query(turn.manual or turn.text, f"'turns.{number}.manual'")
 
-    def search() -> dict[str, Any]:
-        stage: Stage[Any, Any] = state.pipeline(options.pipeline, options.where, options.k, service.expressions).stage
+    def answer() -> dict[str, Any]:
+        stage: Stage[Any, Any] = state.pipeline(search.pipeline, None, body.k, service.expressions).stage
         if body.rewritten is not None:
             retriever_position = next(number for number, step in enumerate(steps(stage)) if step.gives is Run)
             stage = Pipeline((Manual(), *steps(stage)[retriever_position:]))  # without the rewriter of the pipeline
         elif rewriter is not None:
             stage = state.rewriters[rewriter] >> stage
-        conversation = Conversation(stage, options.k, turns=body.turns, answer=answer_of(state.index))
+        conversation = Conversation(stage, body.k, turns=body.turns, answer=answer_of(state.index))
         ranking = conversation.ask(Turn(body.text, manual=body.rewritten or ""))
         values = ranking_as_json(ranking, text=True)
         for hit in values["hits"]:
             hit.pop("text", None)
+        if not values["hits"]:
+            values["no_hits"] = why_empty(ranking, state.index, conversation.stage).to_dict(text=False)
         turns = [asdict(turn) for turn in conversation.turns]
         return {**values, "text": body.text, "rewrites": rewrites(ranking.topic), "turns": turns}
 
-    model = service.has_model(options.served, options.pipeline) or (
-        rewriter is not None and uses_model(state.rewriters[rewriter])
-    )
-    return json_response(await service.work(search, model=model))
+    model = search.has_model or (rewriter is not None and uses_model(state.rewriters[rewriter]))
+    return json_response(await service.work(answer, model=model))

@@ -1,23 +1,32 @@
-"""Queries to begin with, drawn from the documents of an index."""
+"""What a collection is, for a first screen: queries to begin with, its newest documents, and its columns."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
+from ...core.dates import date_text
 from ...core.values import Doc
 from ...index import Index
+from ...index.columns import FacetColumns, column_values, facets_of
+from ...index.columns.facets import ORDERED
 from ...text.sentences import sentence_spans
 
 EXAMPLES = 3
-DOCS_READ = 20  # documents read for an example
+DOCS_READ = 50  # documents read for an example
 CHARACTERS_READ = 1000  # of a text without a title
 GOOD_TERMS = range(3, 11)  # number of terms of a good example
 MAX_LENGTH = 80  # characters
 UNSPACED_LENGTH = 30  # characters of a text without spaces
+NEWEST = 3  # documents
+SHOWN_COLUMNS, SHOWN_VALUES = 8, 4
+SAMPLE = 10_000  # documents that describe a column
+YEAR = re.compile(r"year|\w+_year", re.IGNORECASE)
+QUESTION_MARKS = ("?", "？", "؟")
 STOPS = " .,;:–-"
 END = re.compile(r"(?<=[。！？؟۔।])|[\r\n]+")
 
@@ -31,10 +40,54 @@ def example_queries(index: Index) -> list[str]:
     for docs in np.array_split(np.arange(len(index)), EXAMPLES) if index.has_texts else ():
         step = max(1, len(docs) // DOCS_READ)
         ids = [index.ids[int(ordinal)] for ordinal in docs[step // 2 :: step][:DOCS_READ]]
-        candidates = [(text, is_complete, len(index.analyzer(text))) for text, is_complete in map(_beginning, index.docs(ids))]
+        read = index.docs(ids)
+        texts = [*((text, True) for text in map(_question, read) if text), *map(_beginning, read)]
+        candidates = [(text, is_complete, len(index.analyzer(text))) for text, is_complete in texts]
         candidates.sort(key=lambda candidate: (not candidate[1], candidate[2] not in GOOD_TERMS))
         queries += [text for text, _, terms in candidates if terms and text not in queries][:1]
     return queries or list(_frequent_terms(index))
+
+
+def overview_of(index: Index, columns: FacetColumns) -> dict[str, Any]:
+    """Return what an index holds, as JSON values: "newest" documents, and "columns".
+
+    The newest are the three documents with the greatest value of the first column of dates or years; without one the list is
+    empty. A column has its name, its type, and its first and last value, or the most frequent values, of a sample of documents.
+    """
+    state, newest = index.state, []
+    docs = np.arange(len(index))
+    sample = np.unique(np.linspace(0, len(index) - 1, min(SAMPLE, len(index)), dtype=np.int64))
+    described: list[dict[str, Any]] = []
+    for name in columns.facets[:SHOWN_COLUMNS]:
+        kind = index.columns[name]
+        if kind in ORDERED:
+            stored = column_values(state, name, sample)
+            values = stored.values[stored.present]
+            described.append({"name": name, "type": kind, "from": _shown(values.min(), kind), "to": _shown(values.max(), kind)})
+        else:
+            counts = facets_of(state, sample, (name,))[name]
+            described.append({"name": name, "type": kind, "values": list(islice(counts, SHOWN_VALUES))})
+    times = [name for name in columns.facets if index.columns[name] == "date" or YEAR.fullmatch(name)]
+    if times and index.has_texts:
+        stored = column_values(state, times[0], docs)
+        order = np.lexsort((docs, np.where(stored.present, stored.values, stored.values.min())))[::-1][:NEWEST]
+        ids = [index.ids[int(docs[ordinal])] for ordinal in order if stored.present[ordinal]]
+        for doc, ordinal in zip(index.docs(ids), order, strict=False):
+            value = _shown(stored.values[ordinal], index.columns[times[0]])
+            newest.append({"id": doc.id, "title": _beginning(doc)[0] or doc.id, "column": times[0], "value": value})
+    return {"newest": newest, "columns": described}
+
+
+def _shown(value: Any, kind: str) -> Any:
+    """A value of a column as a JSON value."""
+    return date_text(int(value)) if kind == "date" else value.item()
+
+
+def _question(doc: Doc) -> str:
+    """The first question in the title or at the beginning of the text of a document; "" if there is none."""
+    text = f"{doc.title.strip()}\n\n{doc.text[:CHARACTERS_READ]}"
+    sentences = (" ".join(text[start:end].split()) for start, end in sentence_spans(text))
+    return next((each for each in sentences if each.endswith(QUESTION_MARKS) and len(each) <= MAX_LENGTH), "")
 
 
 def _beginning(doc: Doc) -> tuple[str, bool]:

@@ -63,9 +63,9 @@ class Guard:
         self._cors = CORSMiddleware(
             app,
             allow_origins=settings.origins,
-            allow_methods=("GET", "HEAD", "POST", "DELETE"),
-            allow_headers=("Authorization", "X-Request-Id"),
-            expose_headers=("Retry-After", "X-Request-Id"),
+            allow_methods=("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"),
+            allow_headers=("Authorization", "If-Match", "If-None-Match", "Prefer", "X-Request-Id"),
+            expose_headers=("ETag", "Location", "Preference-Applied", "Retry-After", "X-Request-Id"),
         )
         self._working = 0
         metrics.watch("working", lambda: self._working)
@@ -127,7 +127,7 @@ class Guard:
         answer = self._cors.preflight_response(Headers(scope=exchange.scope))
         if answer.status_code != 200:
             raise RefusedError(
-                403, "pages of other sites may send GET, HEAD, POST and DELETE, with a key and a content type alone"
+                403, "pages of other sites may send GET, HEAD, POST, PUT, PATCH and DELETE, with the headers of /docs alone"
             )
         return answer
 
@@ -210,7 +210,8 @@ class Exchange:
         request_id = self.headers.get(b"x-request-id", b"")
         self.id = request_id.decode() if REQUEST_ID.fullmatch(request_id) else secrets.token_hex(8)
         self.status = self.sent = self._received = 0
-        self.complete = self.method in ("GET", "HEAD")
+        has_body = b"transfer-encoding" in self.headers or self.headers.get(b"content-length", b"0") != b"0"
+        self.complete = self.method in ("GET", "HEAD") or not has_body
         self.gone = False
         self.error: Exception | None = None
 
@@ -235,7 +236,9 @@ class Exchange:
         """Send a piece of the response, with the common headers."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message["headers"], *HEADERS, (b"x-request-id", self.id.encode())]
+            present = {name for name, _ in message["headers"]}
+            common = [header for header in HEADERS if header[0] not in present]
+            message["headers"] = [*message["headers"], *common, (b"x-request-id", self.id.encode())]
         else:
             if self.method == "HEAD":
                 message = {**message, "body": b""}

@@ -15,6 +15,8 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Request, Response
 
 from .answers import JSON, RefusedError, service_of
+from .changing import SCHEMAS
+from .guard import POLICY
 from .service import Service
 
 router = APIRouter(include_in_schema=False)
@@ -26,9 +28,12 @@ QUERY_WORDS = 6  # maximum words of an example query
 
 
 @router.get("/")
-async def search_page() -> Response:
-    """The search page."""
-    return page_file("index.html")
+async def search_page(request: Request) -> Response:
+    """The search page, which may show pictures of other hosts if a served index has a column of their addresses."""
+    service, response = service_of(request), page_file("index.html")
+    if await service.work(lambda: any(served.state.facets.pictures for served in service.indexes.values())):
+        response.headers["content-security-policy"] = POLICY.replace("img-src", "img-src https: http:")
+    return response
 
 
 @router.get("/page/{name}")
@@ -101,14 +106,19 @@ def example_requests(service: Service) -> dict[tuple[str, str], list[ExampleRequ
                 {"duplicates": "replace"}, lines=tuple({"_id": doc["id"], "text": doc["text"]} for doc in documents)
             ),
         ]
+        examples["put", "/documents"] = [ExampleRequest({"id": "example-1"}, documents[0])]
+        examples["put", "/documents/{id}"] = [ExampleRequest({"id": "example-2"}, documents[1])]
+        examples["patch", "/documents"] = [ExampleRequest({"missing": "skip"}, {"example-1": {"title": "A newer document"}})]
+        examples["patch", "/documents/{id}"] = [ExampleRequest({"id": "example-2"}, {"metadata": {"price": 3}})]
         examples["delete", "/documents"] = [ExampleRequest({"id": "example-1", "missing": "skip"})]
         examples["delete", "/documents/{id}"] = [ExampleRequest({"id": "example-2"})]
     return examples
 
 
 def with_examples(schema: dict[str, Any], service: Service) -> dict[str, Any]:
-    """Add examples of parameters and bodies to an OpenAPI document."""
+    """Add schemas of bodies, and examples of parameters and bodies, to an OpenAPI document."""
     schema = copy.deepcopy(schema)
+    schema["components"]["schemas"] |= SCHEMAS
     for (method, path), (example, *_) in example_requests(service).items():
         operation = schema["paths"][path][method]
         for parameter in operation.get("parameters", ()):
@@ -133,6 +143,7 @@ def _curl(method: str, path: str, example: ExampleRequest, base: str, service: S
         prefix = f"printf '%s\\n' {' '.join(shlex.quote(json.dumps(row, ensure_ascii=False)) for row in example.lines)} | "
         words += ["--data-binary", "@-"]
     elif example.body is not None:
+        words += ["-X", method.upper()] if method != "post" else []
         words += ["-H", f"'Content-Type: {JSON}'", "-d", shlex.quote(json.dumps(example.body, ensure_ascii=False))]
     elif method != "get":
         words += ["-X", method.upper()]
@@ -154,6 +165,7 @@ def _docs_page(openapi: dict[str, Any], service: Service, base: str) -> str:
             )
             rows = [(p["name"], p["in"], p["schema"], p.get("description", "")) for p in operation.get("parameters", ())]
             body = operation.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema", {})
+            body = body.get("anyOf", [body])[-1]
             model = openapi["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], body)
             rows += [
                 (name, "body", schema, schema.get("description", "")) for name, schema in model.get("properties", {}).items()

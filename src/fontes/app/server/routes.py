@@ -1,12 +1,10 @@
-"""Routes for search, explanations, rewrites, documents and indexes; and routes that change an index, which need the token."""
+"""Routes for search, explanations, rewrites, documents and indexes."""
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -15,9 +13,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from ...causal import causes
 from ...core.part import uses_model
 from ...core.query import Group
-from ...core.values import Doc, Explanation, Topic, Topics
-from ...formats.records import Fields, doc_from, json_rows
-from ...storage.files import InputFile
+from ...core.values import Explanation, Topic, Topics
 from .answers import (
     JSON,
     Body,
@@ -27,23 +23,20 @@ from .answers import (
     Question,
     RefusedError,
     RewriterName,
+    header,
     invalid_in,
     json_response,
+    known_parameters,
     service_of,
-    unauthorized,
 )
-from .guard import has_secret
-from .searching import SearchRequest, matches_in, rewrites, topics_read
+from .searching import SearchOptions, Syntax, Tolerance, matches_in, rewrites, topics_read, topics_tolerated
 from .service import MAX_EXPLAINED
 
 if TYPE_CHECKING:
     from .service import Service
 
 
-router = APIRouter(tags=["search"])
-Syntax = Annotated[
-    Literal["plain", "query"], Field(description="How the text of a topic is read: as words, or in the query language.")
-]
+router = APIRouter(tags=["search"], dependencies=[Depends(known_parameters)])
 MatchQuery = Annotated[str | None, Query(description="A query: the answer marks where its words occur in the document.")]
 
 
@@ -54,37 +47,16 @@ def with_query(values: Any) -> Any:
     return {**values, "query": Group.from_dict(values["query"])}
 
 
-class SearchParameters(Body):
-    """Parameters that all searches share."""
-
-    k: int = Field(10, description="Maximum number of hits of a topic.")
-    offset: int = Field(0, ge=0, description="Number of best hits to leave out, for the next page.")
-    count: bool = Field(False, description="Whether to count all documents that match, beyond 1,000 too.")
-    sort: str | None = Field(None, description="Column of dates or numbers that orders the hits, in place of the score.")
-    descending: bool = Field(False, description="Whether the greatest value of the column, or the newest date, is first.")
-    syntax: Syntax = "plain"
-    pipeline: PipelineName = None
-    index: IndexName = None
-    where: str | None = Field(None, description="Condition on the documents' metadata, such as year >= 2020.")
-    explain: bool = Field(False, description="Whether to explain the score of each hit.")
-    text: bool = Field(False, description="Whether to return the whole text of each hit.")
-    snippets: bool = Field(True, description="Whether to return the passage of each hit that matches best.")
-
-
-class SearchQuery(SearchParameters):
-    """Parameters of a search for one query."""
+class SearchQuery(SearchOptions):
+    """Options of a search for one query."""
 
     q: Question
-    facets: str = Field("", description="Columns whose values are counted, separated by commas.")
-    histograms: str = Field("", description="Columns of numbers or dates that are counted in bins, separated by commas.")
 
 
-class SearchBody(SearchParameters):
+class SearchBody(SearchOptions):
     """Topics to search for, with narratives, turns of conversations or weights of terms."""
 
     topics: list[Annotated[Topic, BeforeValidator(with_query)]] = Field(min_length=1, description="The topics.")
-    facets: list[str] = Field([], description="Columns whose values are counted.")
-    histograms: list[str] = Field([], description="Columns of numbers or dates that are counted in bins.")
 
 
 class RewriteBody(Body):
@@ -116,12 +88,18 @@ class ResultOut(BaseModel):
     query: str = Field(description="The text that was searched for.")
     understood: dict[str, Any] | None = Field(None, description="query, in canonical syntax, and remarks, if read as a query.")
     answer: dict[str, Any] | None = Field(None, description="text, and sentences with citations, if the pipeline answers.")
+    tolerated: list[dict[str, Any]] | None = Field(
+        None,
+        description="Words that were searched with others: word, start and end in characters, kind (edit or prefix), weight, "
+        "terms, and also: word, term, edits and weight of each, the likeliest first.",
+    )
     operators: bool | None = Field(None, description="True if a plain text has operators of the query language.")
     hits: list[HitOut]
-    no_hits: dict[str, str] | None = Field(
+    no_hits: dict[str, Any] | None = Field(
         None,
         description="Of a list without hits, cause and sentence: words (no document holds one of the query), stop words, "
-        "no words, filter (no document passes it), offset (it is beyond the last hit) or pipeline.",
+        "no words, filter (no document passes it), offset (it is beyond the last hit), refused or pipeline. Of a refused "
+        "query, which nothing in the collection answers, also the nearest documents.",
     )
     total: dict[str, Any] = Field(
         description="value and relation: with eq the number of all documents that match, with gt a smaller number, with gte at "
@@ -152,10 +130,25 @@ class SuggestionsOut(BaseModel):
 
 
 class ExamplesOut(BaseModel):
-    """Queries to begin with."""
+    """What a collection is, and queries to begin with."""
 
     index: str
     examples: list[str] = Field(description="Up to three queries, each of which finds something.")
+    newest: list[dict[str, Any]] = Field(
+        description="id, title, column and value of the newest documents, by a date or a year."
+    )
+    columns: list[dict[str, Any]] = Field(description="name, type, and from and to or the most frequent values, of columns.")
+
+
+class DocumentOut(BaseModel):
+    """A document."""
+
+    id: str
+    title: str
+    text: str
+    metadata: dict[str, Any]
+    matches: list[list[int]] | None = Field(None, description="Start and end of the query's words in the text, in characters.")
+    title_matches: list[list[int]] | None = Field(None, description="The same in the title.")
 
 
 class SearchesOut(BaseModel):
@@ -173,9 +166,15 @@ def query_parameters(model: type[BaseModel]) -> dict[str, Any]:
         "parameters": [
             {"name": name, "in": "query", "required": name in schema["required"], "schema": property_}
             | {"description": property_.pop("description")}
+            | ({"style": "form", "explode": False} if property_.get("type") == "array" else {})  # separated by commas
             for name, property_ in schema["properties"].items()
         ]
     }
+
+
+DOCUMENT: dict[int | str, dict[str, Any]] = {
+    200: {"model": DocumentOut, "headers": {"ETag": header("The state of the index; see If-Match.")}}
+}
 
 
 def responses(model: Any) -> dict[int | str, dict[str, Any]]:
@@ -196,10 +195,7 @@ async def search_response(service: Service, query_string: bytes) -> Response:
     except ValidationError as error:
         raise invalid_in("query", error) from None
     service.check_query(query.q)
-    facets, histograms = (
-        tuple(column.strip() for column in columns.split(",") if column.strip()) for columns in (query.facets, query.histograms)
-    )
-    return await _search(service, query, SearchRequest((Topic("1", query.q),)), facets, histograms)
+    return await _search(service, query, Topic("1", query.q))
 
 
 @router.post("/search", responses=responses(SearchesOut), response_class=Response)
@@ -207,29 +203,11 @@ async def search_topics(request: Request, body: SearchBody) -> Response:
     """Search for several topics, which may have narratives and turns."""
     service = service_of(request)
     service.check_topics(body.topics)
-    topics = SearchRequest(tuple(body.topics), several=True)
-    return await _search(service, body, topics, tuple(body.facets), tuple(body.histograms))
+    return await _search(service, body, *body.topics, several=True)
 
 
-async def _search(
-    service: Service, body: SearchParameters, topics: SearchRequest, facets: tuple[str, ...], histograms: tuple[str, ...]
-) -> Response:
-    options = service.options(
-        body.index,
-        body.pipeline,
-        body.k,
-        offset=body.offset,
-        count=body.count,
-        order=(body.sort, body.descending) if body.sort else None,
-        syntax=body.syntax,
-        where=body.where or None,
-        facets=facets,
-        histograms=histograms,
-        explain=body.explain,
-        text=body.text,
-        snippets=body.snippets,
-    )
-    return Response(await service.search(options, topics), media_type=JSON)
+async def _search(service: Service, options: SearchOptions, *topics: Topic, several: bool = False) -> Response:
+    return Response(await service.search(service.request(options, *topics, several=several)), media_type=JSON)
 
 
 @router.get("/suggest", responses=responses(SuggestionsOut), response_class=Response)
@@ -237,24 +215,25 @@ async def suggest(
     request: Request,
     q: Annotated[str, Query(description="A query, as far as it was typed.")],
     k: Annotated[int, Query(description="Maximum number of completions.", ge=1, le=100)] = 8,
+    where: Annotated[str | None, Query(description="Condition on metadata: each completion finds documents with it.")] = None,
     index: IndexName = None,
 ) -> Response:
-    """Complete the last word of a query, and correct misspelt words."""
+    """Complete the last word of a query by what stands in documents with the other words, and correct misspelt words."""
     service = service_of(request)
     service.check_query(q)
-    served = service.served(index)
-    suggestions = await service.work(served.state.index.suggest, q, k)
+    served = service.request(SearchOptions(index=index, where=where)).served
+    suggestions = await service.work(served.state.index.suggest, q, k, where or None)
     return json_response({"index": served.name, "query": q, **asdict(suggestions)})
 
 
 @router.get("/examples", responses=responses(ExamplesOut), response_class=Response)
 async def examples(request: Request, index: IndexName = None) -> Response:
-    """Suggest queries to begin with, drawn from the documents."""
+    """Describe the collection: its newest documents, its columns, and queries to begin with, drawn from the documents."""
     service = service_of(request)
     served = service.served(index)
     state = served.state
     queries = [text for text in await service.work(lambda: state.examples) if len(text) <= service.settings.query]
-    return json_response({"index": served.name, "examples": queries})
+    return json_response({"index": served.name, "examples": queries, **await service.work(lambda: state.overview)})
 
 
 @router.get("/explain", responses=responses(Explanation), response_class=Response)
@@ -263,20 +242,24 @@ async def explain(
     q: Question,
     id: DocumentId,
     syntax: Syntax = "plain",
+    tolerance: Tolerance = None,
     pipeline: PipelineName = None,
     index: IndexName = None,
 ) -> Response:
     """Explain the score of a document for a query: a tree of values, labels and parts."""
     service = service_of(request)
     service.check_query(q)
-    options = service.options(index, pipeline, service.settings.k, syntax=syntax)
-    options.served.check_document(id)
+    options = SearchOptions(index=index, pipeline=pipeline, k=service.settings.k, syntax=syntax, tolerance=tolerance)
+    search = service.request(options)
+    search.served.check_document(id)
 
     def explanation() -> dict[str, Any]:
-        (topic,) = topics_read(options.served.state.index, options.syntax, [Topic("1", q)])[0]
-        return service.stage(options).explain(topic, id).to_dict()
+        stage, state = service.stage(search), search.served.state
+        topics = topics_read(state.index, syntax, [Topic("1", q)])[0]
+        (topic,) = topics_tolerated(stage, state.index, search.options.tolerance, topics)
+        return stage.explain(topic, id).to_dict()
 
-    return json_response(await service.work(explanation, model=service.has_model(options.served, options.pipeline)))
+    return json_response(await service.work(explanation, model=search.has_model))
 
 
 @router.get("/why", response_class=Response)
@@ -294,12 +277,12 @@ async def why(
     """Find the causes of an event that documents state, and the causes of these: a tree with its sources. English only."""
     service = service_of(request)
     service.check_query(event)
-    options = service.options(index, pipeline, min(k, service.settings.k))
+    search = service.request(SearchOptions(index=index, pipeline=pipeline, k=min(k, service.settings.k)))
 
     def tree() -> dict[str, Any]:
-        return causes(service.stage(options), event, depth, breadth, k=options.k, weak=weak, leads=leads).to_dict()
+        return causes(service.stage(search), event, depth, breadth, k=search.options.k, weak=weak, leads=leads).to_dict()
 
-    return json_response(await service.work(tree, model=service.has_model(options.served, options.pipeline)))
+    return json_response(await service.work(tree, model=search.has_model))
 
 
 @router.post("/rewrite", response_class=Response)
@@ -317,23 +300,19 @@ async def rewrite(request: Request, body: RewriteBody) -> Response:
     return json_response({"rewriter": name, "topics": topics})
 
 
-@router.get("/documents", response_class=Response, tags=["documents"])
-async def document_of_any_id(request: Request, id: DocumentId, q: MatchQuery = None, index: IndexName = None) -> Response:
-    """Get a document. Works for every id: browsers drop "." and ".." from a path."""
-    return await document(request, id, q, index)
-
-
-@router.get("/documents/{id:path}", response_class=Response, tags=["documents"])
+@router.get("/documents", responses=DOCUMENT, response_class=Response, tags=["documents"])
+@router.get("/documents/{id:path}", responses=DOCUMENT, response_class=Response, tags=["documents"])
 async def document(request: Request, id: DocumentId, q: MatchQuery = None, index: IndexName = None) -> Response:
-    """Get a document; with a query, also where its words occur."""
+    """Get a document; with a query, also where its words occur. `?id=` takes any id: browsers drop "." and ".." of a path."""
     service = service_of(request)
-    options = service.options(index, None)
-    options.served.check_document(id)
+    served = service.served(index)
+    served.check_document(id)
     if q:
         service.check_query(q)
 
+    served_index = served.state.index
+
     def values() -> dict[str, Any]:
-        served_index = options.served.state.index
         doc = served_index.doc(id)
         matches = (
             {"matches": matches_in(served_index, doc.text, q), "title_matches": matches_in(served_index, doc.title, q)}
@@ -342,7 +321,9 @@ async def document(request: Request, id: DocumentId, q: MatchQuery = None, index
         )
         return {"id": doc.id, "title": doc.title, "text": doc.text, "metadata": dict(doc.metadata), **matches}
 
-    return json_response(await service.work(values))
+    response = json_response(await service.work(values))
+    response.headers["ETag"] = f'"{served_index.fingerprint}"'
+    return response
 
 
 @router.get("/indexes", response_class=Response)
@@ -353,116 +334,11 @@ async def indexes(request: Request) -> Response:
     return json_response(
         {
             "indexes": await service.work(lambda: [served.to_dict() for served in service.indexes.values()]),
-            "limits": {"query": settings.query, "k": settings.k, "batch": settings.batch, "explained": MAX_EXPLAINED},
+            "limits": {name: getattr(settings, name) for name in ("query", "body", "k", "batch")}
+            | {"explained": MAX_EXPLAINED},
             "any_pipeline": settings.any_pipeline,
             "writable": settings.writable,
+            "fontes": version("fontes"),
             **service.described,
         }
     )
-
-
-LINES = "application/x-ndjson"
-
-
-class DocumentsBody(Body):
-    """Documents to add."""
-
-    documents: list[Doc] = Field(min_length=1, description="The documents.")
-    index: IndexName = None
-    duplicates: Literal["error", "skip", "replace"] = Field("error", description="How to treat duplicate ids.")
-
-
-def authorized(request: Request) -> None:
-    """Raise RefusedError unless the server is writable and the request has its token."""
-    settings = service_of(request).settings
-    if not settings.writable:
-        raise RefusedError(403, "documents cannot be changed here; fontes serve --writable allows it to clients with a token")
-    if not has_secret(dict(request.scope["headers"]), settings.token):
-        raise unauthorized("this needs the server's token: Authorization: Bearer TOKEN")
-
-
-def inline_schema(model: type[Body]) -> dict[str, Any]:
-    """JSON schema of a body that FastAPI does not parse, with inlined definitions."""
-    schema = model.model_json_schema()
-    definitions = schema.pop("$defs", {})
-
-    def inline(part: Any) -> Any:
-        if isinstance(part, dict):
-            if "$ref" in part:
-                return inline(definitions[part["$ref"].rpartition("/")[2]])
-            return {key: inline(value) for key, value in part.items()}
-        return [inline(item) for item in part] if isinstance(part, list) else part
-
-    resolved: dict[str, Any] = inline(schema)
-    return resolved
-
-
-BODY = {"required": True, "content": {JSON: {"schema": inline_schema(DocumentsBody)}, LINES: {"schema": {"type": "string"}}}}
-changing = APIRouter(prefix="/documents", tags=["documents"], dependencies=[Depends(authorized)])
-
-
-@changing.post("", response_class=Response, openapi_extra={"requestBody": BODY})
-async def add(
-    request: Request,
-    index: IndexName = None,
-    duplicates: Annotated[
-        Literal["error", "skip", "replace"], Query(description="How to treat duplicate ids in a body of JSON lines.")
-    ] = "error",
-) -> Response:
-    """Add documents, all of them or none. The response comes when searches find them.
-
-    A body of Content-Type application/json is an object with `documents`; any other body is JSON lines as `fontes index` reads
-    them.
-    """
-    service, content = service_of(request), await request.body()
-    docs: Sequence[Doc]
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() == JSON:
-        body = _parse_body(content)
-        docs, index, duplicates = body.documents, body.index or index, body.duplicates
-    else:
-        docs = await service.work(_parse_lines, content)
-    return json_response(asdict(await service.change(service.served(index), "add", docs, duplicates=duplicates)))
-
-
-def _parse_lines(content: bytes) -> list[Doc]:
-    source = InputFile("the body", io.BytesIO(content))
-    docs = [doc_from(row, Fields(), source.name, number) for number, row in json_rows(source)]
-    if not docs:
-        raise RefusedError(422, 'the body has no documents; send one JSON object a line, such as {"_id": "1", "text": "…"}')
-    return docs
-
-
-def _parse_body(content: bytes) -> DocumentsBody:
-    try:
-        return DocumentsBody.model_validate(json.loads(content))
-    except json.JSONDecodeError as error:
-        raise RefusedError(
-            422, f"the body is no JSON ({error.msg}, character {error.pos}); JSON lines have Content-Type: {LINES}"
-        ) from None
-    except (UnicodeDecodeError, RecursionError):
-        raise RefusedError(400, "the body cannot be read") from None
-    except ValidationError as error:
-        raise invalid_in("body", error) from None
-
-
-@changing.delete("", response_class=Response)
-async def delete_several(
-    request: Request,
-    id: Annotated[list[str], Query(description="Ids of the documents.")],
-    index: IndexName = None,
-    missing: Annotated[str, Query(description="How to treat ids that are not in the index: error or skip.")] = "error",
-) -> Response:
-    """Delete documents, all of them or none."""
-    service = service_of(request)
-    if len(id) > service.settings.batch:
-        raise RefusedError(422, f"there are {len(id):,} documents; a request has {service.settings.batch:,} at most (--batch)")
-    return json_response(asdict(await service.change(service.served(index), "delete", id, missing=missing)))
-
-
-@changing.delete("/{id:path}", response_class=Response)
-async def delete(request: Request, id: DocumentId, index: IndexName = None) -> Response:
-    """Delete a document."""
-    service = service_of(request)
-    served = service.served(index)
-    served.check_document(id)
-    return json_response(asdict(await service.change(served, "delete", [id])))

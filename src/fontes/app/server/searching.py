@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+import unicodedata
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
-from typing import Any
+from operator import attrgetter
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
 
 from ...core.errors import PipelineError
 from ...core.progress import Progress, ProgressCallback, silent
@@ -21,44 +24,88 @@ from ...index import Index
 from ...lexical import Lexical
 from ...lexical.hints import has_operators
 from ...lexical.language import QueryLanguage
-from ..results import least_total_of, rankings_as_json, total_of, why_empty
-from .answers import busy, json_bytes
+from ...lexical.tolerance import tolerant
+from ..results import facets_as_json, least_total_of, rankings_as_json, total_of, why_empty
+from .answers import Body, IndexName, PipelineName, busy, json_bytes
 from .health import Metrics
-from .served import ExpressionReader, Order, ReadyPipeline, ServedIndex
+from .served import ExpressionReader, ReadyPipeline, ServedIndex
 
-FACET_VALUES = 100  # maximum values of a facet, the most frequent ones
 BINS = 20  # maximum bins of a histogram
 
 
-@dataclass(frozen=True)
-class SearchOptions:
-    """Options of a search, as in `routes.SearchParameters`; requests with equal options are searched together."""
+Syntax = Annotated[
+    Literal["plain", "query"], Field(description="How the text of a topic is read: as words, or in the query language.")
+]
+Tolerance = Annotated[
+    Literal["off", "auto", "typing"] | None,
+    Field(
+        description="How misspelt words are searched: alone (off), with their neighbours (auto), and the last word as the "
+        "beginning of one (typing); by default as the server was told (--tolerance)."
+    ),
+]
+Columns = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda value: [name.strip() for name in value.split(",") if name.strip()] if type(value) is str else value),
+]
 
-    served: ServedIndex
-    pipeline: str
-    where: str | None = None
-    k: int = 10
-    offset: int = 0
-    count: bool = False
-    order: Order | None = None
-    syntax: str = "plain"
-    facets: tuple[str, ...] = ()
-    histograms: tuple[str, ...] = ()
-    explain: bool = False
-    text: bool = False
-    snippets: bool = True
+
+class SearchOptions(Body):
+    """Options of a search: the fields of requests, from addresses, bodies and tools."""
+
+    index: IndexName = None
+    pipeline: PipelineName = None
+    where: str | None = Field(default=None, description="Condition on the documents' metadata, such as year >= 2020.")
+    k: int = Field(default=10, description="Maximum number of hits of a topic.")
+    offset: int = Field(default=0, ge=0, description="Number of best hits to leave out, for the next page.")
+    count: bool = Field(default=False, description="Whether to count all documents that match, beyond 1,000 too.")
+    sort: str | None = Field(
+        default=None, description="Column of dates or numbers that orders the hits, in place of the score."
+    )
+    descending: bool = Field(
+        default=False, description="Whether the greatest value of the column, or the newest date, is first."
+    )
+    syntax: Syntax = "plain"
+    tolerance: Tolerance = None
+    facets: Columns = Field(default=(), description="Columns whose values are counted.")
+    histograms: Columns = Field(default=(), description="Columns of numbers or dates that are counted in bins.")
+    facet_query: str = Field(default="", description="Text that the counted values of facets contain.")
+    explain: bool = Field(default=False, description="Whether to explain the score of each hit.")
+    text: bool = Field(default=False, description="Whether to return the whole text of each hit.")
+    snippets: bool = Field(default=True, description="Whether to return the passage of each hit that matches best.")
+
+
+_options_of = attrgetter(*(name for name in SearchOptions.model_fields if name not in ("index", "pipeline")))
 
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """A request: its topics, and whether the answer is a list of results."""
+    """Topics to search for in an index.
 
-    topics: tuple[Topic, ...]
+    Args:
+        served: The index.
+        pipeline: Name of the pipeline, or an expression.
+        options: The options, with which limits agree.
+        topics: The topics.
+        several: Whether the answer is a list of results.
+        has_model: Whether the pipeline runs a model; for an expression, whether a part may run one.
+    """
+
+    served: ServedIndex
+    pipeline: str
+    options: SearchOptions
+    topics: tuple[Topic, ...] = ()
     several: bool = False
+    has_model: bool = False
+
+    def ready(self, expressions: ExpressionReader | None) -> ReadyPipeline:
+        """The pipeline with the filter, order and depth of the options; errors as of `ServedState.pipeline`."""
+        options = self.options
+        order = (options.sort, options.descending) if options.sort else None
+        return self.served.state.pipeline(self.pipeline, options.where or None, options.offset + options.k, expressions, order)
 
 
 Future = asyncio.Future[bytes]
-Work = Callable[[SearchOptions, list[SearchRequest]], Sequence[bytes | Exception]]
+Work = Callable[[list[SearchRequest]], Sequence[bytes | Exception]]
 
 
 class BatchQueue:
@@ -79,18 +126,19 @@ class BatchQueue:
         self._size = size
         self._free = threads
         self._pool = pool
-        self._waiting: OrderedDict[SearchOptions, deque[tuple[SearchRequest, Future]]] = OrderedDict()
+        self._waiting: OrderedDict[Hashable, deque[tuple[SearchRequest, Future]]] = OrderedDict()
         self._scheduled = False
 
     def __len__(self) -> int:
         """Number of waiting requests."""
         return sum(map(len, self._waiting.values()))
 
-    async def result(self, options: SearchOptions, request: SearchRequest) -> bytes:
+    async def result(self, request: SearchRequest) -> bytes:
         """Result of a request; a request that is cancelled while it waits is dropped."""
         loop = asyncio.get_running_loop()
         future: Future = loop.create_future()
-        self._waiting.setdefault(options, deque()).append((request, future))
+        group = (request.served, request.pipeline, *_options_of(request.options))
+        self._waiting.setdefault(group, deque()).append((request, future))
         self._schedule(loop)
         return await future
 
@@ -104,17 +152,17 @@ class BatchQueue:
         """Start batches until no thread is free or no request waits."""
         self._scheduled = False
         while self._free and self._waiting:
-            options, waiting = self._waiting.popitem(last=False)
+            group, waiting = self._waiting.popitem(last=False)
             batch: list[tuple[SearchRequest, Future]] = []
             while waiting and len(batch) < self._size:
                 request, future = waiting.popleft()
                 if not future.done():
                     batch.append((request, future))
             if waiting:
-                self._waiting[options] = waiting
+                self._waiting[group] = waiting
             if batch:
                 self._free -= 1
-                search = loop.run_in_executor(self._pool, self._work, options, [request for request, _ in batch])
+                search = loop.run_in_executor(self._pool, self._work, [request for request, _ in batch])
                 search.add_done_callback(lambda done, batch=batch: self._finish(loop, done, batch))  # type: ignore[misc]
 
     def _finish(self, loop: asyncio.AbstractEventLoop, search: Any, batch: list[tuple[SearchRequest, Future]]) -> None:
@@ -148,9 +196,9 @@ class BatchSearch:
         self._metrics = metrics
         self._queue = queue
 
-    def __call__(self, options: SearchOptions, requests: list[SearchRequest]) -> Sequence[bytes | Exception]:
-        """JSON of the answer, or the exception, for each request."""
-        state, deadline = options.served.state, time.monotonic() + self._seconds
+    def __call__(self, requests: list[SearchRequest]) -> Sequence[bytes | Exception]:
+        """JSON of the answer, or the exception, for each request of one group."""
+        first, deadline = requests[0], time.monotonic() + self._seconds
 
         def report(progress: Progress | None) -> None:
             if time.monotonic() > deadline:  # all clients have been told that the answer takes too long
@@ -158,13 +206,12 @@ class BatchSearch:
 
         self._metrics.batches.labels(self._queue).observe(sum(len(request.topics) for request in requests))
         try:
-            depth = options.offset + options.k
-            ready = state.pipeline(options.pipeline, options.where, depth, self._expressions, options.order)
+            ready = first.ready(self._expressions)
             if ready.has_model:
-                self._metrics.model_calls.labels(options.pipeline[:100]).inc()
+                self._metrics.model_calls.labels(first.pipeline[:100]).inc()
             topics = [topic for request in requests for topic in request.topics]
-            results = iter(_results(options, ready, topics, report))
-            common = {"index": options.served.name, "pipeline": options.pipeline}
+            results = iter(_results(first.options, first.served.state.index, ready, topics, report))
+            common = {"index": first.served.name, "pipeline": first.pipeline}
             return [
                 json_bytes(
                     {**common, "results": [next(results) for _ in request.topics]}
@@ -177,7 +224,7 @@ class BatchSearch:
             if len(requests) == 1 or time.monotonic() > deadline:
                 return [error] * len(requests)
         # One by one, so that each request gets its own error.
-        return [result for request in requests for result in self(options, [request])]
+        return [result for request in requests for result in self([request])]
 
 
 def rankings_of(
@@ -191,11 +238,17 @@ def rankings_of(
 
 
 def _results(
-    options: SearchOptions, ready: ReadyPipeline, topics: Sequence[Topic], report: Callable[[Progress | None], None]
+    options: SearchOptions,
+    index: Index,
+    ready: ReadyPipeline,
+    topics: Sequence[Topic],
+    report: Callable[[Progress | None], None],
 ) -> list[dict[str, Any]]:
     """JSON values of the results, one for each topic."""
     stage = ready.stage
-    topics, readings = topics_read(options.served.state.index, options.syntax, topics, ready.reads_language)
+    topics, readings = topics_read(index, options.syntax, topics, ready.reads_language)
+    if options.tolerance not in (None, "off"):
+        topics = topics_tolerated(stage, index, options.tolerance, topics)
     rankings = rankings_of(stage, topics, options.k, report, options.offset)
     report(None)
     results = rankings_as_json(rankings, text=True, snippets=options.snippets)
@@ -208,35 +261,44 @@ def _results(
             if options.explain:
                 report(None)
                 hit["explanation"] = stage.explain(topic, hit["id"]).to_dict()
-        counts = _counts(options, stage, topic, ranking) if options.facets or options.histograms else {}
+        counts = _counts(options, index, stage, topic, ranking) if options.facets or options.histograms else {}
         values["total"] = counts.pop("total", None) or (total_of(ranking) if options.count else least_total_of(ranking, stage))
         values.update(counts)
         if not values["hits"]:
-            values["no_hits"] = why_empty(ranking, options.served.state.index, stage)._asdict()
+            values["no_hits"] = why_empty(ranking, index, stage).to_dict(options.text)
     return results
 
 
-def _counts(options: SearchOptions, stage: Stage[Topics, Any], topic: Topic, ranking: Ranking) -> dict[str, Any]:
+def _counts(options: SearchOptions, index: Index, stage: Stage[Topics, Any], topic: Topic, ranking: Ranking) -> dict[str, Any]:
     """Counts of values and bins among all matching documents, with their total; among the hits if the stage cannot match."""
     facets: Callable[..., dict[str, dict[Any, int]]]
     result: dict[str, Any] = {}
     try:
         docs = stage.matches(topic)
-        facets = partial(options.served.state.index.facets, docs=docs)
+        facets = partial(index.facets, docs=docs)
         result["total"] = {"value": len(docs), "relation": "eq"}
     except PipelineError:
         facets = ranking.facets
     if options.facets:
-        result["facets"] = {
-            column: [{"value": value, "count": count} for value, count in islice(counts.items(), FACET_VALUES)]
-            for column, counts in facets(*options.facets).items()
-        }
+        text = _plain(options.facet_query)
+        result["facets"] = facets_as_json(
+            {
+                column: {value: count for value, count in counts.items() if text in _plain(str(value))} if text else counts
+                for column, counts in facets(*options.facets).items()
+            }
+        )
     if options.histograms:
         result["histograms"] = {
             column: [{"from": low, "to": high, "count": count} for (low, high), count in bins.items()]
             for column, bins in facets(*options.histograms, bins=BINS).items()
         }
     return result
+
+
+def _plain(text: str) -> str:
+    """A text without capitals and accents."""
+    decomposed = unicodedata.normalize("NFD", text)
+    return "".join(character for character in decomposed if not unicodedata.combining(character)).casefold()
 
 
 def topics_read(
@@ -262,6 +324,20 @@ def topics_read(
         for _, parsed in pairs
     ]
     return [topic for topic, _ in pairs], readings
+
+
+def topics_tolerated(stage: Stage[Topics, Any], index: Index, tolerance: str | None, topics: Sequence[Topic]) -> list[Topic]:
+    """Topics with neighbours of their words, if the tolerance of a request asks for them.
+
+    Args:
+        stage: The stage that searches; where it reads the query language, topics are read so first.
+        index: The index that is searched.
+        tolerance: As in the request.
+        topics: The topics.
+    """
+    if tolerance in (None, "off") or (tolerance_stage := tolerant(stage, index, tolerance)) is None:
+        return list(topics)
+    return [tolerance_stage(topic)[topic.id] for topic in topics]
 
 
 def matches_in(index: Index, text: str, query: str) -> list[list[int]]:

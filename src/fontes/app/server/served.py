@@ -14,21 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.errors import FontesError, ParameterError
 from ...core.expression import MAX_TEXT
+from ...core.hints import nearest
+from ...core.narrowing import filtered
 from ...core.part import Part, stages, uses_model, walk
 from ...core.run import Run
-from ...core.stage import Stage, filtered
+from ...core.stage import Stage
 from ...core.values import Topics
 from ...index import Index
-from ...index.columns import facet_columns
+from ...index.columns import FacetColumns, facet_columns
 from ...lexical.hints import reads_language
-from ...lexical.impacts import in_memory
 from ...reorder import Sort
 from ...rewrite.turns import turns_rewriter
 from ...storage.caches import Cached
 from ...storage.compiled import load
 from ..pipelines import retriever, rewriter_for, warm
 from .answers import RefusedError
-from .examples import example_queries
+from .examples import example_queries, overview_of
 
 if TYPE_CHECKING:
     from ...index.state import State
@@ -37,7 +38,7 @@ CACHED_STAGES = 256  # ready pipelines that a state caches
 PAUSE_FACTOR = 2  # pause after a change of state, in units of its duration
 FREE = frozenset(
     {"bm25", "learned_sparse", "ql", "tfidf", "as_typed", "causal_feedback", "cut", "deduplicate", "fuse", "last_turns", "raw"}
-    | {"query", "rm3", "weighted_turns", "boost", "collapse"}
+    | {"query", "rm3", "tolerance", "weighted_turns", "boost", "collapse"}
 )
 """Parts that every expression may have: they need no model and no file, and their work is bounded."""
 
@@ -129,14 +130,19 @@ class ServedState:
         return {name: uses_model(stage) for name, stage in self.pipelines.items()}
 
     @cached_property
-    def facets(self) -> tuple[list[str], list[str]]:
-        """Columns that suit facets, and columns of links."""
+    def facets(self) -> FacetColumns:
+        """Columns that suit facets, and columns of links and pictures."""
         return facet_columns(self.index.state)
 
     @cached_property
     def examples(self) -> list[str]:
         """Queries to begin with."""
         return example_queries(self.index)
+
+    @cached_property
+    def overview(self) -> dict[str, Any]:
+        """What the collection is; see `overview_of`."""
+        return overview_of(self.index, self.facets)
 
     def pipeline(
         self, name: str, where: str | None, k: int, expressions: ExpressionReader | None, order: Order | None = None
@@ -172,7 +178,13 @@ class ServedState:
     def check_pipeline(self, name: str, expressions: ExpressionReader | None) -> None:
         """Raise RefusedError for an unknown name, unless requests may have expressions."""
         if name not in self.pipelines and expressions is None:
-            raise RefusedError(422, f"there is no pipeline '{name[:200]}'; there are {', '.join(self.pipelines)}")
+            raise RefusedError(422, f"there is no pipeline '{name[:200]}'; {nearest(name[:200], self.pipelines)}")
+
+    def pipeline_named(self, name: str | None) -> str:
+        """Name of a pipeline, also of one in other capitals; by default the first. An expression stays as it is."""
+        if name is None:
+            return next(iter(self.pipelines))
+        return name if name in self.pipelines else next((each for each in self.pipelines if each.lower() == name.lower()), name)
 
     def rewriter(self, name: str | None) -> str | None:
         """Name of a rewriter; by default the first, if any. Raises RefusedError for an unknown name."""
@@ -240,8 +252,9 @@ class ServedIndex:
             "fingerprint": state.index.fingerprint,
             "fields": list(state.index.fields),
             "columns": state.index.columns,
-            "facets": state.facets[0],
-            "links": state.facets[1],
+            "facets": state.facets.facets,
+            "links": state.facets.links,
+            "pictures": state.facets.pictures,
             "pipelines": describe(state.pipelines),
             "rewriters": describe(state.rewriters),
         }
@@ -278,9 +291,8 @@ class ServedIndex:
                     self.trouble = ""
                     return False
                 state = previous.over(reader)
-                with in_memory(lists=True):
-                    for part in {id(part): part for stage in state.pipelines.values() for part in _retrievers(stage)}.values():
-                        warm(part)
+                for part in {id(part): part for stage in state.pipelines.values() for part in _retrievers(stage)}.values():
+                    warm(part)
                 state.index.suggest("")
             except (FontesError, OSError) as error:
                 self.trouble = str(error)
@@ -289,12 +301,6 @@ class ServedIndex:
             self.seconds = time.perf_counter() - start
             self._next_check = time.monotonic() + PAUSE_FACTOR * self.seconds
             return True
-
-    def change(self, method: str, *arguments: Any, **options: Any) -> Any:
-        """Call a method of `Index` that changes it, serve the new state, and return the method's result."""
-        change = getattr(Index(self.state.index.state.refreshed()), method)(*arguments, **options)
-        self.refresh(now=True)
-        return change
 
 
 def _retrievers(stage: Retriever) -> Iterator[Retriever]:

@@ -6,15 +6,15 @@ import asyncio
 import contextlib
 import ctypes
 import gc
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...core.errors import ParameterError
+from ...core.errors import FontesError, ParameterError
 from ...core.stage import Stage
 from ...core.strings import SURROGATE
 from ...core.values import Topic, Topics
@@ -24,8 +24,10 @@ from .health import Metrics
 from .searching import BatchQueue, BatchSearch, SearchOptions, SearchRequest
 from .served import ExpressionReader, ServedIndex
 from .settings import ServerSettings
+from .writing import WriteQueue
 
 T = TypeVar("T")
+log = logging.getLogger("fontes.server")
 PIPELINES = {"bm25": "bm25()"}
 LEXICAL_BATCH, MODEL_BATCH = 64, 16  # requests that are searched together
 MAX_EXPLAINED = 100  # maximum hits with explanations
@@ -78,7 +80,7 @@ class Service:
         }
         self._lexical = BatchQueue(self._batch_search("lexical"), self._pools["search"], threads, LEXICAL_BATCH)
         self._models = BatchQueue(self._batch_search("models"), self._pools["models"], 1, MODEL_BATCH)
-        self._writing = asyncio.Lock()
+        self.writes = {name: WriteQueue(served, settings.queue, self.work, self.names) for name, served in self.indexes.items()}
         self._register_gauges()
 
     @property
@@ -96,11 +98,12 @@ class Service:
             raise RefusedError(404, f"there is no index '{name[:200]}'; there are {', '.join(self.indexes)}")
         return self.indexes[name]
 
-    def options(self, index: str | None, pipeline: str | None, k: int = 10, **further: Any) -> SearchOptions:
-        """Options of a search; raises RefusedError if one exceeds a limit or is an unknown name."""
-        served, limits = self.served(index), self.settings
-        name = next(iter(served.state.pipelines)) if pipeline is None else pipeline
-        options = SearchOptions(served, name, k=k, **further)
+    def request(self, options: SearchOptions, *topics: Topic, several: bool = False) -> SearchRequest:
+        """A search with these options; raises RefusedError if one exceeds a limit or is an unknown name."""
+        served, limits, k = self.served(options.index), self.settings, options.k
+        if options.tolerance is None:
+            options = options.model_copy(update={"tolerance": limits.tolerance})
+        name = served.state.pipeline_named(options.pipeline)
         if options.explain and k > MAX_EXPLAINED:
             raise RefusedError(422, f"at most {MAX_EXPLAINED} hits come with explanations; k is {k}")
         if options.where is not None and len(options.where) > limits.query:
@@ -118,7 +121,7 @@ class Service:
                 f"offset {options.offset:,} with k {k:,} goes beyond the best {limits.k:,} hits, this server's limit (--k)",
             )
         served.state.check_pipeline(name, self.expressions)
-        return options
+        return SearchRequest(served, name, options, topics, several, self._has_model(served, name))
 
     def check_query(self, text: str, name: str = "the query") -> None:
         """Raise RefusedError for a query that is too long, empty, or not encodable; the error calls it by its name."""
@@ -136,27 +139,24 @@ class Service:
                 422, f"there are {len(topics):,} topics; a request has {self.settings.batch:,} at most (--batch)"
             )
         for topic in topics:
-            for text in (topic.text, *(turn.text for turn in topic.turns)):
+            texts = (topic.text,) if topic.text or (topic.weights is None and topic.query is None) else ()
+            for text in (*texts, *(turn.text for turn in topic.turns)):
                 self.check_query(text)
         if len({topic.id for topic in topics}) < len(topics):
             raise RefusedError(422, "two topics have the same id")
 
-    def stage(self, options: SearchOptions) -> Stage[Topics, Any]:
+    def stage(self, request: SearchRequest) -> Stage[Topics, Any]:
         """Pipeline of a search."""
-        depth = options.offset + options.k
-        ready = options.served.state.pipeline(options.pipeline, options.where, depth, self.expressions, options.order)
-        return ready.stage
+        return request.ready(self.expressions).stage
 
-    def has_model(self, served: ServedIndex, pipeline: str) -> bool:
-        """Whether a pipeline runs a model; for an expression, whether a part may run one."""
+    def _has_model(self, served: ServedIndex, pipeline: str) -> bool:
         if (loaded := served.state.models.get(pipeline)) is not None:
             return loaded
         return self.expressions is None or not self.expressions.is_free(pipeline)
 
-    async def search(self, options: SearchOptions, request: SearchRequest) -> bytes:
+    async def search(self, request: SearchRequest) -> bytes:
         """JSON of the answer to a request."""
-        queue = self._models if self.has_model(options.served, options.pipeline) else self._lexical
-        return await queue.result(options, request)
+        return await (self._models if request.has_model else self._lexical).result(request)
 
     async def work(self, function: Callable[..., T], *arguments: Any, model: bool = False) -> T:
         """Call a function in a thread: in the thread of the models if it needs a model."""
@@ -165,13 +165,14 @@ class Service:
     async def _run_in(self, pool: str, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pools[pool], function, *arguments)
 
-    async def change(self, served: ServedIndex, method: str, *arguments: Any, **options: Any) -> Any:
-        """Change an index, one change at a time; see `ServedIndex.change`."""
-        async with self._writing:
-            return await self.work(partial(served.change, method, *arguments, **options))
-
     async def run(self) -> None:
         """Load everything, then serve newer states of the indexes, until cancelled."""
+        for name, writes in self.writes.items() if self.settings.writable else ():
+            try:
+                writes.open()
+            except FontesError as error:
+                log.warning("%s: writes are answered after their commit alone: %s", name, error)
+            writes.start()
         for served in self.indexes.values():
             await self.work(served.warm)
             await self.work(self._rehearse, served)
@@ -200,19 +201,24 @@ class Service:
         search = self._batch_search("rehearsal")
         for name in served.state.pipelines:
             for where in {None, any_value, any_value and f"not ({any_value})"}:
-                search(SearchOptions(served, name, where, facets=columns), [SearchRequest((topic,))] * 2)
-                search(SearchOptions(served, name, where, explain=True), [SearchRequest((topic,))])
+                search([SearchRequest(served, name, SearchOptions(where=where, facets=columns), (topic,))] * 2)
+                search([SearchRequest(served, name, SearchOptions(where=where, explain=True), (topic,))])
 
     def close(self) -> None:
         """End the threads."""
+        for writes in self.writes.values():
+            writes.stop()
         for pool in self._pools.values():
             pool.shutdown(wait=True, cancel_futures=True)
+        for writes in self.writes.values():
+            writes.close()
 
     def _register_gauges(self) -> None:
         """Let the metrics read queues and states."""
         watch = self.metrics.watch
         watch("queue", lambda: len(self._lexical), "lexical")
         watch("queue", lambda: len(self._models), "models")
+        watch("queue", lambda: sum(map(len, self.writes.values())), "writes")
         for name, served in self.indexes.items():
             watch("generation", lambda served=served: served.state.generation, name)  # type: ignore[misc]
             watch("documents", lambda served=served: len(served.state.index), name)  # type: ignore[misc]

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...core.checks import check_whole
 from ...core.errors import InputError, ParameterError
+from ...core.tolerated import check_tolerance
 
 NAMED = re.compile(r"([A-Za-z][\w.-]*)=(?!=)(.*)", re.DOTALL)  # NAME=EXPR
 TOKEN, KEY = "FONTES_TOKEN", "FONTES_KEY"  # environment variables
@@ -35,13 +36,15 @@ class ServerSettings:
         proxies: Reverse proxy whose X-Forwarded-For and -Proto are trusted: an address, or * for all; repeatable.
         origins: Origin allowed by CORS, such as https://app.example.org, or * for all; repeatable.
         any_pipeline: Accept expressions as pipelines of requests, with the models of --pipeline alone.
-        writable: Let clients that have the token add and delete documents.
+        writable: Let clients that have the token add, change and delete documents.
         token: Secret of clients that may change documents; it allows reading too.
         key: Secret of clients that may read; "" if everybody may.
         query: Maximum characters of a query.
         body: Maximum bytes of a request's body.
+        tolerance: How requests that do not say it search misspelt words: off, auto or typing.
         k: Maximum hits of a query.
         batch: Maximum topics of a request, or of documents to delete.
+        queue: Maximum writes to an index that wait for a commit.
         seconds: Time limit of a request, in seconds.
         at_once: Maximum requests in progress.
         refresh: Seconds between checks for a newer state of the index; 0 for none.
@@ -61,8 +64,10 @@ class ServerSettings:
     key: str = _setting("")
     query: int = 2_000
     body: int = 4 << 20
+    tolerance: str = "off"
     k: int = _setting(1_000, "-k", "--k")
     batch: int = 100
+    queue: int = 1_000
     seconds: float = 30.0
     at_once: int = 1_000
     refresh: float = 1.0
@@ -76,6 +81,7 @@ class ServerSettings:
                 check_whole(option, value, 0 if setting.name == "port" else 1)
             elif setting.type == "float" and not (0 < value < 1e9 or (value == 0 and setting.name == "refresh")):
                 raise ParameterError(f"{option} must be a number above 0, not {value!r}")
+        check_tolerance("--tolerance", self.tolerance)
         if self.port > 65_535:
             raise ParameterError(f"--port must be 65,535 at most, not {self.port}")
         if self.writable and not self.token:

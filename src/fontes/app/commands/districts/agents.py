@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ....core.qrels import Qrels
-from ...options import IndexPath, Json, Measures, options_of
+from ...completion import complete_pipeline
+from ...options import IndexPath, Json, Measures, ReportFiles, options_of
 from ...server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Search")
-@options_of(ServerSettings, "port", "host", "hosts", "root_path", "proxies", "query", "k", "seconds", "at_once", "refresh")
+@options_of(
+    ServerSettings, "port", "host", "hosts", "root_path", "proxies", "query", "tolerance", "k", "seconds", "at_once", "refresh"
+)
 def mcp(
     indexes: Annotated[list[Path], typer.Argument(metavar="INDEX...", help="Index directories.", show_default=False)],
     settings: dict[str, Any],
@@ -27,6 +30,7 @@ def mcp(
         typer.Option(
             help="Pipeline of searches beside bm25, NAME=EXPR or EXPR; the first is the default; repeatable.",
             show_default="only bm25=bm25()",
+            autocompletion=complete_pipeline,
         ),
     ] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP at /mcp, not over standard input and output.")] = False,
@@ -117,21 +121,18 @@ def report(
     qrels: Judgments = None,
     logged_index: LoggedIndex = None,
     confidence: Annotated[float, typer.Option(help="Confidence of the intervals.", min=0.5, max=0.999)] = 0.95,
+    output: ReportFiles = None,
     json: Json = False,
 ) -> None:
     """Report calls, tokens, repeats, searches without hits and evidence by call, with intervals over sessions."""
     from ...agents.log import read_log
     from ...agents.report import report_of
     from ...agents.sessions import of_index
-    from ...output import print_json
+    from ...output import print_report
 
     sessions = read_log(log) if logged_index is None else of_index(read_log(log), logged_index)
     judgments, judged = _judgments(sessions, answers, qrels)
-    result = report_of(sessions, judgments, judged, confidence)
-    if json:
-        print_json(result.to_dict())
-    else:
-        typer.echo(str(result))
+    print_report(report_of(sessions, judgments, judged, confidence), output, json)
 
 
 @group.command()
@@ -140,7 +141,11 @@ def replay(
     index: IndexPath,
     pipeline: Annotated[
         list[str] | None,
-        typer.Option(help="Pipeline to compare, NAME=EXPR or EXPR; repeatable.", show_default="bm25=bm25()"),
+        typer.Option(
+            help="Pipeline to compare, NAME=EXPR or EXPR; repeatable.",
+            show_default="bm25=bm25()",
+            autocompletion=complete_pipeline,
+        ),
     ] = None,
     tool: Annotated[list[str] | None, typer.Option(help="search or evidence; repeatable.", show_default="search")] = None,
     tokens: Annotated[int | None, typer.Option(help="Budget of each answer.", min=200, show_default="as logged")] = None,
@@ -209,9 +214,7 @@ def _judgments(sessions: list[Session], answers: Path | None, qrels: str | None)
     if qrels is not None:
         if answers is not None:
             raise ParameterError("--answers and --qrels both define the evidence; give one of them")
-        from ....datasets import qrels_of
-
-        return qrels_of(qrels), "judged"
+        return Qrels.of(qrels), "judged"
     if answers is None:
         return weak_qrels(sessions), "read"
     weak = weak_qrels(sessions, read_answers(answers, sessions))

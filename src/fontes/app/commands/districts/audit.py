@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ....core.errors import InputError
-from ...options import Json, Measures, Split, check_one_stdin, reads_files
+from ...options import Json, Measures, ReportFiles, Split, check_one_stdin, reads_files
 
 if TYPE_CHECKING:
     from ....core import Qrels
@@ -47,23 +47,18 @@ def audit(
     split: Split = None,
     near: Annotated[float, typer.Option(help="Least similarity of near copies; 0: equal texts alone.")] = 0.8,
     seed: Annotated[int, typer.Option(help="Seed of the random orders of equal scores.")] = 0,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-o", "--output", help="Write the report: .md, .tex, .csv, .json or .html; repeatable.", show_default=False
-        ),
-    ] = None,
+    output: ReportFiles = None,
     json: Json = False,
 ) -> None:
     """Audit a score: what of it is ties, leaks, copies, missing judgments or another tool's rule. The exit code is 0."""
-    import sys
-
     from ....auditing import audit as audit_of
-    from ....datasets import corpus_of, judged_topics, qrels_of
+    from ....core import Qrels
+    from ....datasets import corpus_of, judged_topics
     from ....measures import DEFAULT
     from ....measures.evaluation import refuse_exchanged
     from ....measures.names import need_groups, parse_all
     from ....storage.files import STANDARD
+    from ...output import print_report
 
     if (qrels is None) == (collection is None):
         raise typer.BadParameter("give the judgments with --qrels, or all of a collection with --collection")
@@ -74,7 +69,7 @@ def audit(
     try:
         source = None if stored else qrels or collection
         texts, judgments = judged_topics(topics or collection, source, split, groups=need_groups(parsed))
-        judgments, labels = stored or (judgments, None if machine is None else qrels_of(machine))
+        judgments, labels = stored or (judgments, None if machine is None else Qrels.of(machine))
         assert judgments is not None  # one of the two options is given
         report = audit_of(
             run,
@@ -91,9 +86,7 @@ def audit(
         if run is not None and qrels is not None and not stored:
             refuse_exchanged(run, qrels, error)
         raise
-    for path in output or []:
-        report.save(path)
-    sys.stdout.write(report.to_json() if json else f"{report}\n")
+    print_report(report, output, json)
 
 
 def _stored_judgments(path: Path) -> tuple[Qrels, Qrels] | None:

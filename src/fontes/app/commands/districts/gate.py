@@ -65,12 +65,11 @@ def run(
     json: Json = False,
 ) -> None:
     """Run baseline and candidate, and decide. Exit code 0 passes, 1 loses, 2 not enough topics, 3 did not run."""
-    from ....gate import GateFile, run_gate
-    from ....gate.result import form_of
-    from ...output import print_json, say
+    from ....gate import GateFile, GateResult, run_gate
+    from ...output import print_report
     from ...progress import reporting
 
-    forms = {path: form_of(path) for path in output or []}  # a wrong name is told before the arms run
+    forms = {path: GateResult.form_of(path) for path in output or []}  # a wrong name is told before the arms run
     gate = GateFile.read(file)
     with reporting(json, compiling=True) as progress:
         result = run_gate(gate, progress=progress)
@@ -78,11 +77,9 @@ def run(
     pages = [path for path, form in forms.items() if form == "to_html" and result.report is not None]
     for path, form in forms.items():
         if form != "to_html" or path in pages:  # without a comparison there is no page
-            result.save(path, quote(Path(relpath(pages[0], path.parent)).as_posix()) if pages else "")
-    if json:
-        print_json(result.to_dict())
-    else:
-        say(str(result))
+            link = {"page": quote(Path(relpath(pages[0], path.parent)).as_posix())} if pages else {}
+            result.save(path, **(link if form == "to_markdown" else {}))
+    print_report(result, json=json)
     raise typer.Exit(result.exit_code)
 
 
@@ -98,14 +95,14 @@ def plan(
     """Name the topics that the gate needs, from the differences of its arms or the values of its baseline."""
     from dataclasses import replace
 
-    from ....datasets import qrels_of
+    from ....core import Qrels
     from ....gate import GateFile, plan_gate
     from ...output import print_json, say
     from ...progress import reporting
 
     gate = GateFile.read(file)
     if machine is not None:
-        gate = replace(gate, machine=qrels_of(machine))
+        gate = replace(gate, machine=Qrels.of(machine))
     with reporting(json, compiling=True) as progress:
         result = plan_gate(gate, progress)
     if json:

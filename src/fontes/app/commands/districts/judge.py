@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...completion import complete_pipeline
 from ...options import Measures, options_of, reads_files
 from ...server.settings import ServerSettings
 
@@ -33,7 +34,11 @@ def judge(
     ] = None,
     pipeline: Annotated[
         list[str] | None,
-        typer.Option(help="Pipeline that fills the pools, NAME=EXPR or EXPR; repeatable.", show_default="bm25=bm25()"),
+        typer.Option(
+            help="Pipeline that fills the pools, NAME=EXPR or EXPR; repeatable.",
+            show_default="bm25=bm25()",
+            autocompletion=complete_pipeline,
+        ),
     ] = None,
     run: Annotated[
         list[Path] | None,
@@ -97,7 +102,7 @@ def judge(
         from ...judging.routes import router
         from ...server.running import serve
         from ...server.service import Service
-    from ....datasets import topics_of
+    from ....core import Topics
     from ....formats import read_run
     from ...progress import reporting
     from ...usage import refuse_misspelt
@@ -106,7 +111,7 @@ def judge(
     service = Service([index], ServerSettings(**settings), named_expressions(pipeline or []))
     with JudgmentStore(judgments) as store:
         if topics is not None:
-            store.add_topics(topics_of(topics))
+            store.add_topics(Topics.read(topics))
         if not store.topics() and (llm is not None or run):
             raise ParameterError(f"{judgments} has no topics to judge; add them: --topics FILE")
         with reporting(compiling=True) as report:

@@ -44,9 +44,10 @@ def ask(
     from ....core.answers import cited_answer
     from ....core.errors import ParameterError
     from ....llm import LlmAnswer, model_of
-    from ...output import print_answer, print_json
+    from ...output import print_answer, print_hits, print_json
     from ...pipelines import open_index, retriever
     from ...progress import reporting
+    from ...results import REFUSED, why_empty
     from ...usage import refuse_exchanged
 
     name = llm or os.environ.get(MODEL, "")
@@ -54,12 +55,16 @@ def ask(
         raise ParameterError(f"name the language model that answers: --llm MODEL, or {MODEL} in the environment")
     refuse_exchanged(index, question)
     opened = open_index(index, analyzer)
-    stage = retriever(opened, pipeline, "dense" if encoder else None, encoder, where) % k >> LlmAnswer(model_of(name), k)
+    stage = retriever(opened, pipeline, "dense" if encoder else None, encoder, where) % k
     with reporting(json) as report:
         run = stage(question, progress=report)
-    answer = cited_answer(run["1"].topic) or {}
+        answered = LlmAnswer(model_of(name), k)(run, progress=report)
+    answer = cited_answer(answered["1"].topic) or {}
+    no_hits = None if len(run["1"]) else why_empty(run["1"], opened, stage)
     if json:
-        print_json({"question": question, **answer})
+        print_json({"question": question, **answer, **({} if no_hits is None else {"no_hits": no_hits.to_dict()})})
+    elif no_hits is not None and no_hits.cause == REFUSED:
+        print_hits(run["1"], opened, stage)
     else:
         print_answer(answer)
 

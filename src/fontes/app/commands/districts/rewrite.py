@@ -81,13 +81,12 @@ def chat(
 def _topics_until(resume: str | None, at: str | None) -> Topics:
     """Return the topics of a file up to the topic `at` or the last one; none without a file."""
     from ....core import InputError, Topics
-    from ....datasets import topics_of
 
     if resume is None:
         if at is not None:
             raise ParameterError("--at goes with --resume FILE")
         return Topics()
-    topics = topics_of(resume)
+    topics = Topics.read(resume)
     ids = list(topics)
     last = ids[-1] if at is None else at
     if last not in topics:

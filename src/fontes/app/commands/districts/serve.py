@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ...completion import complete_pipeline
 from ...options import options_of
 from ...server.settings import ServerSettings
 
@@ -20,7 +21,11 @@ def serve(
     settings: dict[str, Any],
     pipeline: Annotated[
         list[str] | None,
-        typer.Option(help="Pipeline of requests, NAME=EXPR or EXPR; repeatable.", show_default="bm25=bm25()"),
+        typer.Option(
+            help="Pipeline of requests, NAME=EXPR or EXPR; repeatable.",
+            show_default="bm25=bm25()",
+            autocompletion=complete_pipeline,
+        ),
     ] = None,
     rewriter: Annotated[
         list[str] | None,

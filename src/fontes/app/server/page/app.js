@@ -2,7 +2,7 @@
 
 import { address, read } from "./state.js";
 
-const SEARCHED = ["view", "index", "q", "pipeline", "against", "k", "syntax", "where", "sort", "descending"];
+const SEARCHED = ["view", "index", "q", "pipeline", "against", "k", "syntax", "where", "sort", "descending", "tolerance"];
 
 export const app = { state: read(), indexes: [], limits: { k: 1000, explained: 100 }, anyPipeline: false, show: () => {} };
 

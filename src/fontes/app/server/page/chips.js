@@ -5,15 +5,16 @@ import { apart, at, button, make, short } from "./dom.js";
 import { pieces } from "./filter.js";
 import { ordered } from "./order.js";
 
-const NONE = { where: "", sort: "", descending: "", syntax: "", pipeline: "", against: "", only: "" };
+const NONE = { where: "", sort: "", descending: "", syntax: "", pipeline: "", against: "", only: "", tolerance: "" };
 
 /** The name, the value, and the changes that take it back, of each. */
 function chosen() {
-  const { where, sort, descending, syntax, pipeline, against } = app.state;
+  const { where, sort, descending, syntax, pipeline, against, tolerance } = app.state;
   return [
     ...pieces(where, index().columns).map(({ name, text, rest }) => [name, text, { where: rest }]),
     ...sort && !against ? [["Sorted by", ordered(sort, descending), { sort: "", descending: "" }]] : [],
     ...syntax ? [["", "Query language", { syntax: "" }]] : [],
+    ...tolerance ? [["", "Exactly as typed", { tolerance: "" }]] : [],
     ...pipeline && pipeline !== index().pipelines[0].name ? [["Ranked by", pipeline, { pipeline: "" }]] : [],
     ...against ? [["Compared with", against, { against: "", only: "" }]] : [],
   ];

@@ -77,6 +77,9 @@ export const count = (n, one, more = `${one}s`) => `${n.toLocaleString("en")} ${
 /** A value of metadata that says something. */
 export const filled = value => value !== null && value !== "" && !(Array.isArray(value) && !value.length);
 
+/** Whether a value is an http(s) address. */
+export const isAddress = own => typeof own === "string" && /^https?:\/\/\S+$/i.test(own) && URL.canParse(own);
+
 /** One metadata value as text. */
 export const shown = value => typeof value === "string" ? value : typeof value === "boolean" ? (value ? "yes" : "no")
   : Array.isArray(value) ? value.map(shown).join(", ") : value !== null && typeof value === "object" ? JSON.stringify(value) : String(value);
@@ -84,7 +87,7 @@ export const shown = value => typeof value === "string" ? value : typeof value =
 /** A value of metadata: an http(s) address is a link, anything else a text of at most so many characters. */
 export function value(own, most = Infinity) {
   const text = short(shown(own), most);
-  if (typeof own !== "string" || !/^https?:\/\/\S+$/i.test(own) || !URL.canParse(own)) return apart(text);
+  if (!isAddress(own)) return apart(text);
   return make("a", { href: own, rel: "noopener noreferrer nofollow", target: "_blank" }, apart(text));
 }
 

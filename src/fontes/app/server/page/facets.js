@@ -7,8 +7,11 @@ import { apart, at, button, make, short, shown } from "./dom.js";
 import { chosen, column, conditions, ORDERED, ranged, range, toggled, without } from "./filter.js";
 import { slider } from "./slider.js";
 
-const COUNTED = ["keyword", "keywords", "boolean"], COLUMNS = 6, VALUES = 8;
+const COUNTED = ["keyword", "keywords", "boolean"], COLUMNS = 6, VALUES = 8, MOST = 200, FOUND = 20;
+const COUNTED_VALUES = 100;  // that the server sends of a column
 const open = new Set();  // columns all of whose values are shown
+const finding = new Map();  // what is typed to find a value of a column
+let asked = {};  // the search whose values are counted
 let latest = {}, of = "";  // the counts that are shown until others come, and their index
 let isHeld = false, adjusted = 0, waiting = null;  // whether a finger or the mouse is down in the filter, a change that will hold soon, and what is drawn after them
 
@@ -34,7 +37,11 @@ export async function drawFilter(answer, search) {
   side.hidden = !Object.keys(index().columns).length;
   if (side.hidden) return;
   giveUpAll("facet ");
-  if (of !== index().name) [latest, of] = [{}, index().name];
+  if (of !== index().name) {
+    [latest, of] = [{}, index().name];
+    finding.clear();
+  }
+  asked = search;
   const number = conditions(where).length;
   at("filters").querySelector("summary").textContent = number ? `Filter (${number})` : "Filter";
   const others = [...counted().filter(([name, type]) => chosen(where, name, type).length).map(([name, type]) => [name, { facets: name, where: without(where, name, type) }]),
@@ -104,20 +111,41 @@ function values(name, type, facet) {
   const own = chosen(app.state.where, name, type);
   const all = [...facet.filter(({ value }) => value !== null), ...own.filter(v => !facet.some(({ value }) => value === v)).map(value => ({ value, count: 0 }))];
   if (!all.length) return null;
-  const first = open.has(name) ? all.slice(0, 200) : all.filter(({ value }, i) => i < VALUES || own.includes(value));
-  const items = first.map(({ value, count }) => make("li", {}, button("", () => filter(toggled(app.state.where, name, type, value)),
-    { "aria-pressed": String(own.includes(value)), "data-facet": JSON.stringify([name, value]) })));
-  items.forEach((item, i) => item.firstChild.append(apart(short(shown(first[i].value), 200)),
-    " ", make("span", { class: "count" }, first[i].count.toLocaleString("en"))));
-  const more = all.length > VALUES ? [button(open.has(name) ? "show fewer" : `show all ${Math.min(all.length, 200).toLocaleString("en")}`, () => {
+  const list = make("ul"), more = button("", () => {
     if (!open.delete(name)) open.add(name);
-    const next = values(name, type, facet);
-    group.replaceWith(next);
-    next.querySelector(".more").focus();
-  }, { class: "plain more", "aria-expanded": String(open.has(name)) })] : [];
-  const group = make("section", { class: "facet", "aria-label": name }, heading(name, type), make("ul", {}, items), more);
-  return group;
+    paint();
+  }, { class: "plain more" });
+  const find = make("input", { type: "search", class: "find", id: `find-${name}`, placeholder: "Find", "aria-label": `Find a value of ${name}`, oninput: () => {
+    finding.set(name, find.value);
+    paint();
+  } });
+  find.value = finding.get(name) ?? "";
+  function item({ value, count }) {
+    const choice = button("", () => filter(toggled(app.state.where, name, type, value)), { "aria-pressed": String(own.includes(value)), "data-facet": JSON.stringify([name, value]) });
+    choice.append(apart(short(shown(value), 200)), " ", make("span", { class: "count" }, count.toLocaleString("en")));
+    return make("li", {}, choice);
+  }
+  function paint(others = null) {
+    const text = plain(find.value.trim()), those = text ? (others ?? all).filter(({ value }) => plain(shown(value)).includes(text)) : all;
+    const first = those.filter(({ value }, i) => text ? i < FOUND : open.has(name) ? i < MOST : i < VALUES || own.includes(value));
+    list.replaceChildren(...first.map(item), ...first.length ? [] : [make("li", { class: "kind" }, "No value")]);
+    more.textContent = open.has(name) ? "show fewer" : `show all ${Math.min(all.length, MOST).toLocaleString("en")}`;
+    more.setAttribute("aria-expanded", String(open.has(name)));
+    more.hidden = Boolean(text);
+    if (text && !others && facet.length >= COUNTED_VALUES) found(name, type, find.value.trim()).then(paint, () => {});
+  }
+  paint();
+  return make("section", { class: "facet", "aria-label": name }, heading(name, type), ...all.length > VALUES ? [find, list, more] : [list]);
 }
+
+/** The values of a column that contain a text, with their counts, from the server: it sends the most frequent ones otherwise. */
+async function found(name, type, text) {
+  const where = without(app.state.where, name, type);
+  return (await ask(`find ${name}`, "search", { ...asked, where, facets: name, facet_query: text, k: 1, snippets: "false" })).facets[name];
+}
+
+/** A text without capitals and accents. */
+const plain = text => text.normalize("NFD").replace(/\p{M}/gu, "").toLocaleLowerCase("en");
 
 /** A chart, a slider for numbers, and fields for exact values; the three say and set the same. */
 function bounds(name, type, bins) {

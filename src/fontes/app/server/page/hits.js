@@ -1,8 +1,8 @@
 // A list of hits: ranks, titles, metadata, the best passage of each text, and explanations.
 
-import { app, go, href } from "./app.js";
+import { app, go, href, index } from "./app.js";
 import { overtaken, sentence } from "./api.js";
-import { apart, at, button, filled, link, make, marked, short, units, value, weighed } from "./dom.js";
+import { apart, at, button, filled, isAddress, link, make, marked, short, units, value, weighed } from "./dom.js";
 import { explained, termsOf, weigher } from "./tree.js";
 
 const TITLE = 300, FIRST = 50, PIECE = 100;  // hits that are made at once, and at a time after that
@@ -29,13 +29,15 @@ export function listed(hits, { side = 0, explain, edge = null, level = 2, label 
 function item(hit, { side, explain, edge, level }) {
   const title = hit.title.trim() ? hit.title : hit.id;
   const own = link(href({ doc: hit.id }), () => go({ doc: hit.id }), { "aria-current": app.state.doc === hit.id && "true" }, apart(short(title, TITLE)));
-  const about = make("p", { class: "about" }, apart(short(hit.id, TITLE), { class: "id" }),
-    Object.entries(hit.metadata).filter(([, own]) => filled(own)).slice(0, 6).map(([key, own]) => make("span", {}, apart(short(key, TITLE), { class: "key" }), " ", value(own, 80))));
+  const { links = [], pictures = [] } = index(), picture = pictures.map(name => hit.metadata[name]).find(isAddress);
+  const page = links.filter(name => !pictures.includes(name)).map(name => hit.metadata[name]).find(isAddress);
+  const about = make("p", { class: "about" }, page && leading(page), apart(short(hit.id, TITLE), { class: "id" }),
+    Object.entries(hit.metadata).filter(([key, own]) => filled(own) && own !== page && !pictures.includes(key)).slice(0, 6).map(([key, own]) => make("span", {}, apart(short(key, TITLE), { class: "key" }), " ", value(own, 80))));
   const text = make("div", { class: "text" }), why = make("div", { class: "reason", hidden: true });
   const more = explain && button("Why", () => ask(), { class: "plain why", "aria-expanded": "false", "aria-label": `Why ${short(title, 60)}` });
   const element = make("li", { class: "hit", "data-id": hit.id, "data-side": side },
     make("span", { class: "rank" }, String(hit.rank)),
-    make("div", { class: "body" }, make(`h${level}`, { class: "title" }, own), about, text),
+    make("div", { class: picture ? "body pictured" : "body" }, picture && pictured(picture), make(`h${level}`, { class: "title" }, own), about, text),
     make("div", { class: "edge" }, make("span", { class: "score researcher" }, hit.score.toFixed(4)), edge?.(hit), more), why);
   words(text, hit, null);
   element.why = ask;
@@ -70,6 +72,18 @@ function item(hit, { side, explain, edge, level }) {
     }
   }
 }
+
+/** The picture of a document, loaded when it comes into view; without one that loads, the text takes its place. */
+function pictured(address) {
+  const image = make("img", { class: "picture", alt: "", loading: "lazy", decoding: "async", referrerpolicy: "no-referrer", width: "120", height: "90", src: address, onerror: () => {
+    image.parentElement?.classList.remove("pictured");
+    image.remove();
+  } });
+  return image;
+}
+
+/** A link to the page of a document, which shows its host. */
+const leading = address => make("a", { href: address, class: "page", rel: "noopener noreferrer nofollow", target: "_blank", title: address }, apart(new URL(address).host.replace(/^www\./, "")), make("span", { "aria-hidden": "true" }, " ↗"));
 
 /** The evidence sentences, or the best passage of the text. */
 function words(place, hit, weigh) {

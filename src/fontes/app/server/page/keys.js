@@ -6,7 +6,7 @@ import { match, step } from "./reader.js";
 
 const KEYS = [
   ["/", "go to the query"], ["↓  ↑", "in the query: next, previous completion"], ["j  ↓", "next result"], ["k  ↑", "previous result"], ["Enter", "open the document"],
-  ["w", "show or hide the explanation of the score"], ["←  →", "in a document: previous, next document"], ["n  p", "in a document: next, previous match"], ["Escape", "close the document, or go to the query"], ["?", "show this list"],
+  ["Home  End", "first, last result"], ["n  p", "next, previous page of results"], ["w", "show or hide the explanation of the score"], ["←  →", "in a document: previous, next document"], ["n  p", "in a document: next, previous match"], ["Escape", "close the document, or go to the query"], ["?", "show this list"],
 ];
 const titles = () => [...document.querySelectorAll(".hit .title a")].filter(a => a.offsetParent);
 
@@ -25,6 +25,14 @@ function move(by) {
   to.closest(".hit").scrollIntoView({ block: "nearest" });
 }
 
+function ends(place) {
+  titles().at(place).focus({ preventScroll: true });
+  titles().at(place).closest(".hit").scrollIntoView({ block: "nearest" });
+}
+
+/** The link to the next or previous page of results, if there is one. */
+const turns = key => document.querySelector(`.pager a[rel=${key === "n" ? "next" : "prev"}]`);
+
 export function listen() {
   document.addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || at("keys").open) return;
@@ -40,6 +48,8 @@ export function listen() {
     else if (reading && (event.key === "n" || event.key === "p")) match(event.key);
     else if (event.key === "j" || event.key === "ArrowDown" && !reading && listening(on)) move(1);
     else if (event.key === "k" || event.key === "ArrowUp" && !reading && listening(on)) move(-1);
+    else if ((event.key === "Home" || event.key === "End") && on.closest?.(".hit")) ends(event.key === "Home" ? 0 : -1);
+    else if (!reading && (event.key === "n" || event.key === "p") && turns(event.key)) turns(event.key).click();
     else if (event.key === "w") on.closest?.(".hit")?.why?.();
     else return;
     event.preventDefault();

@@ -25,6 +25,7 @@ let latest = 0;
 function say(text, quiet = false) {
   at("status").textContent = text;
   at("status").classList.toggle("quiet", quiet);
+  at("took").textContent = "";
 }
 
 /** Does work that waits for the server: shows progress and errors. Gives undefined after an error. */
@@ -90,7 +91,7 @@ async function show(before) {
   const work = missing ? absent : { search: searching.search, talk: talking.converse, why: asking.why }[state.view];
   const listing = waited(() => work(say), () => show(before));
   current(state.doc);
-  const key = ["view", "index", "q", "pipeline", "against", "k", "offset", "sort", "descending", "syntax", "where", "talk"];
+  const key = ["view", "index", "q", "pipeline", "against", "k", "offset", "sort", "descending", "syntax", "where", "tolerance", "talk"];
   if (before && key.some(name => before[name] !== state[name])) scrollTo(0, 0);
   if (!state.doc) close();
   await listing;
@@ -128,6 +129,8 @@ function controls(before) {
   if (state.view === "search") {
     const syntax = make("input", { type: "checkbox", id: "syntax", checked: state.syntax === "query", onchange: () => moved({ syntax: syntax.checked ? "query" : "" }) });
     fields.push(make("label", { class: "check", title: '+must -not "a phrase" title:word year:>=2020 pre* word~1 AND OR NOT ( )' }, syntax, "Query language"));
+    const tolerance = make("input", { type: "checkbox", id: "tolerance", checked: !state.tolerance, onchange: () => moved({ tolerance: tolerance.checked ? "" : "off" }) });
+    if (!state.syntax) fields.push(make("label", { class: "check", title: "Search misspelt and unfinished words with their neighbours" }, tolerance, "Forgive typos"));
   }
   if (state.view === "talk" && own.rewriters.length)
     fields.push(choice("rewriter", "Rewriter", own.rewriters.map(({ name }) => [name, name]), state.rewriter || own.rewriters[0].name, name => moved({ rewriter: name === own.rewriters[0].name ? "" : name })));

@@ -9,14 +9,15 @@ import { answered, listed, redrawn } from "./hits.js";
 import { timed } from "./live.js";
 import { drawOrder } from "./order.js";
 import { beyond, pager, place } from "./paging.js";
-import { completed, meant } from "./suggest.js";
+import { meant } from "./suggest.js";
+import { forgiven, neighbours, tolerance } from "./tolerance.js";
 import { welcome } from "./welcome.js";
 
-let shown = "", lists = [], asked = "", words = "", counts = { of: "", total: null };  // what was counted last, for all pages of a search
+let shown = "", lists = [], asked = {}, words = "", counts = { of: "", total: null };  // what was counted last, for all pages of a search
 
 /** Shows the results of the state, unless they are shown already. */
 export async function search(say) {
-  const { q, syntax, against, k, offset, sort, descending, where, only } = app.state, of = { q, index: index().name, syntax, where };
+  const { q, syntax, against, k, offset, sort, descending, where, only } = app.state, of = { q, index: index().name, syntax, where, tolerance: tolerance() };
   const names = [pipeline(), ...against && against !== pipeline() ? [against] : []], isSingle = names.length === 1;
   const page = { k, offset: offset || "", ...isSingle ? { sort, descending } : {} };
   const key = JSON.stringify([of, names, page]), counted = JSON.stringify([of, names[0]]);
@@ -33,26 +34,23 @@ export async function search(say) {
   drawFilter(null, of);
   const isCounted = counts.of === counted, begun = performance.now();
   const columns = isCounted ? {} : facetColumns(), typed = isTyped();
-  let [correction, ...answers] = await Promise.all([syntax || typed ? null : meant(q), ...names.map((name, i) => answer(`list ${i}`, { ...of, pipeline: name, ...page }, i ? {} : columns))]);
-  timed(performance.now() - begun);
-  const whole = typed && isSingle && !syntax && !offset && isUnknown(answers[0]) ? await completed(q) : null;
-  if (whole) {
-    of.q = whole;
-    answers = [await answer("list 0", { ...of, pipeline: names[0], ...page }, columns)];
-  }
+  const isExact = of.tolerance === "off";
+  const [correction, ...answers] = await Promise.all([syntax || typed || !isExact ? null : meant(q), ...names.map((name, i) => answer(`list ${i}`, { ...of, pipeline: name, ...page }, i ? {} : columns))]);
+  const took = performance.now() - begun;
+  timed(took);
   shown = key;
-  asked = of.q;
+  asked = of;
   lists = answers.map(({ hits }) => hits);
-  words = answers[0].understood ? answers[0].query : asked;
+  words = answers[0].understood ? answers[0].query : [q, ...neighbours(answers[0])].join(" ");
   if (!isCounted) {
     counts = { of: counted, total: answers[0].total };
     drawFilter(answers[0], { ...of, pipeline: names[0] });
   }
   if (isSingle) single(names[0], answers[0].no_hits, say);
   else beside(names, say);
+  at("took").textContent = `in ${took < 1000 ? `${Math.max(1, Math.round(took))} ms` : `${(took / 1000).toFixed(1)} s`}`;
   if (isSingle && answers[0].answer) at("content").prepend(answered(answers[0].answer));
-  at("content").prepend(...reading(answers[0]));
-  if (whole) return at("content").prepend(make("p", { class: "meant" }, "Results for ", link(href({ q: whole }), () => go({ q: whole }), {}, apart(whole))));
+  at("content").prepend(...reading(answers[0]), ...forgiven(answers[0]));
   const offer = correction ?? (!syntax && isUnknown(answers[0]) ? await meant(q, true) : null);
   if (offer && shown === key) at("content").prepend(offer);
 }
@@ -87,8 +85,8 @@ export const forget = () => {
 export const evidence = id => lists.flatMap(hits => hits.find(hit => hit.id === id)?.rationales ?? []).map(({ text }) => text);
 
 const explainer = name => async hit => {
-  const { syntax } = app.state;
-  return ask(`why ${name} ${hit.id}`, "explain", { q: asked, syntax, id: hit.id, pipeline: name, index: index().name });
+  const { q, syntax, tolerance, index } = asked;
+  return ask(`why ${name} ${hit.id}`, "explain", { q, syntax, tolerance, id: hit.id, pipeline: name, index });
 };
 
 /** Whether no document holds any word of the query, so that other words may find some. */
@@ -101,10 +99,11 @@ function single(name, none, say) {
     const pages = pager(hits, total);
     return redrawn(listed(hits, { explain: explainer(name), label: "Results" }), ...pages ? [pages] : []);
   }
-  say(offset ? "No more results" : "No document matches");
+  say(offset ? "No more results" : none.nearest ? "Nothing here answers this" : "No document matches");
   drawOrder(Boolean(offset));
-  redrawn(...offset ? beyond() : [make("p", { class: "notes" }, none.sentence,
-    ...where ? [" ", button("Search without the filter", () => go({ where: "" }))] : [])]);
+  redrawn(...offset ? beyond() : [make("p", { class: "notes" }, none.sentence, none.nearest ? " Nearest documents:" : "",
+    ...where ? [" ", button("Search without the filter", () => go({ where: "" }))] : []),
+  ...none.nearest ? [listed(none.nearest, { label: "Nearest documents" })] : []]);
 }
 
 function beside(names, say) {

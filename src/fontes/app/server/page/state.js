@@ -1,7 +1,7 @@
 // What is shown, as the address has it.
 
 const DEFAULTS = {
-  view: "search", index: "", q: "", pipeline: "", against: "", k: 10, offset: 0, sort: "", descending: "", syntax: "", where: "", only: "",
+  view: "search", index: "", q: "", pipeline: "", against: "", k: 10, offset: 0, sort: "", descending: "", syntax: "", where: "", only: "", tolerance: "",
   doc: "", why: [], why2: [],
   talk: "", rewriter: "", depth: 3, breadth: 3, weak: "", leads: 0,
 };
@@ -16,6 +16,7 @@ export function read(search = location.search) {
   }
   if (!["search", "talk", "why"].includes(state.view)) state.view = "search";
   if (!state.sort || state.descending !== "true") state.descending = "";
+  if (state.tolerance !== "off") state.tolerance = "";
   return state;
 }
 

@@ -55,7 +55,7 @@ function typed() {
   if (app.state.view !== "search" || !text.trim() || /\s$/.test(text)) return close();
   later = setTimeout(async () => {
     try {
-      draw((await ask("completions", "suggest", { q: text, k: COMPLETIONS, index: index().name })).completions, text);
+      draw((await ask("completions", "suggest", { q: text, k: COMPLETIONS, where: app.state.where, index: index().name })).completions, text);
     } catch (error) { if (!overtaken(error)) close(); }  // typing goes on without help
   }, PAUSE);
 }
@@ -76,11 +76,8 @@ function pressed(event) {
 /** What the server suggests for a text; null if it fails or takes long. */
 function suggested(q) {
   const waiting = new Promise(done => setTimeout(done, PATIENCE, null));
-  return Promise.race([ask("correction", "suggest", { q, k: 1, index: index().name }).catch(() => null), waiting]);
+  return Promise.race([ask("correction", "suggest", { q, k: 1, where: app.state.where, index: index().name }).catch(() => null), waiting]);
 }
-
-/** What is being typed with its last word completed; null if there is none. */
-export const completed = async q => (await suggested(q))?.completions[0] ?? null;
 
 /** The line that offers the corrected query, or for one without results its completion; null if there is none. */
 export async function meant(q, isEmpty = false) {

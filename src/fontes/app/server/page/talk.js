@@ -50,7 +50,7 @@ export async function turn(text, say) {
 
 async function asked(text, rewritten, earlier) {
   const values = await ask("list 0", "conversations", {}, { text, rewritten, turns: earlier.map(({ said }) => said), index: index().name, pipeline: pipeline(), rewriter: app.state.rewriter || undefined, k: Math.min(app.state.k, 100) });
-  return { text, query: values.query, rewrites: values.rewrites, hits: values.hits, answer: values.answer, edited: rewritten !== undefined, said: values.turns[values.turns.length - 1] };
+  return { text, query: values.query, rewrites: values.rewrites, hits: values.hits, none: values.no_hits, answer: values.answer, edited: rewritten !== undefined, said: values.turns[values.turns.length - 1] };
 }
 
 function loaded(id) {
@@ -83,7 +83,7 @@ function draw(say) {
 
 function drawn(each, i, last, say) {
   const head = make("h2", { dir: "auto" }, each.text);
-  const hits = each.hits && (each.hits.length ? listed(each.hits, { explain: last ? explainer(each) : null, level: 3, label: `Results of turn ${i + 1}` }) : make("p", { class: "notes" }, "No document matches."));
+  const hits = each.hits && (each.hits.length ? listed(each.hits, { explain: last ? explainer(each) : null, level: 3, label: `Results of turn ${i + 1}` }) : [make("p", { class: "notes" }, each.none?.sentence ?? "No document matches."), ...each.none?.nearest ? [listed(each.none.nearest, { level: 3, label: `Nearest documents of turn ${i + 1}` })] : []]);
   if (last) return make("li", { class: "turn" }, head, rewritten(each, say), each.answer ? answered(each.answer) : null, hits);
   const best = each.said.answer_id || each.hits?.[0]?.id;
   const answer = best ? [make("p", { class: "notes" }, "Best document: ", button(apart(best), () => go({ doc: best }), { class: "plain" }))] : [];

@@ -34,7 +34,8 @@ def mine(
         ),
     ] = None,
     preset: Annotated[
-        str | None, typer.Option(help="air2025: the best 5, no guard; in place of the options below.", show_default="none")
+        str | None,
+        typer.Option(help="air2025: the best 5, no guard; in place of other settings.", show_default="none"),
     ] = None,
     per_positive: Annotated[int, typer.Option(help="Maximum negatives per relevant document.")] = 4,
     ranks: Annotated[str, typer.Option(help="Ranks of the negatives.")] = "1-100",
@@ -85,7 +86,6 @@ def mine(
     from .....datasets import judged_topics
     from .....formats import read_run
     from .....train import Mining, document_examples, mine_negatives
-    from .....train.mining import settings_or_preset
     from ....output import print_json
     from ....pipelines import open_index, retriever
     from ....progress import reporting
@@ -97,9 +97,9 @@ def mine(
         raise typer.BadParameter("--json goes with -o FILE: the examples themselves go to standard output")
     check_one_stdin(topics=topics, qrels=qrels, run=run)
     _check_sources(from_, {"--topics": topics, "--qrels": qrels}, {"--run": run, "--pipeline": pipeline}, [*options])
-    rank_range = _parse_ranks(ranks)
-    parameters = Mining(per_positive, rank_range, margin, sampling, not no_guard, seed, relative_margin=relative_margin)
-    settings = settings_or_preset(parameters, preset)
+    settings: dict[str, Any] = {"per_positive": per_positive, "margin": margin, "relative_margin": relative_margin}
+    settings |= {"ranks": _parse_ranks(ranks), "sampling": sampling, "guard_duplicates": not no_guard, "seed": seed}
+    mining = Mining.of(preset, **settings)
     opened = open_index(index, analyzer, verify)
     stage = None if pipeline is None else retriever(opened, pipeline)
     teaching = None if teacher is None else teacher_of(teacher, opened)
@@ -108,25 +108,12 @@ def mine(
             if round_trip is not None:
                 options["round_trip"] = pipeline_of(round_trip, opened)
             form = part(from_, opened) if "(" in from_ else from_
-            mined = document_examples(opened, form, stage, settings, **options, seed=seed, teacher=teaching, progress=report)
+            mined = document_examples(opened, form, stage, mining, **options, seed=seed, teacher=teaching, progress=report)
         else:
             queries, judgments = judged_topics(topics, qrels, split)
             candidates = stage if run is None else read_run(run, queries).with_(documents=opened)
-            mined = mine_negatives(
-                candidates,
-                queries,
-                judgments,
-                per_positive,
-                rank_range,
-                margin,
-                sampling,
-                not no_guard,
-                seed=seed,
-                preset=preset,
-                teacher=teaching,
-                relative_margin=relative_margin,
-                progress=report,
-            )
+            teaching_options: dict[str, Any] = {"preset": preset, "teacher": teaching, "progress": report}
+            mined = mine_negatives(candidates, queries, judgments, **teaching_options, **settings)
     mined.write(output)
     if judged is not None:
         mined.examples.judged().save(judged)
@@ -197,15 +184,15 @@ def split(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Split topics into training and test without duplicates, and report the overlap of the sides."""
-    from .....datasets import qrels_of, topics_of
+    from .....core import Qrels, Topics
     from .....train import split as split_topics
     from ....output import print_json
 
     if [topics, *(qrels or []), *(more or [])].count("-") > 1:
         raise typer.BadParameter("only one of the inputs can be -")
     result = split_topics(
-        [topics_of(name) for name in (topics, *(more or []))],
-        [qrels_of(name, split=split_) for name in qrels] if qrels else None,
+        [Topics.read(name) for name in (topics, *(more or []))],
+        [Qrels.of(name, split=split_) for name in qrels] if qrels else None,
         int(test) if test >= 1 and test == int(test) else test,
         groups=group,
         near=near or None,

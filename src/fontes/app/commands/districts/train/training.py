@@ -9,6 +9,7 @@ import typer
 
 from .....train import (
     BiEncoderSettings,
+    CalibrationSettings,
     ColBERTSettings,
     CrossEncoderSettings,
     RankerSettings,
@@ -20,7 +21,8 @@ from ....options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify,
 
 if TYPE_CHECKING:
     from .....core.progress import ProgressCallback
-    from .....train import TermTraining, Training
+    from .....train import Training
+    from .....train.encoder_fit import EncoderSettings
 
 Output = Annotated[Path, typer.Option("-o", "--output", help="Model folder to create.", show_default=False)]
 ValidationFile = Annotated[
@@ -39,7 +41,7 @@ TeacherIndex = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing model.")]
 
-START, SPARSE_START = "sentence-transformers/all-MiniLM-L6-v2", "rasyosef/splade-tiny"
+START = "sentence-transformers/all-MiniLM-L6-v2"
 RUN_NEEDS = "--run, --index, --topics and --qrels belong together: the candidates to validate on, their texts and judgments"
 group = typer.Typer()
 
@@ -82,7 +84,7 @@ def _candidates(
     run: str | None, index: Path | None, topics: str | None, qrels: str | None, split: str | None, k: int
 ) -> tuple[Any, Any]:
     """Return the run to validate on, with its documents, and its judgments; (None, None) without a run."""
-    from .....datasets import qrels_of, topics_of
+    from .....core import Qrels, Topics
     from .....formats import read_run
     from ....pipelines import open_index
 
@@ -90,12 +92,10 @@ def _candidates(
         return None, None
     if run is None or index is None or topics is None or qrels is None:
         raise typer.BadParameter(RUN_NEEDS)
-    candidates = read_run(run, topics_of(topics, split=split)).with_(documents=open_index(index, None)).top(k)
-    return candidates, qrels_of(qrels, split=split)
+    candidates = read_run(run, Topics.read(topics, split=split)).with_(documents=open_index(index, None)).top(k)
+    return candidates, Qrels.of(qrels, split=split)
 
 
-NO_MARKERS = "Give a start without markers of queries and documents none."
-MINI_BATCH = "Texts that are computed at once; 0: all of a step."
 SearchedIndex = Annotated[
     Path | None,
     typer.Option("--index", help="Index to search for validation.", show_default="the validated examples' documents"),
@@ -108,106 +108,82 @@ SearchedQrels = Annotated[
     str | None,
     typer.Option("--qrels", help="Validation judgments: a file, a BEIR folder, …", show_default="the validated examples'"),
 ]
-Examples = Annotated[str, typer.Argument(help="Examples of `fontes mine`: JSON lines, or -.", show_default=False)]
 
 
-@group.command("bi-encoder")
-@reads_files("id", "text", of="topics")
-@options_of(BiEncoderSettings, mini_batch=MINI_BATCH)
-def bi_encoder(
-    settings: dict[str, Any],
-    examples: Annotated[
-        str,
-        typer.Argument(help="Examples of `fontes mine`, or with cosine labelled pairs: JSON lines, or -.", show_default=False),
-    ],
-    output: Output,
-    encoder: Annotated[
-        str, typer.Option(help="The start: a folder, a name on the hub, or an encoder as an expression.")
-    ] = START,
-    validation: ValidationFile = None,
-    index: SearchedIndex = None,
-    topics: SearchedTopics = None,
-    qrels: SearchedQrels = None,
-    split: Split = None,
-    teacher: Teacher = None,
-    teacher_index: TeacherIndex = None,
-    overwrite: Overwrite = False,
-    json: Json = False,
+def _encoder_command(
+    name: str,
+    settings_of: type[EncoderSettings],
+    trainer: str,
+    use: str,
+    about: str,
+    start: str = START,
+    starts: str = "an encoder",
+    examples_help: str = "Examples of `fontes mine`: JSON lines, or -.",
+    **options: Any,
 ) -> None:
-    """Train an encoder for dense retrieval. After an interruption the same command resumes from the last checkpoint."""
-    from .....train import train_bi_encoder
-    from ....progress import reporting
+    """Add the command that trains one kind of encoder by a function of `fontes.train`; `use` is the stage for its model."""
 
-    model_settings = BiEncoderSettings(**_encoder_settings(settings))
-    with reporting(json) as progress:
-        train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
-        search = _search_validation(held_out, index, topics, qrels, split)
-        training = train_bi_encoder(train_set, output, _start_model(encoder), model_settings, search, overwrite, progress)
-    report(output, training, f'sentence_encoder("{output}")', json)
+    def train(
+        settings: dict[str, Any],
+        examples: str,
+        output: Output,
+        encoder: str = start,
+        validation: ValidationFile = None,
+        index: SearchedIndex = None,
+        topics: SearchedTopics = None,
+        qrels: SearchedQrels = None,
+        split: Split = None,
+        teacher: Teacher = None,
+        teacher_index: TeacherIndex = None,
+        overwrite: Overwrite = False,
+        json: Json = False,
+    ) -> None:
+        from ..... import train
+        from ....progress import reporting
 
+        model_settings = settings_of(**_encoder_settings(settings))
+        with reporting(json) as progress:
+            train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
+            search = _search_validation(held_out, index, topics, qrels, split)
+            train_model = getattr(train, trainer)
+            training = train_model(train_set, output, _start_model(encoder), model_settings, search, overwrite, progress)
+        report(output, training, f'{use}("{output}")', json)
 
-@group.command("sparse")
-@reads_files("id", "text", of="topics")
-@options_of(SpladeSettings, mini_batch=MINI_BATCH)
-def sparse(
-    settings: dict[str, Any],
-    examples: Examples,
-    output: Output,
-    encoder: Annotated[
-        str, typer.Option(help="The start: a folder, a name on the hub, or splade_encoder(…) as an expression.")
-    ] = SPARSE_START,
-    validation: ValidationFile = None,
-    index: SearchedIndex = None,
-    topics: SearchedTopics = None,
-    qrels: SearchedQrels = None,
-    split: Split = None,
-    teacher: Teacher = None,
-    teacher_index: TeacherIndex = None,
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
-    """Train a learned sparse encoder. After an interruption the same command resumes from the last checkpoint."""
-    from .....train import train_splade
-    from ....progress import reporting
-
-    model_settings = SpladeSettings(**_encoder_settings(settings))
-    with reporting(json) as progress:
-        train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
-        search = _search_validation(held_out, index, topics, qrels, split)
-        training = train_splade(train_set, output, _start_model(encoder), model_settings, search, overwrite, progress)
-    report(output, training, f'splade("{output}")', json)
+    train.__doc__ = f"{about} After an interruption the same command resumes from the last checkpoint."
+    encoder_help = f"The start: a folder, a name on the hub, or {starts} as an expression."
+    train.__annotations__["examples"] = Annotated[str, typer.Argument(help=examples_help, show_default=False)]
+    train.__annotations__["encoder"] = Annotated[str, typer.Option(help=encoder_help)]
+    command = options_of(settings_of, mini_batch="Texts that are computed at once; 0: all of a step.", **options)(train)
+    group.command(name)(reads_files("id", "text", of="topics")(command))
 
 
-@group.command("late")
-@reads_files("id", "text", of="topics")
-@options_of(ColBERTSettings, mini_batch=MINI_BATCH, flags={"markers": ("--no-markers",)}, markers=NO_MARKERS)
-def late(
-    settings: dict[str, Any],
-    examples: Examples,
-    output: Output,
-    encoder: Annotated[
-        str, typer.Option(help="The start: a folder, a name on the hub, or colbert(…) as an expression.")
-    ] = START,
-    validation: ValidationFile = None,
-    index: SearchedIndex = None,
-    topics: SearchedTopics = None,
-    qrels: SearchedQrels = None,
-    split: Split = None,
-    teacher: Teacher = None,
-    teacher_index: TeacherIndex = None,
-    overwrite: Overwrite = False,
-    json: Json = False,
-) -> None:
-    """Train a late-interaction model. After an interruption the same command resumes from the last checkpoint."""
-    from .....train import train_colbert
-    from ....progress import reporting
-
-    model_settings = ColBERTSettings(**_encoder_settings(settings))
-    with reporting(json) as progress:
-        train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
-        search = _search_validation(held_out, index, topics, qrels, split)
-        training = train_colbert(train_set, output, _start_model(encoder), model_settings, search, overwrite, progress)
-    report(output, training, f'late("{output}")', json)
+_encoder_command(
+    "bi-encoder",
+    BiEncoderSettings,
+    "train_bi_encoder",
+    "sentence_encoder",
+    "Train an encoder for dense retrieval.",
+    examples_help="Examples of `fontes mine`, or with cosine labelled pairs: JSON lines, or -.",
+)
+_encoder_command(
+    "sparse",
+    SpladeSettings,
+    "train_splade",
+    "splade",
+    "Train a learned sparse encoder.",
+    start="rasyosef/splade-tiny",
+    starts="splade_encoder(…)",
+)
+_encoder_command(
+    "late",
+    ColBERTSettings,
+    "train_colbert",
+    "late",
+    "Train a late-interaction model.",
+    starts="colbert(…)",
+    flags={"markers": ("--no-markers",)},
+    markers="Give a start without markers of queries and documents none.",
+)
 
 
 def _scored(
@@ -256,15 +232,15 @@ def _encoder_settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _search_validation(validation: Any, index: Path | None, topics: str | None, qrels: str | None, split: str | None) -> Any:
     """Return the validation of an encoder: held-out examples, and a search where an index is given."""
-    from .....datasets import qrels_of, topics_of
+    from .....core import Qrels, Topics
     from .....train import SearchValidation
     from ....pipelines import open_index
 
     return SearchValidation(
         validation,
         None if index is None else open_index(index),
-        None if topics is None else topics_of(topics, split=split),
-        None if qrels is None else qrels_of(qrels, split),
+        None if topics is None else Topics.read(topics, split=split),
+        None if qrels is None else Qrels.of(qrels, split),
     )
 
 
@@ -288,33 +264,22 @@ def terms(
     topics: Conversations,
     output: Output,
     base: Annotated[str, typer.Option(help="The encoder to start from: a folder, or a name on the hub.")] = START,
-    checkpoints: Annotated[
-        Path | None, typer.Option(help="A folder of checkpoints, to resume from.", show_default="none")
-    ] = None,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Train a term classifier for QuReTeC. An interrupted run leaves only its checkpoints."""
-    from .....datasets import topics_of
+    """Train a term classifier for QuReTeC. After an interruption the same command resumes from the last checkpoint."""
+    from .....rewrite import TermScores
     from .....train import train_terms
-    from ....output import print_json
+    from ....output import say
     from ....progress import reporting
 
-    with reporting(json) as report:
-        training = train_terms(topics_of(topics), output, base, TermSettings(**settings), overwrite, report, checkpoints)
-    if json:
-        print_json(training.to_dict())
-    else:
-        _print_term_training(output, training)
-
-
-def _print_term_training(output: Path, training: TermTraining) -> None:
-    from ....output import counted, say
-
-    learned, steps = counted(training.trained, "topic"), counted(training.steps, "step")
-    say(f"{output}: a term classifier from {learned} read {training.epochs:.2f} times in {steps} and {training.seconds:.0f} s")
-    say(f"threshold {training.threshold:g}, chosen on topics with {training.chosen}")
-    say(f"held out from both: {training.scores}")
+    with reporting(json) as progress:
+        training = train_terms(topics, output, base, TermSettings(**settings), overwrite, progress)
+    report(output, training, f'quretec("{output}")', json)
+    for name, about in (("chosen", f"threshold {training.facts['threshold']:g}, chosen on"), ("scores", "held out from both:")):
+        counts = {key: training.facts[name][key] for key in ("topics", "relevant", "predicted", "correct")}
+        if not json:
+            say(f"{about} {TermScores(**counts)}")
 
 
 @group.command("rewriter")
@@ -331,13 +296,15 @@ def rewriter(
     json: Json = False,
 ) -> None:
     """Train a T5 that rewrites turns. After an interruption the same command resumes from the last checkpoint."""
-    from .....datasets import topics_of
+    from .....core import Topics
     from .....train import train_rewriter
     from ....progress import reporting
 
-    held_out = None if validation is None else topics_of(validation)
+    held_out = None if validation is None else Topics.read(validation)
     with reporting(json) as progress:
-        training = train_rewriter(topics_of(topics), output, base, RewriterSettings(**settings), held_out, overwrite, progress)
+        training = train_rewriter(
+            Topics.read(topics), output, base, RewriterSettings(**settings), held_out, overwrite, progress
+        )
     report(output, training, f'canard_t5("{output}")', json)
 
 
@@ -454,6 +421,55 @@ def ranker(
     if measured:
         say(str(measured))
     say(f'use it as {pipeline or "bm25() % 100"} >> ltr("{output}")')
+
+
+@group.command("calibration")
+@reads_files("id", "text", of="topics")
+@options_of(CalibrationSettings)
+def calibration(
+    settings: dict[str, Any],
+    index: IndexPath,
+    topics: Topics,
+    qrels: Qrels,
+    output: Output,
+    split: Split = None,
+    pipeline: Annotated[str | None, typer.Option(help="The pipeline to calibrate.", show_default="bm25() % 100")] = None,
+    run: Annotated[str | None, typer.Option(help="Its run, in place of a pipeline.", show_default="none")] = None,
+    nested: Annotated[
+        int | None,
+        typer.Option(help="Measure by nested cross-validation, too, with so many outer folds.", min=2, show_default="no"),
+    ] = None,
+    overwrite: Overwrite = False,
+    analyzer: Analyzer = None,
+    verify: Verify = False,
+    json: Json = False,
+) -> None:
+    """Train a calibration of a pipeline, for calibrated("FOLDER"): probabilities, and promises for cut and abstain."""
+    from .....datasets import judged_topics
+    from .....formats import read_run
+    from .....train import train_calibration, validate_calibration
+    from ....output import print_json, say
+    from ....pipelines import open_index, retriever
+    from ....progress import reporting
+
+    if run is not None and pipeline is not None:
+        raise typer.BadParameter("--run goes without --pipeline")
+    opened, model_settings = open_index(index, analyzer, verify), CalibrationSettings(**settings)
+    stage = retriever(opened, pipeline or "bm25() % 100")
+    queries, judgments = judged_topics(topics, qrels, split)
+    with reporting(json) as progress:
+        searched = stage(queries, progress=progress) if run is None else read_run(run, queries)
+        training = train_calibration(searched, judgments, output, model_settings, overwrite=overwrite, progress=progress)
+        measured = nested and validate_calibration(searched, judgments, model_settings, folds=nested, progress=progress)
+    if json:
+        print_json(training.to_dict() | ({"nested": measured.to_dict()} if measured else {}))
+        return
+    say(f"{output}: {training}")
+    if measured:
+        say(str(measured))
+    levels = {kind: min(level, 0.9) for kind, level in training.promises.items() if level}
+    cut = f" >> cut({next(iter(levels))}={next(iter(levels.values())):g})" if levels else ""
+    say(f'use it as {"…" if run else stage} >> calibrated("{output}"){cut}')
 
 
 def report(output: Path, training: Training, use: str, json: bool) -> None:

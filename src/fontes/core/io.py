@@ -9,7 +9,7 @@ from typing import Any
 
 from .errors import ParameterError
 
-PACKAGE = "fontes.formats"  # fills these when it is imported
+PACKAGE = "fontes.datasets"  # fills these when it is imported, with `formats`
 readers: dict[str, Callable[..., Any]] = {}
 """Functions from a path to a value, by kind: "corpus", "topics", "qrels", "run"."""
 writers: dict[str, Callable[..., None]] = {}
@@ -17,7 +17,7 @@ writers: dict[str, Callable[..., None]] = {}
 
 
 def read(kind: str, path: str | os.PathLike[str], **options: Any) -> Any:
-    """Read a "corpus", "topics", "qrels" or "run" from a file, "-" (standard input) or a folder in BEIR's form.
+    """Read a "corpus", "topics", "qrels" or "run" from a file, "-" (standard input), a folder in BEIR's form, or a collection.
 
     `options` are further arguments of the reader, such as a split.
 
