@@ -205,9 +205,9 @@ def held_out(first: Any, kind: str, topics: ft.Topics, judged: ft.Qrels, folds: 
     scores: dict[str, Any] = {}
     for fold in tuned.folds:
         part = ft.Topics(topics[tuned.topic_ids[n]] for n in fold.topics.tolist())
-        run = (first >> evidence.with_(**fold.params))(part)
+        run = (first >> evidence.with_(**fold.choice))(part)
         scores |= {topic_id: list(zip(ranking.ids, ranking.scores.tolist(), strict=True)) for topic_id, ranking in run.items()}
-    picked = [", ".join(f"{name} {value}" for name, value in fold.params.items()) for fold in tuned.folds]
+    picked = [", ".join(f"{name} {value}" for name, value in fold.choice.items()) for fold in tuned.folds]
     print(f"{kind}: " + "; ".join(f"{one} ({picked.count(one)})" for one in dict.fromkeys(picked)), flush=True)
     return ft.Run.of(scores)
 

@@ -106,7 +106,7 @@ def held_out(tuning: Any, topics: Any) -> Any:
     rows: list[tuple[str, str, float]] = []
     for fold in tuning.folds:
         own = ft.Topics(topics[tuning.topic_ids[place]] for place in fold.topics.tolist())
-        run = tuning.stage.with_(**fold.params)(own)
+        run = tuning.stage.with_(**fold.choice)(own)
         rows += [(topic_id, hit.id, hit.score) for topic_id, ranking in run.items() for hit in ranking]
     return ft.Run.of(rows)
 

@@ -63,6 +63,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """No test takes the power from the machine, so files need not be on the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _few_models() -> Iterator[None]:
     """Of the models that no test uses any more few are kept: there are hundreds."""
     with pytest.MonkeyPatch.context() as patch:

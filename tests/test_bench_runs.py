@@ -78,13 +78,17 @@ PARTS = {  # run or imported by the others
     "searchers",
     "serve_peers",
     "training_recipes",
+    "typing_errors",
     "variants",
     "vector_data",
     "vector_engines",
 }
 UNTRIED = {
     "language_models": "needs a language model",
+    "logodds": "needs the runs of promises_runs",
     "mutants": "needs a session of cosmic-ray",
+    "promises": "needs the runs of promises_runs",
+    "promises_runs": "encodes and ranks six collections for an hour",
     "quick": "is `make bench`",
     "queries": "needs Lucene's jar and a Java 25",
     "serve": "needs wrk and the peers",
@@ -92,6 +96,7 @@ UNTRIED = {
     "training_long": "trains for minutes",
     "training_speed": "needs the examples of fontes mine",
     "training_weak": "trains for minutes",
+    "typed": "needs 207,168 passages",
     "training_zeroshot": "needs the models of training_recipes",
     "vectors": "needs the environments of the peers of vectors",
 }

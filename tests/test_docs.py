@@ -100,12 +100,7 @@ def run_command(command: str) -> str:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         environment = {**os.environ, "PATH": path}
         done = subprocess.run(
-            ["bash", "-c", command],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
+            ["bash", "-c", command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
         return done.stdout
     with printed() as output, mock.patch.object(sys, "argv", words), contextlib.suppress(SystemExit):
@@ -165,7 +160,7 @@ def comparable(text: str, page: Path) -> str:
 SLOW = ("agents", "causal-evidence", "causal-retrieval", "chat", "cluster", "evidence", "experiment-files")
 SLOW += ("first-search", "index-on-disk", "harbour", "living", "test-collections", "train")
 SLOW += ("dense", "cast2021", "index-a-collection", "rewriting", "late-interaction", "models", "search-and-runs", "plots")
-SLOW += ("compare", "fuse", "language-models", "learning-to-rank", "pyserini", "shared-task")
+SLOW += ("compare", "fuse", "language-models", "learning-to-rank", "pyserini", "shared-task", "judge")
 
 
 @pytest.fixture
@@ -201,7 +196,7 @@ def tool(name: str) -> Any:
     return module
 
 
-def test_the_lists_for_language_models_have_every_page_and_the_docstrings_of_the_reference() -> None:
+def test_the_lists_for_language_models_have_every_page_and_docstring() -> None:
     module = tool("llms")
     pages = ["index.md", "guides/agents.md", "reference/values.md"]
     texts = {path.replace(".md", ".html"): (DOCS / path).read_text(encoding="utf-8") for path in pages}
@@ -252,7 +247,7 @@ def test_guides_are_in_groups_of_at_most_seven() -> None:
     assert max(group.count(".md\n") for group in groups) <= 7
 
 
-def test_the_command_reference_has_every_option_of_every_command_as_its_help_describes_it() -> None:
+def test_the_command_reference_has_every_option_and_its_help() -> None:
     page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
     assert tool("command_line").written(page) == page, "run: python tools/command_line.py"
 

@@ -36,6 +36,7 @@ KERNEL = (  # from top to bottom: a room imports from those above it
     "fusion",
     "reorder",
     "ltr",
+    "calibration",
     "plots",
     "comparison",
     "tuning",
@@ -56,7 +57,10 @@ DISTRICTS = (  # which the kernel finds by tables of texts
     "app",
 )
 ROOMS = KERNEL + DISTRICTS
-FRAME_FILES = ("cli", "command_line", "flags", "options", "output", "pipelines", "progress", "results", "running", "usage")
+FRAME_FILES = (
+    *("cli", "command_line", "completion", "flags", "options", "output"),
+    *("pipelines", "progress", "results", "running", "usage"),
+)
 FRAME = tuple(f"fontes.app.{name}" for name in FRAME_FILES)
 """The command line without the commands of districts: a part of the kernel."""
 LINES = 600
@@ -116,7 +120,9 @@ def source_of(path: Path, modules: set[str]) -> Source:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             values.append((node.lineno, node.id))
         in_function |= isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        guarded = set(map(id, node.body)) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" else set()
+        guarded = (
+            set(map(id, node.body)) if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING" else set()
+        )
         waiting += [(child, in_function, for_types or id(child) in guarded) for child in ast.iter_child_nodes(node)]
     return Source(path, tuple(imported), tuple(classes), tuple(values))
 

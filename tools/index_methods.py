@@ -33,9 +33,9 @@ HEAD = '''"""`fontes.Index`: an index with a method for each stage that works on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from .core.progress import silent
 from .core.values import Topic
@@ -59,9 +59,23 @@ class Index(index.Index):
     `refresh()`, or until it changes the index itself. A stage keeps the state that it was made with.
     """
 
-    def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
-        """Return the best `k` documents by BM25 with default parameters: `index.bm25().search(query, k, offset)`."""
-        return self.bm25().search(query, k, offset)
+    def search(
+        self,
+        query: str | Topic,
+        k: int = 10,
+        offset: int = 0,
+        *,
+        where: str | None = None,
+        sort: str | None = None,
+        descending: bool = False,
+        facets: Sequence[str] = (),
+        **unknown: Never,
+    ) -> Ranking:
+        """Return the best `k` documents by BM25 with default parameters: `index.bm25().search(query, k, offset, …)`.
+
+        The arguments are those of `Stage.search`.
+        """
+        return self.bm25().search(query, k, offset, where=where, sort=sort, descending=descending, facets=facets, **unknown)
 '''
 
 

@@ -1,5 +1,6 @@
 from . import (
     auditing as auditing,
+    calibration as calibration,
     causal as causal,
     comparison as comparison,
     core as core,
@@ -24,6 +25,7 @@ from . import (
     tuning as tuning,
 )
 from .auditing import audit as audit
+from .client import Client as Client
 from .core import (
     Doc as Doc,
     Explanation as Explanation,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from .core.progress import silent
 from .core.values import Topic
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .lexical.likelihood import QueryLikelihood
     from .lexical.synonyms import Synonyms
     from .lexical.tfidf import TFIDF
+    from .lexical.tolerance import Tolerance
     from .ltr.features import Column, Coverage, Length, QueryLength
     from .ltr.stage import LearningToRank
     from .neural.dense.dense import Dense
@@ -49,9 +50,23 @@ class Index(index.Index):
     `refresh()`, or until it changes the index itself. A stage keeps the state that it was made with.
     """
 
-    def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
-        """Return the best `k` documents by BM25 with default parameters: `index.bm25().search(query, k, offset)`."""
-        return self.bm25().search(query, k, offset)
+    def search(
+        self,
+        query: str | Topic,
+        k: int = 10,
+        offset: int = 0,
+        *,
+        where: str | None = None,
+        sort: str | None = None,
+        descending: bool = False,
+        facets: Sequence[str] = (),
+        **unknown: Never,
+    ) -> Ranking:
+        """Return the best `k` documents by BM25 with default parameters: `index.bm25().search(query, k, offset, …)`.
+
+        The arguments are those of `Stage.search`.
+        """
+        return self.bm25().search(query, k, offset, where=where, sort=sort, descending=descending, facets=facets, **unknown)
 
     @stage_method
     def bm25(
@@ -469,6 +484,18 @@ class Index(index.Index):
         from .lexical.tfidf import TFIDF
 
         return TFIDF(self, sublinear_tf, smooth_idf, norm, relative_tf, fields, phrase_idf, k, threads, where)
+
+    @stage_method
+    def tolerance(self, mode: str = "auto", weight: float = 0.8) -> Tolerance:
+        """Searches misspelt and unfinished words with their neighbours: `tolerance("auto") >> bm25()`.
+
+        Args:
+            mode: "auto", or "typing" for a query that is being typed: then the last word is always completed, too.
+            weight: Factor of the score of a neighbour by one edit and of a completion; the square of it for two edits.
+        """
+        from .lexical.tolerance import Tolerance
+
+        return Tolerance(self, mode, weight)
 
     @stage_method
     def weighted_turns(self, k: int = 1, weight: float = 0.3, first: bool = True) -> WeightedTurns:

@@ -73,7 +73,7 @@ def test_documents_that_are_the_topic_by_id_are_left_out() -> None:
     assert "judged relevant in 1" in judged["the topic itself"].text
 
 
-def test_texts_tell_whether_equal_ids_are_a_chance_and_which_documents_repeat_the_topic() -> None:
+def test_texts_show_which_equal_ids_are_chance_and_which_documents_repeat_a_topic() -> None:
     run = {"1": {"1": 3.0, "2": 2.0}, "2": {"9": 3.0, "1": 2.0}}
     qrels = {"1": {"2": 1}, "2": {"1": 1}}
     topics = {"1": "Where does karst water flow?", "2": "caves of the north"}

@@ -51,19 +51,16 @@ def test_without_an_encoder_the_clearest_cue_of_a_document_is_its_likelihood() -
     assert evidence.scores([]).shape == (0,)
 
 
-@pytest.mark.parametrize(
-    ("sentence", "strength", "denied"),
-    [
+def test_a_cue_of_time_counts_half_and_a_denied_one_not_at_all() -> None:
+    for sentence, strength, denied in [
         ("The fire was caused by a spark.", 1.0, False),
         ("Because it rained, the match was off.", 1.0, False),
         ("The ward shut after two midwives left.", 0.5, False),
         ("It was not because of the rain.", 0.0, True),
         ("Two midwives left.", 0.0, False),
-    ],
-)
-def test_a_cue_of_time_counts_half_and_a_denied_one_not_at_all(sentence: str, strength: float, denied: bool) -> None:
-    assert cue_strength(sentence) == (strength, denied)
-    assert cue_features([sentence]).tolist() == [[CUE_SCALE * x for x in (strength > 0, strength == 1, denied)]]
+    ]:
+        assert cue_strength(sentence) == (strength, denied)
+        assert cue_features([sentence]).tolist() == [[CUE_SCALE * x for x in (strength > 0, strength == 1, denied)]]
 
 
 def test_the_weight_moves_the_run_from_its_own_order_to_that_of_the_likelihoods() -> None:
@@ -157,9 +154,8 @@ def test_a_head_is_refused_with_another_encoder() -> None:
         ft.causal.CausalEvidence(other, head=head())(run(why={"fire": 1.0}))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_parameters_outside_their_range_are_refused() -> None:
+    for changes, message in [
         ({"weight": 1.5}, "weight between 0 and 1, not 1.5"),
         ({"pool": "mean"}, "pool is one of max, top3, noisy-or, not 'mean'"),
         ({"near": 1.0}, "near needs an encoder"),
@@ -168,11 +164,9 @@ def test_a_head_is_refused_with_another_encoder() -> None:
         ({"head": "x.json"}, "a head needs an encoder"),
         ({"depth": 0}, "whole number from 1 up, not 0"),
         ({"sentences": "none"}, "no way to find sentences is called 'none'"),
-    ],
-)
-def test_parameters_outside_their_range_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ft.core.ParameterError, match=message):
-        ft.causal.CausalEvidence(**changes)(run(why={"fire": 2.0, "fair": 1.0}))
+    ]:
+        with pytest.raises(ft.core.ParameterError, match=message):
+            ft.causal.CausalEvidence(**changes)(run(why={"fire": 2.0, "fair": 1.0}))
 
 
 def test_a_run_without_its_documents_or_texts_is_refused() -> None:
@@ -254,7 +248,7 @@ def test_weights_are_tuned_in_one_line_on_topics_that_are_not_reported() -> None
     values = {topic: np.array([precision(topic, weight) for weight in weights]) for topic in topics}
     for fold in tuned.folds:
         means = np.mean([values[topic] for topic in topics if topic not in fold.topics], axis=0)
-        assert fold.params["weight"] == weights[int(means.argmax())]
+        assert fold.choice["weight"] == weights[int(means.argmax())]
         assert np.sort(means)[-2] < means.max() - 1e-9  # no two weights are equally good
 
 

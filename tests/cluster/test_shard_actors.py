@@ -91,7 +91,7 @@ def test_token_vectors_are_made_by_actors_and_searched_over_shards_as_in_one_ind
 
 
 @pytest.mark.slow
-def test_weights_of_documents_and_of_an_encoder_are_searched_over_shards_as_in_one_index(tmp_path: Path, ray: str) -> None:
+def test_sparse_weights_are_searched_over_shards_as_in_one_index(tmp_path: Path, ray: str) -> None:
     parameters: dict[str, Any] = {"analyzer": "whitespace", "columns": COLUMNS, "vectors": "vector", "threads": 1}
     terms = CountingTerms()
     one = Index.build(DOCS, tmp_path / "one", **parameters)
@@ -128,7 +128,7 @@ def test_an_actor_that_is_killed_is_started_again(indexes: tuple[Index, Index]) 
 
 
 @pytest.mark.slow
-def test_a_shard_that_is_lost_while_it_is_searched_is_an_error_or_is_said_to_be_missing(indexes: tuple[Index, Index]) -> None:
+def test_a_shard_lost_during_a_search_is_an_error_or_reported_missing(indexes: tuple[Index, Index]) -> None:
     import ray
 
     path = indexes[1].path

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from fontes import Qrels, Topics
 from fontes.core import Doc, InputError, MissingExtraError, ParameterError, Topic
-from fontes.datasets import corpus_of, dataset, named, qrels_of, topics_of
+from fontes.datasets import corpus_of, dataset, named
 from fontes.formats import write_corpus, write_topics
 
 
@@ -135,9 +136,9 @@ def test_a_collection_is_named_by_a_prefix_and_all_else_is_a_path(tmp_path: Path
     assert named("sample:harbour/causal") is dataset("harbour/causal")
     assert named("harbour/causal") is None
     write_topics({"1": "one"}, tmp_path / "topics.tsv")
-    assert topics_of(str(tmp_path / "topics.tsv"))["1"].text == "one"
+    assert Topics.read(str(tmp_path / "topics.tsv"))["1"].text == "one"
     with pytest.raises(InputError, match="no sample 'port'; there are harbour"):
         named("sample:port")
-    for reader in (named, corpus_of, topics_of, qrels_of):
+    for reader in (named, corpus_of, Topics.read, Qrels.of):
         with pytest.raises(InputError, match="the name of a file or collection is empty"):
             reader("")  # type: ignore[operator]

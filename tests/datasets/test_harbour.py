@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import fontes as ft
+from fontes import Qrels, Topics
 from fontes.core import InputError
-from fontes.datasets import corpus_of, qrels_of, topics_of
+from fontes.datasets import corpus_of
 from fontes.datasets.samples import TASKS, harbour
 from fontes.rewrite import LastTurns
 
@@ -88,9 +89,7 @@ def test_each_task_is_a_data_set_of_its_own_under_one_name_everywhere() -> None:
     assert sizes == [50, 43, 40]
 
 
-def test_a_folder_of_the_name_of_a_sample_comes_first_for_dataset_and_never_for_a_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_named_like_a_sample_comes_first_in_python_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "harbour").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=r"no corpus\.jsonl"):
@@ -100,9 +99,9 @@ def test_a_folder_of_the_name_of_a_sample_comes_first_for_dataset_and_never_for_
 
 def test_commands_take_a_sample_by_name() -> None:
     assert len(list(corpus_of("sample:harbour"))) == len(list(corpus_of("sample:harbour/posts"))) == 150
-    assert list(topics_of("sample:harbour/posts")) == list(qrels_of("sample:harbour/posts"))
+    assert list(Topics.read("sample:harbour/posts")) == list(Qrels.of("sample:harbour/posts"))
     with pytest.raises(InputError, match="no sample 'harbor'; there are harbour, harbour/causal"):
-        topics_of("sample:harbor")
+        Topics.read("sample:harbor")
 
 
 def test_a_causal_topic_has_a_narrative_that_also_says_what_is_left_out() -> None:
@@ -207,7 +206,7 @@ def test_what_is_found_for_a_turn_after_those_before_it_is_judged(index: ft.Inde
         assert ft.evaluate((LastTurns(k) >> model)(topics), qrels, ["Judged@10"])["Judged@10"] == 1.0
 
 
-def test_manual_rewrites_find_more_than_automatic_ones_and_these_more_than_raw_utterances(index: ft.Index) -> None:
+def test_manual_rewrites_beat_automatic_ones_and_these_raw_utterances(index: ft.Index) -> None:
     topics, qrels = harbour.conversations.topics(), harbour.conversations.qrels()
     forms = (topics, rewritten(topics, "automatic"), rewritten(topics, "manual"))
     raw, automatic, manual = (ft.evaluate(index.bm25()(form), qrels, ["nDCG@10"])["nDCG@10"] for form in forms)

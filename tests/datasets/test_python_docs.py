@@ -41,7 +41,7 @@ def test_tests_private_and_foreign_modules_are_left_out(documents: list[Doc]) ->
 
 
 @pytest.mark.slow
-def test_another_process_makes_the_same_documents_and_imports_no_module_with_side_effects(documents: list[Doc]) -> None:
+def test_another_process_makes_the_same_documents_without_side_effects(documents: list[Doc]) -> None:
     code = "import sys; from fontes.datasets import python_docs; print(python_docs()); print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stderr == ""

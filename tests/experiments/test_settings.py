@@ -40,7 +40,7 @@ def written(folder, text):
         (COLLECTION + '[systems]\n"../x" = "ql()"\n', "[systems]: the name '../x' must be of letters"),
         (
             COLLECTION + '[systems]\nx = "bm25(k2=1)"\n',
-            "[systems]: x: pipeline, column 6: bm25 has no parameter 'k2'; did you mean 'k'?",
+            "[systems]: x: pipeline, column 6: bm25 has no parameter 'k2'; did you mean 'k1'?",
         ),
         (COLLECTION + "[systems]\nx = \"bm25(k1='high')\"\n", "[systems]: x: pipeline, column 9: bm25: k1 must be "),
         (COLLECTION + '[systems]\nx = "bm25(k1=-1)"\n', "[systems]: x: pipeline, column 1: "),
@@ -56,7 +56,7 @@ def written(folder, text):
             "[systems]: x: pipeline, column 9: there is no stage or system 'rm4'; did you mean 'rm3'?",
         ),
         (COLLECTION + BM25 + 'x = "bm25 >> rm3 >> bm25"\n', "'rm3' is a stage; write rm3()"),
-        (COLLECTION + BM25 + 'x = "bm25 >> cut()"\n', "cut needs the parameter 'k'"),
+        (COLLECTION + BM25 + 'x = "bm25 >> cut()"\n', "cut takes one of k, recall, precision and complete"),
         (COLLECTION + BM25 + "x = \"sentence_encoder('m')\"\n", "[systems]: x: 'sentence_encoder('m')' is no stage and no run"),
         (
             COLLECTION + '[systems]\nx = "rm3() >> bm25()"\n',

@@ -86,11 +86,7 @@ def test_a_collection_has_settings_of_its_own(file, tmp_path):
     [
         ('folder = "collections"', 'folder = "nowhere"', "folder: there is no folder"),
         ('folder = "collections"', 'folder = "collections/notes"', "has no folders in BEIR's form"),
-        (
-            'folder = "collections"',
-            'folder = "collections"\nskip = ["spring"]',
-            "collection 'spring'; did you mean 'springs'",
-        ),
+        ('folder = "collections"', 'folder = "collections"\nskip = ["spring"]', "collection 'spring'; did you mean 'springs'"),
         ("bm25()", "bm52()", r"\[systems\]: bm25: .*there is no 'bm52'|\[systems\]: bm25: .*bm52"),
         ('"sample:harbour/posts"', '"lost"', r"\[collections.posts\]: .*lost is no folder in BEIR's form"),
         ("posts = ", '"a/b" = ', r"\[collections\]: the name 'a/b' must be of letters"),

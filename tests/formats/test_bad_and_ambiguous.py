@@ -50,9 +50,8 @@ def test_ids_of_passages_under_other_names_come_first_if_they_are_ids(tmp_path):
     assert ids(lines(tmp_path, *named)) == ["i0", "i1", "i2"]
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
+def test_an_id_is_advised_only_where_it_may_be_one():
+    for rows, expected in [
         (
             [{"date": "2020-01-05", "host": "example.org", "uri": "u1"}, {"date": "2020-01-06", "host": "a.cz", "uri": "u2"}],
             "uri",
@@ -65,25 +64,20 @@ def test_ids_of_passages_under_other_names_come_first_if_they_are_ids(tmp_path):
         ([{"headline": "two words"}], None),
         ([{"flag": True}], None),
         ([{"created": "17", "ip": "10.0.0.1", "server": "example.org:80", "weight": "0.25", "ref": "r1"}], "ref"),
-    ],
-)
-def test_an_id_is_advised_only_where_it_may_be_one(rows, expected):
-    assert _guess_id(list(rows[0]), rows) == expected
+    ]:
+        assert _guess_id(list(rows[0]), rows) == expected
 
 
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
+def test_the_text_that_is_advised_has_the_name_of_a_text():
+    for names, expected in [
         (("content_type", "content"), "content"),
         (("passage_id", "passage"), "passage"),
         (("text_length", "full_text"), "full_text"),
         (("start", "segment"), "segment"),
         (("abstract_id", "words"), "words"),
         (("lang", "abstract_en"), "abstract_en"),
-    ],
-)
-def test_the_text_that_is_advised_has_the_name_of_a_text(names, expected):
-    assert _guess_text(names, [dict.fromkeys(names, "x") | {"words": "some words here"}]) == expected
+    ]:
+        assert _guess_text(names, [dict.fromkeys(names, "x") | {"words": "some words here"}]) == expected
 
 
 def test_an_id_that_repeats_is_advised_only_where_there_is_no_other():

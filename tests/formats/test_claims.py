@@ -61,7 +61,7 @@ def lines(path: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
-def test_of_fever_the_pages_of_a_set_are_a_group_and_a_page_that_is_enough_alone_is_one_too(tmp_path: Path) -> None:
+def test_fevers_evidence_sets_are_groups_of_pages_and_of_single_pages(tmp_path: Path) -> None:
     qrels = read_qrels(lines(tmp_path / "train.jsonl", OLIVER, HENRI))
     assert list(qrels) == ["62037"]
     assert set(qrels["62037"].values()) == {1}
@@ -69,7 +69,7 @@ def test_of_fever_the_pages_of_a_set_are_a_group_and_a_page_that_is_enough_alone
     assert qrels.groups("62037") == [{"Oliver_Reed"}, gladiator, castaway]
 
 
-def test_a_claim_is_a_topic_whose_metadata_hold_its_label_and_the_sentences_of_its_evidence(tmp_path: Path) -> None:
+def test_a_claim_is_a_topic_with_label_and_evidence_as_metadata(tmp_path: Path) -> None:
     topics = read_topics(lines(tmp_path / "train.jsonl", OLIVER, HENRI))
     assert [topic.text for topic in topics.values()] == ["Oliver Reed was a film actor.", "Henri built a palace."]
     assert topics["137637"].metadata == {"label": "NOT ENOUGH INFO"}

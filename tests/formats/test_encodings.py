@@ -62,9 +62,8 @@ def test_topics_judgments_and_runs_have_encodings_too(tmp_path: Path) -> None:
     assert list(read_run(run)) == ["é"]
 
 
-@pytest.mark.parametrize(
-    ("start", "encoding"),
-    [
+def test_an_encoding_is_detected_only_where_it_is_plain_to_see() -> None:
+    for start, encoding in [
         (b"", "utf-8"),
         (b"plain", "utf-8"),
         ("é".encode(), "utf-8"),
@@ -101,10 +100,8 @@ def test_topics_judgments_and_runs_have_encodings_too(tmp_path: Path) -> None:
         (b"\xff\xfe\0\0", "utf-32"),
         (b"\xff\xfea\0", "utf-16"),
         (b"\xfe\xff\0a", "utf-16"),
-    ],
-)
-def test_an_encoding_is_detected_only_where_it_is_plain_to_see(start: bytes, encoding: str) -> None:
-    assert detected(start) == encoding
+    ]:
+        assert detected(start) == encoding
 
 
 def test_czech_in_cp1250_is_read_as_it_was_written(tmp_path: Path) -> None:

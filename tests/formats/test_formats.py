@@ -63,10 +63,10 @@ def test_the_formats_of_the_field_are_there_the_one_that_is_written_first() -> N
     }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_format_says_what_it_is(kind: str) -> None:
-    for form in formats_for("read", kind).values():
-        assert (type(form).__doc__ or "").partition("\n")[0].endswith((".", ":"))
+def test_every_format_says_what_it_is() -> None:
+    for kind in KINDS:
+        for form in formats_for("read", kind).values():
+            assert (type(form).__doc__ or "").partition("\n")[0].endswith((".", ":"))
 
 
 @pytest.fixture
@@ -161,19 +161,19 @@ def test_topics_judgments_and_runs_are_told_from_standard_input(monkeypatch: pyt
         assert list(reader("-")) == ["1"]  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("size", [0, 1, 5000, 700_000])
-def test_what_was_looked_at_is_read_again(size: int) -> None:
-    content = b"\xef\xbb\xbf\n" + b"".join(b"line %d\n" % i for i in range(size // 8)) + b"end"
-    file = File(InputFile("x", io.BufferedReader(io.BytesIO(content))), "a/X.TXT.gz")  # type: ignore[arg-type]
-    assert file.plain == "x.txt"
-    assert content[3:].startswith(file.head)
-    assert file.start == file.head.decode().lstrip()
-    assert file.value is None
-    assert b"".join(file.lines()) == content[3:]
-    again = File(InputFile("x", io.BufferedReader(io.BytesIO(content))), "x")  # type: ignore[arg-type]
-    assert again.start == file.start
-    assert again.full_text == content[3:].decode()
-    assert again.text() == content[3:].decode()
+def test_what_was_looked_at_is_read_again() -> None:
+    for size in [0, 1, 5000, 700_000]:
+        content = b"\xef\xbb\xbf\n" + b"".join(b"line %d\n" % i for i in range(size // 8)) + b"end"
+        file = File(InputFile("x", io.BufferedReader(io.BytesIO(content))), "a/X.TXT.gz")  # type: ignore[arg-type]
+        assert file.plain == "x.txt"
+        assert content[3:].startswith(file.head)
+        assert file.start == file.head.decode().lstrip()
+        assert file.value is None
+        assert b"".join(file.lines()) == content[3:]
+        again = File(InputFile("x", io.BufferedReader(io.BytesIO(content))), "x")  # type: ignore[arg-type]
+        assert again.start == file.start
+        assert again.full_text == content[3:].decode()
+        assert again.text() == content[3:].decode()
 
 
 class Silent(Format):

@@ -235,7 +235,7 @@ def test_the_index_that_pandas_stores_in_arrow_is_no_metadata():
     assert [doc.id for doc in read_corpus(pa.Table.from_pandas(frame[["text"]]))] == ["4", "2"]
 
 
-def test_columns_without_names_are_named_by_their_numbers_and_two_of_one_name_are_an_error():
+def test_unnamed_columns_get_numbers_and_equal_names_are_an_error():
     frame = pd.DataFrame([["a", "a cat sat"]])
     with pytest.raises(InputError, match=r"fields={'id': '0', 'text': '1'}\)"):
         list(read_corpus(frame))
@@ -244,19 +244,21 @@ def test_columns_without_names_are_named_by_their_numbers_and_two_of_one_name_ar
         list(read_corpus(pd.DataFrame([["a", "b", "c"]], columns=["id", "text", "text"])))
 
 
-@pytest.mark.parametrize(
-    "paths", [["notes.jsonl"], ["a cat.txt", "b.jsonl"], ["notes/a", "notes/b"], ["s3://bucket/x", "a.b"], [Path("notes"), "x"]]
-)
-def test_a_list_of_what_looks_like_files_is_no_list_of_texts(paths):
-    with pytest.raises((InputError, ImportError), match=r"there is no such file or folder|s3"):
-        read_corpus(paths)
+def test_a_list_of_what_looks_like_files_is_no_list_of_texts():
+    for paths in [
+        ["notes.jsonl"],
+        ["a cat.txt", "b.jsonl"],
+        ["notes/a", "notes/b"],
+        ["s3://bucket/x", "a.b"],
+        [Path("notes"), "x"],
+    ]:
+        with pytest.raises((InputError, ImportError), match=r"there is no such file or folder|s3"):
+            read_corpus(paths)
 
 
-@pytest.mark.parametrize(
-    "texts", [["cat"], ["A dog."], ["see a.b", "https://example.org/a"], ["猫が座った", "x"], [""], ["x" * 9999, "\0"]]
-)
-def test_a_list_of_what_names_no_files_is_a_list_of_texts(texts):
-    assert [text for _, text in docs(texts)] == texts
+def test_a_list_of_what_names_no_files_is_a_list_of_texts():
+    for texts in [["cat"], ["A dog."], ["see a.b", "https://example.org/a"], ["猫が座った", "x"], [""], ["x" * 9999, "\0"]]:
+        assert [text for _, text in docs(texts)] == texts
 
 
 def test_a_list_with_a_file_is_a_list_of_files(tmp_path, monkeypatch):

@@ -61,7 +61,7 @@ def test_rows_of_a_table_whose_ids_begin_with_the_sign_of_comments_are_kept(tmp_
         assert read_run(path).to_dict() == {"#a": {"d1": 2.0}, "b": {"d1": 1.0}}
 
 
-def test_rows_of_samples_of_judgments_whose_ids_begin_with_the_sign_of_comments_are_kept(tmp_path):
+def test_sampled_judgments_with_ids_that_begin_like_comments_are_kept(tmp_path):
     with pytest.warns(InputWarning, match="line 2: read as a row of topic '#2'"):
         qrels = read_qrels(put(tmp_path, "1 d1 1 0 .5\n#2 d1 0 1 1\n", "a.prels"))
     assert qrels.to_dict() == {"1": {"d1": 1}, "#2": {"d1": 0}}

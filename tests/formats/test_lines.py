@@ -74,10 +74,7 @@ def test_lines_of_which_one_has_no_id_of_its_own_are_not_numbered_anew(tmp_path:
         ("1 0 d1 1\n1 0 d2 0\n", "holds judgments, not topics"),
         ("1 d1 1\n2 d2 0\n", "holds judgments, not topics"),
         ("1 Q0 d1 1 2.5 x\n2 Q0 d1 1 2.5 x\n", "holds a run, not topics"),
-        (
-            "# ir_metadata.start\n# tag: x\n# ir_metadata.end\n1 Q0 d1 1 2.5 x\n1 Q0 d2 2 1.5 x\n2 Q0 d3 2 1 x\n",
-            "a run",
-        ),
+        ("# ir_metadata.start\n# tag: x\n# ir_metadata.end\n1 Q0 d1 1 2.5 x\n1 Q0 d2 2 1.5 x\n2 Q0 d3 2 1 x\n", "a run"),
         ("words alone", "the format is not clear"),
     ],
 )

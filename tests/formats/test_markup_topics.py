@@ -236,12 +236,10 @@ def test_fields_of_a_format_without_names_are_an_error(tmp_path: Path) -> None:
         read(tmp_path, '{"_id": "1", "text": "a"}', {"title": "x"})
 
 
-@pytest.mark.parametrize(
-    "pump", ["<", "<a", "<a ", "<a b=", "<!--", "<!a", "<num>", "<num> <title>", "</num>", "<i>", "&#1;", "<top>"]
-)
-def test_markup_is_read_in_linear_time(pump: str) -> None:
-    document = Document(f"<top><num>1</num>{pump * (100_000 // len(pump))}</top>", "t")
-    assert document.elements
+def test_markup_is_read_in_linear_time() -> None:
+    for pump in ["<", "<a", "<a ", "<a b=", "<!--", "<!a", "<num>", "<num> <title>", "</num>", "<i>", "&#1;", "<top>"]:
+        document = Document(f"<top><num>1</num>{pump * (100_000 // len(pump))}</top>", "t")
+        assert document.elements
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,7 @@ WRONG = {
     "an unknown measure": ("RR = 0.01", "RRR = 0.01", "[margins]: there is no measure 'RRR'; did you mean"),
     "a count": ("RR = 0.01", "NumRet = 0.01", "[margins]: NumRet is a count"),
     "no baseline": ("[baseline]", "[base]", "there is no table [baseline]"),
-    "no kind of arm": (
-        'run = "candidate.run"',
-        'tool = "x"',
-        "[candidate]: an arm needs one of the keys index,",
-    ),
+    "no kind of arm": ('run = "candidate.run"', 'tool = "x"', "[candidate]: an arm needs one of the keys index,"),
     "two kinds of arm": ('run = "candidate.run"', 'run = "c"\nurl = "http://x"', "[candidate]: run and url exclude each other"),
     "an address of a file": ('run = "candidate.run"', 'url = "file:///etc/passwd"', "[candidate]: 'url': String should match"),
     "no topics": ('topics = "queries.tsv"', 'topics = "none.tsv"', "none.tsv: there is no such file"),

@@ -45,11 +45,7 @@ NOT_RUN = {
     "missing": (None, {"without": [3, 4]}, "no documents for 2 topics that the baseline has, such as '3', '4'"),
     "equal scores": (None, {"score": "1"}, "the candidate gives equal scores to all documents of each topic"),
     "equal runs": (None, {}, "both arms gave the same documents in the same order"),
-    "other ids": (
-        "q Q0 d 1 1 t\n",
-        {},
-        "no topic of its run, such as 'q', is one of the judged, such as '0'",
-    ),
+    "other ids": ("q Q0 d 1 1 t\n", {}, "no topic of its run, such as 'q', is one of the judged, such as '0'"),
 }
 
 
@@ -146,7 +142,7 @@ def test_junit_calls_too_few_topics_what_the_file_says(gate, too_few, tag):
     assert ElementTree.fromstring(result.to_junit()).find(f"testcase/{tag}").get("type") == "not enough topics"
 
 
-def test_junit_has_an_error_for_a_gate_that_did_not_run_and_no_characters_that_xml_lacks(gate, tmp_path):
+def test_junit_reports_gates_that_did_not_run_in_valid_xml(gate, tmp_path):
     path = gate(range(20))
     (tmp_path / "queries.tsv").write_text("".join(f"{topic}\tquery \x01 {topic}\n" for topic in range(60)))
     assert "query" in ElementTree.fromstring(run_gate(GateFile.read(path)).to_junit()).find("testcase/failure").text

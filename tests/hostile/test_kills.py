@@ -7,7 +7,6 @@ every one.
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 from collections import Counter
@@ -170,11 +169,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(autouse=True)
-def _small_batches_and_no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "READ_SIZE", 10)
     monkeypatch.setattr(build, "BATCH", 6_000)
     monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", 10)
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 def copy(source: Path, place: Path) -> None:

@@ -129,12 +129,7 @@ TABLE = [
     ("corpus", "trec", "<DOC x" * 50_000 + "</doc>", ", line 1: the <DOC> that begins here has no > after its name"),
     ("qrels", "trec", "1 0 a 1\n1 0 b 1_0\n", ", line 2: the grade '1_0' is not an integer"),
     ("qrels", "trec", "1 0 a ١\n", ", line 1: the grade '١' is not an integer"),
-    (
-        "qrels",
-        "trec",
-        "1 0 a 1\n1 0 b 9223372036854775808\n",
-        ", line 2: the grade '9223372036854775808' is not an integer",
-    ),
+    ("qrels", "trec", "1 0 a 1\n1 0 b 9223372036854775808\n", ", line 2: the grade '9223372036854775808' is not an integer"),
     (
         "qrels",
         "trec",
@@ -258,9 +253,8 @@ def test_a_lock_that_meets_a_limit_is_one_sentence(tmp_path, content):
     assert str(caught.value).startswith(str(path))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_a_measure_of_no_sense_is_one_sentence():
+    for name in [
         "P@{[]}",
         "P(rel={[]:1})@5",
         f"P@{DIGITS}",
@@ -268,12 +262,10 @@ def test_a_lock_that_meets_a_limit_is_one_sentence(tmp_path, content):
         "P@" + "9" * 30,
         "RBP(p=" + "-" * 9999 + "1)",
         "SetF(beta=1e200)",
-    ],
-)
-def test_a_measure_of_no_sense_is_one_sentence(name):
-    with pytest.raises(ParameterError) as caught:
-        parse(name)
-    assert len(str(caught.value)) <= LONGEST_MESSAGE
+    ]:
+        with pytest.raises(ParameterError) as caught:
+            parse(name)
+        assert len(str(caught.value)) <= LONGEST_MESSAGE
 
 
 def test_gains_beyond_every_float_are_an_error_that_names_the_topic():
@@ -285,25 +277,23 @@ def test_gains_beyond_every_float_are_an_error_that_names_the_topic():
         evaluate(run, qrels, "ERR")
 
 
-@pytest.mark.parametrize("grade", [2**53 + 1, -(2**60), 10**400, "1_0", float("inf"), float("nan")])
-def test_a_grade_that_no_float_holds_is_an_error(grade):
-    with pytest.raises(InputError):
-        ft.Qrels.of({"q": {"d": grade}})
+def test_a_grade_that_no_float_holds_is_an_error():
+    for grade in [2**53 + 1, -(2**60), 10**400, "1_0", float("inf"), float("nan")]:
+        with pytest.raises(InputError):
+            ft.Qrels.of({"q": {"d": grade}})
 
 
-@pytest.mark.parametrize(
-    "spec", ["standard+words:1-999999999", "standard+chars:1-33", f"standard+chars:1-{DIGITS}", "standard+words:١-٢"]
-)
-def test_ngrams_of_no_sense_are_one_sentence(spec):
-    with pytest.raises(ParameterError) as caught:
-        ft.Analyzer.of(spec)
-    assert "n-grams of sizes" in str(caught.value) or "+words:1-2" in str(caught.value)
+def test_ngrams_of_no_sense_are_one_sentence():
+    for spec in ["standard+words:1-999999999", "standard+chars:1-33", f"standard+chars:1-{DIGITS}", "standard+words:١-٢"]:
+        with pytest.raises(ParameterError) as caught:
+            ft.Analyzer.of(spec)
+        assert "n-grams of sizes" in str(caught.value) or "+words:1-2" in str(caught.value)
 
 
-@pytest.mark.parametrize("size", ["9" * 30, "9" * 5000, "9" * 30 + "T", "0", "nan", "1_0M", 10**30, -1, True])
-def test_a_size_of_memory_that_nobody_has_is_one_sentence(size):
-    with pytest.raises(ParameterError, match="memory must be a size such as 500M or 2G, 1024T at the most"):
-        memory_size(size)
+def test_a_size_of_memory_that_nobody_has_is_one_sentence():
+    for size in ["9" * 30, "9" * 5000, "9" * 30 + "T", "0", "nan", "1_0M", 10**30, -1, True]:
+        with pytest.raises(ParameterError, match="memory must be a size such as 500M or 2G, 1024T at the most"):
+            memory_size(size)
 
 
 def test_a_message_with_pieces_of_a_file_is_one_line_of_bounded_length():

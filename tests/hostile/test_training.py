@@ -66,7 +66,7 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
 
 
 @pytest.mark.slow
-def test_before_whichever_operation_it_is_killed_the_same_command_ends_with_the_same_weights(
+def test_a_training_killed_before_any_operation_ends_with_the_same_weights(
     base: Path, whole: Training, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     def work() -> Training:
@@ -117,7 +117,7 @@ def nan_from(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BinaryCrossEntropyLoss, "forward", broken)
 
 
-def test_a_loss_that_is_no_number_stops_the_training_and_keeps_the_last_good_checkpoint(
+def test_a_loss_of_nan_stops_the_training_and_keeps_the_last_checkpoint(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nan_from(7, monkeypatch)
@@ -154,7 +154,7 @@ def test_a_full_disk_is_one_sentence_and_the_training_goes_on_where_there_is_roo
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_at_the_end_is_one_sentence_and_nothing_is_trained_twice(
+def test_a_full_disk_at_the_end_is_one_sentence_and_nothing_is_retrained(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:

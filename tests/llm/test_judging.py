@@ -33,9 +33,8 @@ def index(tmp_path: Path) -> ft.Index:
     return ft.Index.build([(f"d{n}", f"rain worth {n}") for n in range(5)], tmp_path / "i")
 
 
-@pytest.mark.parametrize(
-    ("text", "grade", "reason"),
-    [
+def test_a_grade_is_read_with_its_reason_or_there_is_none() -> None:
+    for text, grade, reason in [
         ("##final score: 2", 2, ""),
         ("It answers.\n##final score: 3", 3, "It answers."),
         ("M 1, T 2. **Final score (O): 0**", 0, "M 1, T 2. **"),
@@ -60,11 +59,9 @@ def index(tmp_path: Path) -> ft.Index:
         ),
         *((text, None, "") for text in ("##final score: ٢", "##final score: 2³", "##final score: 1e-3", "##final score: 20%")),
         *((text, None, "") for text in ("The score is -1.", "It is 2 / 3.", "From 2 - 3.", "1,5", "final score: -1; no, 1")),
-    ],
-)
-def test_a_grade_is_read_with_its_reason_or_there_is_none(text: str, grade: int | None, reason: str) -> None:
-    answer = StoredAnswer(service="s", model="m", parameters={}, sample=0, messages=(("user", "x"),), text=text)
-    assert label_of(answer)[:2] == (grade, reason)
+    ]:
+        answer = StoredAnswer(service="s", model="m", parameters={}, sample=0, messages=(("user", "x"),), text=text)
+        assert label_of(answer)[:2] == (grade, reason)
 
 
 def test_the_published_prompt_asks_for_no_reason_and_the_other_one_does() -> None:

@@ -31,10 +31,7 @@ def save_decoder(folder: Path, template: str | None = TEMPLATE, positions: int =
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     saved = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="<pad>",
-        eos_token="<|im_end|>",
-        additional_special_tokens=["<|im_start|>"],
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<|im_end|>", additional_special_tokens=["<|im_start|>"]
     )
     saved.chat_template = template
     saved.save_pretrained(folder)

@@ -42,7 +42,7 @@ def test_an_answer_is_asked_for_once(serve: Serve) -> None:
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_sum_is_of_service_model_parameters_sample_and_prompt_and_not_of_the_address(
+def test_an_answers_key_depends_on_the_model_and_prompt_not_on_the_address(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, request = Model("m"), asked("a")

@@ -14,11 +14,7 @@ from fontes.rewrite import QuReTeC
 
 
 @pytest.mark.slow
-def test_rewrites_of_quretec_replayed_give_its_run(
-    model: QuReTeC,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_rewrites_of_quretec_replayed_give_its_run(model: QuReTeC, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
     monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
     direct = model(TOPICS)

@@ -74,16 +74,13 @@ def test_the_new_answers_of_a_pack_are_counted_in_all_its_batches(
     assert len(list(answers.all())) == 5
 
 
-@pytest.mark.parametrize(
-    ("text", "final"),
-    [
+def test_thoughts_before_an_answer_are_no_part_of_it() -> None:
+    for text, final in [
         ("<think>first [4]</think>\n[2]", "[2]"),
         ("<think>no end [4] > [3]", ""),
         ("<think>a</think><think>b</think>", "<think>b</think>"),
-    ],
-)
-def test_thoughts_before_an_answer_are_no_part_of_it(text: str, final: str) -> None:
-    assert stored("a", text).final_text == final
+    ]:
+        assert stored("a", text).final_text == final
 
 
 def test_a_call_without_an_answer_costs_its_most_and_a_refused_one_nothing(serve: Serve) -> None:

@@ -73,9 +73,8 @@ def test_topics_are_asked_together(serve: Serve, index: ft.Index) -> None:
     assert server.most > 2
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_any_answer_is_an_order_of_the_window() -> None:
+    for text in [
         "[2] > [1]",
         "[7] > [999999999999999999999] > [0] > [-3]",
         "I cannot rank these passages.",
@@ -86,14 +85,12 @@ def test_topics_are_asked_together(serve: Serve, index: ft.Index) -> None:
         "9" * 5000,
         "<think>[4] > [3]",
         "\u0000\ud83d [2]",
-    ],
-)
-def test_any_answer_is_an_order_of_the_window(text: str) -> None:
-    order, unknown, missing = permutation(text, 6)
-    assert sorted(order) == list(range(6))
-    assert unknown == len(re.findall(r"\[7\]|\[9+\]|\[0\]|^9+$", text))
-    rest = [number for number in order if f"[{number + 1}]" not in text]
-    assert order[len(order) - missing :] == sorted(rest)
+    ]:
+        order, unknown, missing = permutation(text, 6)
+        assert sorted(order) == list(range(6))
+        assert unknown == len(re.findall(r"\[7\]|\[9+\]|\[0\]|^9+$", text))
+        rest = [number for number in order if f"[{number + 1}]" not in text]
+        assert order[len(order) - missing :] == sorted(rest)
 
 
 def test_hostile_documents_can_move_no_document_that_is_not_in_their_window(serve: Serve, tmp_path: Path) -> None:
@@ -132,9 +129,8 @@ def test_setwise_sorts_the_first_k(serve: Serve, index: ft.Index) -> None:
     assert len(server.requests) < 30 * math.log(30, 3)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_label_is_read_or_counted() -> None:
+    for text, expected in [
         ("B", (1, 0)),
         ("Passage C", (2, 0)),
         ('"passage: b"', (1, 0)),
@@ -145,10 +141,8 @@ def test_setwise_sorts_the_first_k(serve: Serve, index: ft.Index) -> None:
         ("Passage \uff22", (1, 0)),
         ("none of them", (None, 0)),
         ("", (None, 0)),
-    ],
-)
-def test_a_label_is_read_or_counted(text: str, expected: tuple[int | None, int]) -> None:
-    assert choice(text, 4) == expected
+    ]:
+        assert choice(text, 4) == expected
 
 
 def test_a_heap_without_answers_keeps_all_documents(serve: Serve, index: ft.Index) -> None:
@@ -270,12 +264,7 @@ def test_a_heap_of_any_size_is_sorted(serve: Serve, index: ft.Index, count: int)
 
 @pytest.mark.parametrize(
     ("answer", "counts"),
-    [
-        ("[2] > [1]", (None, None, None)),
-        ("[2] > [1] > [9]", (1, 1, None)),
-        ("[2]", (1, None, 1)),
-        ("[0] > [2]", (1, 1, 1)),
-    ],
+    [("[2] > [1]", (None, None, None)), ("[2] > [1] > [9]", (1, 1, None)), ("[2]", (1, None, 1)), ("[0] > [2]", (1, 1, 1))],
 )
 def test_an_order_with_unknown_or_missing_documents_is_counted_once(
     serve: Serve, index: ft.Index, answer: str, counts: tuple[int | None, ...]

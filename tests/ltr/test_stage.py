@@ -13,7 +13,7 @@ from support.ranked import FEATURES, WORDS, candidates, documents, judgments, to
 from fontes.core import Explanation, ParameterError, PipelineError, Run, Topics
 from fontes.core.errors import IndexFormatError, InputError
 from fontes.core.expression import pipeline
-from fontes.core.stage import filtered
+from fontes.core.narrowing import filtered
 from fontes.experiments import Experiment
 from fontes.formats import read_run, write_qrels, write_topics
 from fontes.index import Index

@@ -66,9 +66,9 @@ def test_the_order_of_the_topics_in_the_run_does_not_matter():
     assert evaluate(backwards, QRELS, [AP, R]) == evaluate(RUN, QRELS, [AP, R])
 
 
-@pytest.mark.parametrize("measures", ["AP", AP, ["AP"], [AP], (m for m in [AP])])
-def test_measures_are_objects_or_names_one_or_many(measures):
-    assert dict(evaluate(RUN, QRELS, measures)) == {AP: 0.25}
+def test_measures_are_objects_or_names_one_or_many():
+    for measures in ["AP", AP, ["AP"], [AP], (m for m in [AP])]:
+        assert dict(evaluate(RUN, QRELS, measures)) == {AP: 0.25}
 
 
 def test_run_and_qrels_may_be_values_dicts_frames_or_paths(tmp_path):

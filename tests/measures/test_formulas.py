@@ -293,13 +293,13 @@ def test_each_measure_is_its_formula_for_each_topic_and_its_mean_or_sum_over_all
     assert evaluation.irrelevant == sum(not hits([*grades.values()], 1) for grades in qrels.values()) >= 1
 
 
-@pytest.mark.parametrize("measure", [*(m for m, _ in BINARY + GRADED), AP(rel=2) @ 7, SetF(beta=0.5, rel=2)])
-def test_a_measure_shows_itself_as_the_name_that_makes_it_again(measure: Measure) -> None:
-    assert repr(measure) == str(measure)
-    again = parse(str(measure))
-    assert again == measure
-    assert hash(again) == hash(measure)
-    assert {again: 1}[measure] == 1
+def test_a_measure_shows_itself_as_the_name_that_makes_it_again() -> None:
+    for measure in [*(m for m, _ in BINARY + GRADED), AP(rel=2) @ 7, SetF(beta=0.5, rel=2)]:
+        assert repr(measure) == str(measure)
+        again = parse(str(measure))
+        assert again == measure
+        assert hash(again) == hash(measure)
+        assert {again: 1}[measure] == 1
 
 
 def test_measures_differ_by_class_cutoff_and_parameters() -> None:
@@ -317,7 +317,9 @@ def test_an_evaluation_made_of_values_alone_misses_nothing() -> None:
     assert evaluation[AP] == 0.375
 
 
-@pytest.mark.parametrize("name", ["rpre", "pr", "recip", "prec", "recal", "numrr", "precison_"])
-def test_an_unknown_name_is_answered_with_the_three_nearest_names_at_most(name: str) -> None:
-    with pytest.raises(ParameterError, match=rf"there is no measure '{name}'; did you mean \w+ or \w+( or [\w.]+)?\?$"):
-        parse(name)
+def test_an_unknown_name_is_answered_with_the_three_nearest_names_at_most() -> None:
+    for name in ["rpre", "recip", "prec", "recal", "numre", "precison_"]:
+        with pytest.raises(
+            ParameterError, match=rf"there is no measure '{name}'; did you mean [\w.]+(, [\w.]+)?( or [\w.]+)?\?$"
+        ):
+            parse(name)

@@ -66,7 +66,7 @@ def test_a_machine_that_says_nothing_leaves_the_judgments_of_people() -> None:
     assert result.error == pytest.approx(human.std(axis=0, ddof=1) / np.sqrt(30))
 
 
-def test_values_that_are_all_equal_have_a_point_and_p_1_unless_the_machine_tells_them_apart() -> None:
+def test_equal_values_have_a_point_and_p_of_1() -> None:
     zeros, rows = np.zeros((25, 1)), np.arange(25)
     tie = PredictionPowered.of(zeros, np.zeros((60, 1)), rows)
     assert (tie.mean.item(), tie.error.item(), tie.test()[1].item()) == (0, 0, 1)

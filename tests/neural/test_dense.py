@@ -34,7 +34,7 @@ def expected(index: Index, encoder: Hashed, query: str, k: int) -> list[tuple[st
     return sorted(((np.float32(s), doc.id) for s, doc in zip(found, docs, strict=True)), reverse=True)[:k]
 
 
-def test_the_best_documents_are_those_with_the_greatest_inner_products_in_the_one_order(index):
+def test_the_best_documents_have_the_greatest_inner_products(index):
     for query in list(queries().values())[:10]:
         ranking = index.dense(Hashed(), k=25).search(query, 25)
         assert [(score, doc_id) for doc_id, score, _ in ranking] == expected(index, Hashed(), query, 25)
@@ -71,7 +71,7 @@ def test_batch_threads_and_k_do_not_change_a_single_bit_of_a_run(index, encoder,
 
 
 @pytest.mark.slow
-def test_products_have_a_threshold_to_meet_long_before_the_buffer_of_candidates_is_full():
+def test_products_meet_a_threshold_before_the_candidate_buffer_is_full():
     products = np.random.default_rng(2).standard_normal((3, 4000)).astype(np.float32)
     state = vectors.VectorCandidates.of(3, 5000, np.zeros(3))
     bounds, ordinals = np.zeros(0, np.int64), np.arange(4000, dtype=np.int32)
@@ -83,6 +83,15 @@ def test_products_have_a_threshold_to_meet_long_before_the_buffer_of_candidates_
         assert len(docs) < 100
         assert set(np.argsort(-products[query])[:10]) <= set(docs.tolist())
         assert values.tolist() == products[query, docs].tolist()
+
+
+def test_the_kth_greatest_product_is_that_of_sorting():
+    draws = np.random.default_rng(3)
+    for size in (1, 2, 3, 7, 60):
+        for _ in range(20):
+            products = draws.integers(0, size, size).astype(np.float32)
+            k = int(draws.integers(1, size + 1))
+            assert vectors._kth_greatest(products.copy(), k) == np.sort(products)[-k]
 
 
 def test_documents_within_the_error_of_matrix_products_are_ordered_by_exact_scores(tmp_path):

@@ -33,9 +33,7 @@ def own_cache(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.mark.parametrize("algorithm", ["hnsw", "IVF16,Flat", "PCA16,IVF4,PQ4x4", "Flat", "annoy:20"])
-def test_an_approximate_search_keeps_its_index_in_the_users_cache_and_gives_exact_scores(
-    tmp_path, own_cache, algorithm, caplog
-):
+def test_approximate_search_caches_its_index_and_gives_exact_scores(tmp_path, own_cache, algorithm, caplog):
     if algorithm.startswith("annoy"):
         pytest.importorskip("annoy")
     index = Index.build(made_docs(), tmp_path / "x")

@@ -194,7 +194,7 @@ def test_an_encoder_may_be_given_by_the_path_of_its_folder(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_new_documents_have_the_precision_of_the_others_where_the_encoder_leaves_it_open(tmp_path: Path) -> None:
+def test_new_documents_get_the_precision_of_the_others(tmp_path: Path) -> None:
     half = SentenceEncoder(MODEL, precision="bfloat16")
     index = Index.build(DOCS[:2], tmp_path / "x.index")
     index.encode(half)

@@ -113,7 +113,7 @@ def test_an_encoding_stopped_at_any_operation_resumes_and_gives_the_same_bytes(
     assert stopped >= 50 // step
 
 
-def test_an_encoding_killed_for_real_in_the_middle_of_a_block_keeps_all_blocks_before_it(tmp_path, plain):
+def test_an_encoding_killed_within_a_block_keeps_the_blocks_before(tmp_path, plain):
     path = copied(plain, tmp_path)
     log = tmp_path / "log"
 

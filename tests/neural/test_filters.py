@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,11 +26,6 @@ WHERES = [
 ]
 TOPICS = Topics.of({f"q{n}": f"w{n} w{n * 3 % 200} w{n * 17 % 200}" for n in range(12)} | {"empty": ""})
 ALL = 1_000_000
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 def living(path: Path, docs: list[Doc], encode: Callable[[Index], None]) -> Index:

@@ -180,9 +180,7 @@ def test_a_cut_gives_the_first_of_the_whole_run(index: ft.Index, model: ColBERT)
         assert (late % 5)(QUERIES) == late(QUERIES).top(5)
 
 
-def test_a_model_whose_vectors_are_not_there_is_an_error_that_names_those_that_are(
-    index: ft.Index, model: ColBERT, tmp_path: Path
-) -> None:
+def test_a_model_without_vectors_is_an_error_that_names_those_present(index: ft.Index, model: ColBERT, tmp_path: Path) -> None:
     other = ColBERT(model.name_or_path, document_length=12)
     with pytest.raises(ParameterError, match=r"holds no token vectors of .*, only those of .*2 bits.*fontes encode"):
         index.late(other)(QUERIES)
@@ -250,9 +248,7 @@ def test_a_kill_while_vectors_are_compressed_leaves_nothing_half_done(
     assert len(index.late(model)(QUERIES)["q1"])
 
 
-def test_there_is_nothing_to_do_where_the_vectors_are_there_unless_they_are_to_be_replaced(
-    index: ft.Index, model: ColBERT
-) -> None:
+def test_existing_vectors_are_kept_unless_overwrite_is_asked_for(index: ft.Index, model: ColBERT) -> None:
     folder = stored_tokens(index, model, 2).parts[0].folder
     before = (folder / "artifact.json").stat().st_ino
     encode_late(index, model, nbits=2)

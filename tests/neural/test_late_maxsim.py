@@ -172,7 +172,7 @@ def test_the_candidates_are_those_of_the_stages_of_plaid(nprobe: int, ndocs: int
 
 
 @pytest.mark.parametrize("k", [1024, 1025, 1300])
-def test_a_search_for_more_than_1024_documents_finds_as_many_the_best_by_their_centroids(k: int) -> None:
+def test_a_search_for_more_than_1024_documents_finds_as_many(k: int) -> None:
     rng = np.random.default_rng(9)
     query, centroids = unit(rng, 4, 6), unit(rng, 8, 6)
     bounds = np.arange(0, 3 * 1500 + 1, 3)

@@ -99,8 +99,7 @@ def test_recall_is_measured_with_the_first_sentences_of_so_many_documents_and_no
 
 
 @pytest.mark.parametrize(
-    ("k", "expected"),
-    [(10, (2, 0.45, 1024)), (11, (4, 0.4, 4096)), (1024, (4, 0.4, 4096)), (1025, (4, 0.4, 4100))],
+    ("k", "expected"), [(10, (2, 0.45, 1024)), (11, (4, 0.4, 4096)), (1024, (4, 0.4, 4096)), (1025, (4, 0.4, 4100))]
 )
 def test_the_effort_of_a_search_is_that_of_the_next_larger_k(k: int, expected: tuple[int, float, int]) -> None:
     assert search_settings(k) == expected

@@ -180,10 +180,7 @@ def test_a_mistake_of_a_program_is_not_taken_for_a_damaged_model() -> None:
     for error in (KeyError("name"), AttributeError("no such thing"), TypeError("not callable")):
         with pytest.raises(type(error)), model_errors("the model cannot be read"):
             raise error
-    with (
-        pytest.raises(ft.core.InputError, match="the model cannot be read: no file"),
-        model_errors("the model cannot be read"),
-    ):
+    with pytest.raises(ft.core.InputError, match="the model cannot be read: no file"), model_errors("the model cannot be read"):
         raise OSError("no file\nand more")
 
 

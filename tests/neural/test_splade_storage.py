@@ -192,7 +192,7 @@ def test_forged_weights_are_refused_before_the_search_reads_them(tmp_path, plain
     with pytest.raises(IndexFormatError, match="has the weights of 10000 documents, not 60"):
         Index.open(path).splade(CountingTerms()).search("w1")
     counts = np.load(folder / "postings.npy")
-    counts[:40] |= 128  # longer numbers, so that documents lie beyond the last
+    counts[64:104] |= 128  # the first postings, so that documents lie beyond the last
     np.save(folder / "postings.npy", counts)
     seal(folder, weights.KIND, {**facts, "documents": COUNT}, "*.npy")
     with pytest.raises(IndexFormatError, match="its postings do not fit its terms"):
@@ -225,11 +225,7 @@ def changed(name: str, number: int, value: float) -> object:
     ("wrong", "error", "message"),
     [
         (changed("weights", 0, np.nan), InputError, r"document 'd1': CountingTerms\(\) returned the weight nan"),
-        (
-            changed("weights", 5, -1.0),
-            InputError,
-            r".* returned the weight -1; weights lie between 0 and 200,000",
-        ),
+        (changed("weights", 5, -1.0), InputError, r".* returned the weight -1; weights lie between 0 and 200,000"),
         (changed("weights", -1, 1e6), InputError, r"document 'd7': .* returned the weight 1e\+06"),
         (
             changed("terms", 0, SIZE),

@@ -101,7 +101,7 @@ def test_the_truncation_of_the_tokenizer_is_that_of_sentence_transformers(direct
     assert encoder.with_(max_length=5).length == 5
 
 
-def test_truncation_is_part_of_the_fingerprint_of_a_static_embedding_but_not_of_a_model2vec(tmp_path: Path) -> None:
+def test_truncation_is_in_the_fingerprint_of_static_embeddings_alone(tmp_path: Path) -> None:
     def with_truncation(folder: str, max_length: int | None) -> ft.SentenceEncoder:
         tokenizer = words()
         if max_length is not None:

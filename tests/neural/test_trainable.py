@@ -45,7 +45,7 @@ def alone(folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_saved_is_run_by_a_sentence_encoder_with_the_vectors_of_what_is_trained(kind: str, tmp_path: Path) -> None:
+def test_a_saved_model_gives_the_vectors_of_the_trained_one(kind: str, tmp_path: Path) -> None:
     given = encoder(kind, query_prompt="the ", document_prompt="of deep ", pooling="mean", max_length=90)
     model = trainable(given)
     documents, queries = (model.encode(TEXTS, prompt_name=name) for name in ("document", "query"))
@@ -141,7 +141,7 @@ def test_the_gradients_of_nystroemformer_are_those_of_transformers() -> None:
     assert_like_transformers("nystromformer", 128, prepare)
 
 
-def test_the_gradients_of_longformer_are_those_of_transformers_with_a_global_first_token() -> None:
+def test_longformers_gradients_are_those_of_transformers() -> None:
     everywhere = torch.zeros(1, 64, dtype=torch.long)
     everywhere[:, 0] = 1
     assert_like_transformers("longformer", 64, without_dropout, global_attention_mask=everywhere)
@@ -159,7 +159,7 @@ def test_reformer_has_the_gradients_of_its_reversible_layers() -> None:
 
 
 @pytest.mark.parametrize("kind", ["bert", "nystromformer", "longformer", "reformer", "favor+"])
-def test_dropout_differs_from_step_to_step_and_is_repeated_by_the_state_of_random_numbers(kind: str) -> None:
+def test_dropout_follows_the_state_of_the_random_numbers(kind: str) -> None:
     model = trainable(encoder(kind), dropout=0.2).train()
     torch.manual_seed(5)
     state = torch.get_rng_state()

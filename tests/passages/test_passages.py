@@ -47,12 +47,7 @@ def run_over(*docs: ft.Doc) -> ft.Run:
 
 
 def test_windows_start_every_stride_words_until_one_reaches_the_end() -> None:
-    assert texts(ft.Passages(words=4, stride=2), numbered(9)) == [
-        "w0 w1 w2 w3",
-        "w2 w3 w4 w5",
-        "w4 w5 w6 w7",
-        "w6 w7 w8",
-    ]
+    assert texts(ft.Passages(words=4, stride=2), numbered(9)) == ["w0 w1 w2 w3", "w2 w3 w4 w5", "w4 w5 w6 w7", "w6 w7 w8"]
     assert texts(ft.Passages(words=4, stride=4), numbered(8)) == ["w0 w1 w2 w3", "w4 w5 w6 w7"]
     assert texts(ft.Passages(words=4, stride=1), numbered(3)) == ["w0 w1 w2"]
 
@@ -180,12 +175,12 @@ def test_passages_inherit_score_and_topic() -> None:
     assert [d.text for d in split["q1"].docs()] == ["w3 w4", "w0 w1 w2", "short"]
 
 
-@pytest.mark.parametrize("aggregate", ["max", "mean", "first"])
-def test_there_and_back_is_the_run_that_it_was(aggregate: str) -> None:
-    run = run_over(ft.Doc("a", numbered(700)), ft.Doc("b%p3", ""), ft.Doc("http://c/#7", numbered(151)))
-    back = (ft.Passages() >> ft.to_documents(aggregate))(run)
-    assert back == run
-    assert back.documents is run.documents
+def test_there_and_back_is_the_run_that_it_was() -> None:
+    for aggregate in ["max", "mean", "first"]:
+        run = run_over(ft.Doc("a", numbered(700)), ft.Doc("b%p3", ""), ft.Doc("http://c/#7", numbered(151)))
+        back = (ft.Passages() >> ft.to_documents(aggregate))(run)
+        assert back == run
+        assert back.documents is run.documents
 
 
 def test_documents_get_the_best_the_mean_the_sum_or_the_first_of_their_passages() -> None:
@@ -237,10 +232,10 @@ def test_all_from_the_first_separator_on_can_be_taken_off_as_at_cast_2021() -> N
     assert first.documents is None  # which do not have documents of these ids
 
 
-@pytest.mark.parametrize("passage_id", ["d1", "d1%p", "d1%px", "d1%p-1", "d1%p2%q", "d1%p²", "d1%p٣"])
-def test_an_id_that_is_no_passages_is_an_error(passage_id: str) -> None:
-    with pytest.raises(ft.core.InputError, match=f"'{passage_id}' is not a passage's id"):
-        ft.to_documents()(ft.Run.of({"q": {passage_id: 1.0}}))
+def test_an_id_that_is_no_passages_is_an_error() -> None:
+    for passage_id in ["d1", "d1%p", "d1%px", "d1%p-1", "d1%p2%q", "d1%p²", "d1%p٣"]:
+        with pytest.raises(ft.core.InputError, match=f"'{passage_id}' is not a passage's id"):
+            ft.to_documents()(ft.Run.of({"q": {passage_id: 1.0}}))
 
 
 def test_text_is_split_when_asked_for_and_not_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,9 +300,8 @@ def test_a_run_without_documents_cannot_be_split() -> None:
         ft.Passages()(run.with_(documents=None))
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
+def test_parameters_that_make_no_sense_are_refused() -> None:
+    for parameters, message in [
         ({"words": 0}, "words must be a whole number"),
         ({"words": 3, "stride": 4}, "leaves out words"),
         ({"max_words": 3}, "goes with sentences"),
@@ -316,14 +310,12 @@ def test_a_run_without_documents_cannot_be_split() -> None:
         ({"separator": ""}, "separator"),
         ({"separator": "-0"}, "separator"),
         ({"separator": " "}, "separator"),
-    ],
-)
-def test_parameters_that_make_no_sense_are_refused(parameters: dict[str, object], message: str) -> None:
-    passages = ft.Passages(**parameters)  # type: ignore[arg-type]
-    with pytest.raises(ft.core.ParameterError, match=message):
-        passages(run_over(ft.Doc("a", "x")))
-    with pytest.raises(ft.core.ParameterError, match=message):
-        passages.of(ft.Doc("a", "x"))
+    ]:
+        passages = ft.Passages(**parameters)  # type: ignore[arg-type]
+        with pytest.raises(ft.core.ParameterError, match=message):
+            passages(run_over(ft.Doc("a", "x")))
+        with pytest.raises(ft.core.ParameterError, match=message):
+            passages.of(ft.Doc("a", "x"))
 
 
 def test_an_unknown_way_to_join_passages_is_refused() -> None:

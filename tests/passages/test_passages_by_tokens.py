@@ -174,9 +174,7 @@ def test_the_stage_has_a_text_and_a_key_that_knows_the_tokenizer(folders: dict[s
     assert [doc.text for doc in stage(run)["q"].docs()] == ["deepest rain", "spring water deepest"]
 
 
-def test_a_model_of_sentence_transformers_may_keep_its_tokenizer_with_its_first_module(
-    folders: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_tokenizer_may_lie_in_the_folder_of_the_first_module(folders: dict[str, str], tmp_path: Path) -> None:
     shutil.copytree(folders["pieces"], tmp_path / "0_Transformer")
     (tmp_path / "modules.json").write_text(json.dumps([{"path": "0_Transformer"}]))
     (tmp_path / "config.json").write_text("{}")

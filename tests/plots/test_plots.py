@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import fontes as ft
 from fontes.app.cli import app
 from fontes.core.expression import pipeline
-from fontes.experiments.problems import PLACEHOLDER_INDEX
+from fontes.experiments.problems import planned_index
 from fontes.lexical import Postings, Statistics
 from fontes.lexical.bm25 import VARIANTS
 from fontes.plots import indexes as plots_index, models as curves, plot as plots
@@ -243,13 +243,7 @@ def test_labels_are_moved_apart_as_little_as_needed(heights, expected):
 def test_no_label_lies_on_another_or_outside_the_figure(index):
     from matplotlib.text import Text  # without the line to its place that an annotation has
 
-    made = [
-        ft.plots.bm25(variant="l", tf=50),
-        ft.plots.bm25(index),
-        ft.plots.idf(),
-        ft.plots.lengths(index),
-        ft.plots.tfidf(),
-    ]
+    made = [ft.plots.bm25(variant="l", tf=50), ft.plots.bm25(index), ft.plots.idf(), ft.plots.lengths(index), ft.plots.tfidf()]
     for plot in [*made, ft.plots.zipf(index), ft.plots.heaps(index)]:
         with plots.style():
             plot.figure.draw_without_rendering()
@@ -283,14 +277,7 @@ def test_what_cannot_be_drawn_is_an_error(call, message):
 def test_an_index_without_terms_or_of_vectors_cannot_be_drawn(tmp_path):
     empty = ft.Index.build([("a", "")], tmp_path / "empty")
     vectors = ft.Index.build([{"_id": "a", "text": "", "vector": {"x": 1.0}}], tmp_path / "vectors", vectors="vector")
-    for draw in (
-        ft.plots.lengths,
-        ft.plots.zipf,
-        ft.plots.heaps,
-        ft.plots.bm25,
-        ft.plots.idf,
-        ft.plots.tfidf,
-    ):
+    for draw in (ft.plots.lengths, ft.plots.zipf, ft.plots.heaps, ft.plots.bm25, ft.plots.idf, ft.plots.tfidf):
         with pytest.raises(ft.core.ParameterError, match="holds no terms"):
             draw(empty)
         with pytest.raises(ft.core.ParameterError, match="holds vectors"):
@@ -330,7 +317,7 @@ def test_laws_of_a_real_collection(shared, tmp_path):
 
 def drawn(text):
     """The plot of an expression, and the first lines of its boxes from left to right and from top to bottom."""
-    plot = ft.plots.pipeline(pipeline(text, PLACEHOLDER_INDEX))
+    plot = ft.plots.pipeline(pipeline(text, planned_index()))
     [axes] = plot.figure.axes
     names = [(t.get_position(), t.get_text()) for t in axes.texts if t.get_text() and t.get_weight() == "bold"]
     return plot, [name for _, name in sorted(names)]

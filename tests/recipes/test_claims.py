@@ -55,7 +55,7 @@ def test_all_that_is_trained_and_chosen_is_noted(result: RecipeResult) -> None:
     assert "\n\nfused: weights " in page
 
 
-def test_bm25_has_the_parameters_that_are_best_on_the_topics_to_learn_from_and_to_choose_with(result: RecipeResult) -> None:
+def test_bm25_is_tuned_on_the_training_and_validation_topics(result: RecipeResult) -> None:
     assert result.learning is not None
     choice = next(note for note in result.learning.notes if note["role"] == "tuned")
     docs, _, _ = collection()

@@ -30,6 +30,7 @@ LEXICAL = ["tfidf", "bm25-pyserini", "bm25-words", "bm25-stems", "bm25-chars", "
 DOCS = docs(*range(12, 60, 4))
 TOPICS = {f"q{n}": " ".join(doc.text.split()[3:7]) for n, doc in enumerate(DOCS)}
 QRELS = {f"q{n}": {f"d{n}": 1} for n in range(len(DOCS))}
+NUMBERS = ["".join(letters) for letters in islice(product("bdfk", "aeiou", "lmnr", "aou"), 0, 240, 4)]
 NO_MODELS: dict[str, Any] = dict.fromkeys(("nystromformer", "mbert", "colbert", "e5", "encoder", "reranker"))
 
 
@@ -171,10 +172,8 @@ def test_both_are_bm25_and_the_trained_encoder_by_reciprocal_ranks(result: Recip
     assert_same(result.runs["hybrid"], expected)
 
 
-def test_each_row_says_which_weights_it_ran_with_and_on_how_much_they_were_trained(
-    result: RecipeResult, models: dict[str, str]
-) -> None:
-    page = (result.folder / "recipe.md").read_text()
+def test_each_row_names_its_weights_and_their_training_data(result: RecipeResult, models: dict[str, str]) -> None:
+    page = (result.folder / "recipe.md").read_text().replace("\\_", "_")
     assert f"| trained | {models['trained']} | a/start | 614 rows of 545 queries | 78, 39 | 1.5 (cpu, float32) |" in page
     assert (
         f"| mbert | {models['mbert']} |  | not trained: a language model as published; give --train, and it is trained |"
@@ -318,3 +317,23 @@ def test_a_collection_is_split_into_paragraphs_once(tmp_path: Path) -> None:
         f"{doc.id}%p{n}" for doc in DOCS for n in range(-(-len(doc.text.split()) // 20))
     ]
     assert whole.split(ft.Passages(words=10)).hash != split.hash
+
+
+def test_lists_end_where_they_promise_a_whole_evidence_set(tmp_path: Path) -> None:
+    documents = [{"_id": f"d{n}", "text": f"the {word} was seen near the harbour"} for n, word in enumerate(NUMBERS)]
+    documents += [{"_id": f"e{n}", "text": f"others say that the {word} was not seen"} for n, word in enumerate(NUMBERS)]
+    topics = {f"q{n}": f"the {word} was seen" for n, word in enumerate(NUMBERS)}
+    for name, numbers in (("dev", range(40)), ("test", range(40, 60))):
+        rows = "".join(f"q{n} 1 d{n} 1\nq{n} 1 e{n} 1\n" for n in numbers)
+        (tmp_path / f"{name}.qrels").write_text(rows)
+    recipe, options = Evidence(**NO_MODELS), {"measures": ["Complete@100", "SetP"]}
+    sides = {"qrels": str(tmp_path / "test.qrels"), "dev": str(tmp_path / "dev.qrels")}
+    result = recipe.run(documents, topics, output=tmp_path / "out", **sides, **options)  # type: ignore[arg-type]
+    run = ft.read_run(tmp_path / "out" / "runs" / "complete.run")
+    assert all({f"d{n}", f"e{n}"} <= set(run[f"q{n}"].ids) for n in range(40, 60))  # whole sets, of the second column
+    assert run.rows < ft.read_run(tmp_path / "out" / "runs" / "bm25-default.run").rows
+    (said,) = [note["chosen"] for note in result.learning.notes if note["role"] == "complete"]
+    assert "a list holds a complete evidence set for at least 0.9 of the topics" in said
+    without = recipe.run(documents, topics, str(tmp_path / "test.qrels"), tmp_path / "alone", measures=["AP"])
+    left_out = {note["role"]: note["without"] for note in without.learning.notes if "without" in note}
+    assert left_out["complete"] == "give --dev, claims from which it learns where lists end"

@@ -16,7 +16,7 @@ from fontes.app import cli
 from fontes.core import InputError, ParameterError, Qrels, Topics
 from fontes.recipes import Claims
 from fontes.recipes.learning import RecipeTraining
-from fontes.recipes.sides import side_of, without_leaks
+from fontes.recipes.sides import drop_leaked, side_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -51,7 +51,7 @@ SHARED = {
 def test_each_text_on_two_sides_is_listed() -> None:
     learning, measured = sides(SHARED)
     with pytest.raises(InputError) as error:
-        without_leaks(learning, measured, lambda topics: topics, drop=False)
+        drop_leaked(learning, measured, lambda topics: topics, drop=False)
     lines = str(error.value).splitlines()
     assert lines[0] == "3 topics have a text that is on two sides:"
     assert lines[1] == "  topic 'l2' (to learn from) has the text of topic 'c1' (to choose with): \"b\""
@@ -62,7 +62,7 @@ def test_each_text_on_two_sides_is_listed() -> None:
 
 def test_dropped_topics_are_those_of_the_earlier_side_and_are_counted() -> None:
     learning, measured = sides(SHARED)
-    left = without_leaks(learning, measured, lambda topics: topics, drop=True)
+    left = drop_leaked(learning, measured, lambda topics: topics, drop=True)
     assert list(left.train.topics) == list(left.train.qrels) == ["l1", "l4", "l5"]  # two of one side may share a text
     assert list(left.dev.topics) == ["c1", "c3"]
     assert [note["without"] for note in left.notes] == [
@@ -70,18 +70,16 @@ def test_dropped_topics_are_those_of_the_earlier_side_and_are_counted() -> None:
         "1 of 3, whose text is measured with",
     ]
     with pytest.raises(InputError, match="no topic to learn from is left"):
-        without_leaks(*sides({"l1": "a", "c1": "b", "m1": "a"}), lambda topics: topics, drop=True)
+        drop_leaked(*sides({"l1": "a", "c1": "b", "m1": "a"}), lambda topics: topics, drop=True)
 
 
 def test_posts_that_differ_in_their_addresses_alone_are_one_text_to_claims() -> None:
     learning, measured = sides({"l1": "masks help https://t.co/a", "l2": "other", "c1": "masks help https://t.co/b"})
-    left = without_leaks(learning, measured, Claims().as_model_input, drop=True)
+    left = drop_leaked(learning, measured, Claims().as_model_input, drop=True)
     assert list(left.train.topics) == ["l2"]
-    assert list(without_leaks(learning, measured, Claims(posts=None).as_model_input, drop=True).train.topics) == ["l1", "l2"]
+    assert list(drop_leaked(learning, measured, Claims(posts=None).as_model_input, drop=True).train.topics) == ["l1", "l2"]
     empty, _ = sides({"l1": "https://t.co/a", "l2": "other", "c1": "https://t.co/b"})
-    assert (
-        len(without_leaks(empty, measured, Claims().as_model_input, drop=True).train.topics) == 2
-    )  # nothing is left to compare
+    assert len(drop_leaked(empty, measured, Claims().as_model_input, drop=True).train.topics) == 2  # nothing is left to compare
 
 
 def test_leakage_between_files_is_said_before_anything_is_built(ready: str, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_run_writes_runs_a_report_and_what_was_published_beside(tmp_path: Path
     assert "Published on other things:\n\nsystem        RR here  published" in str(result)
 
 
-def test_the_lock_says_parameters_data_and_versions_and_is_part_of_what_the_object_gives(tmp_path: Path) -> None:
+def test_the_lock_has_parameters_data_and_versions(tmp_path: Path) -> None:
     result = Tiny(k1=1.5).run(DOCS, TOPICS, QRELS, tmp_path)
     lock = json.loads((tmp_path / "experiment.lock").read_text())
     assert lock.pop("files") == [
@@ -163,9 +163,8 @@ def test_documents_come_from_a_file_an_index_a_dataset_or_any_iterable(tmp_path:
     assert result.runs["first"] == Tiny().run(DOCS, TOPICS, None, tmp_path / "other").runs["first"]
 
 
-@pytest.mark.parametrize(
-    ("setting", "expected"),
-    [
+def test_settings_are_read_as_the_type_of_their_parameter() -> None:
+    for setting, expected in [
         ("k1=1.2", 1.2),
         ("k1 = 2", 2.0),
         ("k=5", 5),
@@ -178,29 +177,24 @@ def test_documents_come_from_a_file_an_index_a_dataset_or_any_iterable(tmp_path:
         ("prefix=", ""),
         ("after=cut(1)", "cut(1)"),
         ("after=None", None),
-    ],
-)
-def test_settings_are_read_as_the_type_of_their_parameter(setting: str, expected: object) -> None:
-    value = Tiny().set(["k=3", setting]).params()[setting.partition("=")[0].strip()]
-    assert value == expected
-    assert type(value) is type(expected)
+    ]:
+        value = Tiny().set(["k=3", setting]).params()[setting.partition("=")[0].strip()]
+        assert value == expected
+        assert type(value) is type(expected)
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
+def test_a_setting_that_cannot_be_says_what_could() -> None:
+    for setting, message in [
         ("k", "'k' does not set a parameter; write NAME=VALUE, such as depth=100"),
-        ("K=3", "recipe tiny has no parameter 'K'; there are k1, k, loud"),
+        ("K=3", "recipe tiny has no parameter 'K'; did you mean 'k'?"),
         ("k=3.5", "recipe tiny: k must be int, not 3.5"),
         ("k=None", "recipe tiny: k must be int, not None"),
         ("k1=", "recipe tiny: k1 must be float, not ''"),
         ("loud=1", "recipe tiny: loud must be bool, not 1"),
         ("note=x", "recipe tiny: note: pipeline, column 1: there is no stage 'x'"),
-    ],
-)
-def test_a_setting_that_cannot_be_says_what_could(setting: str, message: str) -> None:
-    with pytest.raises(ft.core.ParameterError, match=f"^{re.escape(message)}"):
-        Tiny().set([setting])
+    ]:
+        with pytest.raises(ft.core.ParameterError, match=f"^{re.escape(message)}"):
+            Tiny().set([setting])
 
 
 def test_a_stage_is_set_by_its_expression(tmp_path: Path) -> None:

@@ -171,4 +171,4 @@ def test_the_command_line_shows_pages_and_counts(market: Index, fontes: Any) -> 
     assert (code, out) == (0, "Offset 3 is beyond the last document that the pipeline ranks.\n")
     code, _, err = fontes("search", path, "--topics", "x.tsv", "--count")
     assert code == 2
-    assert "--offset and --count go with a query" in err
+    assert "--offset, --count and --facets go with a query" in err

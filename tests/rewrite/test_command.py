@@ -100,9 +100,8 @@ def test_canard_is_run_with_the_model_of_a_folder(tmp_path: Path) -> None:
     assert row["text"] == ft.CanardT5(str(folder))(ft.Topic("1_1", "water?", turns=(ft.Turn("water?"),)))["1_1"].text
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_what_is_no_rewriter_is_an_error_that_says_why() -> None:
+    for text, message in [
         ("magic()", "there is no stage 'magic'"),
         ("hqe", "'hqe' is a stage; write hqe()"),
         ("hqe()", "hqe needs an index; none is given"),
@@ -110,12 +109,10 @@ def test_canard_is_run_with_the_model_of_a_folder(tmp_path: Path) -> None:
         ("raw(k=3)", "raw has no parameter 'k'"),
         ("last_turns(k=-1)", "k, the number of earlier turns, must be a whole number from 0 up, not -1"),
         ("cut(10)", "needs a stage from Topics to Topics"),
-    ],
-)
-def test_what_is_no_rewriter_is_an_error_that_says_why(text: str, message: str) -> None:
-    result = run(HARBOUR, "--with", text)
-    assert isinstance(result.exception, ft.FontesError)
-    assert message in str(result.exception)
+    ]:
+        result = run(HARBOUR, "--with", text)
+        assert isinstance(result.exception, ft.FontesError)
+        assert message in str(result.exception)
 
 
 def test_topics_that_carry_no_rewrite_are_an_error_that_says_so(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_turns_rewrites_and_answers_are_remembered(conversation: Conversation) -
     )
 
 
-def test_a_rewriter_sees_the_earlier_turns_and_their_answers_but_no_answer_to_the_turn_itself() -> None:
+def test_a_rewriter_sees_earlier_answers_but_not_the_turns_own() -> None:
     seen = Seen()
     conversation = Conversation(seen, id="c")
     conversation.ask(Turn("Who?", manual="Who was it?", answer="Ned.", answer_id="n"))

@@ -15,30 +15,20 @@ from fontes.rewrite.turns import parts_of
 POST = "Hey @IlhanMN: no #PizzaVendingMachine 😂👍🏽 https://t.co/zBhFpic.twitter.com/z3 — Jim McGrath (@jgm41) July 12, 2016"
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
+def test_each_part_of_a_post_is_treated_as_it_is_said() -> None:
+    for settings, expected in [
         ({}, "Hey Ilhan MN: no Pizza Vending Machine Jim McGrath"),
         ({"handles": "drop", "hashtags": "drop"}, "Hey : no Jim McGrath"),
         ({"signature": "drop"}, "Hey Ilhan MN: no Pizza Vending Machine"),
         ({"signature": "keep"}, "Hey Ilhan MN: no Pizza Vending Machine — Jim McGrath (jgm 41) July 12, 2016"),
-        (
-            {"emoji": "names"},
-            "Hey Ilhan MN: no Pizza Vending Machine face with tears of joy thumbs up sign Jim McGrath",
-        ),
-        (
-            {"handles": "keep", "hashtags": "keep", "emoji": "keep", "urls": "keep", "signature": "keep"},
-            POST,
-        ),
-    ],
-)
-def test_each_part_of_a_post_is_treated_as_it_is_said(settings: dict[str, str], expected: str) -> None:
-    assert PlainPosts(**settings).plain(POST) == expected
+        ({"emoji": "names"}, "Hey Ilhan MN: no Pizza Vending Machine face with tears of joy thumbs up sign Jim McGrath"),
+        ({"handles": "keep", "hashtags": "keep", "emoji": "keep", "urls": "keep", "signature": "keep"}, POST),
+    ]:
+        assert PlainPosts(**settings).plain(POST) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "parts"),
-    [
+def test_a_name_is_divided_where_its_parts_begin() -> None:
+    for name, parts in [
         ("PizzaVendingMachine", "Pizza Vending Machine"),
         ("IlhanMN", "Ilhan MN"),
         ("FOX26Houston", "FOX 26 Houston"),
@@ -48,10 +38,8 @@ def test_each_part_of_a_post_is_treated_as_it_is_said(settings: dict[str, str], 
         ("ČeskáTelevize24", "Česká Televize 24"),
         ("covid", "covid"),
         ("_x_", "x"),
-    ],
-)
-def test_a_name_is_divided_where_its_parts_begin(name: str, parts: str) -> None:
-    assert parts_of(name) == parts
+    ]:
+        assert parts_of(name) == parts
 
 
 def test_an_address_of_mail_and_a_dash_in_a_sentence_stay() -> None:
@@ -59,18 +47,15 @@ def test_an_address_of_mail_and_a_dash_in_a_sentence_stay() -> None:
         assert PlainPosts().plain(text) == text
 
 
-@pytest.mark.parametrize(
-    ("post", "author"),
-    [
+def test_a_signature_is_the_end_of_a_post_from_its_last_dash() -> None:
+    for post, author in [
         ("Quote (@a) — B C (@d) January 6, 2020 ", "Quote (a) B C"),
         ("Quote — a-b — B-C (@d) 6 Jan. 2020", "Quote — a-b B-C"),
         ("Quote - B (@d)", "Quote B"),
         ("Quote — B (@d) said so", "Quote — B (d) said so"),
         ("Quote — B (@d) January 6, 2020   .", "Quote — B (d) January 6, 2020 ."),
-    ],
-)
-def test_a_signature_is_the_end_of_a_post_from_its_last_dash(post: str, author: str) -> None:
-    assert PlainPosts().plain(post) == author
+    ]:
+        assert PlainPosts().plain(post) == author
 
 
 def test_a_post_that_would_be_empty_stays_and_the_first_text_is_kept_as_the_origin() -> None:

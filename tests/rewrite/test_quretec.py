@@ -15,7 +15,7 @@ from fontes.core import InputError, ParameterError, Topic, Topics, Turn
 from fontes.formats import read_topics
 from fontes.rewrite import QuReTeC, TermScores, relevant_terms, term_scores
 from fontes.rewrite.terms import Labels, history_of, words_of
-from fontes.train import TermTraining
+from fontes.train import Training
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -182,14 +182,12 @@ def test_topics_without_turns_need_no_model(tmp_path: Path) -> None:
     assert len(QuReTeC("nowhere")(Topics())) == 0
 
 
-def test_the_threshold_of_the_training_is_used_unless_another_is_given(
-    model: QuReTeC, trained: tuple[Path, TermTraining]
-) -> None:
-    assert model.used_threshold == trained[1].threshold
+def test_the_threshold_of_the_training_is_used_unless_another_is_given(model: QuReTeC, trained: tuple[Path, Training]) -> None:
+    assert model.used_threshold == trained[1].facts["threshold"]
     assert model.with_(threshold=0.3).used_threshold == 0.3
 
 
-def test_the_key_tells_the_content_of_the_model(model: QuReTeC, trained: tuple[Path, TermTraining], tmp_path: Path) -> None:
+def test_the_key_tells_the_content_of_the_model(model: QuReTeC, trained: tuple[Path, Training], tmp_path: Path) -> None:
     copy = Path(shutil.copytree(trained[0], tmp_path / "copy"))
     assert model.with_(name_or_path=str(copy)).key() == model.key()
     assert model.with_(answers=1).key() != model.key()

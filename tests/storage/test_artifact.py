@@ -16,17 +16,7 @@ from support.processes import in_a_child
 
 from fontes.core import FontesError, IndexFormatError
 from fontes.storage.arrays import write_array
-from fontes.storage.artifact import (
-    META,
-    Artifact,
-    ArtifactKind,
-    check_folder,
-    commit,
-    drafting,
-    read_settings,
-    seal,
-    staging,
-)
+from fontes.storage.artifact import META, Artifact, ArtifactKind, check_folder, commit, drafting, read_settings, seal, staging
 from fontes.storage.hashes import hash_file, hash_json
 
 KIND = ArtifactKind("test-numbers", 3, "numbers", "count again")
@@ -96,7 +86,7 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path, error: type[BaseExcepti
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
 
 
-def test_what_a_killed_process_staged_goes_with_the_next_and_what_a_running_one_stages_stays(tmp_path: Path) -> None:
+def test_staged_files_of_a_killed_process_go_and_of_a_running_one_stay(tmp_path: Path) -> None:
     def die() -> None:
         with staging(tmp_path / "a"):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -167,7 +157,7 @@ def test_work_goes_on_in_a_draft_and_one_process_at_a_time_has_it(tmp_path: Path
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_draft_in_which_nothing_was_written_is_gone_and_an_error_inside_is_what_it_was(tmp_path: Path) -> None:
+def test_an_empty_draft_is_removed_and_an_error_inside_is_raised(tmp_path: Path) -> None:
     with drafting(tmp_path / "a", BUSY):
         pass
     assert list(tmp_path.iterdir()) == []

@@ -1,12 +1,16 @@
-"""Compiles the loops of searches, which takes two minutes in a new clone, while `make test` checks types on another core."""
+"""Compiles the loops of most tests, which takes minutes in a new clone, while `make test` checks types on another core."""
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import compiled_code  # beside this file
+from hashed_encoder import Hashed
+from hypothesis import strategies
 
 from fontes import Doc, Index, Topic
 from fontes.core.query import AnyOf, Clause, Group, Phrase, Term
@@ -22,6 +26,7 @@ QUERIES: tuple[tuple[Clause, ...], ...] = (
 
 
 def main() -> None:
+    logging.disable()
     compiled_code.take_over()
     os.environ["FONTES_CACHE"] = tempfile.mkdtemp()
     with tempfile.TemporaryDirectory() as folder:
@@ -38,7 +43,19 @@ def main() -> None:
                         stage.search(Topic("1", "", query=Group(should=query, must_not=(Term("blue"),))), k)
                         stage.count(Topic("1", "", query=Group(must=query)))
             (index.bm25() >> index.rm3() >> index.ql()).search("red plums")
+            index.ql().search(Topic("1", "", query=Group(must=(PHRASE,))))
+            index.state.suggest("red plmus")
+            index.marked("plums", index.doc("d1"))
             index.add([Doc(f"new{number}", "red sea")])
+        index.merge()
+        encoder, topics = Hashed(), {str(number): "red plums" for number in range(5)}
+        for dtype in ("float32", "float16", "int8", "rabitq1", "rabitq2", "rabitq4"):
+            index.encode(encoder, dtype=dtype)
+            for algorithm in ("flat", "hnsw") if find_spec("faiss") and dtype[:3] != "rab" else ("flat",):
+                stage = index.dense(encoder, dtype=dtype, algorithm=algorithm, k=3)
+                stage.search("red plums", 3)
+                stage(topics)
+    strategies.text().validate()  # makes tables of Unicode, which Hypothesis keeps
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -57,9 +56,8 @@ class Several(Counting):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Encodings commit blocks of a few documents, and nothing waits for the disk."""
+    """Encodings commit blocks of a few documents."""
     monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", BLOCK)
-    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 @pytest.fixture(scope="module")

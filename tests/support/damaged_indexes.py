@@ -217,7 +217,7 @@ SEARCHES: dict[str, Callable[[Path], Any]] = {
 def concerned(file: str) -> list[str]:
     """The searches that read a file."""
     if file.startswith("cache/"):
-        return {"impacts": ["lexical", "sparse"], "runs": ["runs"]}.get(file.split("/")[1], ["approximate"])
+        return {"runs": ["runs"]}.get(file.split("/")[1], ["approximate"])
     if "/column" in file:
         return ["columns", "columns", "written"]
     if file.startswith("texts.index"):

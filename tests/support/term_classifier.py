@@ -11,7 +11,7 @@ from support.tiny_models import MARKS, SIZES, save_tokenizer, transformers
 
 from fontes.core import Topic, Topics, Turn
 from fontes.rewrite import QuReTeC
-from fontes.train import TermSettings, TermTraining, train_terms
+from fontes.train import TermSettings, Training, train_terms
 
 NOUNS = re.findall(
     r"\w+",
@@ -61,11 +61,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TermTraining]:
+def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Training]:
     folder = tmp_path_factory.mktemp("trained") / "model"
     return folder, train_terms(TOPICS, folder, base, SETTINGS)
 
 
 @pytest.fixture(scope="module")
-def model(trained: tuple[Path, TermTraining]) -> QuReTeC:
+def model(trained: tuple[Path, Training]) -> QuReTeC:
     return QuReTeC(trained[0], precision="float32", device="cpu")

@@ -44,9 +44,6 @@ class Trials:
     """The trials over a folder that `build` made, of which this works in `folder`."""
 
     def __init__(self, folder: Path, searches: dict[str, Callable[[Path], Any]]) -> None:
-        from fontes.lexical import impacts
-
-        impacts.MIN_STORED_POSTINGS = 1  # so that all impacts are kept on disk
         os.fsync = lambda file: None
         os.environ["FONTES_CACHE"] = str(folder / "cache")
         self.folder, self._searches = folder, searches

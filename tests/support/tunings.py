@@ -6,7 +6,7 @@ import numpy as np
 
 import fontes as ft
 from fontes.measures import parse
-from fontes.tuning.result import Trial, TunedFold, Tuning
+from fontes.tuning.result import Fold, Trial, Tuning
 from fontes.tuning.space import Choices
 
 # Three settings of x, six topics in two folds; topics 0 and 5 are one group.
@@ -21,8 +21,7 @@ def tuning(trials=None, space=None, given=GIVEN, units=(0, 1, 2, 3, 4, 0), metho
     folds = []
     for x, topics in FOLDS.items():
         values, rest = np.array(VALUES[x]), np.setdiff1d(np.arange(6), topics)
-        default = None if given is None else float(np.mean(np.array(given)[topics]))
-        folds.append(TunedFold({"x": x}, np.array(topics), values[topics], float(values[rest].mean()), default))
+        folds.append(Fold({"x": x}, np.array(topics), values[topics], float(values[rest].mean())))
     made = {
         "measure": parse("nDCG@10"),
         "method": method,
@@ -33,7 +32,7 @@ def tuning(trials=None, space=None, given=GIVEN, units=(0, 1, 2, 3, 4, 0), metho
         "folds": tuple(folds),
         "stage": ft.core.stage.Cut(5),
         "default": None if given is None else {"x": 0.5},
-        "default_values": None if given is None else np.array(given),
+        "baseline_values": None if given is None else np.array(given),
         "seconds": 1.2345,
     }
     return Tuning(**(made | changed))

@@ -231,9 +231,8 @@ def sides(judged, hidden=()):
     return [TaskSide(name, TOPICS, qrels if name in judged else None) for name in (*judged, *hidden)]
 
 
-@pytest.mark.parametrize(
-    ("task", "judged", "hidden", "choose", "measure", "submit", "train"),
-    [
+def test_each_side_has_its_use():
+    for task, judged, hidden, choose, measure, submit, train in [
         ("beir", ["train", "dev", "test"], [], "dev", ["test"], ["test"], "train"),
         ("beir", ["train", "test"], [], "train", ["test"], ["test"], "train"),
         ("beir", ["train", "dev"], ["test"], "dev", [], ["test"], "train"),
@@ -242,11 +241,9 @@ def sides(judged, hidden=()):
         ("longeval", ["train", "2025-01"], ["2025-02"], "train", ["2025-01"], ["2025-02"], "train"),
         ("longeval", ["train", "2025-01"], [], "train", ["2025-01"], ["2025-01"], "train"),
         ("longeval", ["train"], ["2025-01", "2025-02"], "train", [], ["2025-01", "2025-02"], "train"),
-    ],
-)
-def test_each_side_has_its_use(task, judged, hidden, choose, measure, submit, train):
-    roles = registry[task]().roles(sides(judged, hidden))
-    assert (roles.choose, roles.measure, roles.submit, roles.train) == (choose, tuple(measure), tuple(submit), train)
+    ]:
+        roles = registry[task]().roles(sides(judged, hidden))
+        assert (roles.choose, roles.measure, roles.submit, roles.train) == (choose, tuple(measure), tuple(submit), train)
 
 
 class Recorder:
@@ -258,7 +255,7 @@ class Recorder:
     def tune(self, text, space, topics, qrels, measure, folds, *, seed, index):
         assert seed == self.seed
         halves = [range(0, len(topics), 2), range(1, len(topics), 2)]
-        made = [SimpleNamespace(topics=np.array(half), params={"k1": 0.9 + n, "b": 0.4}) for n, half in enumerate(halves)]
+        made = [SimpleNamespace(topics=np.array(half), choice={"k1": 0.9 + n, "b": 0.4}) for n, half in enumerate(halves)]
         return SimpleNamespace(folds=made, params={"k1": 1.2, "b": 0.4}, topic_ids=list(topics), warnings=[])
 
     def fit_weights(self, runs, qrels, measure, *, folds, seed):

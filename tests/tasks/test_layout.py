@@ -204,11 +204,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing_behind(tmp_path):
         ("scifact", [tmp_path / "nowhere"], "nowhere: there is no such file or folder"),
         ("scifact", [page], "page.zip: no archive, or a damaged one (File is not a zip file); fetch it again"),
         ("scifact", [escaping], "would be written outside the folder"),
-        (
-            "scifact",
-            [other],
-            "other.zip: no claims (claims_train.jsonl, …), which the organisers of scifact give",
-        ),
+        ("scifact", [other], "other.zip: no claims (claims_train.jsonl, …), which the organisers of scifact give"),
         ("checkthat2025-4b", [broken], "query_tweets_dev.tsv, line 3: 2 columns where the header has 3"),
         ("checkthat2025-4b", [pickled], "a pickle, which Fontes does not open"),
         ("beir:nowhere", [], "nowhere: there is no such file or folder"),
@@ -295,7 +291,7 @@ def test_toml_that_is_written_reads_back(tmp_path):
     import tomllib
 
     values = {
-        "a": 'say "x" \\ é',
+        "a": 'say "x" \\ é 🦉 \x7f',
         "numbers": [1, 2.5],
         "t": {"k": True, "u": {"v-w": "x"}},
         "systems": {"a.b": {"run": "r.run"}, "c": "bm25()"},

@@ -56,7 +56,7 @@ def test_the_held_out_run_is_chosen_fold_by_fold(friday):
     tfidf = index.tfidf()(side.topics)
     for fold in tuning.folds:
         inside = {tuning.topic_ids[i] for i in fold.topics.tolist()}
-        stage = index.bm25(k1=fold.params["bm25__k1"], b=fold.params["bm25__b"])
+        stage = index.bm25(k1=fold.choice["bm25__k1"], b=fold.choice["bm25__b"])
         bm25 = stage(side.topics)
         others = {topic: dict(grades) for topic, grades in side.qrels.items() if topic not in inside}
         weights = ft.tuning.fit_weights([rm3, tfidf, bm25], others, "RR@5").weights

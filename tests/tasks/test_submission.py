@@ -69,27 +69,12 @@ POSTS = "checkthat2025-4b"
 @pytest.mark.parametrize(
     ("task", "name", "text", "message"),
     [
-        (
-            POSTS,
-            "p.tsv",
-            "id\tpreds\n",
-            r"p.tsv, line 1: the header is 'id\\tpreds'; it must be 'post_id<tab>preds'",
-        ),
+        (POSTS, "p.tsv", "id\tpreds\n", r"p.tsv, line 1: the header is 'id\\tpreds'; it must be 'post_id<tab>preds'"),
         (POSTS, "p.tsv", f"{TABLE}1\t['a']\n1\t['a']\n", "line 3: topic '1' has a line already; keep one"),
         (POSTS, "p.tsv", f"{TABLE}1\ta b\n", "line 2: no post and list of documents"),
         (POSTS, "p.tsv", f"{TABLE}1,['a']\n", "line 2: no tab between the id and the list"),
-        (
-            POSTS,
-            "p.tsv",
-            f"{TABLE}9\t['a']\n",
-            "line 2: topic '9' is none of the 2 topics, such as '1'; take it out",
-        ),
-        (
-            POSTS,
-            "p.tsv",
-            f"{TABLE}1\t['a', 'x']\n",
-            "line 2: topic '1': there is no document 'x' in the collection",
-        ),
+        (POSTS, "p.tsv", f"{TABLE}9\t['a']\n", "line 2: topic '9' is none of the 2 topics, such as '1'; take it out"),
+        (POSTS, "p.tsv", f"{TABLE}1\t['a', 'x']\n", "line 2: topic '1': there is no document 'x' in the collection"),
         (POSTS, "p.tsv", f"{TABLE}1\t['a', 'a']\n", "line 2: topic '1' lists document 'a' twice; keep the first"),
         (
             POSTS,
@@ -103,12 +88,7 @@ POSTS = "checkthat2025-4b"
         ("touche", "run.txt", "1 Q0 a 1_0 2.5 x\n", "line 1: rank '1_0' and score '2.5' must be numbers"),
         ("touche", "run.txt", "1 Q0 a 1 2_5 x\n", "line 1: rank '1' and score '2_5' must be numbers"),
         ("touche", "run.txt", "1 Q0 a 1 nan x\n", "line 1: the score is NaN"),
-        (
-            "touche",
-            "run.txt",
-            "1 Q0 a 1 1 x\n1 Q0 b 2 2 x\n",
-            "line 2: topic '1': rank 2 and score 2 after rank 1",
-        ),
+        ("touche", "run.txt", "1 Q0 a 1 1 x\n1 Q0 b 2 2 x\n", "line 2: topic '1': rank 2 and score 2 after rank 1"),
         ("touche", "run.txt", "1 Q0 x 1 1 x\n", "line 1: topic '1': there is no document 'x'"),
         ("scifact", "s.jsonl", '{"claim_id": 1, "docs": []}\n', "line 1: no 'claim_id' and list 'doc_ids'"),
         ("scifact", "s.jsonl", "{\n", "line 1: broken JSON"),

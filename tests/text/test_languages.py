@@ -26,9 +26,9 @@ LUCENE = [  # terms of Lucene 9.9.1: TurkishAnalyzer, IrishAnalyzer, CatalanAnal
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "terms"), LUCENE)
-def test_terms_are_those_of_lucene(name: str, text: str, terms: str) -> None:
-    assert Analyzer.of(name)(text) == terms.split()
+def test_terms_are_those_of_lucene() -> None:
+    for name, text, terms in LUCENE:
+        assert Analyzer.of(name)(text) == terms.split()
 
 
 @pytest.mark.parametrize("apostrophe", APOSTROPHES)
@@ -76,14 +76,14 @@ def test_a_language_is_respected_without_its_stemmer_and_without_lower_case() ->
         Analyzer(language="klingon")
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_composed_and_decomposed_letters_are_one_term(name: str) -> None:
-    analyzer = Analyzer.of(name)
-    text = "café Ångström Příliš phở 한국어 がき İstanbul"
-    forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD")]
-    terms = analyzer.many([text])[0]
-    assert [analyzer(form) for form in forms] == [terms, terms]
-    assert analyzer("\u212bngstr\u00f6m") == analyzer("Ångström")
+def test_composed_and_decomposed_letters_are_one_term() -> None:
+    for name in NAMED:
+        analyzer = Analyzer.of(name)
+        text = "café Ångström Příliš phở 한국어 がき İstanbul"
+        forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD")]
+        terms = analyzer.many([text])[0]
+        assert [analyzer(form) for form in forms] == [terms, terms]
+        assert analyzer("\u212bngstr\u00f6m") == analyzer("Ångström")
 
 
 @pytest.mark.parametrize("library", ["nltk", "spacy:en_core_web_sm"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from itertools import pairwise
 
-import pytest
 from hypothesis import example, given, settings, strategies as st
 from support.examples import up_to
 
@@ -132,12 +131,12 @@ def test_a_token_of_100_kb_is_one_term_where_the_tokenizer_does_not_cut():
     assert "".join(Analyzer.of("standard")(word)) == word
 
 
-@pytest.mark.parametrize("unit", ["a", "1,", "'", "한", "中", "ก", "\u0301", "🇨", "👩\u200d", "a.", 'א"', "é"])
-def test_megabytes_without_a_space_are_analysed(unit):
-    text = unit * (2_000_000 // len(unit.encode()))
-    terms = Analyzer.of("standard")(text)
-    assert len("".join(terms)) <= len(text)
-    assert Analyzer.of("whitespace")(text) == [text]
+def test_megabytes_without_a_space_are_analysed():
+    for unit in ["a", "1,", "'", "한", "中", "ก", "\u0301", "🇨", "👩\u200d", "a.", 'א"', "é"]:
+        text = unit * (2_000_000 // len(unit.encode()))
+        terms = Analyzer.of("standard")(text)
+        assert len("".join(terms)) <= len(text)
+        assert Analyzer.of("whitespace")(text) == [text]
 
 
 def test_three_hundred_thousand_different_terms_keep_their_numbers():

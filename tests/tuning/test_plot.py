@@ -9,7 +9,7 @@ import pytest
 from support.tunings import VALUES, tuning
 
 from fontes.core import ParameterError
-from fontes.tuning.result import TunedFold
+from fontes.tuning.result import Fold
 from fontes.tuning.space import Choices, Range
 
 
@@ -31,9 +31,7 @@ def two(method="grid", drop=()):
         if (x, y) not in drop:
             trials[("x", x), ("y", y), ("z", z)] = [x + y / 10 + z / 100] * 6
     chosen = ((1, 5), (2, 7), (2, 7))
-    folds = tuple(
-        TunedFold({"x": x, "y": y, "z": 0}, np.arange(2) + 2 * i, np.ones(2), 1.0, None) for i, (x, y) in enumerate(chosen)
-    )
+    folds = tuple(Fold({"x": x, "y": y, "z": 0}, np.arange(2) + 2 * i, np.ones(2), 1.0) for i, (x, y) in enumerate(chosen))
     return tuning(trials, axes, method=method, folds=folds, default={"x": 1, "y": 7, "z": 0})
 
 
@@ -110,10 +108,10 @@ def test_a_setting_as_given_that_lies_outside_the_space_is_not_drawn():
     assert "X" not in marks({"x": 2, "y": 8, "z": 0}, ranges)
 
 
-def test_values_that_are_no_numbers_have_their_place_in_the_list_and_their_name_at_the_axis():
+def test_values_other_than_numbers_are_named_on_the_axis_in_order():
     space = {"v": Choices(("plus", None, "lucene"))}
     trials = {(("v", "plus"),): [0.3] * 6, (("v", None),): [0.5] * 6, (("v", "lucene"),): [0.4] * 6}
-    folds = tuple(TunedFold({"v": v}, np.arange(3) + at, np.ones(3), 1.0, None) for v, at in ((None, 0), ("lucene", 3)))
+    folds = tuple(Fold({"v": v}, np.arange(3) + at, np.ones(3), 1.0) for v, at in ((None, 0), ("lucene", 3)))
     axes = tuning(trials, space, folds=folds).plot("v").figure.axes[0]
     assert lines(axes)["mean over all topics"] == near([(0, 0.3), (1, 0.5), (2, 0.4)])
     assert [label.get_text() for label in axes.get_xticklabels()] == ["plus", "None", "lucene"]

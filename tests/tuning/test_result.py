@@ -10,8 +10,8 @@ from scipy import stats
 from support.tunings import GIVEN, VALUES, tuning
 
 from fontes.core.expression import pipeline
-from fontes.experiments.problems import PLACEHOLDER_INDEX
-from fontes.tuning.result import TunedFold
+from fontes.experiments.problems import planned_index
+from fontes.tuning.result import Fold
 from fontes.tuning.space import Choices, Range
 
 
@@ -24,7 +24,7 @@ def test_each_topic_has_the_value_of_its_own_fold_and_the_score_is_their_mean():
     assert result.difference == pytest.approx(np.mean(held_out) - np.mean(GIVEN))
     assert result.params == {"x": 1}
     assert result.best.score == pytest.approx(2.4 / 6)
-    assert [fold.score for fold in result.folds] == pytest.approx([1.6 / 3, 1.7 / 3])
+    assert [fold.values.mean() for fold in result.folds] == pytest.approx([1.6 / 3, 1.7 / 3])
 
 
 def test_the_interval_of_the_difference_is_that_of_paired_values_and_of_groups():
@@ -54,7 +54,7 @@ def edges(name, axis, *best):
     trials = {((name, value),): good for value in best}
     others = axis.values if isinstance(axis, Choices) else (axis.low, (axis.low + axis.high) / 2, axis.high)
     trials |= {((name, value),): bad for value in others if value not in best}
-    stage = pipeline("bm25() >> rm3() >> bm25()", PLACEHOLDER_INDEX)  # whose parameters have limits
+    stage = pipeline("bm25() >> rm3() >> bm25()", planned_index())  # whose parameters have limits
     return tuning(trials, {name: axis}, stage=stage).warnings
 
 
@@ -103,10 +103,7 @@ def test_best_values_on_both_edges_are_noted_only_where_nothing_lies_beyond():
 def test_the_report_has_a_line_for_each_figure():
     result = tuning(
         space={"x": Choices((1, 2, 3)), "y": Choices((None,))},
-        folds=tuple(
-            TunedFold({"x": fold.params["x"], "y": None}, fold.topics, fold.values, fold.chosen, fold.default)
-            for fold in tuning().folds
-        ),
+        folds=tuple(Fold({"x": fold.choice["x"], "y": None}, fold.topics, fold.values, fold.chosen) for fold in tuning().folds),
     )
     low, high = result.interval
     below, above = result.difference_interval
@@ -174,3 +171,14 @@ def test_settings_that_json_cannot_hold_become_lists_or_text():
     )
     expected = {"weights": [0.5, 0.5], "k3": None, "stem": True, "name": "a", "analyzer": "<built-in function len>", "b": [1]}
     assert result.to_dict()["params"] == expected
+
+
+def test_a_result_is_saved_in_every_form_of_a_report(tmp_path):
+    result = tuning()
+    for form in ("md", "tex", "csv", "json", "html"):
+        result.save(tmp_path / f"tuning.{form}")
+    assert "| 1 | 3 | 1 | 0.2667 | 0.5333 | 0.3333 |" in (tmp_path / "tuning.md").read_text()
+    assert r"1 & 3 & 1 & 0.2667 & 0.5333 & 0.3333 \\" in (tmp_path / "tuning.tex").read_text()
+    assert (tmp_path / "tuning.csv").read_text().splitlines()[0] == "x,score"
+    assert json.loads((tmp_path / "tuning.json").read_text()) == json.loads(json.dumps(result.to_dict()))
+    assert "final: x=1" in (tmp_path / "tuning.html").read_text()

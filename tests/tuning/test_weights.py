@@ -10,7 +10,7 @@ import pytest
 
 from fontes import Qrels, Run, evaluate, fuse, read_qrels, read_run
 from fontes.core import InputError, ParameterError
-from fontes.tuning import fit_weights, weights
+from fontes.tuning import Fold, LearnedWeights, fit_weights, weights
 
 
 def made(topics: int = 40, systems: int = 3) -> tuple[list[Run], Qrels]:
@@ -28,6 +28,10 @@ def made(topics: int = 40, systems: int = 3) -> tuple[list[Run], Qrels]:
 
 
 RUNS, QRELS = made()
+
+
+def topics_of(learned: LearnedWeights, fold: Fold) -> list[str]:
+    return [learned.topic_ids[i] for i in fold.topics]
 
 
 @pytest.mark.parametrize("method", ["wsum", "rrf", "isr", "borda"])
@@ -58,16 +62,17 @@ def test_topics_with_many_judgments_give_the_same(measure: str, monkeypatch: pyt
 
 def test_each_fold_is_fused_with_weights_that_were_learned_without_it() -> None:
     learned = fit_weights(RUNS, QRELS, "AP", folds=4, seed=5, step=0.2)
-    assert sorted(t for fold in learned.folds for t in fold.topics) == sorted(QRELS)
+    assert sorted(t for fold in learned.folds for t in topics_of(learned, fold)) == sorted(QRELS)
     for fold in learned.folds:
-        others = Qrels.of({t: grades for t, grades in QRELS.items() if t not in fold.topics})
-        assert fit_weights(RUNS, others, "AP", folds=2, step=0.2).weights == fold.weights
-        alone = fuse(*RUNS, method="wsum", weights=fold.weights)
-        for topic in fold.topics:
+        topics = topics_of(learned, fold)
+        others = Qrels.of({t: grades for t, grades in QRELS.items() if t not in topics})
+        assert fit_weights(RUNS, others, "AP", folds=2, step=0.2).weights == fold.choice
+        alone = fuse(*RUNS, method="wsum", weights=fold.choice)
+        for topic in topics:
             assert learned.run[topic].ids == alone[topic].ids
-        own = Qrels.of({t: QRELS[t] for t in fold.topics})
-        assert fold.score == pytest.approx(evaluate(alone, own, "AP")["AP"])
-        assert fold.trained == pytest.approx(evaluate(alone, others, "AP")["AP"])
+        own = Qrels.of({t: QRELS[t] for t in topics})
+        assert fold.values.mean() == pytest.approx(evaluate(alone, own, "AP")["AP"])
+        assert fold.chosen == pytest.approx(evaluate(alone, others, "AP")["AP"])
 
 
 def test_the_score_is_that_of_the_run_of_held_out_topics() -> None:
@@ -86,17 +91,18 @@ def test_unjudged_documents_are_left_out_where_the_measure_says_so() -> None:
 def test_the_judgments_of_a_topic_do_not_touch_the_weights_it_is_fused_with() -> None:
     learned = fit_weights(RUNS, QRELS, folds=5)
     fold = learned.folds[0]
-    turned = Qrels.of({t: {d: 2 - g if t in fold.topics else g for d, g in grades.items()} for t, grades in QRELS.items()})
+    topics = topics_of(learned, fold)
+    turned = Qrels.of({t: {d: 2 - g if t in topics else g for d, g in grades.items()} for t, grades in QRELS.items()})
     again = fit_weights(RUNS, turned, folds=5)
-    assert again.folds[0].weights == fold.weights
-    assert [again.run[t].ids for t in fold.topics] == [learned.run[t].ids for t in fold.topics]
+    assert again.folds[0].choice == fold.choice
+    assert [again.run[t].ids for t in topics] == [learned.run[t].ids for t in topics]
 
 
 def test_the_order_of_topics_in_the_files_does_not_matter_and_the_seed_does() -> None:
     turned = Qrels.of({t: QRELS[t] for t in reversed(list(QRELS))})
     one, two = fit_weights(RUNS, QRELS), fit_weights(RUNS, turned)
-    assert [set(f.topics) for f in one.folds] == [set(f.topics) for f in two.folds]
-    assert [f.weights for f in one.folds] == [f.weights for f in two.folds]
+    assert [set(topics_of(one, f)) for f in one.folds] == [set(topics_of(two, f)) for f in two.folds]
+    assert [f.choice for f in one.folds] == [f.choice for f in two.folds]
     other = fit_weights(RUNS, QRELS, seed=1)
     assert [set(f.topics) for f in one.folds] != [set(f.topics) for f in other.folds]
 
@@ -109,7 +115,7 @@ def test_judged_topics_without_results_count_0_and_unjudged_ones_are_fused_as_we
     assert learned.run["unjudged"].ids == ["d1", "d2"]
 
 
-def test_a_run_that_is_as_good_alone_as_with_others_is_taken_alone_and_the_first_of_them() -> None:
+def test_of_runs_as_good_alone_as_together_the_first_is_taken() -> None:
     same = {f"q{i}": {"a": 2.0, "b": 1.0} for i in range(4)}
     learned = fit_weights([same, same], {t: {"a": 1} for t in same}, folds=2)
     assert learned.weights == (1.0, 0.0)
@@ -124,7 +130,7 @@ def test_of_mixtures_that_are_equally_good_the_most_even_is_taken() -> None:
     assert learned.weights == (0.5, 0.5)
 
 
-def test_with_many_runs_the_search_climbs_to_no_worse_than_equal_weights_or_any_run_alone() -> None:
+def test_the_search_over_many_runs_beats_equal_weights_and_single_runs() -> None:
     runs, qrels = made(topics=20, systems=7)
     learned = fit_weights(runs, qrels, "AP", folds=2)
     for i in range(7):
@@ -154,7 +160,7 @@ def test_topics_are_dealt_evenly_in_the_order_of_the_shuffle_of_their_ids() -> N
     qrels = Qrels.of({t: QRELS[t] for t in list(QRELS)[:11]})
     learned = fit_weights(RUNS, qrels, "AP", folds=3, seed=7, step=0.5)
     order = np.array(sorted(qrels))[np.random.default_rng(7).permutation(11)]
-    assert [set(fold.topics) for fold in learned.folds] == [set(order[fold::3].tolist()) for fold in range(3)]
+    assert [set(topics_of(learned, fold)) for fold in learned.folds] == [set(order[fold::3].tolist()) for fold in range(3)]
     single = fit_weights(RUNS, qrels, "AP", folds=11, step=0.5)
     assert [len(fold.topics) for fold in single.folds] == [1] * 11
 
@@ -178,20 +184,22 @@ def test_it_prints_the_held_out_score_and_the_weights_of_each_fold() -> None:
     learned = fit_weights(RUNS, QRELS, folds=2)
     lines = str(learned).splitlines()
     assert lines[0] == f"nDCG@10 {learned.score:.4f} on held-out topics"
-    assert lines[1].startswith("fold 1: weights ")
-    assert lines[1].endswith(" on 20 topics")
-    assert lines[3] == "all topics: weights " + ",".join(f"{w:g}" for w in learned.weights)
-    assert learned.to_dict()["folds"][1]["weights"] == list(learned.folds[1].weights)
+    first = learned.folds[0]
+    weights = ",".join(f"{w:g}" for w in first.choice)
+    assert lines[2].split() == ["fold", "topics", "weights", "chosen", "at", "held", "out"]
+    assert lines[3].split() == ["1", "20", weights, f"{first.chosen:.4f}", f"{first.values.mean():.4f}"]
+    assert lines[6] == "all topics: weights " + ",".join(f"{w:g}" for w in learned.weights)
+    assert learned.to_dict()["folds"][1]["weights"] == list(learned.folds[1].choice)
 
 
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"folds": 1}, "from 2 to the 40 judged topics"),
-        ({"folds": 41}, "from 2 to the 40 judged topics"),
+        ({"folds": 1}, "folds must be a whole number from 2 up"),
+        ({"folds": 41}, "41 folds cannot be made of 40 topics"),
         ({"step": 0.3}, "step must divide 1"),
         *(({"step": step}, "step must divide 1") for step in (0, -0.5, 2, 1.5, "0.1", None, 0.1000001)),
-        *(({"folds": folds}, "folds must be a whole number from 2 to the 40") for folds in (True, 2.0, "5", 0)),
+        *(({"folds": folds}, "folds must be a whole number from 2 up") for folds in (True, 2.0, "5", 0)),
         ({"method": "combmax"}, "not for 'combmax'"),
         ({"weights": [1, 2, 3]}, "no parameter 'weights'"),
         ({"normalize": "softmax"}, "no normalisation"),

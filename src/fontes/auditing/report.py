@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ..comparison.report import json_values
-from ..comparison.report_text import EMPTY_CELL, ResultCell, ResultTable, latex_text
-from ..comparison.table_report import TableReport
 from ..measures.measure import Measure
+from ..plots.tables import EMPTY_CELL, ResultTable, TableReport, json_values
 
 Means: TypeAlias = Mapping[Measure, float]
 MAX_NAMED, MAX_LENGTH = 3, 80  # topics or examples named in the text, and characters of each; JSON has all
@@ -65,6 +63,8 @@ class AuditReport(TableReport, Mapping[str, Finding]):
             for measure, value in (means if self.score else {"": math.nan}).items()
         ]
 
+    _rows = rows
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, with None for NaN."""
         lines = {
@@ -76,8 +76,9 @@ class AuditReport(TableReport, Mapping[str, Finding]):
             }
             for name, finding in self.findings.items()
         }
-        rows = json_values([{**row, "measure": str(row["measure"])} for row in self.rows()])
-        return {"topics": self.topics, "score": _plain(self.score), "lines": json_values(lines), "rows": rows}
+        return json_values(  # type: ignore[no-any-return]
+            {"topics": self.topics, "score": _plain(self.score), "lines": lines, "rows": self._plain_rows()}
+        )
 
     def __getitem__(self, line: str) -> Finding:
         return self.findings[line]
@@ -101,15 +102,13 @@ class AuditReport(TableReport, Mapping[str, Finding]):
         rows, previous = [], ""
         for line, version, topics, means in self._versions():
             name, count = ("", "") if line == previous else (line, f"{topics:,}")
-            rows.append(tuple(map(ResultCell, (name, version, count, *(_shown(measure, means) for measure in self.score)))))
+            rows.append((name, version, count, *(_shown(measure, means) for measure in self.score)))
             previous = line
-        return [ResultTable(("line", "version", "topics", *map(str, self.score)), tuple(rows), 2)]
+        caption = f"Audit of a score over {self.topics:,} topics."
+        return [ResultTable.of(("line", "version", "topics", *map(str, self.score)), rows, 2, caption=caption)]
 
     def _notes(self) -> list[str]:
         return [f"{line}: {finding}" for line, finding in self.findings.items()]
-
-    def _latex_header(self, position: int, table: ResultTable) -> tuple[str, list[str]]:
-        return f"Audit of a score over {self.topics:,} topics.", list(map(latex_text, table.header))
 
     def __repr__(self) -> str:
         concerned = [line for line, finding in self.findings.items() if finding.topics]

@@ -208,7 +208,7 @@ class PartOfIndex(State):
 
     @cached_property
     def _lists(self) -> Any:
-        return PartLists(self._own_lists, self.whole)
+        return PartLists(self.own_lists, self.whole)
 
     @cached_property
     def field_statistics(self) -> FieldStatistics:
@@ -356,8 +356,10 @@ def _concatenate(runs: Sequence[tuple[Run, str | None]], stage: Stage[Any, Run],
 
 
 def _provenance(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Provenance of the first piece, with the pair counts of rerankers summed, and answers joined."""
+    """Provenance of the first piece, with the pair counts of rerankers summed, and answers and refused topics joined."""
     provenance = dict(parts[0])
+    if "refused" in provenance:
+        provenance["refused"] = {topic_id: value for part in parts for topic_id, value in part["refused"].items()}
     if isinstance(reranked := provenance.get("reranked"), Mapping):
         sums = {name: sum(part["reranked"][name] for part in parts) for name in ("pairs", "from_cache") if name in reranked}
         provenance["reranked"] = {**reranked, **sums}

@@ -2,7 +2,7 @@
 
 from . import samples
 from .base import Dataset
-from .names import corpus_of, dataset, judged_topics, named, qrels_of, splits_of, topics_of
+from .names import corpus_of, dataset, judged_topics, named, splits_of
 from .python_docs import known_item, python_docs
 
 __all__ = [
@@ -13,8 +13,6 @@ __all__ = [
     "known_item",
     "named",
     "python_docs",
-    "qrels_of",
     "samples",
     "splits_of",
-    "topics_of",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ..core import Doc, InputError, ParameterError, Qrels, Topics
+from ..core import Doc, InputError, ParameterError, Qrels, Topics, io
 from ..formats import read_corpus, read_qrels, read_topics
 from ..formats.decoding import reading_of
 from .base import BeirFolder, Dataset, IrDataset
@@ -61,18 +61,19 @@ def corpus_of(name: str, format: str | None = None, fields: Mapping[str, str | S
     return collection.corpus if collection else read_corpus(name, format, fields)
 
 
-def topics_of(name: str, format: str | None = None, split: str | None = None) -> Topics:
-    """Return the topics of a file, folder or `named` collection; arguments and errors as for `read_topics`."""
+def _topics_of(name: str, split: str | None = None, format: str | None = None) -> Topics:
     collection = _named_without_format(name, format)
     if collection and reading_of().fields:
         raise ParameterError(f"{name}: fields are chosen for files; topics of a collection have an id and text")
     return collection.topics(split) if collection else read_topics(name, format, split)
 
 
-def qrels_of(name: str, format: str | None = None, split: str | None = None, groups: bool | None = None) -> Qrels:
-    """Return the judgments of a file, folder or `named` collection; arguments and errors as for `read_qrels`."""
+def _qrels_of(name: str, split: str | None = None, groups: bool | None = None, format: str | None = None) -> Qrels:
     collection = _named_without_format(name, format)
     return collection.qrels(split) if collection else read_qrels(name, format, split, groups=groups)
+
+
+io.readers.update(topics=_topics_of, qrels=_qrels_of)
 
 
 def _named_without_format(name: str, format: str | None) -> Dataset | None:
@@ -84,13 +85,13 @@ def _named_without_format(name: str, format: str | None) -> Dataset | None:
 
 
 def judged_topics(
-    topics: str | None, qrels: str | None, split: str | None, groups: bool | None = None
+    topics: object, qrels: object, split: str | None = None, groups: bool | None = None
 ) -> tuple[Topics | None, Qrels | None]:
-    """Return topics and judgments of one split, as `topics_of` and `qrels_of` do.
+    """Return topics and judgments of one split.
 
     Args:
-        topics: Name of a file, folder or collection; None returns no topics.
-        qrels: Name of a file, folder or collection; None returns no judgments.
+        topics: Anything that `Topics.read` accepts; None returns no topics.
+        qrels: Anything that `Qrels.of` accepts; None returns no judgments.
         split: Split of the folders or collections; it does not apply to a file beside one of these.
         groups: Whether the second column of TREC judgments names evidence sets.
 
@@ -100,8 +101,8 @@ def judged_topics(
     """
     topics_split, qrels_split = splits_of((topics, qrels), split)
     return (
-        None if topics is None else topics_of(topics, split=topics_split),
-        None if qrels is None else qrels_of(qrels, split=qrels_split, groups=groups),
+        None if topics is None else Topics.read(topics, topics_split),
+        None if qrels is None else Qrels.of(qrels, qrels_split, groups),
     )
 
 

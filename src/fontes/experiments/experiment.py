@@ -17,23 +17,24 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..comparison import Report
-from ..comparison.report import SUFFIXES, both_labels
+from ..comparison.report import both_labels
 from ..comparison.testing import CORRECTIONS, TESTS, Testing
 from ..core import FontesError, InputError, ParameterError, PipelineError, Qrels, Run, Stage, Topics
 from ..core.expression import part
+from ..core.hints import nearest
 from ..core.part import Part
 from ..core.progress import ProgressCallback, silent
-from ..core.registry import nearest
 from ..core.work import work
 from ..datasets import Dataset, named
 from ..datasets.names import PREFIXES
 from ..formats.decoding import ERRORS, ReadingOptions, reading_as
 from ..formats.folder import CORPUS, QUERIES, beir_file, is_beir, present, qrels_files, split_of
 from ..measures import DEFAULT, parse
+from ..plots.tables import SUFFIXES
 from ..storage.files import reading
 from .collection import Collection
 from .measurements import tracker
-from .problems import PLACEHOLDER_INDEX, Problems, System
+from .problems import Problems, System, planned_index
 from .provenance import Check, hash_of, hash_of_dataset, read_lock
 from .runner import FORMS, LOCK, Plan, run
 
@@ -335,13 +336,13 @@ class Expressions:
         self._file = file
         self._names = list(file.raw["systems"])
         systems: dict[str, Any] = dict.fromkeys(file.runs, PLACEHOLDER_RUN)
-        problems = Problems()
+        problems, index = Problems(), planned_index()
         for name in file.expressions:
             with problems.collected():
-                self._resolve(name, PLACEHOLDER_INDEX, systems, ())
+                self._resolve(name, index, systems, ())
         problems.raise_all(str(file.path))
         self.stages = {name: system for name, system in systems.items() if isinstance(system, Stage)}
-        """The systems that search, over a placeholder index, for checks."""
+        """The systems that search, over a planned index, for checks."""
         self.searching = bool(self.stages)
         """Whether any system searches; the others are existing runs."""
 
@@ -486,10 +487,10 @@ class Experiment:
         documents, topics, qrels, machine = None, None, None, None
         with problems.collected():
             if "qrels" in data:
-                qrels = _qrels(sources.qrels, groups=any(measure.grouped for measure in file.measures))
+                qrels = Qrels.of(sources.qrels, groups=any(measure.grouped for measure in file.measures))
             if qrels is not None and sources.machine is not None and "machine" in data:
-                machine = both_labels(qrels, _qrels(sources.machine), file.measures, file.testing).machine
-            topics = _judged_topics(sources, machine or qrels) if qrels is not None and "topics" in data else None
+                machine = both_labels(qrels, Qrels.of(sources.machine), file.measures, file.testing).machine
+            topics = Topics.read(sources.topics).judged(machine or qrels) if qrels is not None and "topics" in data else None
         with problems.collected():
             if self._expressions.searching and "corpus" in data:
                 corpus = _dataset(sources.corpus) if isinstance(sources.corpus, str) else sources.corpus
@@ -560,16 +561,6 @@ def _dataset(name: str) -> Dataset:
     dataset = named(name)
     assert dataset is not None
     return dataset
-
-
-def _qrels(source: Path | str, groups: bool = False) -> Qrels:
-    return _dataset(source).qrels() if isinstance(source, str) else Qrels.of(source, groups=groups)
-
-
-def _judged_topics(sources: Sources, qrels: Qrels) -> Topics:
-    source = sources.topics
-    topics = _dataset(source).topics() if isinstance(source, str) else Topics.read(source)
-    return topics.judged(qrels)
 
 
 def _settings_of(raw: Mapping[str, Any]) -> dict[str, Any]:

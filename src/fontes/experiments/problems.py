@@ -5,15 +5,17 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from ..core import FontesError, InputError, ParameterError, Run, Stage, Topics
+from ..core.builtin import provided
 from ..core.part import Part, walk
 from .collection import Collection
 
 if TYPE_CHECKING:
+    from ..index.build import IndexSettings
     from ..index_methods import Index
     from ..text import Analyzer
 
@@ -21,60 +23,65 @@ System = Stage[Topics, Run] | Run | Path
 FALLBACK_ANALYZER = "standard"  # needs no library or model
 
 
-class _AnyName:
-    """A set of field names that contains every name."""
+def planned_index(settings: IndexSettings | None = None) -> Index:
+    """Return an index without documents or a folder, over which stages are checked before the index is built.
 
-    def __contains__(self, name: object) -> bool:
-        return True
+    Args:
+        settings: Settings of the index; None: they are unknown, so that any field, positions and term weights are accepted.
+    """
+    from ..index import State
+    from ..text import Analyzer
+
+    unknown = {"fields": [], "scale": 1.0, "components": ["fields", "positions"]}
+    manifest = {
+        **(settings.facts if settings else unknown),
+        "columns": {"declared": False, "types": {}},
+        "fingerprint": "",
+        "segments": [],
+    }
+    analyzer = settings.analyzer if settings else Analyzer.of(FALLBACK_ANALYZER)
+    index: Index = provided("index")(State(Path("the index"), manifest, analyzer))
+    return index
 
 
-PLACEHOLDER_INDEX = SimpleNamespace(
-    scale=1.0,
-    path="",
-    positions=None,
-    field_statistics=SimpleNamespace(names=_AnyName()),
-    leaves=(),
-    schema=SimpleNamespace(types={}),
-)
-"""Placeholder index for checking expressions: it has no documents, and every field."""
-PLACEHOLDER_INDEX.state = PLACEHOLDER_INDEX
+Advice = Callable[[Part, FontesError], str]
+"""Function from a part and what is wrong with it to how to do without the part; "" if there is no advice."""
 
 
 class Problems:
     """Collects distinct errors; `needs` caches the parts already checked, so that models load once."""
 
     def __init__(self, needs: dict[str, FontesError | None] | None = None) -> None:
-        self.errors: dict[str, FontesError] = {}
-        """The errors by message."""
+        self.errors: dict[str, tuple[FontesError, str]] = {}
+        """The errors, each with advice or "", by message."""
         self.needs = {} if needs is None else needs
 
     @contextmanager
-    def collected(self) -> Iterator[None]:
-        """Collect a Fontes error raised in the block."""
+    def collected(self, advice: str = "") -> Iterator[None]:
+        """Collect a Fontes error raised in the block, with the advice."""
         try:
             yield
         except FontesError as error:
-            self.add(error)
+            self._add(error, advice)
 
-    def add(self, error: FontesError) -> None:
-        """Collect an error; of two messages where one begins with the other, the longer is kept."""
-        message = str(error)
-        if not any(collected.startswith(message) for collected in self.errors):
-            self.errors = {text: earlier for text, earlier in self.errors.items() if not message.startswith(text)}
-            self.errors[message] = error
-
-    def check_part(self, part: Part) -> None:
+    def check_part(self, part: Part, advice: Advice = lambda part, error: "") -> None:
         """Collect invalid parameters and missing requirements of a part and its inner parts."""
         for inner in walk(part):
-            with self.collected():
-                inner.check()
-            with self.collected():
-                self._check_needs(inner)
+            for check in (inner.check, partial(self._check_needs, inner)):
+                try:
+                    check()
+                except FontesError as error:
+                    self._add(error, advice(inner, error))
 
-    def check_systems(self, title: str, systems: Callable[[Collection], Mapping[str, System]]) -> None:
+    def check_systems(
+        self,
+        title: str,
+        systems: Callable[[Collection], Mapping[str, System]],
+        advice: Advice = lambda part, error: "",
+    ) -> None:
         """Collect the problems of systems over an empty collection; `title` names the experiment in errors."""
-        with tempfile.TemporaryDirectory(prefix="fontes-rehearsal-") as folder, self.collected():
-            by_name = systems(Rehearsal(folder, self))
+        with tempfile.TemporaryDirectory(prefix="fontes-dry-run-") as folder, self.collected():
+            by_name = systems(DryRunCollection(folder, self))
             if not by_name:
                 raise ParameterError(f"{title} has no system")
             for name, system in by_name.items():
@@ -83,18 +90,12 @@ class Problems:
                         raise ParameterError(f"{title}: '{name}' cannot be the name of a system, which is that of a file")
                     if isinstance(system, Stage):
                         system.require(Topics, Run, f"system '{name}' of {title}")
-                        self.check_part(system)
+                        self.check_part(system, advice)
 
-    def raise_all(self, title: str, advice: Mapping[str, str] | None = None) -> None:
-        """Raise one error with a sentence per problem, if there are any.
-
-        Args:
-            title: Name of the experiment in the message.
-            advice: How to avoid an error, by its message.
-        """
-        advice = advice or {}
-        messages = [text + (f"; {advice[text]}" if text in advice else "") for text in self.errors]
-        errors = list(self.errors.values())
+    def raise_all(self, title: str) -> None:
+        """Raise one error with a sentence per problem, if there are any; `title` names the experiment."""
+        errors = [error for error, _ in self.errors.values()]
+        messages = [f"{text}; {advice}" if advice else text for text, (_, advice) in self.errors.items()]
         if not errors:
             return
         if len(errors) == 1:
@@ -104,6 +105,13 @@ class Problems:
         numbered = (f"  {number}. {text.removeprefix(prefix)}" for number, text in enumerate(messages, 1))
         lines = [f"{title} cannot be run, for {len(errors)} reasons:", *numbered]
         raise (kinds.pop() if len(kinds) == 1 else InputError).of_lines(lines)
+
+    def _add(self, error: FontesError, advice: str) -> None:
+        """Collect an error; of two messages where one begins with the other, the longer is kept."""
+        message = str(error)
+        if not any(earlier.startswith(message) for earlier in self.errors):
+            self.errors = {text: earlier for text, earlier in self.errors.items() if not message.startswith(text)}
+            self.errors[message] = error, advice
 
     def _check_needs(self, part: Part) -> None:
         """Raise the error of a part whose requirements are missing; each part is checked once."""
@@ -119,7 +127,7 @@ class Problems:
             raise problem
 
 
-class Rehearsal(Collection):
+class DryRunCollection(Collection):
     """An empty collection for checks; building an index collects the error of an unavailable analyzer."""
 
     def __init__(self, folder: str | Path, problems: Problems) -> None:
@@ -134,16 +142,15 @@ class Rehearsal(Collection):
         separate: bool = False,
         positions: bool = False,
     ) -> Index:
-        """Return an empty index, with `FALLBACK_ANALYZER` if the analyzer is unavailable."""
+        """Return a planned index, with `FALLBACK_ANALYZER` if the analyzer is unavailable."""
+        from ..index.build import IndexSettings
         from ..text import Analyzer
 
         usable: str | Analyzer = FALLBACK_ANALYZER
         with self._problems.collected():
             Analyzer.of(analyzer)("a")  # raises if the library or its model is missing
             usable = analyzer
-        index = super().index(usable, fields, vectors, separate, positions)
-        index.state.path = Path("the index")  # in errors
-        return index
+        return planned_index(IndexSettings.of(usable, fields, vectors, separate=separate, positions=positions))
 
 
 def is_inside(name: str) -> bool:

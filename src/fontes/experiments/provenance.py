@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from ..comparison import Report
-from ..comparison.report import json_values
 from ..core import Doc, InputError, Qrels, Stage, Topic, Topics
 from ..core.part import indexes_of, walk
 from ..core.processor import cpuinfo
 from ..datasets import Dataset
+from ..plots.tables import json_values
 from ..storage.hashes import hash_file, hash_json
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ..comparison import Report, SystemRun, Testing, compare_runs
-from ..comparison.report import SUFFIXES
 from ..comparison.testing import check_rows
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.answers import sums_of
@@ -23,6 +22,7 @@ from ..core.progress import Progress, ProgressCallback, silent
 from ..core.work import cluster, work
 from ..formats import write_run
 from ..measures import Measure
+from ..plots.tables import SUFFIXES
 from ..storage.files import write
 from ..storage.hashes import hash_json
 from ..storage.links import links_in

@@ -12,8 +12,8 @@ from pydantic import Field, ValidationError
 
 from ..comparison import Published, SuiteReport
 from ..core import FontesError, InputError
+from ..core.hints import nearest
 from ..core.progress import Progress, ProgressCallback, silent
-from ..core.registry import nearest
 from ..formats.folder import CORPUS, QUERIES, present, qrels_files
 from ..measures import parse
 from ..storage.files import write

@@ -338,6 +338,7 @@ class Searches:
         return SystemRun(run, str(run.provenance.get("system", "")), measured)
 
     def _run_stage(self, stage: Stage[Any, Any]) -> SystemRun:
+        stage.check()
         steps = steps_of(stage)
         output = self._output(steps)
         assert isinstance(output.value, Run)
@@ -358,7 +359,7 @@ class Searches:
     def _compute(self, steps: Steps, identity: tuple[str | int, ...]) -> Output:
         prefix = self._output(steps[:-1])
         if isinstance(steps[-1], Cut):  # too cheap to cache
-            return Output(steps[-1](prefix.value), prefix.seconds, prefix.cached)
+            return Output(_of_pipeline(steps[-1](prefix.value), steps, prefix.seconds), prefix.seconds, prefix.cached)
         last, seconds = self._with_finished_parts(steps[-1], steps[:-1])
         label = steps[-1].name or type(steps[-1]).__name__
         self._progress(Progress(f"running {label}", 0, len(self._topics), 0.0, "topics"))
@@ -366,10 +367,7 @@ class Searches:
         value = self._apply(last, prefix.value)
         seconds += prefix.seconds + time.perf_counter() - start
         if isinstance(value, Run):
-            pipeline = Pipeline(steps) if len(steps) > 1 else steps[-1]
-            indexes = {name: index.fingerprint for name, index in indexes_of(pipeline).items()}
-            provenance = {"system": repr(pipeline), "indexes": indexes, "seconds": seconds}
-            value = value.with_(provenance={**value.provenance, **provenance})
+            value = _of_pipeline(value, steps, seconds)
             key = self._key(identity)
             if self._cache is not None and key is not None:
                 self._cache.store(key, value, self._topics)
@@ -444,6 +442,14 @@ class _FinishedRun(Stage[Any, Run]):
 
     def written(self, names: Names, *, strict: bool) -> str:
         return str(self.run.provenance["system"])
+
+
+def _of_pipeline(run: Run, steps: Steps, seconds: float) -> Run:
+    """Return the run with the text, the indexes and the duration of all steps in its provenance."""
+    pipeline = Pipeline(steps) if len(steps) > 1 else steps[-1]
+    indexes = {name: index.fingerprint for name, index in indexes_of(pipeline).items()}
+    facts = {"system": repr(pipeline), "indexes": indexes, "seconds": seconds}
+    return run.with_(provenance={**run.provenance, **facts})
 
 
 def _default_name(system: object, number: int) -> str:

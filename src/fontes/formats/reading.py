@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..core import InputError, ParameterError, Qrels, Run, Topics, edge
+from ..core import InputError, ParameterError, Qrels, Run, Topics, io
 from ..core.strings import SURROGATE
 from ..storage.files import STANDARD, as_path, reading, write as write_bytes
 from .comments import without_comments
@@ -247,5 +247,5 @@ def _check_not_empty(kind: str, values: Topics | Qrels, path: str | Path) -> Non
         raise InputError(f"{path}: holds no {KINDS[kind].holds}")
 
 
-edge.readers.update(corpus=read_corpus, topics=read_topics, qrels=read_qrels, run=read_run)
-edge.writers.update(corpus=write_corpus, topics=write_topics, qrels=write_qrels, run=write_run)
+io.readers.update(corpus=read_corpus, run=read_run)  # those of topics and qrels are in `datasets`
+io.writers.update(corpus=write_corpus, topics=write_topics, qrels=write_qrels, run=write_run)

@@ -1,7 +1,7 @@
 """Gates: tests that a change of a search loses no quality."""
 
 from .accepting import accept, init
-from .arms import Arm, CommandArm, FunctionArm, PipelineArm, Reply, RunArm
+from .arms import Arm, CommandArm, FunctionArm, PipelineArm, Reply, RunArm, ServerArm
 from .decision import Answer, Decision, MeasureDecision, decide
 from .engines import HttpArm, McpArm
 from .file import GateFile
@@ -32,6 +32,7 @@ __all__ = [
     "Plan",
     "Reply",
     "RunArm",
+    "ServerArm",
     "Spread",
     "accept",
     "decide",

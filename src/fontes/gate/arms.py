@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from ..core import FontesError, InputError, Run, Topic, Topics, expression
+from ..core.part import stages
 from ..experiments.experiment import TomlTable, beside
 from ..formats import read_run, write_topics
 from ..index import Index
@@ -158,6 +159,34 @@ class PipelineArm(Arm):
         stage: Any = expression.pipeline(self.pipeline, index)
         stage.require(Topics, Run, "the key 'pipeline'")
         return stage
+
+
+class ServerArm(Arm):
+    """A pipeline of `fontes serve` at an address. The key or token is in the environment; see `fontes.Client`."""
+
+    kind = "server"
+    server: str = Field(pattern="https?://.+")
+    index_name: str = ""
+    pipeline: str = ""
+
+    @contextmanager
+    def asking(self, k: int) -> Iterator[Callable[[Topic], Reply]]:
+        stage = self._client(k)
+
+        def ask(topic: Topic) -> Reply:
+            return Reply(tuple(hit.id for hit in stage(Topics([topic]))[topic.id]))
+
+        yield ask
+
+    def run(self, topics: Topics, k: int) -> Run:
+        run: Run = self._client(k)(topics)
+        empty = [topic for topic in topics if not run[topic]]
+        facts = {"failed": {}, "empty": empty, **self.names, "generations": run.provenance["servers"][self.server]}
+        return run.with_(provenance={**run.provenance, **facts})
+
+    def _client(self, k: int) -> Any:
+        client: Any = stages["client"]
+        return client(self.server, self.pipeline, self.index_name) % k
 
 
 class RunArm(Arm):

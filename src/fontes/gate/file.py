@@ -10,19 +10,19 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, create_model
 
 from ..core import FontesError, Qrels, Topics
-from ..datasets import judged_topics, qrels_of
+from ..datasets import judged_topics
 from ..datasets.names import PREFIXES
 from ..experiments.experiment import Text, TomlTable, beside, problem_in, read_toml, wrong_value
 from ..measures.measure import Measure
 from ..measures.names import need_groups
 from ..tuning.folds import units_of
-from .arms import Arm, CommandArm, PipelineArm, RunArm
+from .arms import Arm, CommandArm, PipelineArm, RunArm, ServerArm
 from .decision import check_margins
 from .engines import HttpArm, McpArm
 
 DEFAULT = "gate.toml"
 ARMS = ("baseline", "candidate")
-KINDS: dict[str, type[Arm]] = {cls.kind: cls for cls in (PipelineArm, RunArm, HttpArm, McpArm, CommandArm)}
+KINDS: dict[str, type[Arm]] = {cls.kind: cls for cls in (PipelineArm, RunArm, ServerArm, HttpArm, McpArm, CommandArm)}
 TooFew = Literal["fail", "skip", "xfail"]
 
 
@@ -115,7 +115,7 @@ class GateFile:
             assert topics is not None
             assert qrels is not None
             judged = topics.judged(qrels)
-            machine = None if table.machine is None else qrels_of(_source(path, table.machine))
+            machine = None if table.machine is None else Qrels.of(_source(path, table.machine))
             units = None if table.groups is None else units_of(judged, qrels, table.groups)
         except FontesError as error:
             raise problem_in(path, "", str(error)) from None

@@ -8,18 +8,18 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from ..comparison.report import Report, json_values
-from ..comparison.report_text import EMPTY_CELL, ResultCell, ResultTable, markdown_table, plain_table
+from ..comparison import Report
+from ..comparison.list_lengths import length_notes
 from ..core import FontesError, InputError, ParameterError, Run, Topic
 from ..core.errors import InputWarning
 from ..core.json_text import json_text
 from ..formats import write_run
 from ..measures.measure import Measure
-from ..storage.files import plain_name, write
+from ..plots.tables import EMPTY_CELL, ResultCell, ResultTable, TableReport, escaped_markdown, json_values
+from ..storage.files import write
 from .decision import Answer, Decision, MeasureDecision
 from .file import GateFile
 from .lock import Lock, digest_of, digests_of, facts_of, texts_of
@@ -110,7 +110,7 @@ class LostTopic:
 
 
 @dataclass(frozen=True, eq=False)
-class GateResult:
+class GateResult(TableReport):
     """The result of a gate; `print` shows it, `save` writes it.
 
     Args:
@@ -126,6 +126,9 @@ class GateResult:
         lost_by: The measure by which the candidate loses most, in margins.
         lost: The topics on which it loses most.
     """
+
+    NOUN = "a gate's result"
+    FORMS = FORMS
 
     gate: GateFile
     problems: tuple[str, ...]
@@ -208,14 +211,10 @@ class GateResult:
         path = self.gate.baseline_run
         return digest_of(path) if path is not None and path.exists() else None
 
-    def to_json(self) -> str:
-        """Return `to_dict` as JSON."""
-        return json_text(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
-
     def to_markdown(self, page: str = "") -> str:
         """Return a comment for a pull request; `page` is the address of the HTML report, if there is one."""
-        parts = [f"### Search quality: {self.outcome}", *map(markdown_table, self._tables())]
-        parts += ["\n".join(f"- {_escaped(line)}" for line in self._notes())]
+        parts = [f"### Search quality: {self.outcome}", *(table.markdown() for table in self._tables())]
+        parts.append("\n".join(f"- {escaped_markdown(line)}" for line in self._notes()))
         if self.lost:
             lines = "\n".join(line for lost in self.lost for line in _lost_lines(lost)).replace("`", "'")
             parts.append(f"<details><summary>{self._lost_title()}</summary>\n\n```text\n{lines}\n```\n\n</details>")
@@ -248,12 +247,6 @@ class GateResult:
         ElementTree.indent(suite)
         return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
-    def save(self, path: Path, page: str = "") -> None:
-        """Write the result to a file, whose suffix (.md, .xml, .json or .html) determines the form."""
-        form = form_of(path)
-        text: str = self.to_markdown(page) if form == "to_markdown" else getattr(self, form)()
-        write(path, [text.encode()])
-
     def _cases(self) -> Iterator[tuple[str, Answer, str]]:
         if self.decision is None or self.stale:
             yield "gate", Answer.DID_NOT_RUN, " ".join([*self.problems, *self.stale])
@@ -263,21 +256,25 @@ class GateResult:
         for limit in self.limits:
             yield limit.name, limit.answer, f"{limit.name}: {_ratio(limit)} of the baseline's, the limit is {limit.limit:g}"
 
-    def _tables(self) -> Iterator[ResultTable]:
+    def _rows(self) -> list[dict[str, Any]]:
+        return [] if self.decision is None else [vars(row) for row in self.decision.measures]
+
+    def _tables(self) -> list[ResultTable]:
         if self.decision is None:
-            return
+            return []
         header = ("measure", "baseline", "candidate", "difference", self._interval(), "margin", "answer")
         rows: list[tuple[str, ...]] = [
             (*_figures(row), _range(row.low, row.high), f"{row.margin:g}", row.answer) for row in self.decision.measures
         ]
-        yield _table(header, rows)
+        tables = [_table(header, rows)]
         if self.limits:
             amounts = [[_amount(value, limit.unit) for value in (limit.baseline, limit.candidate)] for limit in self.limits]
             rows = [
                 (limit.name, *amount, _ratio(limit), f"{limit.limit:g}", limit.answer)
                 for limit, amount in zip(self.limits, amounts, strict=True)
             ]
-            yield _table(("limit of", "baseline", "candidate", "ratio", "limit", "answer"), rows)
+            tables.append(_table(("limit of", "baseline", "candidate", "ratio", "limit", "answer"), rows))
+        return tables
 
     def _interval(self) -> str:
         return f"{100 * (1 - 2 * self.gate.settings.alpha):g}% interval"
@@ -287,7 +284,10 @@ class GateResult:
         interval = f"({self._interval()} {_range(row.low, row.high)}), margin {row.margin:g}"
         return f"{name} {row.answer}: {baseline} to {candidate}, {difference} {interval}"
 
-    def _notes(self) -> Iterator[str]:
+    def _notes(self) -> list[str]:
+        return list(self._note_lines())
+
+    def _note_lines(self) -> Iterator[str]:
         yield from self.problems
         yield from self.stale
         if self.decision is None or self.plan is None:
@@ -295,6 +295,7 @@ class GateResult:
         yield "; ".join(f"{name}: {run.provenance['description']}" for name, run in self.runs.items())
         if have_same_documents(self.runs):
             yield "both gave the same documents in the same order"
+        yield from length_notes(self.runs, (row.measure for row in self.decision.measures))
         units = "" if self.decision.units == self.decision.topics else f" in {self.decision.units:,} groups"
         yield f"{self.decision.topics:,} topics{units}; one-sided t-tests against the margins, p ≤ {self.decision.alpha:g}"
         for row, needed in zip(self.decision.measures, self.plan.measures, strict=True):
@@ -325,31 +326,15 @@ class GateResult:
     def _lost_title(self) -> str:
         return f"Topics that lost most, by {self.lost_by}"
 
-    def _lines(self) -> Iterator[str]:
-        yield f"{self.gate.path}: {self.outcome}"
-        for table in self._tables():
-            yield ""
-            yield plain_table(table).rstrip("\n")
-        yield ""
-        yield from self._notes()
-        if self.lost:
-            yield ""
-            yield self._lost_title()
-            for lost in self.lost:
-                yield from _lost_lines(lost)
+    def _head(self) -> list[str]:
+        return [f"{self.gate.path}: {self.outcome}"]
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        lost = ["", self._lost_title(), *(line for lost in self.lost for line in _lost_lines(lost))] if self.lost else []
+        return "\n".join([super().__str__(), *lost])
 
     def __repr__(self) -> str:
         return f"GateResult({self.outcome})"
-
-
-def form_of(path: Path) -> str:
-    """Return the method of `GateResult` that writes a file, by its suffix; ParameterError if there is none."""
-    if (suffix := Path(plain_name(path)).suffix) not in FORMS:
-        raise ParameterError(f"{path}: the name of a gate's result ends in one of {', '.join(FORMS)}, which says its form")
-    return FORMS[suffix]
 
 
 def have_same_documents(runs: Mapping[str, Run]) -> bool:
@@ -359,8 +344,7 @@ def have_same_documents(runs: Mapping[str, Run]) -> bool:
 
 
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> ResultTable:
-    cells = (tuple(ResultCell(text, best=text == Answer.LOSES) for text in row) for row in rows)
-    return ResultTable(header, tuple(cells), 1)
+    return ResultTable.of(header, ([ResultCell(text, best=text == Answer.LOSES) for text in row] for row in rows), 1)
 
 
 def _figures(row: MeasureDecision) -> tuple[str, str, str, str]:
@@ -397,7 +381,3 @@ def _ratio(limit: Limit) -> str:
 
 def _plain(row: Any) -> dict[str, Any]:
     return {**asdict(row), "measure": str(row.measure)}
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([\\`*_<\[|])", r"\\\1", text)

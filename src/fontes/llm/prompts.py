@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ..core.errors import InputError, ParameterError
-from ..core.registry import nearest
+from ..core.hints import nearest
 
 FOLDER = Path(__file__).parent / "prompts"
 SECTION = re.compile(r"^## (system|user|assistant)(, for each passage|, for each example|, begun)?[ \t]*$", re.MULTILINE)

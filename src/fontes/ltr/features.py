@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError, ParameterError
 from ..core.expression import part
+from ..core.narrowing import is_retriever
 from ..core.part import Part, fields, walk
 from ..core.progress import Progress, ProgressCallback, silent
 from ..core.run import Run
-from ..core.stage import Cut, Pipeline, Stage, is_retriever, steps
+from ..core.stage import Cut, Pipeline, Stage, steps
 from ..core.values import Topics
 from ..index.columns import column_type, column_values
 from ..lexical.fields import check_names, chosen_fields
@@ -150,7 +151,7 @@ def _index_of_field(index: Any, field: str | None) -> Any:
     """Return the index, or one of its fields as an index; raise FontesError for an unknown field."""
     if field is None:
         return index
-    check_names([field], index.field_statistics.names, f"{index.path} has no field")
+    check_names([field], index.field_statistics.names or [field], f"{index.path} has no field")
     return chosen_fields(index.state, [field])
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Iterable
 from types import NoneType
 from typing import Any
 
 from ..core import ParameterError
+from ..core.hints import meant
+from ..core.names import join_with_or
 from .measure import MEASURES, Measure
 from .ranks import NOT_RETRIEVED
 
@@ -133,7 +134,7 @@ def _closest(name: str) -> str:
     spellings = MEASURES.items()
     suggestions = {key.removesuffix("_k"): f"{key[:-1]}{cls.example}" for key, cls in spellings if key.endswith("_k")}
     suggestions |= {key: cls.name for key, cls in spellings if not key.endswith("_k")}
-    matches = difflib.get_close_matches(name.lower(), suggestions, n=3, cutoff=0.5)
+    matches = meant(name, suggestions)
     if not matches:
         return f"there are {', '.join(dict.fromkeys(cls.name for _, cls in spellings))}"
-    return "did you mean " + " or ".join(dict.fromkeys(suggestions[key] for key in matches)) + "?"
+    return f"did you mean {join_with_or(list(dict.fromkeys(suggestions[key] for key in matches)))}?"

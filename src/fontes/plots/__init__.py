@@ -1,4 +1,4 @@
-"""Plots of models and indexes."""
+"""Plots of models, indexes and pipelines, and tables of results."""
 
 from .indexes import PowerLaw, fit_heaps, fit_zipf, heaps, lengths, zipf
 from .models import bm25, idf, tfidf

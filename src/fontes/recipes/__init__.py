@@ -1,7 +1,7 @@
 """Published systems, one file each."""
 
 from .air2025 import Air2025
-from .base import LearningRecipe, Recipe, recipe, registry
+from .base import LearningRecipe, Need, Recipe, recipe, registry
 from .cair2021 import Cair2021
 from .cast2021 import Cast2021, CastPassages
 from .claims import Claims
@@ -17,6 +17,7 @@ __all__ = [
     "Claims",
     "Evidence",
     "LearningRecipe",
+    "Need",
     "Recipe",
     "RecipeResult",
     "RecipeTraining",

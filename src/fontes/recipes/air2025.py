@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from ..neural import CrossEncoder, SentenceEncoder
 from ..neural.models.hub import library
 from ..text import Analyzer
 from ..train import CrossEncoderSettings, Side
-from .base import AUTHORS_CODE, PUBLISHED, LearningRecipe, Systems
+from .base import AUTHORS_CODE, PUBLISHED, LearningRecipe, Need, Systems
 from .learning import RecipeTraining
 from .sides import side_of
 
@@ -126,10 +126,6 @@ class Air2025(LearningRecipe, name="air2025"):
             **{name: model for name, (model, *_) in ENCODERS.items()},
         },
     }
-    without: ClassVar[Mapping[str, str]] = {
-        "the analyzer 'nltk'": "-s analyzer=standard splits words, and puts them in lower case, without NLTK and its data",
-    }
-
     analyzer: str | Analyzer = field(default="nltk", metadata=PUBLISHED)
     variant: str = field(default="okapi", metadata=PUBLISHED)
     k1: float = field(default=1.5, metadata=AUTHORS_CODE)
@@ -188,6 +184,10 @@ class Air2025(LearningRecipe, name="air2025"):
             raise InputError(f"{len(ids)} judged topics are too few to learn from some and measure with others") from None
         learned, measured = (side_of(topics, qrels, set(half)) for half in drawn)
         return learned, measured
+
+    def requirements(self, topics: Topics | None) -> Iterator[Need]:
+        without = "-s analyzer=standard splits words, and puts them in lower case, without NLTK and its data"
+        yield Need(lambda: Analyzer.of(self.analyzer)("a"), without)
 
     def check(self) -> None:
         for name in ("candidates", "negatives", "candidates_1to1"):

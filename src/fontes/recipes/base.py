@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from ..comparison import Testing
-from ..core import FontesError, InputError, ParameterError, Qrels, Run, Stage, Topics
+from ..core import FontesError, InputError, MissingExtraError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.expression import part, pipeline
+from ..core.hints import nearest
 from ..core.parameters import Parameter, parameters
 from ..core.part import Part
 from ..core.progress import ProgressCallback, silent
-from ..core.registry import Registry, nearest
+from ..core.registry import Registry
 from ..datasets import named
 from ..experiments import Collection
-from ..experiments.problems import PLACEHOLDER_INDEX, Problems, System
+from ..experiments.problems import Problems, System, planned_index
 from ..experiments.provenance import hash_of_qrels, hash_of_topics
 from ..experiments.runner import Plan, Results, reproducible, run
 from ..measures import Measure
@@ -33,11 +33,11 @@ from .sides import (
     LEAKS,
     Splits,
     check_leaks,
-    divided_apart,
+    drop_leaked,
     merge_duplicates,
     read_sides,
+    split_disjoint,
     split_randomly,
-    without_leaks,
 )
 
 Systems = dict[str, Stage[Topics, Run]]
@@ -49,7 +49,18 @@ PUBLISHED: Mapping[str, str] = {"origin": "published"}
 AUTHORS_CODE: Mapping[str, str] = {"origin": "authors' code"}
 """Metadata of a parameter whose default is in the authors' code, or in a library that it calls, but not in the publication."""
 PRESET_KEY = "as"
-MODEL = re.compile(r"[^\s\"'()]+/[^\s\"'()]+")  # owner/name, or a path
+
+
+class Need(NamedTuple):
+    """Something that a recipe needs.
+
+    Args:
+        check: Raises a FontesError if it is missing; a part that it returns is checked, too.
+        without: The settings that do without it.
+    """
+
+    check: Callable[[], object]
+    without: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,8 +93,6 @@ class Recipe(Part, ABC):
     """The topics and documents of the published values."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Parameters by name of a preset: `-s as=NAME` sets them all, and other settings override them."""
-    without: ClassVar[Mapping[str, str]] = {}
-    """Settings that do without a missing thing, by the parameter that names it or by words of the error."""
 
     def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -124,9 +133,15 @@ class Recipe(Part, ABC):
         """Return the topics in the form that models read, in which the texts of two sides are compared."""
         return topics
 
-    def problems_of(self, topics: Topics) -> Iterable[InputError]:
-        """Yield an error for each requirement of the recipe that the topics do not meet."""
-        return ()
+    def requirements(self, topics: Topics | None) -> Iterator[Need]:
+        """Yield what the recipe needs with these parameters, and with these topics; by default the parameters that are stages.
+
+        Args:
+            topics: The topics to search; None: any.
+        """
+        for name, parameter in parameters(type(self)).items():
+            if isinstance(getattr(self, name), str) and "Stage[" in parameter.kind:
+                yield Need(partial(self.stage, name))
 
     def name_here(self, published: str) -> str:
         """Return the name that a system of `baseline` or `published` has with these parameters."""
@@ -162,7 +177,7 @@ class Recipe(Part, ABC):
                 raise ParameterError(f"recipe {self.name}: {error}") from None
         return self.with_(**{**preset, **changes})
 
-    def stage(self, parameter: str, index: object = PLACEHOLDER_INDEX) -> Stage[Any, Any] | None:
+    def stage(self, parameter: str, index: object = None) -> Stage[Any, Any] | None:
         """Return the stage of a parameter that is a stage or an expression for one.
 
         Without an index the stage can be inspected but not run. Raises ParameterError for an invalid expression.
@@ -172,7 +187,7 @@ class Recipe(Part, ABC):
             stage: Stage[Any, Any] | None = value
             return stage
         try:
-            return pipeline(value, index)
+            return pipeline(value, planned_index() if index is None else index)
         except FontesError as error:
             raise type(error)(f"recipe {self.name}: {parameter}: {error}") from None
 
@@ -185,7 +200,7 @@ class Recipe(Part, ABC):
         self.check()
         problems = Problems()
         self._collect_problems(problems)
-        self._raise_problems(problems)
+        problems.raise_all(f"recipe {self.name}")
 
     def build(
         self,
@@ -265,12 +280,12 @@ class Recipe(Part, ABC):
             documents = Collection(_source(collection), output)
         with problems.collected():
             chosen_measures = tuple(parse_all(measures or self.measures))
-        sources = read_sides(problems, topics, qrels, split, train, dev)
+        sources = read_sides(problems, topics, qrels, split, train, dev, any(measure.grouped for measure in chosen_measures))
         with problems.collected():
             if sources is not None:
                 searched, judged, learning = division = self.divide(*sources)
                 measured = Topics(topic for topic in searched.values() if topic.id in (judged or ()))
-                learning = without_leaks(learning, measured, self.as_model_input, drop=train is None or leaks == "drop")
+                learning = drop_leaked(learning, measured, self.as_model_input, drop=train is None or leaks == "drop")
                 self.check_sides(learning)
                 division = searched, judged, replace(learning, folder=Path(output), progress=progress)
                 recipe = self.for_topics(searched)
@@ -278,7 +293,7 @@ class Recipe(Part, ABC):
                 judgments = None if sources[1:] == (None, None, None) else Qrels(rows)
                 others = OtherRuns.of(runs, measured if judged else searched, judgments, chosen_measures)
         recipe._collect_problems(problems, division)
-        recipe._raise_problems(problems)
+        problems.raise_all(f"recipe {self.name}")
         assert division is not None
         plan = recipe._plan(documents, division, chosen_measures, others, Testing(allow_empty=allow_empty))
         return RecipeResult(**vars(run(plan, Path(output), progress)), recipe=recipe, learning=division[2], others=others)
@@ -325,28 +340,20 @@ class Recipe(Part, ABC):
         if division is not None:
             with problems.collected():
                 self._check_sources(*division[:2])
-            for error in self.problems_of(division[0]):
-                problems.add(error)
-        for name, parameter in parameters(type(self)).items():
-            if isinstance(getattr(self, name), str) and "Stage[" in parameter.kind:
-                with problems.collected():
-                    if (stage := self.stage(name)) is not None:
-                        problems.check_part(stage)
-        problems.check_systems(f"recipe {self.name}", partial(self.learned_systems, learning=RecipeTraining()))
+        for need in self.requirements(None if division is None else division[0]):
+            with problems.collected(need.without):
+                if isinstance(needed := need.check(), Part):
+                    problems.check_part(needed, partial(self._advice, need.without))
+        title = f"recipe {self.name}"
+        problems.check_systems(title, partial(self.learned_systems, learning=RecipeTraining()), partial(self._advice, ""))
 
-    def _raise_problems(self, problems: Problems) -> None:
-        """Raise the collected problems, each with the settings that do without what is missing."""
-        problems.raise_all(f"recipe {self.name}", {text: advice for text in problems.errors if (advice := self._advice(text))})
-
-    def _advice(self, problem: str) -> str:
-        values = {name: value for name, value in self.params().items() if isinstance(value, str)}
-        models = {model: name for name, value in values.items() for model in MODEL.findall(value) if model in problem}
-        concerned = {name for name, value in values.items() if value in problem}.union(models.values())
-        options = [advice for need, advice in self.without.items() if need in concerned or need in problem]
-        for model, name in models.items():
-            setting = shlex.quote(f"{name}={values[name].replace(model, 'FOLDER')}")
-            options.append(f"-s {setting} reads another model")
-        return " or ".join(dict.fromkeys(options))
+    def _advice(self, without: str, part: Part, error: FontesError) -> str:
+        """Return the settings that do without a part, or that read another model in place of one that is missing."""
+        model = str(getattr(part, "name_or_path", ""))
+        named = {} if isinstance(error, MissingExtraError) or not model else self.params()
+        settings = {name: f"{name}={text.replace(model, 'FOLDER')}" for name, text in named.items() if model in str(text)}
+        others = (f"-s {shlex.quote(setting)} reads another model" for setting in settings.values())
+        return " or ".join(filter(None, (without, *others)))
 
     def _check_sources(self, topics: Topics, qrels: Qrels | None) -> None:
         if not topics:
@@ -383,7 +390,7 @@ class LearningRecipe(Recipe):
 
     def divide(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
         if train is not None:
-            searched, judged, learning = divided_apart(topics, qrels, train, dev)
+            searched, judged, learning = split_disjoint(topics, qrels, train, dev)
         elif dev is not None:
             raise ParameterError(f"recipe {self.name}: dev goes with train; give both, or neither")
         elif qrels is None:

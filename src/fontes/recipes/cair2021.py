@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -14,8 +14,9 @@ from ..core import InputError, ParameterError, Run, Stage, Topic, Topics
 from ..core.checks import check_whole
 from ..experiments import Collection
 from ..fusion import fuse
+from ..neural.dense.ann import check_algorithm
 from ..text import Analyzer
-from .base import PUBLISHED, Recipe
+from .base import PUBLISHED, Need, Recipe
 
 if TYPE_CHECKING:
     from ..neural import Encoder
@@ -24,6 +25,7 @@ AGGREGATES = ("sum", "min-max", "rrf")
 THIRD_QUERIES = ("keyphrases", "feedback")
 
 
+NO_VECTORS = "-s encoder=None leaves Q1 out, and with it the vectors"
 NO_SPACY = """-s 'topicrank=topicrank("stopwords", gap="paper")' -s analyzer=english finds keyphrases and terms without spaCy"""
 
 
@@ -82,15 +84,6 @@ class Cair2021(Recipe, name="cair2021"):
     }
     published_on = "the 20 test topics of CAIR 2021 and the 303,291 news articles of FIRE's English collection"
 
-    without: ClassVar[Mapping[str, str]] = {
-        "some topics have narratives": "-s third=feedback searches all topics by their titles alone",
-        "annoy": "-s trees=None searches all vectors, which needs no Annoy",
-        "encoder": "-s encoder=None leaves Q1 out, and with it the vectors",
-        "fontes[neural]": "-s encoder=None leaves Q1 out, and with it the vectors",
-        "spacy": NO_SPACY,
-        "spaCy": NO_SPACY,
-    }
-
     encoder: str | Encoder | None = field(default="sentence-transformers/msmarco-distilbert-base-v4", metadata=PUBLISHED)
     trees: int | None = field(default=1000, metadata=PUBLISHED)
     spacy: str = "en_core_web_sm"
@@ -107,7 +100,7 @@ class Cair2021(Recipe, name="cair2021"):
     after: str | Stage[Run, Run] | None = field(default=None, metadata=PUBLISHED)
 
     def systems(self, collection: Collection) -> dict[str, Stage[Topics, Run]]:
-        index = collection.index(self.analyzer or f"spacy-plain:{self.spacy}")
+        index = collection.index(self._analyzer)
         after = self.stage("after", index)
 
         lexical = index.bm25(variant=self.variant, k1=self.k1, b=self.b, k=self.depth)
@@ -160,11 +153,20 @@ class Cair2021(Recipe, name="cair2021"):
                 check_whole(f"recipe cair2021: {name}", number)
         self._topicrank.check()
 
-    def problems_of(self, topics: Topics) -> Iterator[InputError]:
-        lacking = [topic.id for topic in topics.values() if not _has_narrative(topic)]
-        if lacking and self.third == "keyphrases":
-            more = f" and {len(lacking) - 1} others have" if len(lacking) > 1 else " has"
-            yield InputError(f"recipe cair2021: some topics have narratives, but topic '{lacking[0]}'{more} none")
+    def requirements(self, topics: Topics | None) -> Iterator[Need]:
+        if topics is not None and self.third == "keyphrases":
+            yield Need(partial(_check_narratives, topics), "-s third=feedback searches all topics by their titles alone")
+        if self.trees is not None and self.encoder is not None:
+            every_vector = "-s trees=None searches all vectors, which needs no Annoy"
+            yield Need(lambda: check_algorithm(f"annoy:{self.trees}"), f"{every_vector} or {NO_VECTORS}")
+        yield Need(lambda: self._encoder, NO_VECTORS)
+        yield Need(lambda: self._topicrank, NO_SPACY)
+        yield Need(lambda: Analyzer.of(self._analyzer)("a"), NO_SPACY)
+        yield from super().requirements(topics)
+
+    @property
+    def _analyzer(self) -> str | Analyzer:
+        return self.analyzer or f"spacy-plain:{self.spacy}"
 
     @property
     def _encoder(self) -> Encoder | None:
@@ -186,6 +188,13 @@ class Cair2021(Recipe, name="cair2021"):
         if self._aggregate == "min-max":
             return fuse(*queries, method="combsum", normalize="min-max")
         return fuse(*queries, method="rrf")
+
+
+def _check_narratives(topics: Topics) -> None:
+    lacking = [topic.id for topic in topics.values() if not _has_narrative(topic)]
+    if lacking:
+        more = f" and {len(lacking) - 1} others have" if len(lacking) > 1 else " has"
+        raise InputError(f"recipe cair2021: some topics have narratives, but topic '{lacking[0]}'{more} none")
 
 
 def _has_narrative(topic: Topic) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ from ..passages import Deduplicate, Passages, read_duplicates, to_documents
 from ..passages.aggregate import check_separator, parents_of
 from ..rewrite import Automatic, Manual
 from ..text.sentences import Spans, sentences
-from .base import AUTHORS_CODE, PUBLISHED, Recipe
+from .base import AUTHORS_CODE, PUBLISHED, Need, Recipe
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,17 +72,6 @@ class Cast2021(Recipe, name="cast2021"):
     }
     published_on = "the 158 judged turns of CAsT 2021 and the documents of MS MARCO, KILT's Wikipedia and The Washington Post"
 
-    without: ClassVar[Mapping[str, str]] = {
-        "no automatic rewrite": "-s 'automatic=raw()' searches what was typed or -s automatic=None leaves these runs out",
-        "no manual rewrite": "-s 'manual=raw()' searches what was typed or -s manual=None leaves these runs out",
-        "duplicates": "-s duplicates=None leaves duplicates in",
-        "spacy": "-s 'passages=cast_passages(sentences=\"nupunkt\")' finds sentences by another library",
-        "spaCy": "-s 'passages=cast_passages(sentences=\"nupunkt\")' finds sentences by another library",
-        "nupunkt": "-s 'passages=passages(words=150, separator=\"-\")' makes windows of words",
-        "reranker": "-s reranker=None keeps the order of BM25",
-        "fontes[neural]": "-s reranker=None keeps the order of BM25",
-    }
-
     automatic: str | Stage[Topics, Topics] | None = field(default="automatic()", metadata=PUBLISHED)
     manual: str | Stage[Topics, Topics] | None = field(default="manual()", metadata=PUBLISHED)
     k1: float = field(default=4.46, metadata=PUBLISHED)
@@ -131,17 +121,34 @@ class Cast2021(Recipe, name="cast2021"):
         if self.automatic is None and self.manual is None:
             raise ParameterError("recipe cast2021: automatic and manual are both None, which leaves no run to make")
 
-    def problems_of(self, topics: Topics) -> Iterator[InputError]:
+    def requirements(self, topics: Topics | None) -> Iterator[Need]:
         for kind in ("automatic", "manual"):
-            rewriter: Stage[Any, Any] | None = None
-            with suppress(FontesError):  # invalid expressions are reported elsewhere
-                rewriter = self.stage(kind)
-            for part in walk(rewriter) if rewriter is not None else ():
-                if isinstance(part, (Automatic, Manual)) and part.missing == "error":
-                    lacking = [t.id for t in topics.values() if not (t.turns and getattr(t.turns[-1], part.name).strip())]
-                    more = f" and {len(lacking) - 1} others carry" if len(lacking) > 1 else " carries"
-                    if lacking:
-                        yield InputError(f"recipe cast2021: topic '{lacking[0]}'{more} no {part.name} rewrite")
+            without = f"-s '{kind}=raw()' searches what was typed or -s {kind}=None leaves these runs out"
+            yield Need(partial(self.stage, kind), without)
+            if topics is not None:
+                yield Need(partial(self._check_rewrites, kind, topics), without)
+        yield Need(self._duplicates, "-s duplicates=None leaves duplicates in")
+        yield Need(partial(self.stage, "passages"), self._other_passages)
+        yield Need(partial(self.stage, "reranker"), "-s reranker=None keeps the order of BM25")
+
+    @property
+    def _other_passages(self) -> str:
+        """Settings that make passages by another library, or by none."""
+        with suppress(FontesError):
+            if "nupunkt" not in str(getattr(self.stage("passages"), "sentences", "")):
+                return "-s 'passages=cast_passages(sentences=\"nupunkt\")' finds sentences by another library"
+        return "-s 'passages=passages(words=150, separator=\"-\")' makes windows of words"
+
+    def _check_rewrites(self, kind: str, topics: Topics) -> None:
+        rewriter: Stage[Any, Any] | None = None
+        with suppress(FontesError):  # invalid expressions are reported elsewhere
+            rewriter = self.stage(kind)
+        for part in walk(rewriter) if rewriter is not None else ():
+            if isinstance(part, (Automatic, Manual)) and part.missing == "error":
+                lacking = [t.id for t in topics.values() if not (t.turns and getattr(t.turns[-1], part.name).strip())]
+                more = f" and {len(lacking) - 1} others carry" if len(lacking) > 1 else " carries"
+                if lacking:
+                    raise InputError(f"recipe cast2021: topic '{lacking[0]}'{more} no {part.name} rewrite")
 
     def _duplicates(self) -> list[Deduplicate]:
         stages = []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from ..calibration import Calibrated, PromisedCut
 from ..core import FontesError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.checks import check_whole
 from ..core.parameters import parameters
@@ -19,12 +20,12 @@ from ..neural.encoders.transformer import tokenizer_limit
 from ..neural.models.hub import find_local_model
 from ..passages import to_documents
 from ..text import Analyzer
-from ..train import BiEncoderSettings
+from ..train import BiEncoderSettings, train_calibration
 from ..train.runner.running import check_training
 from ..tuning import tune
 from .base import PUBLISHED, Division, Recipe, Systems
-from .learning import RecipeTraining
-from .sides import divided_apart
+from .learning import MODELS, RecipeTraining
+from .sides import split_disjoint
 
 if TYPE_CHECKING:
     from ..lexical import BM25
@@ -50,6 +51,7 @@ TRAINED = ("nystromformer", "longformer", "reformer", "mbert")
 """Rows whose language models are trained with `--train`; so is `trained`, from `encoder`."""
 MINING: dict[str, Any] = {"per_positive": 1, "ranks": (1, 20), "sampling": "random"}
 DEPTH = 100  # documents per claim among which negatives are drawn
+CALIBRATED = 100  # documents per claim of a list before it is cut
 LATE_FILES = ("artifact.metadata", "1_Dense")  # files of late-interaction checkpoints
 K1 = [0.2, 0.4, 0.6, 0.9, 1.2, 1.6, 2.0, 2.6]
 B = [0.1, 0.25, 0.4, 0.55, 0.75, 0.9]
@@ -122,6 +124,24 @@ class EvidenceRows(dict[str, System]):
             self._learning.notes.append({"role": row, "chosen": choice})
         self[row] = bm25
         return bm25
+
+    def with_promise(self, row: str, system: System) -> None:
+        """Add a row that ends each list of a system where it is complete for the promised share of claims."""
+        learning, level = self._learning, self._recipe.complete
+        if level is None:
+            return
+        if not learning.dev.qrels or learning.folder is None:
+            self._leave_out(row, "give --dev, claims from which it learns where lists end")
+            return
+        folder = learning.folder / MODELS / row
+        try:
+            training = train_calibration(learning.run(system, learning.dev), learning.dev.qrels, folder, overwrite=True)
+            promise = training.model.promise("complete", level)
+        except FontesError as error:
+            self._leave_out(row, str(error))
+            return
+        learning.notes.append({"role": row, "chosen": promise.statement})
+        self[row] = system >> Calibrated(str(folder)) >> PromisedCut(complete=level)
 
     def _leave_out(self, row: str, reason: str) -> None:
         self._learning.notes.append({"role": row, "without": reason})
@@ -221,7 +241,8 @@ class Evidence(Recipe, name="evidence"):
 
     Two-tower encoders read whole documents, up to 2,048 tokens, or windows of 150 words. mBERT and ColBERT read paragraphs; a
     document scores as its best paragraph. "hybrid" fuses BM25 with the first available of `trained`, `e5` and `encoder`, by
-    reciprocal ranks or with weights chosen on `dev`. "reranked" reranks its best documents.
+    reciprocal ranks or with weights chosen on `dev`. "reranked" reranks its best documents. "complete" ends lists of the fusion
+    by reciprocal ranks where a promise holds that `dev` allows.
 
     With `train`, `nystromformer`, `longformer`, `reformer` and `mbert` are trained on these claims unless they are already
     retrieval models, and `trained`, if None, is trained from `encoder`: by multiple negatives, each claim with one non-evidence
@@ -248,6 +269,7 @@ class Evidence(Recipe, name="evidence"):
         splade: Learned sparse encoder.
         reranker: Cross-encoder, or a reranker.
         reread: Number of documents reranked per claim.
+        complete: Share of claims for which lists of the row "complete" promise to hold a whole evidence set; None: no row.
         epochs: Epochs of each training.
         batch: Claims per step.
         lr: Peak learning rate.
@@ -287,6 +309,7 @@ class Evidence(Recipe, name="evidence"):
     splade: str | Splade | None = None
     reranker: str | Reranker | None = "cross-encoder/ms-marco-MiniLM-L6-v2"
     reread: int = 50
+    complete: float | None = 0.9
     epochs: int = 3
     batch: int = 32
     lr: float = 5e-5
@@ -299,7 +322,7 @@ class Evidence(Recipe, name="evidence"):
     def divide(self, topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None) -> Division:
         if train is not None and starts_of(self):
             check_training("training an encoder")
-        return super().divide(topics, qrels, None, None) if train is dev is None else divided_apart(topics, qrels, train, dev)
+        return super().divide(topics, qrels, None, None) if train is dev is None else split_disjoint(topics, qrels, train, dev)
 
     def check(self) -> None:
         if self.language not in LANGUAGES:
@@ -341,13 +364,15 @@ class Evidence(Recipe, name="evidence"):
         rows.with_trained("mbert", bm25, lambda model: paragraphs().dense(document_encoder(model)) >> best)
         rows.with_model("colbert", lambda model: paragraphs().late(of_name(ColBERT, model, document_length=POSITIONS)) >> best)
 
-        # Both, and reranked.
-        hybrid = bm25
+        # Both, reranked, and with an end.
+        hybrid = unweighted = bm25
         if (dense := rows.get("trained") or rows.get("e5") or rows.get("encoder")) is not None:
             weights = learning.weights("hybrid", (bm25, dense), "RR@10") if learning.dev.qrels else None
-            hybrid = fuse(bm25, dense) if weights is None else fuse(bm25, dense, method="wsum", weights=weights)
+            unweighted = fuse(bm25, dense)
+            hybrid = unweighted if weights is None else fuse(bm25, dense, method="wsum", weights=weights)
             rows["hybrid"] = hybrid
         scores = collection.folder / "scores.sqlite"  # kept for resuming
         rerank = partial(of_name, CrossEncoder, cache=scores)
         rows.with_model("reranker", lambda model: hybrid % self.reread >> rerank(model), row="reranked")
+        rows.with_promise("complete", unweighted % CALIBRATED)  # weights are chosen on the same claims
         return rows

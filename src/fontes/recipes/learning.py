@@ -162,8 +162,6 @@ class RecipeTraining:
                 train_cross_encoder(examples, target, start, settings, Validation(validation), progress=self.progress)
         return self.note_model(role, str(target))
 
-    cross_encoder = bi_encoder = model  # former names
-
     def _examples(self, side: Side, candidates: Stage[Topics, Run], mining: Mapping[str, Any]) -> Examples:
         return mine_negatives(self.run(candidates, side), *side, progress=self.progress, **mining).examples
 

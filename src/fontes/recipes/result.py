@@ -19,6 +19,7 @@ from ..experiments.systems import named
 from ..measures import Evaluation, Measure, evaluate
 from ..measures.formulas import JudgedShare
 from ..neural.encoders.reading import TokenLimit
+from ..plots.tables import ResultCell, ResultTable
 from .learning import RecipeTraining
 
 if TYPE_CHECKING:
@@ -191,21 +192,21 @@ class RecipeResult(Results):
             parts += [
                 "## Published and here",
                 f"Published figures are for other documents and topics, unless these are the same.{origin}",
-                _table(*self._published_table()),
+                self._published_table().markdown(),
             ]
         parts += [
             "## Systems",
             "Seconds cover all steps of a system, including shared ones, but not indexing and encoding."
             + (" Tests and intervals are in report.md and report.html." if self.report else ""),
             *([f"![The system {self._baseline or next(iter(self.runs))}]({picture})"] if picture else []),
-            _table(["system", "run", "documents", "seconds"], self._systems()),
+            ResultTable.of(["system", "run", "documents", "seconds"], self._systems(), 2).markdown(),
             *_token_limits(self.reads),
             *_interval_table("Means with their intervals of 95%", self.intervals()),
             *_interval_table("Runs of others", self.others.apart),
             *learned_parts(self.learning),
             "## Parameters",
             "A default is published, in the authors' code (or in a library that it calls), or ours.",
-            _table(["parameter", "here", "default", "default from"], self._parameters()),
+            ResultTable.of(["parameter", "here", "default", "default from"], self._parameters(), 4).markdown(),
         ]
         return "\n\n".join(parts) + "\n"
 
@@ -214,11 +215,8 @@ class RecipeResult(Results):
             return f"{len(self.runs)} runs in {self.folder / 'runs'}"
         parts = [str(self._printed(self.report))]
         if any(row["here"] is not None for row in self.published()):
-            names, rows = self._published_table()
-            formats = ["<>"[i > 0] + str(max(len(row[i]) for row in [names, *rows])) for i in range(len(names))]
-            lines = ["  ".join(map(format, row, formats)) for row in [names, *rows]]
             origin = f" on {self.recipe.published_on}" if self.recipe.published_on else ""
-            parts.append("\n".join([f"Published{origin}:", "", *lines]))
+            parts.append(f"Published{origin}:\n\n{self._published_table().text().rstrip()}")
         if self.others.apart:
             lines = [
                 f"{name}: {', '.join(f'{m} {value}' for m, value in row.items())}" for name, row in self.others.apart.items()
@@ -235,7 +233,7 @@ class RecipeResult(Results):
             return report
         return replace(report, measures=printed, comparisons=tuple(c for c in report.comparisons if c.measure in printed))
 
-    def _published_table(self) -> tuple[list[str], list[list[str]]]:
+    def _published_table(self) -> ResultTable:
         published = self._published
         measures = list(dict.fromkeys(measure for values in published.values() for measure in values))
         names = list(dict.fromkeys([*published, *(name for name in self.runs if self._measures(name))]))
@@ -244,18 +242,18 @@ class RecipeResult(Results):
             [name, *(_number(v.get(m)) for m in measures for v in (self._measures(name), published.get(name, {})))]
             for name in names
         ]
-        return header, rows
+        return ResultTable.of(header, rows, 1)
 
     def _systems(self) -> list[list[str]]:
         seconds = {name: "" if value is None else f"{value:.2f}" for name, value in self.seconds.items()}
         return [[name, f"runs/{name}.run", f"{run.rows:,}", seconds[name]] for name, run in self.runs.items()]
 
-    def _parameters(self) -> list[list[str]]:
-        rows = []
+    def _parameters(self) -> list[list[str | ResultCell]]:
+        rows: list[list[str | ResultCell]] = []
         for parameter in fields(self.recipe):
             value = written(getattr(self.recipe, parameter.name))
             default = "" if parameter.default is MISSING else written(parameter.default)
-            cell = value if value == default else f"**{value}**"
+            cell = ResultCell(value, best=value != default)
             rows.append([parameter.name, cell, default, parameter.metadata.get("origin", OWN_CHOICE)])
         return rows
 
@@ -273,7 +271,7 @@ def _interval_table(title: str, rows: Mapping[str, Mapping[str, MeanInterval]]) 
         [name, f"{next(iter(values.values())).topics:,}", *(str(values[measure]) for measure in measures)]
         for name, values in rows.items()
     ]
-    return [f"## {title}", _table(["system", "topics", *measures], table)]
+    return [f"## {title}", ResultTable.of(["system", "topics", *measures], table, 1).markdown()]
 
 
 def _token_limits(reads: Mapping[str, Sequence[TokenLimit]]) -> list[str]:
@@ -288,7 +286,8 @@ def _token_limits(reads: Mapping[str, Sequence[TokenLimit]]) -> list[str]:
         "Special tokens count. A document is an entry of the index that the system searches: a paragraph where documents are "
         "split; one of several windows is truncated where one of them is."
     )
-    return ["## Tokens that encoders read", explanation, _table(["system", "tokens read", "documents cut", "documents"], rows)]
+    table = ResultTable.of(["system", "tokens read", "documents cut", "documents"], rows, 1)
+    return ["## Tokens that encoders read", explanation, table.markdown()]
 
 
 def learned_parts(learning: RecipeTraining) -> list[str]:
@@ -298,7 +297,7 @@ def learned_parts(learning: RecipeTraining) -> list[str]:
     models = [note for note in learning.notes if "model" in note]
     if models:
         header = ["model", "folder or name", "start", "learned from", "steps, the best", "minutes"]
-        parts.append(_table(header, [_model_row(note) for note in models]))
+        parts.append(ResultTable.of(header, map(_model_row, models), 4).markdown())
     for note in learning.notes:
         if "measure" in note:
             chosen = ", ".join(f"{weight:g}" for weight in note["weights"]) if "weights" in note else note["choice"]
@@ -350,8 +349,3 @@ def written(value: Any) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"
-
-
-def _table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..core import InputError, ParameterError, Qrels, Topic, Topics
-from ..datasets import dataset, named, qrels_of, splits_of, topics_of
+from ..datasets import dataset, named, splits_of
 from ..experiments.problems import Problems
 from ..train import Side
+from ..tuning.folds import drawn
 from .learning import NO_SIDE, RecipeTraining
 
 Splits = str | Sequence[str] | None
@@ -20,26 +20,30 @@ Sources = tuple[Topics, Qrels | None, Qrels | None, Qrels | None]
 """Topics, their judgments, and judgments to learn from and to choose with."""
 
 
-def read_sides(problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object) -> Sources | None:
+def read_sides(
+    problems: Problems, topics: object, qrels: object, split: Splits, train: object, dev: object, groups: bool = False
+) -> Sources | None:
     """Read the arguments of `Recipe.run`; return None if one of them cannot be read, and collect the problem.
 
-    If the judgments have splits and the topics are a file, the split applies to the judgments.
+    If the judgments have splits and the topics are a file, the split applies to the judgments. `groups` says whether the second
+    column of TREC files names evidence sets.
     """
     if not any(isinstance(source, (str, tuple)) for source in (topics, qrels)):
         splits_of((), None if split is None else str(split))  # raises if there is a split
     topic_names, qrels_names = _names(topics), _names(qrels)
     values: list[Any] = []
-    with problems.collected():
-        pieces = _names_with_splits(topic_names, qrels_names, split)
-        values.append(_topics_from(pieces) if topic_names else Topics.read(topics))
-    with problems.collected():
-        pieces = _names_with_splits(qrels_names, topic_names, split)
-        rows = (row for name, split_name in pieces for row in qrels_of(name, split=split_name).rows())
-        values.append(Qrels(rows) if qrels_names else _qrels(qrels))
+    for read, source, names, others in (
+        (Topics.read, topics, topic_names, qrels_names),
+        (partial(_qrels, groups=groups), qrels, qrels_names, topic_names),
+    ):
+        with problems.collected():
+            pieces: Any = [read(name, piece) for name, piece in _names_with_splits(names, others, split)]
+            values.append(read(pieces if names else source))
     for option, source in (("train", train), ("dev", dev)):
         with problems.collected():
-            names = [*qrels_names, *topic_names]
-            values.append(_read_side(source, option, names) if isinstance(source, str) else _qrels(source))
+            all_names = [*qrels_names, *topic_names]
+            side = _read_side(source, option, all_names, groups) if isinstance(source, str) else _qrels(source, groups=groups)
+            values.append(side)
     if len(values) < 4:
         return None
     read_topics, *sides = values
@@ -48,27 +52,18 @@ def read_sides(problems: Problems, topics: object, qrels: object, split: Splits,
     return Topics([*read_topics.values(), *further.values()]), sides[0], sides[1], sides[2]
 
 
-def _topics_from(pieces: Iterable[tuple[str, str | None]]) -> Topics:
-    topics: dict[str, Topic] = {}
-    for name, split in pieces:
-        for topic in topics_of(name, split=split).values():
-            if topics.setdefault(topic.id, topic).text != topic.text:
-                raise InputError(f"{name}: topic '{topic.id}' has a different text there; give the topics different ids")
-    return Topics(topics.values())
+def _qrels(source: object, split: str | None = None, *, groups: bool = False) -> Qrels | None:
+    return None if source is None else Qrels.of(source, split, groups)
 
 
-def _qrels(source: object) -> Qrels | None:
-    return None if source is None else Qrels.of(source)
-
-
-def _read_side(source: str, option: str, names: Sequence[str]) -> Qrels:
+def _read_side(source: str, option: str, names: Sequence[str], groups: bool) -> Qrels:
     """Return the judgments of a side, "train" or "dev": of a file, or of a split of the first collection among `names`."""
     collections = [name for name in names if _has_splits(name)]
     splits = [split for name in collections[:1] for split in dataset(name.removeprefix("sample:").removeprefix("irds:")).splits]
     if source in splits:
-        return qrels_of(collections[0], split=source)
+        return Qrels.of(collections[0], split=source, groups=groups)
     if named(source) or Path(source).exists():
-        return qrels_of(source)
+        return Qrels.of(source, groups=groups)
     contents = (
         f"{collections[0]} has the splits {', '.join(splits)}" if splits else "neither topics nor qrels name a collection"
     )
@@ -80,7 +75,7 @@ def _topics_of_other_splits(names: Iterable[str], lacking: set[str]) -> Iterator
     for name in names if lacking else ():
         if _has_splits(name):
             collection = named(name)
-            for topics in [collection.topics(split) for split in collection.splits] if collection else [topics_of(name)]:
+            for topics in [collection.topics(split) for split in collection.splits] if collection else [Topics.read(name)]:
                 yield from (topic for topic in topics.values() if topic.id in lacking)
 
 
@@ -102,10 +97,8 @@ def _has_splits(name: str) -> bool:
 
 def split_randomly(topics: Topics, qrels: Qrels, share: float, seed: int) -> tuple[Side, Side]:
     """Return the judged topics in two parts; the second is a random share of them."""
-    ids = sorted(topic_id for topic_id in topics if topic_id in qrels)
-    order = np.random.default_rng(seed).permutation(len(ids))
-    drawn = {ids[i] for i in order[: round(share * len(ids))].tolist()}
-    return side_of(topics, qrels, set(ids) - drawn), side_of(topics, qrels, drawn)
+    second = set(drawn((topic_id for topic_id in topics if topic_id in qrels), share, seed, least=0))
+    return side_of(topics, qrels, set(topics) - second), side_of(topics, qrels, second)
 
 
 def side_of(topics: Topics, qrels: Qrels, ids: Container[str]) -> Side:
@@ -137,7 +130,7 @@ def check_leaks(leaks: str) -> None:
         raise ParameterError(f"leaks must be {' or '.join(LEAKS)}, not '{leaks}'")
 
 
-def without_leaks(learning: RecipeTraining, measured: Topics, read: Callable[[Topics], Topics], drop: bool) -> RecipeTraining:
+def drop_leaked(learning: RecipeTraining, measured: Topics, read: Callable[[Topics], Topics], drop: bool) -> RecipeTraining:
     """Return the sides without topics whose text is on a later side, in the order train, dev, test.
 
     Texts are compared as models read them (`read`), ignoring surrounding white space. With `drop` such topics are left out and
@@ -188,7 +181,7 @@ def _excerpt(topic: Topic) -> str:
     return f'"{text[:MAX_SHOWN]}{"…" if len(text) > MAX_SHOWN else ""}"'
 
 
-def divided_apart(
+def split_disjoint(
     topics: Topics, qrels: Qrels | None, train: Qrels | None, dev: Qrels | None
 ) -> tuple[Topics, Qrels | None, RecipeTraining]:
     """Return the topics to search and the sides that judgments name; without qrels, the topics on no other side.

@@ -41,12 +41,14 @@ class ArtifactKind:
         version: Format version that this Fontes reads and writes.
         noun: Name of the content in messages.
         remedy: Advice in error messages.
+        older: Format versions that this Fontes reads, but does not write.
     """
 
     format: str
     version: int
     noun: str
     remedy: str
+    older: tuple[int, ...] = ()
 
 
 ANY = ArtifactKind("", 0, "files", "make them again with overwrite=True (--overwrite)")
@@ -118,7 +120,7 @@ def read_description(file: Path, kind: ArtifactKind, is_sound: Callable[[dict[st
     try:
         facts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         name, version = facts["format"], facts["version"]
-        is_expected = kind is ANY or (name, version) == (kind.format, kind.version)
+        is_expected = kind is ANY or (name == kind.format and version in (kind.version, *kind.older))
         if not isinstance(version, int) or (is_expected and not is_sound(facts)):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -13,7 +13,7 @@ from ..core.progress import ProgressCallback
 from ..measures import evaluate
 from ..recipes.claims import RERANKER
 from ..recipes.learning import NO_SIDE, RecipeTraining, cached_run
-from ..recipes.sides import side_of, split_randomly, without_leaks
+from ..recipes.sides import drop_leaked, side_of, split_randomly
 from ..train import Side
 from ..tuning import fit_weights, tune
 from ..tuning.result import Tuning
@@ -133,7 +133,7 @@ class Chooser:
         self._add_models(train, measured)
         tuning = self._tune()
         fixed = [name for name in self._systems if name != BASELINE]
-        texts = [_bm25(fold.params) + self._ending for fold in tuning.folds]
+        texts = [_bm25(fold.choice) + self._ending for fold in tuning.folds]
         final = _bm25(tuning.params) + self._ending
         learned = self._fit_weights([*fixed, "tuned"], final, self._side.qrels)
         held_out = self._held_out_runs(fixed, tuning, texts)
@@ -175,7 +175,7 @@ class Chooser:
                 f"there is no dev side: the model learns from {len(learning.train.qrels):,} training topics, and the other "
                 f"{len(learning.dev.qrels):,} choose"
             )
-        learning = without_leaks(learning, measured, lambda topics: topics, drop=True)
+        learning = drop_leaked(learning, measured, lambda topics: topics, drop=True)
         self._notes += [f"topics {note['role']}: {note['without']}" for note in learning.notes if "without" in note]
         if len(learning.dev.topics) < len(self._side.topics):
             self._side = side_of(*self._side, set(learning.dev.topics))

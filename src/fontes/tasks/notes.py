@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..comparison.report_text import latex_text, p_text
+from ..comparison.report_text import p_text
 from ..comparison.testing import Testing
+from ..plots.tables import latex_text
 from .choosing import BASELINE
 from .project import TaskProject
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 from collections.abc import Iterable, Mapping
@@ -241,37 +240,17 @@ def collection_of(project: TaskProject, side: str) -> dict[str, str]:
 
 
 def toml(values: Mapping[str, Any], comment: str = "") -> str:
-    """Return strings, numbers, lists and nested tables as TOML, after a comment."""
-    lines = [comment.rstrip("\n"), ""] if comment else []
-    lines += [f"{_key(key)} = {_value(value)}" for key, value in values.items() if not isinstance(value, Mapping)]
-    _tables(values, (), lines)
-    return "\n".join(lines).strip("\n") + "\n"
+    """Return strings, numbers, lists and nested tables as TOML, after a comment; runs of systems on one line each."""
+    import tomlkit
 
+    def inline(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        table = tomlkit.inline_table() if "run" in value else {}
+        table.update({key: inline(item) for key, item in value.items()})
+        return table
 
-def _tables(values: Mapping[str, Any], parents: tuple[str, ...], lines: list[str]) -> None:
-    for name, table in values.items():
-        if isinstance(table, Mapping):
-            path = (*parents, name)
-            entries = {key: value for key, value in table.items() if not isinstance(value, Mapping) or "run" in value}
-            if entries or not table:
-                lines += [
-                    "",
-                    f"[{'.'.join(map(_key, path))}]",
-                    *(f"{_key(key)} = {_value(value)}" for key, value in entries.items()),
-                ]
-            _tables({key: value for key, value in table.items() if key not in entries}, path, lines)
-
-
-def _key(name: str) -> str:
-    return name if name and all(c.isascii() and (c.isalnum() or c in "_-") for c in name) else json.dumps(name)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(key)} = {_value(item)}' for key, item in value.items())} }}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    return json.dumps(value)
+    return f"{comment}\n" * bool(comment) + tomlkit.dumps(inline(values))
 
 
 def readme(project: TaskProject) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..core.errors import ParameterError
+from ..core.hints import meant
 from . import external
 from .composition import composed
 from .languages import prepared
@@ -384,7 +384,7 @@ def _preset(name: str) -> Analyzer:
         return Analyzer(stemmer=name, language=name)
     languages = [language for language in stemmers() if language != "porter"]
     names = ("english", "standard", "simple", "whitespace", "cjk", "nltk", "spacy:MODEL", "simplemma:LANG")
-    close = difflib.get_close_matches(name.lower(), (*names, *languages), 1)
+    close = meant(name, (*names, *languages))
     raise ParameterError(
         f"unknown analyzer '{name}'; {f'did you mean {close[0]}? There' if close else 'there'} are {', '.join(names)} and the "
         f"Snowball languages {', '.join(languages)}"

@@ -2,8 +2,8 @@
 
 from .fitted import Candidate, Fitted
 from .fitting import fit
-from .result import Trial, TunedFold, Tuning
+from .result import Fold, Trial, Tuning
 from .search import tune
-from .weights import LearnedWeights, WeightsFold, fit_weights
+from .weights import LearnedWeights, fit_weights
 
-__all__ = ["Candidate", "Fitted", "LearnedWeights", "Trial", "TunedFold", "Tuning", "WeightsFold", "fit", "fit_weights", "tune"]
+__all__ = ["Candidate", "Fitted", "Fold", "LearnedWeights", "Trial", "Tuning", "fit", "fit_weights", "tune"]

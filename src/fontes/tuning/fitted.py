@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..core import Run, Stage, Topics
-from ..core.tabular import columns_of
-from ..measures.measure import Measure
 from ..plots.plot import COLOURS, INK, Plot, draw_plot
-from .result import HeldOut, between, interval
+from ..plots.tables import ResultTable, json_values, latex_text
+from .result import HeldOut
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
 
 PRINTED_CANDIDATES = 12  # candidates printed
 
@@ -52,45 +45,38 @@ class Fitted(HeldOut):
     """Result of `fit`.
 
     Args:
-        pipeline: The text of the chosen pipeline, which won on all topics.
-        stage: The chosen pipeline.
         measure: The maximised measure.
-        budget: The longest time of a search, in seconds.
         topic_ids: The judged topics, in id order.
         units: The group number of each topic, int64.
-        values: Held-out measure of each topic, for the pipeline chosen on the other folds, float64.
-        bm25_values: The same for BM25 with k1 and b chosen on the other folds.
-        chosen: The pipeline that each fold's other folds chose.
+        folds: For each fold, the pipeline chosen without it and its values on the fold.
+        baseline_values: The measure of each topic for BM25 with k1 and b chosen on the other folds, float64.
+        pipeline: The text of the chosen pipeline, which won on all topics.
+        stage: The chosen pipeline.
+        budget: The longest time of a search, in seconds.
         candidates: All candidates.
         seconds: Duration of the search.
     """
 
+    TITLE = "Pipelines within a budget"
+    LABEL = "tab:fit"
+    BASELINE = "tuned BM25"
+    COLUMNS = ("pipeline", "round", "seconds", "topics", "mean", "memory", "fate")
+
     pipeline: str
     stage: Stage[Topics, Run]
-    measure: Measure
     budget: float
-    topic_ids: tuple[str, ...]
-    units: NDArray[np.int64] = field(repr=False)
-    values: Floats = field(repr=False)
-    bm25_values: Floats = field(repr=False)
-    chosen: tuple[str, ...]
     candidates: tuple[Candidate, ...] = field(repr=False)
     seconds: float
 
     @property
-    def difference(self) -> float:
-        """Mean over topics of the held-out value minus that of tuned BM25."""
-        return float((self.values - self.bm25_values).mean())
-
-    @cached_property
-    def difference_interval(self) -> tuple[float, float]:
-        """95% interval of `difference`, paired by topic and clustered by unit."""
-        return interval(self.values - self.bm25_values, self.units)
+    def chosen(self) -> tuple[str, ...]:
+        """The pipeline that each fold's other folds chose."""
+        return tuple(fold.choice for fold in self.folds)
 
     @property
     def beats_bm25(self) -> bool:
         """Whether the interval of the difference lies above 0."""
-        return self.difference_interval[0] > 0
+        return self.difference_interval is not None and self.difference_interval[0] > 0
 
     @property
     def best(self) -> Candidate:
@@ -119,42 +105,22 @@ class Fitted(HeldOut):
             f"dropped after {candidate.topics} topics" if candidate.topics < len(self.topic_ids) else "measured on all topics"
         )
 
-    def to_columns(self) -> dict[str, Any]:
-        """Return the columns pipeline, round, seconds, topics, mean, memory and fate, with a row per candidate."""
-        rows = [{**vars(candidate), "fate": self.fate(candidate)} for candidate in self.candidates]
-        names = ["pipeline", "round", "seconds", "topics", "mean", "memory", "fate"]
-        return columns_of([{name: row[name] for name in names} for row in rows], names)
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = ({**vars(candidate), "fate": self.fate(candidate)} for candidate in self.candidates)
+        return [{name: row[name] for name in self.COLUMNS} for row in rows]
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values, with None for NaN."""
-        rows = [
-            {
-                "pipeline": candidate.pipeline,
-                "round": candidate.round,
-                "seconds": None if math.isnan(candidate.seconds) else candidate.seconds,
-                "topics": candidate.topics,
-                "mean": None if math.isnan(candidate.mean) else candidate.mean,
-                "memory": None if math.isnan(candidate.memory) else int(candidate.memory),
-                "fate": self.fate(candidate),
-            }
-            for candidate in self.candidates
-        ]
-        return {
+        assert self.baseline_values is not None
+        return self._facts() | {
             "pipeline": self.pipeline,
-            "measure": str(self.measure),
             "budget": self.budget,
             "seconds_per_topic": self.best.seconds,
-            "topics": len(self.topic_ids),
-            "groups": len(set(self.units.tolist())),
-            "score": self.score,
-            "interval": list(self.interval),
-            "bm25": float(self.bm25_values.mean()),
-            "difference": self.difference,
-            "difference_interval": list(self.difference_interval),
+            "bm25": float(self.baseline_values.mean()),
             "beats_bm25": self.beats_bm25,
             "score_where_chosen": self.best.mean,
             "chosen": list(self.chosen),
-            "candidates": rows,
+            "candidates": json_values(self._rows()),
             "seconds": round(self.seconds, 3),
         }
 
@@ -198,29 +164,33 @@ class Fitted(HeldOut):
             f"fewer, against the time of a search; slower ones than the budget were not measured."
         )
 
-    def __str__(self) -> str:
+    def _head(self) -> list[str]:
         too_slow = sum(candidate.seconds > self.budget for candidate in self.candidates)
         slow = f", {too_slow} of them too slow" if too_slow else ""
-        lines = [
-            f"{self.measure} of {len(self.topic_ids):,} topics, {len(self.chosen)} folds, at most {1000 * self.budget:g} ms; "
-            f"{len(self.candidates)} candidates{slow}, {self.seconds:.1f} s",
-            "",
-            f"held out    {self.score:.4f}  {between(self.interval)}",
-            f"tuned BM25  {self.bm25_values.mean():.4f}  {between(interval(self.bm25_values, self.units))}",
-            f"difference {self.difference:+.4f}  {between(self.difference_interval, '+')}",
-            "",
-            f"{'ms':>9}  {'MB':>6}  {'topics':>6}  {'mean':>6}  pipeline",
-        ]
-        ranked = sorted(
-            (candidate for candidate in self.candidates if candidate.topics),
-            key=lambda candidate: (-candidate.topics, -candidate.mean),
+        title = (
+            f"{self.measure} of {len(self.topic_ids):,} topics, {len(self.folds)} folds, at most {1000 * self.budget:g} ms; "
+            f"{len(self.candidates)} candidates{slow}, {self.seconds:.1f} s"
         )
-        for candidate in ranked[:PRINTED_CANDIDATES]:
+        return [title, "", *self._title()]
+
+    def _tables(self) -> list[ResultTable]:
+        rows = []
+        for candidate in self._ranked():
             memory = "" if math.isnan(candidate.memory) else f"{candidate.memory / 1e6:,.0f}"
-            cells = (f"{1000 * candidate.seconds:9.2f}", f"{memory:>6}", f"{candidate.topics:6}", f"{candidate.mean:.4f}")
-            lines.append("  ".join([*cells, candidate.pipeline]))
-        if len(self.candidates) > PRINTED_CANDIDATES:
-            lines.append(f"and {len(self.candidates) - min(PRINTED_CANDIDATES, len(ranked))} more")
+            figures = (f"{1000 * candidate.seconds:.2f}", memory, f"{candidate.topics}", f"{candidate.mean:.4f}")
+            rows.append((*figures, candidate.pipeline))
+        caption = rf"The best of {len(self.candidates)} pipelines, by {latex_text(str(self.measure))}."
+        header = ("ms", "MB", "topics", "mean", "pipeline")
+        return [ResultTable.of(header, rows[:PRINTED_CANDIDATES], 0, texts=frozenset({4}), caption=caption)]
+
+    def _ranked(self) -> list[Candidate]:
+        measured = (candidate for candidate in self.candidates if candidate.topics)
+        return sorted(measured, key=lambda candidate: (-candidate.topics, -candidate.mean))
+
+    def _notes(self) -> list[str]:
+        lines = []
+        if (more := len(self.candidates) - min(PRINTED_CANDIDATES, len(self._ranked()))) > 0:
+            lines.append(f"and {more} more")
         lines += [f"note: {candidate.pipeline}: {candidate.problem}" for candidate in self.candidates if candidate.problem]
         if len(set(self.chosen)) > 1:
             lines.append(f"note: the folds chose {len(set(self.chosen))} different pipelines")
@@ -228,7 +198,7 @@ class Fitted(HeldOut):
             lines.append(
                 "note: on these topics nothing beats tuned BM25 by more than chance: the interval of the difference has 0"
             )
-        return "\n".join([*lines, "", f"final: {self.pipeline}"])
+        return [*lines, f"final: {self.pipeline}"]
 
     def __repr__(self) -> str:
         return f"Fitted({self.measure} {self.score:.4f} held out; {self.pipeline})"

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from ..core import FontesError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.expression import part
 from ..core.progress import Progress, ProgressCallback, silent
-from ..measures.evaluation import check_agreement, measure_run
 from ..measures.measure import Measure
 from .fitted import Candidate, Fitted
 from .folds import Groups, folds_of, units_of
 from .memory import TOPICS, peak_memory
+from .result import cross_validated, held_out_values
 from .search import RunMemory, judged_topics, mean_measure
 
 Floats = NDArray[np.float64]
@@ -89,8 +89,6 @@ def fit(
         ParameterError: The budget, the measure or a text is invalid, or no candidate is within the budget.
         InputError: None of the topics is judged, or no document of the collection is judged.
     """
-    from ..lexical.impacts import in_memory
-
     start = time.perf_counter()
     budget_seconds, parsed = seconds_of(budget), mean_measure(measure)
     judged, judgments = judged_topics(topics, qrels, parsed)
@@ -102,27 +100,25 @@ def fit(
     first = first_round(index, candidates)
     reranking = [_parse_stage(text, index, Run) for text in rerankers]
     topic_folds = np.array([fold_of[topic_id] for topic_id in ids])
-    values, bm25_values, chosen = np.zeros(len(ids)), np.zeros(len(ids)), []
-    with in_memory():  # most candidates are searched a few times only, so their weights are not worth caching
-        for fold in range(folds):
-            held_out = topic_folds == fold
-            best = pool.winner(first, reranking, ~held_out)
-            bm25 = pool.best(BM25, ~held_out)
-            values[held_out], bm25_values[held_out] = (pool.values(text, held_out)[held_out] for text in (best, bm25))
-            chosen.append(best)
-        all_topics = np.ones(len(ids), dtype=bool)
-        final = pool.winner(first, reranking, all_topics)
-        pool.values(final, all_topics)
+    chosen, bm25 = (
+        cross_validated(topic_folds, choose, pool.values, parsed)
+        for choose in (
+            lambda fold, others: pool.winner(first, reranking, others),
+            lambda fold, others: pool.best(BM25, others),
+        )
+    )
+    all_topics = np.ones(len(ids), dtype=bool)
+    final = pool.winner(first, reranking, all_topics)
+    pool.values(final, all_topics)
     fitted = Fitted(
-        pipeline=final,
-        stage=pool.stages[final],
         measure=parsed,
-        budget=budget_seconds,
         topic_ids=ids,
         units=np.array([unit_of[topic_id] for topic_id in ids]),
-        values=values,
-        bm25_values=bm25_values,
-        chosen=tuple(chosen),
+        folds=chosen,
+        baseline_values=held_out_values(bm25),
+        pipeline=final,
+        stage=pool.stages[final],
+        budget=budget_seconds,
         candidates=pool.candidates(),
         seconds=time.perf_counter() - start,
     )
@@ -343,13 +339,9 @@ class CandidatePool:
         return values
 
     def _measure_part(self, text: str, part_number: int) -> Floats:
-        memory, stage = self._memories[part_number], self.stages[text]
-        depth = self.measure.cutoff
-        cut = stage % depth if isinstance(depth, int) else stage
-        run = memory.reusing(cut)(memory.topics)
-        if run.documents is not None:
-            check_agreement(run, self.qrels)
-        of_topic = measure_run(run, self._qrels[part_number], [self.measure]).per_topic(self.measure)
+        memory, qrels = self._memories[part_number], self._qrels[part_number]
+        evaluation = memory.evaluated(self.stages[text], qrels, self.measure, self.qrels)
+        of_topic = evaluation.per_topic(self.measure)
         return np.array([of_topic[self._ids[i]] for i in self._parts[part_number].tolist()])
 
 

@@ -1,4 +1,4 @@
-"""Groups of related topics, and folds that do not divide a group."""
+"""Groups of related topics, and random parts and folds that do not divide a group."""
 
 from __future__ import annotations
 
@@ -44,6 +44,20 @@ def units_of(topics: Topics, qrels: Qrels, groups: Groups) -> list[list[str]]:
     if callable(groups):
         return _grouped({topic_id: groups(topics[topic_id]) for topic_id in ids})
     raise ParameterError(f"groups must be 'document', 'conversation', a mapping or a function, not {groups!r}")
+
+
+def drawn(names: Iterable[str], share: float, seed: int | np.random.Generator, least: int = 1) -> list[str]:
+    """Draw a share of distinct names, independent of their order and number; at least one name is left.
+
+    Args:
+        names: Names of topics or of groups.
+        share: Share to draw, from 0 to 1.
+        seed: Seed, or the generator that draws.
+        least: Least number to draw.
+    """
+    distinct = sorted(set(names))
+    count = max(0, min(len(distinct) - 1, max(least, round(share * len(distinct)))))
+    return [distinct[i] for i in np.random.default_rng(seed).permutation(len(distinct))[:count].tolist()]
 
 
 def folds_of(units: list[list[str]], folds: int, seed: int) -> dict[str, int]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from ..core import ParameterError, Run, Stage, Topics
 from ..core.parameters import parameters
 from ..core.part import walk
-from ..core.tabular import Tabular
 from ..measures.measure import Measure
 from ..plots.plot import COLOURS, INK, Plot, draw_plot
+from ..plots.tables import ResultTable, TableReport, latex_text
 from .space import Choices
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .space import Axis, Setting
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 NEAR_EDGE = 0.02  # distance from an edge of a range without steps, as a share of the range
 
@@ -45,52 +47,136 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class TunedFold:
+class Fold:
     """A held-out fold.
 
     Args:
-        params: Setting chosen on the other folds.
-        topics: Positions of the fold's topics in `Tuning.topic_ids`, int64.
-        values: The measure of each topic under `params`, float64.
-        chosen: Mean of `params` over the other folds.
-        default: Mean of the original parameters over the fold, or None.
+        choice: What was chosen on the other folds: a setting of `tune`, a pipeline of `fit`, weights of `fit_weights`.
+        topics: Positions of the fold's topics in `topic_ids`, int64.
+        values: The measure of each topic under the choice, float64.
+        chosen: Mean of the choice over the other folds; the sum for a count.
     """
 
-    params: Setting
-    topics: NDArray[np.int64] = field(repr=False)
+    choice: Any
+    topics: Ints = field(repr=False)
     values: Floats = field(repr=False)
     chosen: float
-    default: float | None
+
+
+def cross_validated(
+    fold_of: Ints, choose: Callable[[int, Bools], Any], values_of: Callable[[Any, Bools], Floats], measure: Measure
+) -> tuple[Fold, ...]:
+    """Choose on the other folds, and measure the choice on each fold.
+
+    Args:
+        fold_of: The fold of each topic, from 0.
+        choose: Returns the choice for a fold from the mask of the other topics.
+        values_of: Returns the measure of each topic under a choice, needed only where the mask is true.
+        measure: The measure.
+    """
+    folds = []
+    for fold in range(int(fold_of.max()) + 1):
+        held_out = fold_of == fold
+        choice = choose(fold, ~held_out)
+        values, chosen = values_of(choice, held_out)[held_out], values_of(choice, ~held_out)[~held_out]
+        folds.append(Fold(choice, np.flatnonzero(held_out), values, total_of(measure, chosen)))
+    return tuple(folds)
+
+
+def held_out_values(folds: Sequence[Fold]) -> Floats:
+    """Return the measure of all topics under what the other folds chose, read-only."""
+    values = np.zeros(sum(len(fold.topics) for fold in folds), dtype=np.float64)
+    for fold in folds:
+        values[fold.topics] = fold.values
+    values.setflags(write=False)
+    return values
+
+
+def total_of(measure: Measure, values: Floats) -> float:
+    """Return the mean of values of topics, or the sum for a count."""
+    return float(values.sum() if measure.summed else values.mean())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HeldOut(TableReport):
+    """Base of results of a search by cross-validation: `print` shows it, `save` writes it.
+
+    Args:
+        measure: The maximised measure.
+        topic_ids: The judged topics, in the order of the values.
+        units: The group number of each topic, int64.
+        folds: For each fold, what was chosen without it, and its values on the fold.
+        baseline_values: The measure of each topic for the baseline, float64; None without one.
+    """
+
+    BASELINE: ClassVar[str] = "baseline"
+
+    measure: Measure
+    topic_ids: tuple[str, ...]
+    units: Ints = field(repr=False)
+    folds: tuple[Fold, ...]
+    baseline_values: Floats | None = field(repr=False)
+
+    @cached_property
+    def values(self) -> Floats:
+        """Held-out measure of each topic, float64, in the order of `topic_ids`."""
+        return held_out_values(self.folds)
 
     @property
     def score(self) -> float:
-        """Mean over the fold's topics."""
-        return float(self.values.mean())
-
-
-class HeldOut(Tabular):
-    """Base class of results of tuning, with the held-out mean and its interval."""
-
-    if TYPE_CHECKING:
-
-        @property
-        def values(self) -> Floats: ...
-        @property
-        def units(self) -> NDArray[np.int64]: ...
-
-    @property
-    def score(self) -> float:
-        """Mean of the held-out values."""
-        return float(self.values.mean())
+        """Mean of the held-out values; the sum for a count."""
+        return total_of(self.measure, self.values)
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """95% interval of `score`, clustered by unit.
+        """95% interval of the mean of `values`, clustered by unit.
 
         Raises:
             ParameterError: There are fewer than two units.
         """
         return interval(self.values, self.units)
+
+    @property
+    def difference(self) -> float | None:
+        """Mean over topics of the held-out value minus that of the baseline; None without one."""
+        return None if self.baseline_values is None else float((self.values - self.baseline_values).mean())
+
+    @cached_property
+    def difference_interval(self) -> tuple[float, float] | None:
+        """95% interval of `difference`, paired by topic and clustered by unit."""
+        return None if self.baseline_values is None else interval(self.values - self.baseline_values, self.units)
+
+    def _facts(self) -> dict[str, Any]:
+        """Return the figures of all results as JSON values."""
+        return {
+            "measure": str(self.measure),
+            "topics": len(self.topic_ids),
+            "groups": len(set(self.units.tolist())),
+            "score": self.score,
+            "interval": list(self.interval),
+            "difference": self.difference,
+            "difference_interval": None if self.difference_interval is None else list(self.difference_interval),
+        }
+
+    def _title(self, of_baseline: str = "") -> list[str]:
+        """Return the lines of the held-out mean, the baseline, described by a text, and their difference."""
+        lines = [f"held out    {self.score:.4f}  {between(self.interval)}"]
+        if self.baseline_values is not None and self.difference_interval is not None:
+            bounds = interval(self.baseline_values, self.units)
+            baseline = f"{self.BASELINE:<10}  {self.baseline_values.mean():.4f}  {between(bounds)}  {of_baseline}".rstrip()
+            lines += [baseline, f"difference {self.difference:+.4f}  {between(self.difference_interval, '+')}"]
+        return lines
+
+    def _folds_table(self, columns: Sequence[str], cells: Callable[[Any], Iterable[str]]) -> ResultTable:
+        """Return a table with a row per fold; `columns` are those of a choice, and `cells` returns its texts."""
+        baseline = [] if self.baseline_values is None else [self.BASELINE]
+        rows = []
+        for number, fold in enumerate(self.folds, 1):
+            values = [fold.values] if self.baseline_values is None else [fold.values, self.baseline_values[fold.topics]]
+            figures = (fold.chosen, *(total_of(self.measure, column) for column in values))
+            rows.append((str(number), str(len(fold.topics)), *cells(fold.choice), *(f"{figure:.4f}" for figure in figures)))
+        caption = rf"{latex_text(str(self.measure))} of what the other folds chose, on each fold."
+        return ResultTable.of(("fold", "topics", *columns, "chosen at", "held out", *baseline), rows, 0, caption=caption)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,28 +185,27 @@ class Tuning(HeldOut):
 
     Args:
         measure: The maximised measure.
-        method: Search method: "grid", "random" or "tpe".
-        space: The parsed values of each parameter.
         topic_ids: The judged topics, in id order.
         units: The group number of each topic, int64.
-        trials: All scored settings.
         folds: For each fold, the setting chosen without it and its values on the fold.
+        baseline_values: The measure of each topic under the original parameters, float64, or None.
+        method: Search method: "grid", "random" or "tpe".
+        space: The parsed values of each parameter.
+        trials: All scored settings.
         stage: The stage with the final parameters, which have the best mean over all topics.
         default: The original parameters; None for a function with a parameter that has no default.
-        default_values: The measure of each topic under them, float64, or None.
         seconds: Duration of the search.
     """
 
-    measure: Measure
+    TITLE = "Tuning"
+    LABEL = "tab:tuning"
+    BASELINE = "as given"
+
     method: str
     space: dict[str, Axis]
-    topic_ids: tuple[str, ...]
-    units: NDArray[np.int64]
     trials: tuple[Trial, ...]
-    folds: tuple[TunedFold, ...]
     stage: Stage[Topics, Run]
     default: Setting | None
-    default_values: Floats | None
     seconds: float
 
     @cached_property
@@ -132,25 +217,6 @@ class Tuning(HeldOut):
     def params(self) -> Setting:
         """Final parameters."""
         return self.best.params
-
-    @cached_property
-    def values(self) -> Floats:
-        """Held-out measure of each topic, float64, in the order of `topic_ids`."""
-        values = np.zeros(len(self.topic_ids), dtype=np.float64)
-        for fold in self.folds:
-            values[fold.topics] = fold.values
-        values.setflags(write=False)
-        return values
-
-    @property
-    def difference(self) -> float | None:
-        """Mean over topics of the held-out value minus the value under the original parameters."""
-        return None if self.default_values is None else float((self.values - self.default_values).mean())
-
-    @cached_property
-    def difference_interval(self) -> tuple[float, float] | None:
-        """95% interval of `difference`, paired by topic."""
-        return None if self.default_values is None else interval(self.values - self.default_values, self.units)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -180,27 +246,21 @@ class Tuning(HeldOut):
         Args:
             trials: Whether to include the trials.
         """
-        plain: dict[str, Any] = {
-            "measure": str(self.measure),
+        baseline, original = self.baseline_values, None
+        if baseline is not None:
+            original = {"params": _json_setting(self.default or {}), "score": float(baseline.mean())}
+        plain = self._facts() | {
             "method": self.method,
-            "topics": len(self.topic_ids),
-            "groups": len(set(self.units.tolist())),
-            "score": self.score,
-            "interval": list(self.interval),
-            "default": None
-            if self.default is None or self.default_values is None
-            else {"params": _json_setting(self.default), "score": float(self.default_values.mean())},
-            "difference": self.difference,
-            "difference_interval": None if self.difference_interval is None else list(self.difference_interval),
+            "default": original,
             "params": _json_setting(self.params),
             "score_where_chosen": self.best.score,
             "folds": [
                 {
-                    "params": _json_setting(fold.params),
+                    "params": _json_setting(fold.choice),
                     "topics": len(fold.topics),
                     "score_where_chosen": fold.chosen,
-                    "score": fold.score,
-                    "default": fold.default,
+                    "score": float(fold.values.mean()),
+                    "default": None if baseline is None else float(baseline[fold.topics].mean()),
                 }
                 for fold in self.folds
             ],
@@ -211,10 +271,8 @@ class Tuning(HeldOut):
             plain["trials"] = [{"params": _json_setting(trial.params), "score": trial.score} for trial in self.trials]
         return plain
 
-    def to_columns(self) -> dict[str, Any]:
-        """Return a column per parameter and the column score, with a row per trial."""
-        rows = [_json_setting(trial.params) for trial in self.trials]
-        return {name: [row[name] for row in rows] for name in self.space} | {"score": [trial.score for trial in self.trials]}
+    def _rows(self) -> list[dict[str, Any]]:
+        return [{**_json_setting(trial.params), "score": trial.score} for trial in self.trials]
 
     def plot(self, parameters: str | Sequence[str] | None = None) -> Plot:
         """Plot the mean as a curve over one parameter or a map over two, with the settings that the folds chose.
@@ -229,42 +287,22 @@ class Tuning(HeldOut):
         """
         return surface(self, parameters)
 
-    def __str__(self) -> str:
+    def _head(self) -> list[str]:
         groups = len(set(self.units.tolist()))
         grouped = "" if groups == len(self.topic_ids) else f" in {groups:,} groups"
-        lines = [
+        title = (
             f"{self.measure} of {len(self.topic_ids):,} topics{grouped}, {len(self.folds)} folds; "
-            f"{self.method}, {len(self.trials):,} settings, {self.seconds:.1f} s",
-            "",
-            f"held out    {self.score:.4f}  {between(self.interval)}",
-        ]
-        if self.default is not None and self.default_values is not None and self.difference_interval is not None:
-            bounds = interval(self.default_values, self.units)
-            lines += [
-                f"as given    {self.default_values.mean():.4f}  {between(bounds)}  {_format_setting(self.default)}",
-                f"difference {self.difference:+.4f}  {between(self.difference_interval, '+')}",
-            ]
-        lines += ["", *self._table(), "", f"final: {_format_setting(self.params)}"]
-        lines.append(f"{self.best.score:.4f} on the topics that chose it, which is no estimate for others")
-        return "\n".join(lines + [f"note: {warning}" for warning in self.warnings])
+            f"{self.method}, {len(self.trials):,} settings, {self.seconds:.1f} s"
+        )
+        return [title, "", *self._title(_format_setting(self.default or {}))]
 
-    def _table(self) -> list[str]:
-        head = ["fold", "topics", *self.space, "chosen at", "held out", "as given"]
-        rows = [
-            [
-                str(number),
-                str(len(fold.topics)),
-                *(_format_value(fold.params[name]) for name in self.space),
-                f"{fold.chosen:.4f}",
-                f"{fold.score:.4f}",
-                "" if fold.default is None else f"{fold.default:.4f}",
-            ]
-            for number, fold in enumerate(self.folds, 1)
-        ]
-        if self.default is None:
-            head, rows = head[:-1], [row[:-1] for row in rows]
-        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-        return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
+    def _tables(self) -> list[ResultTable]:
+        return [self._folds_table(tuple(self.space), lambda setting: (_format_value(setting[name]) for name in self.space))]
+
+    def _notes(self) -> list[str]:
+        final = f"final: {_format_setting(self.params)}"
+        honest = f"{self.best.score:.4f} on the topics that chose it, which is no estimate for others"
+        return [final, honest, *(f"note: {warning}" for warning in self.warnings)]
 
     def __repr__(self) -> str:
         return f"Tuning({self.measure} {self.score:.4f} held out; {_format_setting(self.params)})"
@@ -354,10 +392,10 @@ def _curve(axes: Any, tuning: Tuning, name: str) -> None:
     is_scattered = len(tuning.space) > 1 and tuning.method != "grid"
     style = {"color": BLUE, "marker": "o", "markersize": 3, "linestyle": "none" if is_scattered else "-"}
     axes.plot(*zip(*points, strict=True), **style, label="mean over all topics")
-    chosen = [coordinate(fold.params[name]) for fold in tuning.folds]
+    chosen = [coordinate(fold.choice[name]) for fold in tuning.folds]
     _draw_choices(axes, [(x, best[x]) for x in chosen], (coordinate(tuning.params[name]), tuning.best.score))
-    if tuning.default is not None and tuning.default_values is not None:
-        axes.axhline(float(tuning.default_values.mean()), color=INK, linestyle=":", linewidth=1, label="as given")
+    if tuning.baseline_values is not None:
+        axes.axhline(float(tuning.baseline_values.mean()), color=INK, linestyle=":", linewidth=1, label="as given")
     axes.set_xlabel(name)
     axes.set_ylabel(str(tuning.measure))
     axes.margins(y=0.12)
@@ -381,7 +419,7 @@ def _map(figure: Any, axes: Any, tuning: Tuning, x: str, y: str) -> None:
         points = np.array([*best])
         mesh = axes.scatter(points[:, 0], points[:, 1], c=list(best.values()), cmap="viridis", s=22, label="settings")
     figure.colorbar(mesh, ax=axes, label=str(tuning.measure))
-    chosen = [(of_x(fold.params[x]), of_y(fold.params[y])) for fold in tuning.folds]
+    chosen = [(of_x(fold.choice[x]), of_y(fold.choice[y])) for fold in tuning.folds]
     _draw_choices(axes, chosen, (of_x(tuning.params[x]), of_y(tuning.params[y])))
     default = tuning.default
     if default is not None and _is_on_axis(tuning, x, default[x]) and _is_on_axis(tuning, y, default[y]):

@@ -18,11 +18,11 @@ from ..core.part import Part, walk
 from ..core.precision import fix_precision, precisions_of
 from ..core.progress import ProgressCallback
 from ..core.work import cluster, work
-from ..measures.evaluation import check_agreement, judgments_of, measure_run
+from ..measures.evaluation import Evaluation, check_agreement, judgments_of, measure_run
 from ..measures.measure import Measure
 from ..measures.names import parse
 from .folds import Groups, folds_of, units_of
-from .result import Trial, TunedFold, Tuning
+from .result import Trial, Tuning, cross_validated
 from .space import Axis, Maker, Setting, Space, Tunable, axes_of, grid_of, maker_of
 
 Floats = NDArray[np.float64]
@@ -56,16 +56,9 @@ class Scoring:
 
     def values(self, stage: Any) -> Floats:
         """Return the measure of each topic under a stage."""
-        # A cutoff that is not an integer is a recall, as in IPrec@0.1, and needs the whole run.
-        depth = self._measure.cutoff
         if self._precisions:
             stage = fix_precision(stage, self._precisions)
-        cut = stage % depth if isinstance(depth, int) else stage
-        run = self._memory.reusing(cut)(self._memory.topics)
-        # Without documents, a run without judged hits may come from a poor setting or from another collection.
-        if run.documents is not None:
-            check_agreement(run, self._qrels)
-        return measure_run(run, self._qrels, [self._measure]).array(self._measure)
+        return self._memory.evaluated(stage, self._qrels, self._measure).array(self._measure)
 
     def best(self, pool: Iterable[int], topics: NDArray[np.bool_]) -> Trial:
         """Return the trial of the pool with the greatest mean over these topics: of equals the default, then the first."""
@@ -111,17 +104,11 @@ class ScoringActors:
 
 
 def _score_setting(scoring: Scoring, setting: Setting) -> Floats:
-    from ..lexical.impacts import in_memory
-
-    with in_memory():
-        return scoring.trials[scoring.number(setting)].values
+    return scoring.trials[scoring.number(setting)].values
 
 
 def _run_study(scoring: Scoring, study: Study) -> list[tuple[Setting, Floats]]:
-    from ..lexical.impacts import in_memory
-
-    with in_memory():
-        numbers = study(scoring)
+    numbers = study(scoring)
     return [(scoring.trials[number].params, scoring.trials[number].values) for number in numbers]
 
 
@@ -148,6 +135,23 @@ class RunMemory:
                 self._runs.popitem(last=False)
         self._runs.move_to_end(id(stage))
         return self._runs[id(stage)][1]
+
+    def evaluated(self, stage: Stage[Any, Run], qrels: Qrels, measure: Measure, all_qrels: Qrels | None = None) -> Evaluation:
+        """Evaluate a stage on the topics, no deeper than the measure reads.
+
+        Args:
+            stage: The stage.
+            qrels: Judgments of the topics.
+            measure: The measure.
+            all_qrels: Judgments of more topics, some documents of which the stage must know.
+        """
+        # A cutoff that is not an integer is a recall, as in IPrec@0.1, and needs the whole run.
+        cut = stage % measure.cutoff if isinstance(measure.cutoff, int) else stage
+        run = self.reusing(cut)(self.topics)
+        # Without documents, a run without judged hits may come from a poor setting or from another collection.
+        if run.documents is not None:
+            check_agreement(run, qrels if all_qrels is None else all_qrels)
+        return measure_run(run, qrels, [measure])
 
     def reusing(self, stage: Stage[Any, Any]) -> Stage[Any, Any]:
         """Return a copy with memoized inner retrieval stages, or the stage itself if it has none."""
@@ -226,8 +230,6 @@ def tune(
         InputError: None of the topics is judged, or no document of the collection is judged.
         MissingExtraError: "tpe" without Optuna.
     """
-    from ..lexical.impacts import in_memory
-
     start = time.perf_counter()
     parsed = mean_measure(measure)
     judged, judgments = judged_topics(topics, qrels, parsed)
@@ -239,21 +241,27 @@ def tune(
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
     scoring = Scoring(maker, judged, judgments, parsed)
     topic_folds = np.array([fold_of[topic_id] for topic_id in judgments])
-    with in_memory(), work(ray=ray):  # each setting is searched once, so its weights are not worth caching
+    with work(ray=ray):
         default_values = None if maker.unchanged is None else scoring.values(maker.unchanged)
         actors = None if (actors_package := cluster()) is None else ScoringActors(scoring, actors_package)
         pools = _score_pools(method, axes, trial_count, scoring, topic_folds, seed, actors)
+    folds_chosen = cross_validated(
+        topic_folds,
+        lambda fold, others: scoring.best(pools[fold], others).params,
+        lambda setting, topics: scoring.trials[scoring.number(setting)].values,
+        parsed,
+    )
     return Tuning(
         measure=parsed,
-        method=method,
-        space=axes,
         topic_ids=tuple(judgments),
         units=np.array([unit_of[topic_id] for topic_id in judgments]),
+        folds=folds_chosen,
+        baseline_values=default_values,
+        method=method,
+        space=axes,
         trials=tuple(scoring.trials),
-        folds=tuple(_tuned_fold(scoring, pool, number, topic_folds, default_values) for number, pool in enumerate(pools)),
         stage=maker(scoring.best(range(len(scoring.trials)), np.ones(len(topic_folds), dtype=bool)).params),
         default=maker.default if default_values is not None else None,
-        default_values=default_values,
         seconds=time.perf_counter() - start,
     )
 
@@ -313,20 +321,6 @@ def _study(axes: dict[str, Axis], trials: int, topics: NDArray[np.bool_], seed: 
     finally:
         optuna.logging.set_verbosity(verbosity)
     return trial_numbers
-
-
-def _tuned_fold(
-    scoring: Scoring, pool: list[int], fold: int, topic_folds: NDArray[np.int64], defaults: Floats | None
-) -> TunedFold:
-    held_out = topic_folds == fold
-    best = scoring.best(pool, ~held_out)
-    return TunedFold(
-        params=best.params,
-        topics=np.flatnonzero(held_out),
-        values=best.values[held_out],
-        chosen=float(best.values[~held_out].mean()),
-        default=None if defaults is None else float(defaults[held_out].mean()),
-    )
 
 
 def mean_measure(name: str | Measure) -> Measure:

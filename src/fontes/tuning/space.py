@@ -14,9 +14,9 @@ import numpy as np
 
 from ..core import ParameterError, Run, Stage, Topics
 from ..core.expression import tunable as parse_tunable
+from ..core.hints import nearest
 from ..core.parameters import parameters
 from ..core.part import Part, walk
-from ..core.registry import nearest
 
 
 @dataclass(frozen=True)

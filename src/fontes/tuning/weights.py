@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,85 +14,79 @@ from numpy.typing import NDArray
 from ..core import ParameterError, Qrels, Run
 from ..core.pairs import Floats, Ints, Pairs
 from ..core.run import order_keys
-from ..core.tabular import Tabular
 from ..fusion.fusing import WEIGHTED, FusionMethod, weighted
 from ..measures.evaluation import check_agreement, judgments_of
 from ..measures.measure import Measure
 from ..measures.names import parse
 from ..measures.ranks import NOT_RETRIEVED, Ranks, judgments
+from ..plots.tables import ResultTable
+from .folds import folds_of
+from .result import HeldOut, cross_validated, total_of
 
 Steps = tuple[int, ...]  # the weights as multiples of the step
 MAX_COMPARISONS = 8  # comparisons per pair of a document and a topic; with more, sorting all pairs is faster
 MAX_GRID = 1001  # greatest grid searched exhaustively: 5 systems in steps of 0.1
 
 
-@dataclass(frozen=True)
-class WeightsFold:
-    """A held-out fold.
-
-    Args:
-        weights: Weights learned on the other folds.
-        trained: Mean of `weights` on the other folds.
-        score: Mean of `weights` on this fold.
-        topics: The fold's topics.
-    """
-
-    weights: tuple[float, ...]
-    trained: float
-    score: float
-    topics: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class LearnedWeights(Tabular):
+@dataclass(frozen=True, eq=False, repr=False)
+class LearnedWeights(HeldOut):
     """Result of `fit_weights`.
 
     Args:
-        weights: Weights learned on all judged topics, for use on other topics.
         measure: The maximised measure.
-        score: Mean of `run`, which is held out, over all judged topics.
+        topic_ids: The judged topics, in the order of the judgments.
+        units: The number of each topic.
+        folds: For each fold, the weights learned without it, and their values on the fold.
+        baseline_values: None.
+        weights: Weights learned on all judged topics, for use on other topics.
         trained: Mean of `weights` on the topics they were learned on, an optimistic estimate.
-        folds: The held-out folds.
         run: The held-out run: each judged topic is fused with the weights learned without its fold, other topics with
             `weights`.
     """
 
+    TITLE = "Weights of a fusion"
+    LABEL = "tab:weights"
+
     weights: tuple[float, ...]
-    measure: Measure
-    score: float
     trained: float
-    folds: tuple[WeightsFold, ...]
     run: Run
 
-    def to_columns(self) -> dict[str, Any]:
-        """Return the columns fold, weight1 and so on, trained, score and topics (a number), with a row per fold."""
-        weights = zip(*(fold.weights for fold in self.folds), strict=True)
-        return {
-            "fold": list(range(1, len(self.folds) + 1)),
-            **{f"weight{number}": list(values) for number, values in enumerate(weights, 1)},
-            "trained": [fold.trained for fold in self.folds],
-            "score": [fold.score for fold in self.folds],
-            "topics": [len(fold.topics) for fold in self.folds],
-        }
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "fold": number,
+                **{f"weight{i}": weight for i, weight in enumerate(fold.choice, 1)},
+                "trained": fold.chosen,
+                "score": total_of(self.measure, fold.values),
+                "topics": len(fold.topics),
+            }
+            for number, fold in enumerate(self.folds, 1)
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
         folds = [
-            {"weights": list(f.weights), "trained": f.trained, "score": f.score, "topics": list(f.topics)} for f in self.folds
+            {
+                "weights": list(fold.choice),
+                "trained": fold.chosen,
+                "score": total_of(self.measure, fold.values),
+                "topics": [self.topic_ids[i] for i in fold.topics.tolist()],
+            }
+            for fold in self.folds
         ]
-        return {
-            "measure": str(self.measure),
-            "score": self.score,
-            "trained": self.trained,
-            "weights": list(self.weights),
-            "folds": folds,
-        }
+        return self._facts() | {"trained": self.trained, "weights": list(self.weights), "folds": folds}
 
-    def __str__(self) -> str:
-        lines = [f"{self.measure} {self.score:.4f} on held-out topics"]
-        for i, fold in enumerate(self.folds, 1):
-            lines.append(f"fold {i}: weights {_format_weights(fold.weights)}  {fold.score:.4f} on {len(fold.topics)} topics")
-        return "\n".join([*lines, f"all topics: weights {_format_weights(self.weights)}"])
+    def _head(self) -> list[str]:
+        return [f"{self.measure} {self.score:.4f} on held-out topics"]
+
+    def _tables(self) -> list[ResultTable]:
+        return [self._folds_table(["weights"], lambda weights: [_format_weights(weights)])]
+
+    def _notes(self) -> list[str]:
+        return [f"all topics: weights {_format_weights(self.weights)}"]
+
+    def __repr__(self) -> str:
+        return f"LearnedWeights({self.measure} {self.score:.4f} held out; {_format_weights(self.weights)})"
 
 
 def fit_weights(
@@ -132,24 +126,27 @@ def fit_weights(
     judged = judgments_of(qrels, [parse(measure)])
     for number, system in enumerate(systems, 1):
         check_agreement(system, judged, f"run {number}")
-    fold_masks = _fold_masks(judged, folds, seed)
-    steps = _step_count(step)
-    space = _WeightGrid(systems, judged, parse(measure), _fusion_method(fusion), steps)
+    fold_of = folds_of([[topic_id] for topic_id in sorted(judged)], folds, seed)
+    space = _WeightGrid(systems, judged, parse(measure), _fusion_method(fusion), _step_count(step))
     all_topics = np.ones(len(judged), dtype=bool)
     best = space.search(all_topics)
-    topic_ids = np.array(list(judged), dtype=object)
-    values = np.zeros(len(judged))
-    learned: list[WeightsFold] = []
-    fold_points: list[tuple[Steps, Iterable[str]]] = []
-    for held_out in fold_masks:
-        point = space.search(~held_out)
-        values[held_out] = space.values(point)[held_out]
-        fold_points.append((point, topic_ids[held_out]))
-        trained, fold_score = space.mean(point, ~held_out), space.mean(point, held_out)
-        learned.append(WeightsFold(space.weights(point), trained, fold_score, tuple(topic_ids[held_out])))
-    score = float(values.sum() if space.measure.summed else values.mean())
-    run = space.run(best, fold_points)
-    return LearnedWeights(space.weights(best), space.measure, score, space.mean(best, all_topics), tuple(learned), run)
+    points = cross_validated(
+        np.array([fold_of[topic_id] for topic_id in judged]),
+        lambda _, others: space.search(others),
+        lambda point, _: space.values(point),
+        space.measure,
+    )
+    topic_ids = tuple(judged)
+    return LearnedWeights(
+        measure=space.measure,
+        topic_ids=topic_ids,
+        units=np.arange(len(judged)),
+        folds=tuple(replace(fold, choice=space.weights(fold.choice)) for fold in points),
+        baseline_values=None,
+        weights=space.weights(best),
+        trained=space.mean(best, all_topics),
+        run=space.run(best, [(fold.choice, [topic_ids[i] for i in fold.topics.tolist()]) for fold in points]),
+    )
 
 
 class _WeightGrid:
@@ -181,8 +178,7 @@ class _WeightGrid:
 
     def mean(self, point: Steps, topics: NDArray[np.bool_]) -> float:
         """Return the mean over some of the judged topics, or the sum for a count."""
-        values = self.values(point)[topics]
-        return float(values.sum() if self.measure.summed else values.mean())
+        return total_of(self.measure, self.values(point)[topics])
 
     def search(self, topics: NDArray[np.bool_]) -> Steps:
         """Return the best point for these topics: of the whole grid, or by hill climbing in a large one."""
@@ -278,16 +274,6 @@ class _Judgments:
         return Ranks(self.qrels, self.topic, self.grade[order], rank[order], self.starts, self.retrieved, rank)
 
 
-def _fold_masks(qrels: Mapping[str, Any], folds: int, seed: int) -> list[NDArray[np.bool_]]:
-    """Return for each fold a mask of its topics, in the order of the qrels; the folds do not depend on that order."""
-    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(qrels):
-        raise ParameterError(f"folds must be a whole number from 2 to the {len(qrels)} judged topics, not {folds!r}")
-    by_id = np.array(sorted(range(len(qrels)), key=list(qrels).__getitem__))
-    fold_of = np.empty(len(qrels), dtype=np.int64)
-    fold_of[by_id[np.random.default_rng(seed).permutation(len(qrels))]] = np.arange(len(qrels)) % folds
-    return [fold_of == fold for fold in range(folds)]
-
-
 def _step_count(step: float) -> int:
     steps = round(1 / step) if isinstance(step, (int, float)) and 0 < step <= 1 else 0
     if steps < 1 or abs(steps * step - 1) > 1e-9:
@@ -302,7 +288,7 @@ def _fusion_method(fusion: dict[str, Any]) -> FusionMethod:
         raise ParameterError(
             f"fit_weights has no parameter '{min(unknown)}'; of fuse it takes method, normalize, k and missing"
         )
-    if settings["method"] not in WEIGHTED:
+    if str(settings["method"]).lower() not in WEIGHTED:
         raise ParameterError(f"weights can be learned for {', '.join(WEIGHTED)}, not for {settings['method']!r}")
     return FusionMethod.checked(settings["method"], settings["normalize"], None, settings["k"], settings["missing"])
 

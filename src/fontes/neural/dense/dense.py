@@ -158,10 +158,10 @@ class Dense(Stage[Topics, Run], name="dense"):
         meta = embeddings.meta
         return {"encoder": meta["fingerprint"], "vectors": meta["digest"], "exact": self.algorithm == "flat"}
 
-    def search(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
+    def best(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
         """Return the best `k` documents for one query, after the best `offset`, as a Ranking."""
         if self.index.actors is not None:
-            return super().search(query, k, offset)
+            return super().best(query, k, offset)
         topic, ready, best = topic_of(query), self._ready(), NO_RESULTS
         depth = check_page(k, offset)
         if depth > self.k:

@@ -548,13 +548,38 @@ def _below(threshold: Any) -> Any:
 
 
 @compiled()
+def _kth_greatest(values: Any, k: int) -> Any:
+    """Return the kth greatest of the values, which are reordered (Hoare's selection); Numba takes long to compile partition."""
+    first, last = 0, len(values) - 1
+    while first < last:
+        a, b, c = values[first], values[(first + last) // 2], values[last]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i, j = first, last
+        while i <= j:
+            while values[i] > pivot:
+                i += 1
+            while values[j] < pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i, j = i + 1, j - 1
+        if k - 1 <= j:
+            last = j
+        elif k - 1 >= i:
+            first = i
+        else:
+            break
+    return values[k - 1]
+
+
+@compiled()
 def _shrink(query: int, k: int, state: Any) -> None:
     """Drop candidates whose product is below the kth by more than twice the error: they cannot be among the best k."""
     thresholds, docs, values, counts, errors = state
     filled = counts[query]
     if filled <= k:
         return
-    kth = np.partition(values[query, :filled], filled - k)[filled - k]
+    kth = _kth_greatest(values[query, :filled].copy(), k)
     threshold = max(thresholds[query], np.float64(kth) - 2 * errors[query])
     count = 0
     for i in range(filled):
