@@ -11,15 +11,17 @@ import pytest
 from numpy.typing import NDArray
 
 from fontes.index.columns import Filter
-from fontes.index.packed import NO_CODES, NO_PLACE_CODES, NO_SATURATION, NO_WIDTHS, list_offsets
+from fontes.index.packed import NO_CODES, NO_SATURATION, list_offsets
 from fontes.index.packed_kernels import BINS, BLOCK, DEPTHS, WINDOW, pack, summarize
 from fontes.lexical import kernel
-from fontes.lexical.curves import NO_REST, SAME_WEIGHTS
+from fontes.lexical.curves import SAME_WEIGHTS
 from fontes.lexical.kernel import search_bag
 from fontes.lexical.keys import SORTED, best_first, select, sort_keys
 from fontes.lexical.parts import NO_WORDS
 from fontes.storage.arrays import fixed
 
+NO_PLACE_CODES, NO_WIDTHS = fixed(np.zeros(0, np.uint8)), fixed(np.zeros(3, np.int64))
+NO_REST = fixed(np.zeros(0, np.int64)), fixed(np.zeros(0, np.int32)), fixed(np.zeros(0, np.float64))
 DOCUMENTS = 2 * WINDOW + 700
 DF = (1, 2, 9, 10, 11, 30, 99, 100, 101, 260, 400, 1000, 1001, 1, 40, 40)
 LONG = 256  # postings above which a term has a row

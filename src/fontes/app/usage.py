@@ -25,7 +25,7 @@ INSTEAD = {
     "where": "a retriever filters: --pipeline 'bm25(where=\"year >= 2020\")'",
     "grid": "--pipeline says what is tuned: --pipeline 'bm25(k1=tune(), b=tune(0.3, 0.9))'",
 }
-"""What --pipeline has in place of an option, by its name in `OTHER_WORDS`."""
+"""Stages and parameters of --pipeline in place of an option, by its name in `OTHER_WORDS`."""
 
 
 def usage_sentence(error: Any, arguments: Sequence[str]) -> str:

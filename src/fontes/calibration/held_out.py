@@ -23,9 +23,9 @@ from ..core.run import Run
 from .maps import Floats
 
 PROMISES = ("recall", "precision", "complete")
-"""What `cut` promises."""
+"""Kinds of promises of `cut`."""
 ANSWERABLE = "answerable"
-"""What `abstain` promises: that topics with an answer are refused rarely."""
+"""Kind of the promise of `abstain`: topics with an answer are refused rarely."""
 MISSING = np.float32(-1)
 """Probability of what the run does not hold."""
 BEST = 3

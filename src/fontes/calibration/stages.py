@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
@@ -41,9 +42,9 @@ class Calibrating(Stage[Run, Run]):
             return Explanation(0.0, f"abstain refused the topic: p-value {refused(run)[topic_id]:.3g}")
         return Explanation(0.0, f"'{doc_id}' is not among the {topic_run.rows} documents that {self.name} gets")
 
+    @abstractmethod
     def explained(self, run: Run, row: int) -> Explanation:
         """Explain a row of a run that has documents for only one topic."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -101,13 +102,13 @@ class Calibrated(Calibrating, name="calibrated"):
 class Promised(Calibrating):
     """Base class of decisions over the probabilities of a `calibrated` stage before them, with a promise."""
 
+    @abstractmethod
     def promised(self) -> tuple[str, float, float]:
         """Return kind, level and confidence of the promise; raises ParameterError for wrong parameters."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decided(self, run: Run, calibration: Calibration, promise: Promise) -> Run:
         """Return the run after the decision."""
-        raise NotImplementedError
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         return self.decided(run, *self.promise_of(run))

@@ -109,7 +109,7 @@ IN_PIPELINES: Mapping[str, str] = {
     "sort": "a stage sorts: bm25() >> sort('year')",
     "where": "a retriever filters: bm25(where='year >= 2020')",
 }
-"""What pipelines have in place of a stage or parameter, by its name in `OTHER_WORDS`."""
+"""Stages and parameters of pipelines in place of another name, by that name in `OTHER_WORDS`."""
 SHOWN = 3  # greatest number of names in a hint
 BORDER, DIGIT = re.compile(r"[-_ ]+"), re.compile(r"\d")
 

@@ -260,7 +260,7 @@ def _of_arrow(frame: Any, ids: Sequence[str], texts: Sequence[str]) -> tuple[lis
         batches = _library("pyarrow", "parquet", f"reading a {kind}").RecordBatchReader.from_stream(frame)
         schema = batches.schema  # type: ignore[attr-defined]
     else:
-        raise InputError(f"the rows of a {kind} cannot be read; give a DataFrame of pandas or polars, or an Arrow table")
+        raise InputError(f"rows of the type {kind} cannot be read; give a DataFrame of pandas or polars, or an Arrow table")
     names = list(schema.names)
     index = [name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)]
     if len(index) == 1 and _lacks_ids(names, ids, texts):  # as `_indexed` takes the index of pandas

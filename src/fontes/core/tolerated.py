@@ -1,4 +1,4 @@
-"""What a topic says about its words that were searched with others, for explanations, snippets and answers."""
+"""Words of a topic that were searched with others, for explanations, snippets and answers."""
 
 from __future__ import annotations
 

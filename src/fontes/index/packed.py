@@ -189,7 +189,7 @@ def _fixed(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     return tuple(map(fixed, arrays))
 
 
-NO_CODES, NO_PLACE_CODES, NO_WIDTHS = _fixed(np.zeros(1, np.uint16), np.zeros(0, np.uint8), np.zeros(3, np.int64))
+NO_CODES = fixed(np.zeros(1, np.uint16))
 NO_WEIGHTS = np.zeros(0, np.float32)  # also an output that takes nothing
 NO_SATURATION = fixed(np.zeros(0, np.float64))
 

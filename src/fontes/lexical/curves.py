@@ -16,7 +16,6 @@ from .weighting import Idfs, Saturation, Statistics, Weighting, in_one_byte, sat
 if TYPE_CHECKING:
     from ..index.postings import Searchable
 
-NO_REST = fixed(np.zeros(0, np.int64)), fixed(np.zeros(0, np.int32)), fixed(np.zeros(0, np.float64))
 SAME_WEIGHTS = fixed(np.ones(2))  # ratios, as in `kernel.search_bag`
 
 

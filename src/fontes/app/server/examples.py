@@ -1,4 +1,4 @@
-"""What a collection is, for a first screen: queries to begin with, its newest documents, and its columns."""
+"""Overview of a collection for a first screen: queries to begin with, the newest documents, and the columns."""
 
 from __future__ import annotations
 

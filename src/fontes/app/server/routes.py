@@ -130,7 +130,7 @@ class SuggestionsOut(BaseModel):
 
 
 class ExamplesOut(BaseModel):
-    """What a collection is, and queries to begin with."""
+    """Overview of a collection: queries to begin with, the newest documents, and the columns."""
 
     index: str
     examples: list[str] = Field(description="Up to three queries, each of which finds something.")

@@ -141,7 +141,7 @@ class ServedState:
 
     @cached_property
     def overview(self) -> dict[str, Any]:
-        """What the collection is; see `overview_of`."""
+        """Overview of the collection; see `overview_of`."""
         return overview_of(self.index, self.facets)
 
     def pipeline(

@@ -26,7 +26,7 @@ BUSY_PAUSE = 0.1  # seconds before the next attempt while another process change
 
 
 class Effect(NamedTuple):
-    """What a write does to a state.
+    """Effect of a write on a state.
 
     Attributes:
         docs: Documents with distinct ids, to add or in place of others.
@@ -79,7 +79,7 @@ class Write:
         return {*(doc.id for doc in self.docs), *self.ids, *self.patches}
 
     def effect(self, state: State, name: str) -> Effect:
-        """What it does to a state of the index `name`.
+        """Return its effect on a state of the index `name`.
 
         Raises:
             RefusedError: A condition does not hold, or a document is missing.
