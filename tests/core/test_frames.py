@@ -119,7 +119,7 @@ def test_a_lazy_frame_and_what_has_columns_alone_are_errors():
     class Odd:
         columns = ("qid",)
 
-    with pytest.raises(ft.FontesError, match="the rows of a Odd cannot be read"):
+    with pytest.raises(ft.FontesError, match="rows of the type Odd cannot be read"):
         ft.Qrels.of(Odd())
 
 
