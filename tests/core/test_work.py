@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Thread, get_ident
@@ -11,6 +10,7 @@ import pytest
 
 import fontes as ft
 from fontes.core import ParameterError, work as work_module
+from fontes.core.processor import processors
 from fontes.core.threads import in_threads
 from fontes.core.work import MEMORY, Resources, memory_size, resources, thread_count, work
 
@@ -23,7 +23,7 @@ def test_a_block_inherits_what_it_does_not_say_and_ends_with_it() -> None:
                 assert resources() == Resources(2, 5, False)
         assert resources() == Resources(3, 1 << 20, "host:1")
     assert resources() == Resources(None, MEMORY, None)
-    assert thread_count() == os.cpu_count()
+    assert thread_count() == processors()
 
 
 def test_a_block_ends_with_an_error() -> None:
@@ -109,8 +109,9 @@ def test_a_single_thread_is_the_callers_own() -> None:
         assert get_ident() not in in_threads(lambda _: get_ident(), [1, 2, 3])
 
 
-def test_memory_is_two_gigabytes_unless_said_and_at_most_1024_terabytes() -> None:
-    assert (Resources().memory, memory_size("1024T")) == (2 << 30, 1 << 50)
+def test_memory_is_64_megabytes_for_each_processor_unless_said_and_at_most_1024_terabytes() -> None:
+    assert Resources().memory == max(2, processors()) * memory_size("64M")
+    assert memory_size("1024T") == 1 << 50
     with pytest.raises(ParameterError, match="1024T at the most"):
         memory_size((1 << 50) + 1)
 

@@ -93,33 +93,24 @@ def hash_of(doc_id: str, chance: int) -> int:
 
 
 @pytest.mark.parametrize("deleted", [False, True])
-def test_an_actor_reads_its_shards_by_the_terms_of_the_whole(tmp_path: Path, deleted: bool) -> None:
+def test_an_actor_searches_its_shards_with_the_counts_of_the_whole(tmp_path: Path, deleted: bool) -> None:
     index = Index.build(DOCS, tmp_path / "x", shards=3, **BOTH)
     if deleted:
         index.delete([doc.id for doc in DOCS[::7]])
-    terms = np.arange(len(index.terms))
-    total = np.zeros((len(terms), 2), dtype=np.int64)
-    for shard in range(3):
-        part = PartOfIndex(index.state, [shard])
-        statistics = part.field_statistics
-        docs, tfs = part.postings(terms)
-        frequencies = statistics.frequencies(terms)
-        assert frequencies.sum(axis=1).tolist() == tfs.tolist()
-        assert (statistics.names, statistics.lengths.sum()) == (FIELDS, tfs.sum())
-        total += statistics.cf
-        at = 0
-        for number in terms.tolist():
-            df = int(part.df[number])
-            bounds, positions = part.positions.of(number)
-            assert np.diff(bounds).tolist() == tfs[at : at + df].tolist()
-            title_ends = part.positions.field_starts[:, 1]
-            in_title = [
-                sum(p < title_ends[doc] for p in positions[a:b])
-                for doc, a, b in zip(docs[at:], bounds, bounds[1:], strict=False)
-            ]
-            assert in_title == frequencies[at : at + df, 0].tolist()
-            at += df
-    assert total.tolist() == index.field_statistics.cf.tolist()
+    for model in (
+        index.bm25(),
+        index.tfidf(),
+        index.ql(),
+        index.bm25(fields={"title": 2, "text": 1}),
+        index.ql(fields={"title": 1}),
+    ):
+        whole = model.search("the fox and a dog", len(index))
+        hits = {}
+        for shard in range(3):
+            part = PartOfIndex(index.state, [shard])
+            of_shard = model.with_(index=part).search("the fox and a dog", len(index))
+            hits |= dict(zip(of_shard.ids, of_shard.scores.tolist(), strict=True))
+        assert hits == dict(zip(whole.ids, whole.scores.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("fields", [("title",), ("year", "text", "title", "nothing")])
@@ -164,7 +155,7 @@ def test_what_does_not_go_together_is_refused_in_a_sentence(tmp_path: Path) -> N
     joined = Index.build(docs, tmp_path / "x")
     assert (joined.separate, joined.has_positions) == ((), False)
     with pytest.raises(ParameterError, match=r"keeps no separate fields; build it with separate=True \(--separate\)"):
-        _ = joined.field_statistics
+        joined.state.require_fields()
     joined.export(tmp_path / "x.ciff")
     for option in ("separate", "positions"):
         with pytest.raises(
@@ -285,11 +276,12 @@ def test_rows_of_any_bytes_are_refused_and_never_read_or_written_beside_them(
     index = Index.open(path)
     with pytest.raises(IndexFormatError, match=r"damaged|do not fit"):
         index.check(deep=True)
+    part = index.state.parts[0]
     with suppress(IndexFormatError):
-        for number in range(len(index.terms)):
-            index.positions.of(number)
+        for number in range(len(part.terms)):
+            part.positions.of(number)
     with suppress(IndexFormatError):
-        index.field_statistics.frequencies(np.arange(len(index.terms)))
+        part.frequencies(np.arange(len(part.terms)))
     with suppress(IndexFormatError):
         index.merge()
 
@@ -301,11 +293,12 @@ def test_rows_with_a_changed_byte_are_refused_or_other_numbers(sound: Path, tmp_
     name = ("fields.rows", "positions.rows", "positions.offsets")[chance % 3]
     changed(path, name, lambda array: array.__setitem__(chance // 3 % len(array), chance // 997 % 256))
     index = Index.open(path)
-    places = np.arange(0, int(index.df[index.term_number("fox")]), 3)
+    part = index.state.parts[0]
+    places = np.arange(0, int(part.df[part.term_number("fox")]), 3)
     for read in (
-        lambda: index.field_statistics.frequencies(np.arange(len(index.terms))),
-        lambda: index.positions.of(index.term_number("fox")),
-        lambda: index.positions.of(index.term_number("fox"), places),
+        lambda: part.frequencies(np.arange(len(part.df))),
+        lambda: part.positions.of(part.term_number("fox")),
+        lambda: part.positions.of(part.term_number("fox"), places),
         index.merge,
     ):
         with suppress(IndexFormatError):

@@ -1,4 +1,4 @@
-"""The loops of the index, interpreted, against plain Python: counts, inversion, and bytes written out by hand."""
+"""The loops of the index, interpreted, against plain Python: counts, inversion, and postings of older indexes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.older import packed, varint
 
 from fontes.index import kernels, kernels as building
 
@@ -27,20 +28,6 @@ POSTINGS: list[list[tuple[int, int]]] = [  # of each term (document, tf): gaps a
     [(63, 1), (127, 16_383), (8_318, 16_384), (8_319, 1)],
     [(1_048_575, 2_097_152), (3_000_000, 2**31 - 1)],
 ]
-
-
-def varint(value: int) -> list[int]:
-    """Seven bits a byte, low bits first, the high bit set on all bytes but the last."""
-    return [value] if value < 128 else [value % 128 + 128, *varint(value // 128)]
-
-
-def packed(postings: list[tuple[int, int]]) -> list[int]:
-    """The distance from the document before it times two, plus one if the term occurs once; otherwise the tf follows."""
-    out, before = [], -1
-    for doc, tf in postings:
-        out += varint((doc - before) * 2 + 1) if tf == 1 else [*varint((doc - before) * 2), *varint(tf)]
-        before = doc
-    return out
 
 
 def ends(lengths: list[int]) -> Any:
@@ -69,26 +56,6 @@ def test_documents_are_inverted_into_the_places_of_their_terms() -> None:
     expected = [(10 + doc, bag[term]) for term in order for doc, bag in enumerate(bags) if term in bag]
     assert list(zip(docs.tolist(), tfs.tolist(), strict=True)) == expected
     assert cursor[order].tolist() == starts[1:].tolist()
-
-
-def test_postings_are_written_as_the_bytes_of_the_format() -> None:
-    bounds = ends([len(postings) for postings in POSTINGS])
-    docs, tfs = (np.array([p[i] for postings in POSTINGS for p in postings], dtype=np.int32) for i in (0, 1))
-    out, byte_bounds = np.zeros(kernels.MAX_BYTES * len(docs), np.uint8), np.zeros(len(POSTINGS) + 1, np.int64)
-    cf = np.zeros(len(POSTINGS), np.int64)
-    length = interpreted("pack_postings")(bounds, docs, tfs.astype(np.int64), out, byte_bounds, cf)
-    expected = [packed(postings) for postings in POSTINGS]
-    assert out[:length].tolist() == [byte for part in expected for byte in part]
-    assert byte_bounds.tolist() == ends([len(part) for part in expected]).tolist()
-    assert cf.tolist() == [sum(tf for _, tf in postings) for postings in POSTINGS]
-
-
-def test_the_largest_posting_takes_the_most_bytes() -> None:
-    docs, tfs = np.array([2**31 - 2]), np.array([2**31 - 1])
-    out, byte_bounds = np.zeros(kernels.MAX_BYTES, np.uint8), np.zeros(2, np.int64)
-    interpreted("pack_postings")(np.array([0, 1]), docs, tfs, out, byte_bounds, np.zeros(1, np.int64))
-    assert out.tolist() == packed([(2**31 - 2, 2**31 - 1)])
-    assert unpacked([out.tolist()], [1], [0], 2**31) == [(2**31 - 2, 2**31 - 1)]
 
 
 def unpacked(parts: list[list[int]], df: list[int], terms: list[int], documents: int = 3_000_001) -> Any:

@@ -1,4 +1,4 @@
-"""Indexes of the format before: searched as they are, and written anew by a merge."""
+"""Indexes of the formats before: searched as they are, and written anew by a merge."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.older import rewrite_postings
 
 from fontes import Index
 from fontes.core import IndexFormatError
-from fontes.index import inversion, writer
+from fontes.core.strings import Strings
+from fontes.index import inversion, packed, packing, writer
+from fontes.index.postings import PostingLists
 from fontes.lexical import impacts
 from fontes.storage.compiled import load
 
@@ -21,30 +24,34 @@ TOPICS = {"1": "fox w3", "2": "dog w7 é5"}
 
 
 @pytest.fixture
-def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    def close(lists: inversion.ListsWriter) -> dict[str, int]:
-        for file in lists._files():
-            file.close()
-        for name in ("", ".bounds"):
-            (lists._folder / f"varints{name}.npy").rename(lists._folder / f"postings{name}.npy")
-        return lists._counts
+def older(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An index of version 2, or of the parameter."""
 
+    def close(lists: inversion.ListsWriter) -> dict[str, int]:
+        counts = complete(lists)
+        rewrite_postings(lists._folder)
+        return counts
+
+    complete, version = inversion.ListsWriter.close, getattr(request, "param", 2)
     with monkeypatch.context() as patch:
-        patch.setattr(inversion.ListsWriter, "close", close)
-        patch.setattr(writer, "VERSION", 2)
+        if version == 2:
+            patch.setattr(inversion.ListsWriter, "close", close)
+        patch.setattr(packing, "DOCUMENTS_PER_ROW", 0)  # as in headers of version 3
+        patch.setattr(writer, "VERSION", version)
         Index.build(DOCS, tmp_path / "older.index", positions=True)
     return tmp_path / "older.index"
 
 
+@pytest.mark.parametrize("older", [2, 3], indirect=True)
 @pytest.mark.parametrize("model", ["bm25", "tfidf", "ql"])
 def test_an_older_index_gives_the_same_runs_before_and_after_a_merge_which_writes_the_present_format(
-    older: Path, tmp_path: Path, model: str
+    older: Path, tmp_path: Path, model: str, request: pytest.FixtureRequest
 ) -> None:
     fresh = Index.build(DOCS, tmp_path / "fresh.index", positions=True)
     expected = getattr(fresh, model)()(TOPICS)
     index = Index.open(older)
     index.check(deep=True)
-    assert index.info()["format"] == 2
+    assert index.info()["format"] == request.node.callspec.params["older"]
     assert getattr(index, model)()(TOPICS) == expected
     index.merge()
     assert index.info()["format"] == fresh.info()["format"] > 2
@@ -52,6 +59,21 @@ def test_an_older_index_gives_the_same_runs_before_and_after_a_merge_which_write
     assert index.fingerprint == fresh.fingerprint
     for file in fresh.path.glob("segment-*/*.npy"):
         assert (next(older.glob("segment-*")) / file.name).read_bytes() == file.read_bytes()
+
+
+def test_lists_of_version_3_are_long_from_fewer_documents_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents, df = 150_000, np.array([300, 400])
+    docs, tfs = np.concatenate([np.arange(size, dtype=np.int32) * 7 for size in df]), np.ones(700, dtype=np.int32)
+    lengths, long_lists = np.bincount(docs, minlength=documents), packed.long_lists
+    with monkeypatch.context() as patch:
+        patch.setattr(packing, "DOCUMENTS_PER_ROW", 0)
+        patch.setattr(packed, "long_lists", lambda df, size, _: long_lists(df, size, packing.OLDER_DOCUMENTS_PER_ROW))
+        inversion.write_lists(tmp_path, Strings.of(["a", "b"]).ascending(), df, lengths, lambda first, last: (docs, tfs))
+    lists = PostingLists(tmp_path, documents)
+    assert lists.is_older
+    assert lists.packed.row_of.tolist() == [0, 1]
+    for found, expected in zip(lists.postings(np.arange(2)), (docs, tfs), strict=True):
+        assert np.array_equal(found, expected)
 
 
 def test_an_older_index_takes_additions_and_deletions(older: Path, tmp_path: Path) -> None:

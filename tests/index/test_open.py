@@ -276,8 +276,8 @@ def test_damaged_postings_never_name_documents_that_are_not_there(copy):
     """The compiled search trusts them; a wrong number would read and write memory that is not its own."""
     file = array(copy, "postings")
     content = file.read_bytes()
-    damage = [(at, content[at] ^ 0xFF) for at in range(128, len(content))]
-    damage += [(at, content[at] ^ 1) for at in range(128, len(content), 3)]
+    damage = [(at, content[at] ^ 0xFF) for at in range(128, len(content), 2)]
+    damage += [(at, content[at] ^ 1) for at in range(129, len(content), 6)]
     refusals, wrong = 0, []
     for at, byte in damage:
         file.write_bytes(content[:at] + bytes([byte]) + content[at + 1 :])

@@ -48,10 +48,11 @@ def test_positions_and_frequencies_by_field_are_those_of_a_plain_analysis(
 
 def test_dropped_words_and_the_ends_of_fields_leave_gaps(tmp_path: Path) -> None:
     index = Index.build(FOXES, tmp_path / "x", positions=True)
-    bounds, positions = index.positions.of(index.term_number("fox"))
+    (part,) = index.state.parts
+    bounds, positions = part.positions.of(part.term_number("fox"))
     # d1: fox(0) and dog(2) | the fox(104) jumps over the lazy dog and the fox(112); d3: foxes(0) |; d4: | of the fox(102)
     assert (bounds.tolist(), positions.tolist()) == ([0, 3, 4, 5], [0, 104, 112, 0, 102])
-    assert index.positions.field_starts.tolist() == [[0, 103, 114], [0, 100, 103], [0, 101, 101], [0, 100, 103]]
+    assert part.positions.field_starts.tolist() == [[0, 103, 114], [0, 100, 103], [0, 101, 101], [0, 100, 103]]
     assert index.separate == ()
 
 
@@ -60,33 +61,29 @@ def test_dropped_words_and_the_ends_of_fields_leave_gaps(tmp_path: Path) -> None
     st.lists(st.integers(0, 3), min_size=1, max_size=150),
     st.lists(st.integers(0, 149), max_size=20, unique=True).map(sorted),
     st.sampled_from([1, 2, 32]),
-    st.booleans(),
 )
 def test_positions_of_some_postings_are_read_alone(
-    tmp_path_factory: Any, counts: list[int], chosen: list[int], block: int, several: bool
+    tmp_path_factory: Any, counts: list[int], chosen: list[int], block: int
 ) -> None:
-    """Over blocks, in one segment or two with deletions."""
     docs = [(f"d{n}", "x " * (n % 5) + "a b " * count) for n, count in enumerate(counts)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(places_of, "ROWS_PER_OFFSET", block)
-        index = Index.build(docs[: 40 if several else None], tmp_path_factory.mktemp("i") / "x", positions=True, threads=1)
-        if several and len(docs) > 40:
-            index.add(docs[40:], threads=1)
-            index.delete([docs[n][0] for n in range(0, len(docs), 7)])
-        number = index.term_number("b")
+        index = Index.build(docs, tmp_path_factory.mktemp("i") / "x", positions=True, threads=1)
+        (part,) = index.state.parts
+        number = part.term_number("b")
         if number < 0:
             return
-        bounds, positions = index.positions.of(number)
+        bounds, positions = part.positions.of(number)
         places = np.array([place for place in chosen if place < len(bounds) - 1], dtype=np.int64)
         expected = [positions[bounds[place] : bounds[place + 1]].tolist() for place in places]
-        own_bounds, own = index.positions.of(number, places)
+        own_bounds, own = part.positions.of(number, places)
         assert [own[a:b].tolist() for a, b in pairwise(own_bounds)] == expected
         terms, edges = np.array([number, number]), np.array([0, len(places), 2 * len(places)])
-        twice, both = index.positions.of_terms(terms, edges, np.concatenate([places, places]))
+        twice, both = part.positions.of_terms(terms, edges, np.concatenate([places, places]))
         assert both.tolist() == [*own.tolist(), *own.tolist()]
         assert np.diff(twice).tolist() == [*np.diff(own_bounds), *np.diff(own_bounds)]
         with pytest.raises(IndexError, match="not among the postings"):
-            index.positions.of(number, np.array([len(bounds) - 1]))
+            part.positions.of(number, np.array([len(bounds) - 1]))
 
 
 @settings(PROPERTY, max_examples=up_to(15))
@@ -129,7 +126,7 @@ def test_an_index_without_positions_says_how_to_make_one_with_them(tmp_path: Pat
     index = Index.build(FOXES, tmp_path / "x", separate=True)
     assert not index.has_positions
     with pytest.raises(ParameterError, match=r"keeps no positions; fontes merge .* --positions .* adds them"):
-        _ = index.positions
+        index.state.require_positions()
 
 
 def test_an_analyzer_of_ones_own_has_positions(tmp_path: Path) -> None:
@@ -147,8 +144,9 @@ def test_damaged_positions_are_refused(tmp_path: Path) -> None:
         change(array)
         np.save(file, array)
         for places in (None, np.array([5]), np.array([299])):
+            reader = Index.open(index.path)
             with pytest.raises(IndexFormatError, match=r"positions\.rows\.npy is damaged"):
-                Index.open(index.path).positions.of(0, places)
+                reader.state.parts[0].positions.of(0, places)
         file.write_bytes(sound)
 
 

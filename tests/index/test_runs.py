@@ -39,35 +39,20 @@ def arrays(bags: Bags, numbers: Numbers) -> tuple[Any, Any, Any]:
     return np.array(terms, dtype=np.int32), np.array(counts, dtype=np.int32), bounds
 
 
-def unpacked(data: bytes) -> list[tuple[int, int]]:
-    """The postings in some bytes, by the description of the format."""
-    values, shift = [0], 0
-    for byte in data:
-        values[-1] |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            values.append(0)
-            shift = 0
-    stream, postings, doc = iter(values[:-1]), [], -1
-    for value in stream:
-        doc += value >> 1
-        postings.append((doc, 1 if value & 1 else next(stream)))
-    return postings
-
-
 def merged(runs: PostingRuns, most: int) -> dict[str, list[tuple[int, int]]]:
     lists: dict[str, list[tuple[int, int]]] = {}
     for edges in runs.chunks(most):
         chunk = runs.merged(edges)
-        text, data, at, start = chunk.terms.tobytes(), chunk.postings.tobytes(), 0, 0
-        for size, df, cf, length in zip(chunk.term_sizes, chunk.df, chunk.cf, chunk.sizes, strict=True):
-            own = unpacked(data[start : start + length])
+        text, at, start = chunk.terms.tobytes(), 0, 0
+        postings = list(zip(*(part.tolist() for part in chunk.postings), strict=True))
+        for size, df, cf in zip(chunk.term_sizes.tolist(), chunk.df.tolist(), chunk.cf.tolist(), strict=True):
+            own = postings[start : start + df]
             term = text[at : at + size].decode()
-            assert (len(own), sum(tf for _, tf in own)) == (df, cf)
+            assert sum(tf for _, tf in own) == cf
             assert term not in lists
             lists[term] = own
-            at, start = at + int(size), start + int(length)
-        assert (at, start) == (len(text), len(data))
+            at, start = at + size, start + df
+        assert (at, start) == (len(text), len(postings))
     return lists
 
 

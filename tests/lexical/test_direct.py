@@ -132,7 +132,7 @@ def test_conjunctions_unions_and_phrases_are_those_of_other_loops(index, monkeyp
 @pytest.mark.parametrize("model", ["bm25", "ql", "tfidf"])
 def test_one_term_is_answered_by_its_champion_list_as_by_all_its_postings(index, monkeypatch, model: str) -> None:
     stage = getattr(index, model)(k=1500)
-    whole = impacts.impacts_of(index.state, stage.weighting)
+    whole = impacts.impacts_of(index.state.parts[0], stage.weighting)
     sizes = (whole.bounds.champions >= 0).sum(axis=1)
     assert 0 < sizes.min() <= sizes.max() < CHAMPIONS
     for term in ("spring", "karst", "limeston"):
@@ -210,7 +210,13 @@ def test_words_that_are_not_ascii_have_the_terms_of_the_analyzer(tmp_path: Path,
         if (terms := direct.terms(text)) is None:
             assert analyzer == "cjk"  # which normalizes
         else:
-            assert terms[0].tolist() == sorted(stage._counts([Topic("1", text)])[0])
+            assert stage.index.terms.take(terms[0]) == known_terms(stage, text)
+
+
+def known_terms(stage: Any, text: str) -> list[str]:
+    """Terms of a text that the index has, ascending."""
+    (counts,) = stage._counts([Topic("1", text)])
+    return sorted(term for term in counts if stage.index.df_of(term))
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +237,7 @@ def test_any_character_has_the_term_of_the_analyzer(of_every_character: Any) -> 
         if terms is None:
             assert max(unicodedata.normalize("NFC", text)) > "\uffff"  # some ideographs are composed to rare ones
             continue
-        assert terms[0].tolist() == sorted(of_every_character._counts([Topic("1", text)])[0])
+        assert of_every_character.index.terms.take(terms[0]) == known_terms(of_every_character, text)
 
 
 @settings(max_examples=200)
@@ -240,7 +246,7 @@ def test_any_text_has_the_terms_of_the_analyzer(of_every_character: Any, text: s
     direct = Direct.of(of_every_character.index, of_every_character.weighting)
     assert direct is not None
     if (terms := direct.terms(text)) is not None:
-        assert terms[0].tolist() == sorted(of_every_character._counts([Topic("1", text)])[0])
+        assert of_every_character.index.terms.take(terms[0]) == known_terms(of_every_character, text)
         assert of_every_character.count(text) == len(of_every_character.matches(Topic("1", text)))
 
 
@@ -296,3 +302,16 @@ def test_k_may_be_beyond_the_documents_of_a_small_index(tmp_path, monkeypatch, d
         for _ in range(3):  # what is written beyond an array shows later
             assert results(stage, query, k) == otherwise(monkeypatch, stage, query, k)
     assert len(stage.search("hot", k)) == min(k, documents)
+
+
+def test_the_code_for_several_segments_is_loaded_when_an_index_begins_to_change(index: Index, monkeypatch) -> None:
+    monkeypatch.setattr(compiled, "_next_code", None)
+    direct = Direct.of(index.state, index.bm25(k1=1.7, b=0.31).weighting, wait=True)
+    assert direct is not None
+    called = []
+    monkeypatch.setattr(direct, "_call", lambda *query: called.append(query[0]))
+    compiled.prepare_for_change()
+    compiled.prepare_for_change()
+    assert compiled._preparer is not None
+    compiled._preparer.join()
+    assert called == [direct._loops.find_text]

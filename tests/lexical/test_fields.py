@@ -20,6 +20,7 @@ from fontes.cluster.shards import PartOfIndex
 from fontes.core import Doc, ParameterError, Topic, Topics, expression
 from fontes.core.query import AnyOf, Group, Phrase, Term
 from fontes.index import Index
+from fontes.index.field_statistics import FIELDS as COMPONENT
 from fontes.lexical import Statistics
 from fontes.lexical.bm25 import VARIANTS
 from fontes.lexical.weighting import in_one_byte
@@ -396,7 +397,7 @@ def test_lengths_of_lucene_are_the_weighted_length_in_one_byte(index):
     stage = index.bm25(fields={"title": 2.5, "text": 1}, lengths="lucene", k1=1.2, b=0.75)
     hit = stage.search("a")[0]
     doc = index.ordinal(hit.id)
-    title, text, _ = index.state.field_statistics.lengths[doc]
+    title, text, _ = COMPONENT.of(index.state.leaves[0].segment).lengths[doc]
     kept = in_one_byte(np.array([math.floor(2.5 * int(title) + int(text) + 0.5)]))[0]
     assert f"kept as {kept:g}" in str(stage.explain("a", hit.id))
 

@@ -113,7 +113,7 @@ def test_a_filter_is_freed_without_a_garbage_collection(index, tmp_path):
     small = Index.build([("a", "x"), ("b", "x y")], tmp_path / "x").state
     gc.disable()
     try:
-        for parts, documents in ((small.parts, 2), ((small,), 2), (index.state.parts, len(index))):
+        for parts, documents in ((small.parts, 2), (index.state.parts, len(index))):
             passing = Filter("", np.arange(documents) % 2 == 0)
             assert sum(len(of_part.docs) for of_part in part_filter(parts, passing).filters) == passing.count
             freed = weakref.ref(passing)

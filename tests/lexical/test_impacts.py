@@ -38,10 +38,16 @@ def collection(tmp_path_factory):
     return Index.build(docs, tmp_path_factory.mktemp("impacts") / "c.index", analyzer="whitespace")
 
 
+def part_of(index):
+    """The only segment of an index."""
+    (part,) = index.state.parts
+    return part
+
+
 def plain(index: Index, stage, topic: Topic) -> list[tuple[str, float]]:
     """All matching documents with their scores in the one order, without the kernel."""
-    found = impacts.impacts_of(index, stage.weighting)
-    _, (terms,), _, weights = bags_of((index,), stage.weighting, stage._counts([topic]))
+    found = impacts.impacts_of(part_of(index), stage.weighting)
+    _, (terms,), _, weights = bags_of(index.state.parts, stage.weighting, stage._counts([topic]))
     bounds, docs, of_docs = found.unpacked(terms)
     sums: dict[int, float] = {}
     for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
@@ -67,7 +73,7 @@ def test_the_best_k_are_those_of_plain_sums(collection, words, k, model, sign):
 
 
 def test_long_lists_have_rows_of_bounds_and_know_where_their_windows_begin(collection):
-    found = impacts.impacts_of(collection, collection.bm25().weighting)
+    found = impacts.impacts_of(part_of(collection), collection.bm25().weighting)
     bounds_of = found.bounds
     assert len(bounds_of.rows) > 3
     every = np.arange(len(bounds_of.best))
@@ -89,13 +95,21 @@ def test_long_lists_have_rows_of_bounds_and_know_where_their_windows_begin(colle
 def test_postings_are_packed_and_unpacked_with_the_documents_and_weights_of_the_model(collection):
     terms = np.arange(len(collection.state.terms))
     for stage in (collection.bm25(), collection.bm25(variant="plus"), collection.bm25(lengths="lucene"), collection.bm25("l")):
-        found = impacts.impacts_of(collection, stage.weighting)
-        docs, weights = impacts.weighted_postings(collection, stage.weighting, terms)
+        found = impacts.impacts_of(part_of(collection), stage.weighting)
+        docs, weights = impacts.weighted_postings(part_of(collection), stage.weighting, terms)
         bounds, own_docs, own_weights = found.unpacked(terms)
         assert np.array_equal(own_docs, docs)
         assert np.array_equal(own_weights, weights)
         assert (found.curve is None) == (stage.weighting.variant == "l")
         assert len(found.weights) == (bounds[-1] if found.curve is None else 0)
+
+
+def test_statistics_of_an_index_are_those_of_its_present_state(tmp_path):
+    index = Index.build([("a", "x y")], tmp_path / "x.index")
+    assert Statistics.of(index).documents == 1
+    index.add([("b", "x")])
+    statistics = Statistics.of(index)
+    assert (statistics.documents, statistics.df.tolist(), statistics.lengths.tolist()) == (2, [2, 1], [2, 1])
 
 
 class Doubled(BM25Weighting):
@@ -107,7 +121,7 @@ class Doubled(BM25Weighting):
 
 def test_a_class_that_may_change_bm25s_weights_inherits_no_function_of_tf_and_length(collection):
     terms = np.arange(len(collection.state.terms))
-    plain, doubled = (impacts.impacts_of(collection, cls.of("lucene")) for cls in (BM25Weighting, Doubled))
+    plain, doubled = (impacts.impacts_of(part_of(collection), cls.of("lucene")) for cls in (BM25Weighting, Doubled))
     assert plain.curve is not None
     assert doubled.curve is None
     assert saturation_of(Doubled.of("lucene"), Statistics.of(collection.state)) is None  # which phrases are weighed by
@@ -137,7 +151,7 @@ def test_postings_with_codes_of_any_length_are_summed_alike(collection, tmp_path
     for name, limit in {"MIN_CODED": 0.0, **limits}.items():
         monkeypatch.setattr(packing, name, limit)
     index = Index.build(collection.docs(collection.ids.tolist()), tmp_path / "limited.index", analyzer="whitespace")
-    found = impacts.impacts_of(index, index.bm25().weighting)
+    found = impacts.impacts_of(part_of(index), index.bm25().weighting)
     bits, has_rest, width = found.lists.widths.tolist()
     assert (bits < 3) == ("WORD" in limits)
     assert (found.curve is None) == ("MAX_CODED_LENGTH" in limits or "MIN_CODED" in limits) == (not found.lists.by_length)
@@ -293,7 +307,7 @@ def test_postings_have_weights_of_their_own_where_few_pairs_have_a_code(tmp_path
     expected = Index.build(docs, tmp_path / "coded").bm25()({"1": "tea milk"})
     monkeypatch.setattr(packing, "MIN_CODED", 1.1)
     index = Index.build(docs, tmp_path / "uncoded")
-    found = impacts.impacts_of(index, index.bm25().weighting)
+    found = impacts.impacts_of(part_of(index), index.bm25().weighting)
     assert found.curve is None
     assert len(found.weights) == found.lists.bounds[-1] == 4
     assert index.bm25()({"1": "tea milk"}) == expected

@@ -114,9 +114,9 @@ def test_expansions_are_bounded_and_say_so(index: Index) -> None:
 
 def test_the_most_frequent_terms_are_taken_of_equal_ones_the_first() -> None:
     df = np.array([9, 1, 5, 5, 7, 5])
-    assert most_frequent(np.arange(6), df, 3).tolist() == [0, 2, 4]
-    assert most_frequent(np.array([1, 3, 5]), df, 1).tolist() == [3]
-    assert most_frequent(np.array([1, 3]), df, 2).tolist() == [1, 3]
+    assert most_frequent(df, 3).tolist() == [0, 2, 4]
+    assert most_frequent(df[[1, 3, 5]], 1).tolist() == [1]
+    assert most_frequent(df[[1, 3]], 2).tolist() == [0, 1]
 
 
 def test_a_comparison_of_a_column_is_a_condition(index: Index) -> None:

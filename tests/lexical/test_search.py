@@ -54,14 +54,13 @@ def test_threads_change_nothing(index, parameters):
 
 
 def test_as_many_threads_search_as_are_asked_for_but_no_more_than_there_are_topics(index, monkeypatch):
-    pools = []
+    pools, pool_of = [], core_threads.pool_of
 
-    class Pool(ThreadPoolExecutor):
-        def __init__(self, workers, **settings):
-            pools.append(workers)
-            super().__init__(workers, **settings)
+    def counted(threads):
+        pools.append(threads)
+        return pool_of(threads)
 
-    monkeypatch.setattr(core_threads, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(core_threads, "pool_of", counted)
     index.bm25(threads=1)(TOPICS)
     assert pools == []
     index.bm25(threads=2)(TOPICS)

@@ -19,7 +19,6 @@ from fontes.core.ranking import order_keys
 from fontes.index import Index
 from fontes.lexical import BM25, impacts
 from fontes.lexical.bm25 import VARIANTS
-from fontes.lexical.parts import ordinals_of
 from fontes.lexical.structured import StructuredQuery
 from fontes.storage.compiled import load
 from fontes.text import Analyzer
@@ -178,7 +177,7 @@ def plain_sums(query: StructuredQuery) -> tuple[Any, Any]:
     """The ordinals of the documents that match, ascending, and their sums by numpy."""
     docs = [query._docs(number, None) for number in range(len(query._parts))]
     sums = np.concatenate([query._sums(number, of_part)[1] for number, of_part in enumerate(docs)])
-    ordinals = np.concatenate([ordinals_of(part, of_part) for part, of_part in zip(query._parts, docs, strict=True)])
+    ordinals = np.concatenate([part.ordinals(of_part) for part, of_part in zip(query._parts, docs, strict=True)])
     order = np.argsort(ordinals)
     return ordinals[order], sums[order]
 
@@ -281,4 +280,4 @@ def test_counts_that_are_kept_have_a_limit(index, monkeypatch):
     assert scores[: len(scores) // 2] == scores[len(scores) // 2 :]
     part = state.parts[0]
     assert vars(part)["_attached_clause_weights"]._total < 2_000
-    assert vars(part.base)["_attached_clause_counts"]._total < 2_000
+    assert vars(part.lists)["_attached_clause_counts"]._total < 2_000

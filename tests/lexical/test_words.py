@@ -1,4 +1,4 @@
-"""The numbers of a topic's terms, word by word, against the analyzer on whole texts."""
+"""The terms of a topic, word by word, against the analyzer on whole texts."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return Index.build(docs, tmp_path_factory.mktemp("words") / "w.index", analyzer=request.param)
 
 
-def whole(index: Index, text: str) -> dict[int, float]:
+def whole(index: Index, text: str) -> dict[str, float]:
     """The same of a text as a whole."""
-    numbers = {term: number for number, term in enumerate(index.terms)}
-    return {numbers[term]: count for term, count in Counter(index.analyzer.many([text])[0]).items() if term in numbers}
+    return dict(Counter(index.analyzer.many([text])[0]))
 
 
 @settings(max_examples=up_to(40), deadline=None)
 @given(texts=st.lists(SOME.map(" ".join), max_size=5))
 def test_a_topics_terms_are_those_of_its_whole_text_be_its_words_new_or_known(index: Index, texts: list[str]) -> None:
-    known = retriever._words(index.state)
+    known = retriever.Words(index.analyzer)
     for _ in range(2):
         assert known.counts(texts) == [whole(index, text) for text in texts]
         assert [known.counts([text])[0] for text in reversed(texts)] == [whole(index, text) for text in reversed(texts)]
@@ -41,7 +40,7 @@ def test_a_topics_terms_are_those_of_its_whole_text_be_its_words_new_or_known(in
 
 def test_words_beyond_the_limit_are_not_kept(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retriever, "MAX_CACHED_WORDS", 2)
-    known = retriever._words(index.state)
+    known = retriever.Words(index.analyzer)
     for text in ["the cat and the dog", "dog", "RUNS the", "cat dog RUNS"]:
         assert known.counts([text]) == [whole(index, text)]
-        assert len(known._numbers) <= 5
+        assert len(known._terms) <= 5

@@ -10,11 +10,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.older import packed
 
 from fontes import Index
 from fontes.index.kernels import unpack_in_numpy, unpack_postings
@@ -119,9 +121,7 @@ def test_a_loop_that_was_run_by_python_is_compiled_later_and_so_are_its_parts(tm
 
 
 def test_numpy_unpacks_postings_as_the_loop_does() -> None:
-    """The bytes are written out by hand in tests/index/test_kernels.py; here they are damaged in each way in turn."""
-    from fontes.index.kernels import pack_postings
-
+    """Here the bytes are damaged in each way in turn."""
     draw = np.random.default_rng(2)
     documents = 70_000
     lists = [np.sort(draw.choice(documents, size, replace=False)) for size in (1, 5, 400, 3, 69_000, 1)]
@@ -129,8 +129,10 @@ def test_numpy_unpacks_postings_as_the_loop_does() -> None:
     bounds = np.concatenate([[0], np.cumsum(df)])
     docs = np.concatenate(lists).astype(np.int32)
     tfs = np.where(draw.random(len(docs)) < 0.6, 1, draw.integers(1, 400, len(docs))).astype(np.int32)
-    out, byte_bounds, cf = np.empty(10 * len(docs), np.uint8), np.zeros(len(df) + 1, np.int64), np.zeros(len(df), np.int64)
-    out = out[: pack_postings(bounds, docs, tfs, out, byte_bounds, cf)]
+    postings = list(zip(docs.tolist(), tfs.tolist(), strict=True))
+    parts = [packed(postings[a:b]) for a, b in pairwise(bounds.tolist())]
+    byte_bounds = np.cumsum([0, *map(len, parts)])
+    out = np.array([byte for part in parts for byte in part], dtype=np.uint8)
     arguments = (byte_bounds[:-1], byte_bounds[1:], df, documents)
 
     def unpacked(unpack: Any, buffer: Any) -> Any:

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -23,14 +23,8 @@ from ..core.part import indexes_of, walk
 from ..core.progress import ProgressCallback, silent
 from ..core.strings import Strings
 from ..core.work import resources, work
-from ..index.field_statistics import FieldStatistics, NumberedFields
 from ..index.files import shard_of, with_segments
-from ..index.positions import NumberedPositions, Positions
-from ..index.postings import Searchable
-from ..index.segment import Part
 from ..index.state import State
-from ..index.tables import union
-from ..storage.arrays import REMEDY
 from ..storage.hashes import hash_json
 from ..text import Analyzer
 from .actors import Actors, map_with
@@ -184,79 +178,23 @@ def _to_index_ordinals(reader: State, group: Sequence[int], docs: NDArray[np.int
 
 
 class PartOfIndex(State):
-    """Documents of some shards, scored with the statistics of the whole index.
-
-    Terms have the numbers of the whole index; postings contain only documents of these shards.
-    """
+    """Documents of some shards, scored with the statistics of the whole index."""
 
     def __init__(self, whole: State, shards: Collection[int]) -> None:
         segments = [entry for entry in whole.manifest["segments"] if shard_of(entry) in shards]
         super().__init__(whole.path, with_segments(_facts(whole.manifest), segments), whole.analyzer, whole)
-        self.whole = whole
+        self._whole = whole
         self.fingerprint = hash_json([whole.fingerprint, self.manifest["fingerprint"]])  # covers the statistics too
         self.actors = None
 
     @property
-    def base(self) -> PartOfIndex:
-        """The part itself: its terms have the numbers of the whole index."""
-        return self
-
-    @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """Nothing: the part is searched as one."""
-        return ()
-
-    @cached_property
-    def _lists(self) -> Any:
-        return PartLists(self.own_lists, self.whole)
-
-    @cached_property
-    def field_statistics(self) -> FieldStatistics:
-        """Field statistics of these shards' documents, for the terms of the whole index."""
-        return NumberedFields(super().field_statistics, self._lists.numbers)
-
-    @cached_property
-    def positions(self) -> Positions:
-        """Positions in these shards' documents, for the terms of the whole index."""
-        return NumberedPositions(super().positions, self._lists.numbers)
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens in the whole index."""
-        return self.whole.tokens
+    def whole(self) -> State:
+        return self._whole
 
     @property
     def is_sound(self) -> bool:
         """Whether the files of the whole index match its fingerprint."""
         return self.whole.is_sound
-
-
-class PartLists:
-    """Postings of some documents, under the term numbers of the whole index.
-
-    Attributes:
-        lengths: Number of terms per document, unsigned.
-        terms: Terms of the whole index, ascending.
-        df: Document frequency of each term in these documents, int64; may be 0.
-        cf: Collection frequency of each term in these documents, int64.
-        numbers: Number of each term among the terms of these documents, int32; -1 if they lack it.
-    """
-
-    def __init__(self, part: Any, whole: Searchable) -> None:
-        self._part, self.lengths, self.terms, self.term_number = part, part.lengths, whole.terms, whole.term_number
-        terms, (_, indices) = union([whole.terms, part.terms])  # type: ignore[list-item]
-        if len(terms) != len(whole.terms):
-            raise IndexFormatError(f"{whole!r} is damaged: a shard has other terms than the whole, or unsorted ones; {REMEDY}")
-        self.numbers = np.full(len(whole.terms), -1, dtype=np.int32)
-        self.numbers[indices] = np.arange(len(indices), dtype=np.int32)
-        self.df, self.cf = np.zeros(len(whole.terms), dtype=np.int64), np.zeros(len(whole.terms), dtype=np.int64)
-        self.df[indices], self.cf[indices] = part.df, part.cf
-
-    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """See `Index.postings`."""
-        numbers = self.numbers[terms]
-        postings: tuple[NDArray[np.int32], NDArray[np.int32]] = self._part.postings(numbers[numbers >= 0])
-        return postings
 
 
 def _facts(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from .errors import FontesError
 PROVIDED = {
     "cluster": "fontes.cluster:",
     "encode": "fontes.neural.encode:encode",
-    "encoder_of": "fontes.neural.dense.dense:encoder_of",
+    "encoder_or_name": "fontes.neural.stored:encoder_or_name",
     "index": "fontes.index_methods:Index",
+    "named_encoder": "fontes.neural.stored:named_encoder",
     "tokenizer_of": "fontes.neural.models.tokens:tokenizer_of",
 }
 """Functions and modules of districts, and the class of an index, that the kernel loads by name when it needs them."""
@@ -29,6 +30,7 @@ STAGES = {
     "calibrated": "fontes.calibration.stages:Calibrated",
     "canard_t5": "fontes.rewrite.canardt5:CanardT5",
     "cast_passages": "fontes.recipes.cast2021:CastPassages",
+    "causal_chains": "fontes.causal.linking:CausalChains",
     "causal_evidence": "fontes.causal.evidence:CausalEvidence",
     "causal_feedback": "fontes.lexical.feedback:CausalFeedback",
     "causal_filter": "fontes.causal.pairs:CausalFilter",
@@ -38,6 +40,7 @@ STAGES = {
     "colbert": "fontes.neural.late.colbert:ColBERT",
     "collapse": "fontes.reorder.collapse:Collapse",
     "column": "fontes.ltr.features:Column",
+    "companions": "fontes.reorder.companions:Companions",
     "coverage": "fontes.ltr.features:Coverage",
     "cross_encoder": "fontes.neural.rerank.crossencoder:CrossEncoder",
     "cut": "fontes.calibration.stages:PromisedCut",
@@ -63,6 +66,7 @@ STAGES = {
     "llm_setwise": "fontes.llm.rerank:LlmSetwise",
     "ltr": "fontes.ltr.stage:LearningToRank",
     "manual": "fontes.rewrite.turns:Manual",
+    "manual_statements": "fontes.rewrite.statements:ManualStatements",
     "mmr": "fontes.reorder.mmr:MaximalMarginalRelevance",
     "mono_t5": "fontes.neural.rerank.monot5:MonoT5",
     "narrative": "fontes.causal.narratives:Narrative",
@@ -84,6 +88,7 @@ STAGES = {
     "sort": "fontes.reorder.sort:Sort",
     "splade": "fontes.neural.sparse.splade:SpladeRetriever",
     "splade_encoder": "fontes.neural.sparse.splade:Splade",
+    "statements": "fontes.rewrite.statements:Statements",
     "subquestions": "fontes.llm.queries:Subquestions",
     "synonyms": "fontes.lexical.synonyms:Synonyms",
     "text_scorer": "fontes.passages.rationales:TextScorer",

@@ -77,6 +77,7 @@ OTHER_WORDS: Mapping[str, str] = {
     "cut": "top limit head take topk topn",
     "deduplicate": "dedup unique distinct",
     "mmr": "diversify diversity",
+    "companions": "evidencesets cluster multihop",
     "llm_listwise": "rankgpt",
     "sentence_encoder": "sentencetransformer",
     # commands

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .work import keep, resources, thread_count
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -30,6 +32,8 @@ def in_threads(function: Callable[..., Result], *columns: Sequence[Any], limit: 
 
 def pool_of(threads: int) -> ThreadPoolExecutor:
     """Return a thread pool whose threads inherit the current `work` settings."""
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(threads, initializer=keep, initargs=(resources(),))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections.abc import Iterator
@@ -16,8 +15,9 @@ from .answers import TokenBudget
 from .builtin import provided
 from .checks import check_whole
 from .errors import ParameterError
+from .processor import processors
 
-MEMORY = 2 << 30  # default, in bytes
+MEMORY = max(2, processors()) << 26  # default, in bytes: 64 MB for each processor
 MAX_MEMORY = 1 << 50
 
 
@@ -26,7 +26,7 @@ class Resources:
     """Settings of one `work` block.
 
     Args:
-        threads: Number of threads; None: one per processor, or on a cluster one per task.
+        threads: Number of threads; None: one per processor that the process may use, or on a cluster one per task.
         memory: Memory for postings, in bytes.
         ray: True or the address of a cluster; None or False: this process.
         replay: Whether kept answers of language models are used alone.
@@ -71,8 +71,8 @@ def work(
     Args:
         threads: Number of threads that build, merge and search; on a cluster those of each task. Default: one for each
             processor, and one for each task.
-        memory: Memory for postings, terms and ids before they are written to disk, such as "500M" or "2G" (the default); on a
-            cluster that of each task.
+        memory: Memory for postings, terms and ids before they are written to disk, such as "500M" or "2G"; on a cluster that of
+            each task. Default: 64M for each processor, at least 128M.
         ray: Build, encode, tune and run experiments on a Ray cluster: True for a local Ray, or the one that RAY_ADDRESS names;
             or an address, such as "auto" or "host:6379". False: in this process.
         replay: Whether language models answer from kept answers alone; a missing answer is an error.
@@ -115,7 +115,7 @@ def resources() -> Resources:
 
 def thread_count() -> int:
     """Return the current number of threads."""
-    return resources().threads or os.cpu_count() or 1
+    return resources().threads or processors()
 
 
 def keep(settings: Resources) -> None:

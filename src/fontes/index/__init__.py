@@ -1,9 +1,5 @@
 """The index: build, open, read, change."""
 
-from .index import Index
-from .remote import copy_index
-from .state import State
-from .suggestions import Suggestions
-from .writer import Change
+import lazy_loader
 
-__all__ = ["Change", "Index", "State", "Suggestions", "copy_index"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

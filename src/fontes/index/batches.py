@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from ..core.errors import InputError
 from ..core.strings import concatenated, offsets_of, utf8
 from ..core.values import Doc
-from ..formats.corpus import Corpus, IterableCorpus, Portion
-from ..formats.packed import Packed, Packing, join_packed, pack_docs
 from ..storage.arrays import fixed
 from .kernels import join_fields, take_fields
+
+if TYPE_CHECKING:
+    from ..formats.corpus import Portion
+    from ..formats.packed import Packed
 
 Contents: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]  # concatenated texts and their offsets
 PLAIN = ("title", "text")  # fields that packed documents hold separately
@@ -70,6 +72,8 @@ def batches(
     Raises:
         InputError: A document has no id.
     """
+    from ..formats.packed import Packing
+
     plain = (
         settings.weights is None
         and set(settings.fields) <= set(PLAIN)
@@ -106,6 +110,8 @@ def field_contents(doc: Doc, fields: Sequence[str]) -> list[str]:
 
 
 def _make_batch(parts: list[Portion], settings: Indexed, plain: bool) -> Batch:
+    from ..formats.packed import Packing, join_packed, pack_docs
+
     joined = join_packed([part.work() if isinstance(part, Packing) else pack_docs(part) for part in parts])
     if plain:
         return Batch(joined, (_plain_fields if settings.apart else _plain_contents)(joined, settings.fields))
@@ -136,6 +142,8 @@ def _plain_fields(docs: Packed, fields: Sequence[str]) -> Contents:
 
 def _portions(docs: Iterable[Doc], plain: bool, size: int, count: int) -> Iterator[Portion]:
     """Yield the documents in portions; an OSError raised while reading them is marked with the attribute `of_documents`."""
+    from ..formats.corpus import Corpus, IterableCorpus
+
     try:
         if plain and isinstance(docs, Corpus | IterableCorpus):
             yield from docs.portions(size, count)

@@ -15,7 +15,6 @@ from ..core.strings import encodable
 from ..core.threads import Workers
 from ..core.values import Doc
 from ..core.work import resources, thread_count, work
-from ..formats.corpus import Corpus
 from ..text import Analyzer
 from .batches import batches
 from .component import Building, Writer, components
@@ -180,8 +179,11 @@ def build_segment(
                 ids.add(batch.docs.ids)
                 count += len(batch.docs)
                 progress(_progress(docs, count, time.perf_counter() - start))
-            if not count and isinstance(docs, Corpus) and not docs.is_part:
-                raise docs.empty()
+            if not count:
+                from ..formats.corpus import Corpus
+
+                if isinstance(docs, Corpus) and not docs.is_part:
+                    raise docs.empty()
             closed = workers.begin(ids.close, repeated)
             for writer in writers:
                 writer.finish()

@@ -19,7 +19,8 @@ from ..core.work import resources
 from ..formats.ciff import RECORDS, VERSION, CiffReader, Header, encoded, header_of, messages, record_messages, term_messages
 from ..storage.arrays import ByteWriter, read_array
 from ..storage.files import reading
-from .inversion import Postings, chunks, write_lists
+from .inversion import chunks, write_lists
+from .packing import Postings
 from .tables import IdWriter, concatenate_tables
 
 if TYPE_CHECKING:

@@ -7,11 +7,8 @@ such files.
 
 from __future__ import annotations
 
-import os
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -38,11 +35,7 @@ COMPONENTS = {
     "text": "fontes.index.texts:Texts",
     "vectors": "fontes.index.embeddings.encoding:Vectors",
 }
-FOLDER = re.compile(r"([a-z]\w*)-[0-9a-f]{16}(-\w+)*")  # of a component encoded after the build
-FILE = re.compile(r"([a-z]\w*)\..*npy")  # of a component built with the documents
-POSTINGS_FILES = {"doc_ids", "doc_lengths", "terms", "df", "cf"}  # prefixes of files without the name of a component
 DROP_REMEDY = "drop_vectors=True (--drop-vectors) drops the vectors that not all documents have"
-DELETIONS = "deleted"  # prefix of folders that belong to no component
 
 
 @dataclass(frozen=True)
@@ -102,13 +95,6 @@ class Component(ABC, Generic[T]):
         opened: T = segment.opened[self.name]
         return opened
 
-    def join(self, leaves: Sequence[Leaf], parts: Sequence[Any], facts: dict[str, Any]) -> Any:
-        """Join the data of the living documents of several segments; by default return `parts`, the data of each.
-
-        `facts` describe the data if there are no segments.
-        """
-        return parts
-
     def writer(self, building: Building) -> Writer:
         """Return a writer of a new segment's files; raise ParameterError if it is not built with the documents."""
         raise ParameterError(f"the component '{self.name}' is not built with the documents")
@@ -136,18 +122,3 @@ class Component(ABC, Generic[T]):
 
 
 components: Registry[Component[Any]] = Registry("fontes.components", "component", COMPONENTS)
-
-
-def folder_names(segments: Iterable[Path]) -> list[str]:
-    """Names of the components that have their own folders in any of the segments."""
-    names: set[str] = set()
-    for segment in segments:
-        with suppress(OSError):
-            names |= {match[1] for entry in os.scandir(segment) if (match := FOLDER.fullmatch(entry.name))}
-    return sorted(names - {DELETIONS})
-
-
-def file_names(files: Iterable[str]) -> list[str]:
-    """Names of the components, besides postings, that have files directly in a segment's folder."""
-    names = {match[1] for file in files if (match := FILE.fullmatch(file))}
-    return sorted(name for name in names if name not in POSTINGS_FILES)

@@ -25,6 +25,7 @@ from .segment import Deletions, Leaf, Segment, leaves_of
 from .state import State
 
 FACTOR = 10  # number of segments of similar size that are merged into one
+FEW = 4  # the same in the lowest tier, where a merge costs less than what each segment adds to searches
 MIN_TIER_DOCUMENTS = 1000  # documents of the lowest tier of segments
 MEMORY = 1 << 29  # maximum bytes of the merges of a commit
 
@@ -177,18 +178,18 @@ def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
     """Return the range of segments to merge next, or None.
 
     A segment is rewritten when more than half of its documents are deleted. Neighbours are merged if none has more documents
-    than a tier (MIN_TIER_DOCUMENTS, MIN_TIER_DOCUMENTS · FACTOR, and so on), and FACTOR or more have more than the tier below,
-    as in Lucene's logarithmic merges: a large segment is not written again for a few small ones. Segments whose merge would
-    lose data are not merged.
+    than a tier (MIN_TIER_DOCUMENTS, MIN_TIER_DOCUMENTS · FACTOR, and so on), and FACTOR or more, in the lowest tier FEW, have
+    more than the tier below, as in Lucene's logarithmic merges: a large segment is not written again for a few small ones.
+    Segments whose merge would lose data are not merged.
     """
     for number, leaf in enumerate(leaves):
         if 2 * leaf.documents < leaf.segment.documents and merge_conflict([leaf]) is None:
             return number, number + 1
     tier, largest = MIN_TIER_DOCUMENTS, max((leaf.documents for leaf in leaves), default=0)
-    while len(leaves) >= FACTOR:
+    while len(leaves) >= min(FACTOR, FEW):
         lowest = 0 if tier == MIN_TIER_DOCUMENTS else tier // FACTOR
         for first, last in _mergeable_ranges(leaves, tier):
-            if sum(leaf.documents > lowest for leaf in leaves[first:last]) >= FACTOR:
+            if sum(leaf.documents > lowest for leaf in leaves[first:last]) >= (FACTOR if lowest else min(FACTOR, FEW)):
                 return first, last
         if tier >= largest:
             break

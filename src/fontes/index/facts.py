@@ -10,8 +10,6 @@ import numpy as np
 
 from ..core.html import table
 from ..core.values import Doc
-from ..formats.ciff import header_of
-from .columns import COLUMNS
 from .component import components
 from .postings import POSTINGS
 from .segment import BASE_COMPONENTS
@@ -26,6 +24,9 @@ BATCH = 512  # documents read at a time
 
 def facts_of(state: State) -> dict[str, Any]:
     """Entries of `Index.info`."""
+    from ..formats.ciff import header_of
+    from .columns import COLUMNS
+
     segments = state.manifest["segments"]
     extra = sorted({name for leaf in state.leaves for name in leaf.segment.opened if name not in BASE_COMPONENTS})
     return {

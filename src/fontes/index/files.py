@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FontesError, IndexFormatError, InputError
-from ..formats.ciff import header_of
 from ..storage.arrays import REMEDY, sync
 from ..storage.artifact import (
     ArtifactKind,
@@ -35,11 +34,14 @@ from ..storage.locks import locked
 from ..storage.remote import address_of
 from ..storage.system import sync_folder
 from .columns.schema import Schema
-from .component import FOLDER
 
+FOLDER = re.compile(r"([a-z]\w*)-[0-9a-f]{16}(-\w+)*")  # of a component encoded after the build
+FILE = re.compile(r"([a-z]\w*)\..*npy")  # of a component built with the documents
+POSTINGS_FILES = {"doc_ids", "doc_lengths", "terms", "df", "cf"}  # prefixes of files without the name of a component
+DELETIONS = "deleted"  # prefix of folders that belong to no component
 FORMAT = "fontes-index"
-VERSION = 3
-OLDER = (2,)  # versions of indexes whose postings are packed when they are opened; a merge writes them anew
+VERSION = 4
+OLDER = (2, 3)  # versions that are read too; a merge writes them anew
 KIND = ArtifactKind(FORMAT, VERSION, "an index", REMEDY, OLDER)
 MANIFEST = "manifest.json"
 SEGMENT = "segment"
@@ -65,6 +67,8 @@ def _is_manifest(manifest: dict[str, Any]) -> bool:
     names = [segment["name"] for segment in manifest["segments"]]
     Schema.read(manifest["columns"])
     if "ciff" in manifest:
+        from ..formats.ciff import header_of
+
         header_of(manifest["ciff"])
     return (
         manifest["fingerprint"] == _fingerprint(manifest)
@@ -340,3 +344,18 @@ def free_name(path: Path, name: str) -> str:
     suffixes = [entry.name.removeprefix(name) for entry in path.glob(f"{name}*")]
     numbers = [int(number[1:] or 1) for number in suffixes if re.fullmatch(r"(-\d+)?", number)]
     return f"{name}-{max(numbers) + 1}" if numbers else name
+
+
+def folder_names(segments: Iterable[Path]) -> list[str]:
+    """Names of the components that have their own folders in any of the segments."""
+    names: set[str] = set()
+    for segment in segments:
+        with contextlib.suppress(OSError):
+            names |= {match[1] for entry in os.scandir(segment) if (match := FOLDER.fullmatch(entry.name))}
+    return sorted(names - {DELETIONS})
+
+
+def file_names(files: Iterable[str]) -> list[str]:
+    """Names of the components, besides postings, that have files directly in a segment's folder."""
+    names = {match[1] for file in files if (match := FILE.fullmatch(file))}
+    return sorted(name for name in names if name not in POSTINGS_FILES)

@@ -14,17 +14,19 @@ from ..core.checks import check_whole
 from ..core.errors import ParameterError
 from ..core.progress import ProgressCallback, silent
 from ..core.work import cluster, work
+from ..storage.compiled import prepare_for_change
 from ..storage.files import as_path
 from ..storage.remote import address_of
 from ..storage.temporary import TemporaryFolder
 from ..text import Analyzer
 from .build import IndexSettings
 from .facts import shown
-from .remote import local_copy
+from .parts import Searchable
 from .state import State, stored_analyzer
-from .writer import Change, add, build, delete, merge, update
 
 if TYPE_CHECKING:
+    from .writer import Change
+
     _State = State
 else:
     _State = object
@@ -85,7 +87,8 @@ class Index(_State):
             shards: Shards of equal size, for several machines to search.
             ray: Build by tasks on a Ray cluster: True for a Ray on this machine, or the one that RAY_ADDRESS names; or an
                 address, such as "auto" or "host:6379". All its machines must reach `docs`, which are files, and `path`.
-            memory: Memory for postings, terms and ids before they are written to disk (default: 2G); with `ray`, of each task.
+            memory: Memory for postings, terms and ids before they are written to disk (default: 64M for each processor, at
+                least 128M); with `ray`, of each task.
             threads: Number of threads that read, analyse and compress (default: the machine's); with `ray`, of each task (1).
             overwrite: Replace an existing index, which stays until the new one is complete.
             drop_vectors: Replace even an index that holds vectors, which the new one does not have.
@@ -95,6 +98,8 @@ class Index(_State):
             InputError: A document cannot be used, an id occurs twice, or something at `path` may not be replaced.
             FontesError: The disk is full or cannot be written, and nothing is left behind.
         """
+        from . import writer
+
         settings = IndexSettings.of(analyzer, fields, vectors, components, separate, positions)
         with work(threads=threads, memory=memory, ray=ray):
             count = check_whole("shards", shards) if shards != 1 else None
@@ -103,7 +108,7 @@ class Index(_State):
             temporary = TemporaryFolder() if path is None else None  # the open state keeps it
             path = temporary.path / "memory" if temporary else Path(path)  # type: ignore[arg-type]
             try:
-                build(docs, path, settings, columns, count, overwrite, drop_vectors, progress)
+                writer.build(docs, path, settings, columns, count, overwrite, drop_vectors, progress)
             except BaseException:
                 if temporary:  # which the traceback would keep
                     temporary.remove()
@@ -142,7 +147,12 @@ class Index(_State):
             ParameterError: The index was made with another analyzer.
         """
         address = address_of(path)
-        path = as_path(path) if address is None else local_copy(address)
+        if address is None:
+            path = as_path(path)
+        else:
+            from .remote import local_copy
+
+            path = local_copy(address)
         analyzer_of = functools.partial(stored_analyzer, path, analyzer=analyzer)
         state = State.newest(path, analyzer_of, partial=partial, verify=verify)
         with work(ray=ray or False):
@@ -166,6 +176,7 @@ class Index(_State):
             IndexFormatError: The index is gone or damaged.
             FontesError: It was replaced by an index with another analyzer.
         """
+        prepare_for_change()
         return self._advance(self._state)
 
     def add(
@@ -195,8 +206,10 @@ class Index(_State):
             InputError: A document cannot be used, or an id exists already; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
+        from . import writer
+
         with work(threads=threads, memory=memory):
-            change, newest = add(self._state, docs, duplicates, progress)
+            change, newest = writer.add(self._state, docs, duplicates, progress)
         self._advance(newest)
         return change
 
@@ -215,7 +228,9 @@ class Index(_State):
             InputError: An id is not in the index, or a change cannot be made; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        change, newest = update(self._state, changes, missing)
+        from . import writer
+
+        change, newest = writer.update(self._state, changes, missing)
         self._advance(newest)
         return change
 
@@ -234,7 +249,9 @@ class Index(_State):
             ParameterError: The filter is invalid, or there are ids too; nothing was changed.
             FontesError: Another process changes the index, or the disk is full or cannot be written; nothing was changed.
         """
-        change, newest = delete(self._state, [ids] if isinstance(ids, str) else list(ids), where, missing)
+        from . import writer
+
+        change, newest = writer.delete(self._state, [ids] if isinstance(ids, str) else list(ids), where, missing)
         self._advance(newest)
         return change
 
@@ -265,8 +282,10 @@ class Index(_State):
             FontesError: Another process changes the index, only some segments have the vectors of an encoder, or the disk is
                 full or cannot be written; nothing was changed.
         """
+        from . import writer
+
         with work(threads=threads, memory=memory):
-            change, newest = merge(self._state, drop_vectors, positions, progress)
+            change, newest = writer.merge(self._state, drop_vectors, positions, progress)
         self._advance(newest)
         return change
 
@@ -295,7 +314,7 @@ class Index(_State):
 
 def _delegate_to_state() -> None:
     """Give `Index` the public attributes and methods of the state, which a type checker sees in the base class."""
-    for name, value in (dict.fromkeys(State.__annotations__) | vars(State)).items():
+    for name, value in (dict.fromkeys(State.__annotations__) | vars(Searchable) | vars(State)).items():
         if not (name.startswith("_") or name in vars(Index) or isinstance(value, classmethod)):
             setattr(Index, name, property(attrgetter(f"_state.{name}"), doc=value.__doc__))
 

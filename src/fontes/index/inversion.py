@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,29 +15,29 @@ from numpy.typing import NDArray
 from ..core.strings import Strings, offsets_of
 from ..core.threads import Queue, Workers, in_order
 from ..core.work import resources, thread_count, work
-from ..storage.arrays import ByteWriter, NumberWriter, fixed
+from ..storage.arrays import ByteWriter, NumberWriter, fixed, read_array
 from .batches import Batch, Contents
 from .component import Building, Writer, components
-from .kernels import MAX_BYTES, count_terms, invert, lower_bound, merge_runs, pack_postings
-from .packing import write_packed
+from .kernels import count_terms, invert, lower_bound, merge_runs
+from .packing import Arrays as PackedArrays, Codes, PackedWriter, Postings
 from .payload_kernels import invert_rows, merge_rows
 from .payloads import Occurrences, Payload, PayloadWriter, Rows
-from .varints import Spooled
 
 if TYPE_CHECKING:
     from ..text.vocabulary import Vocabulary
     from .build import IndexSettings
 
-CHUNK_POSTINGS = 1 << 19  # postings merged at a time
+CHUNK_POSTINGS = 1 << 18  # postings merged at a time
 ID_SHARE = 8  # ids may take 1/ID_SHARE of the memory of a build
 VOCABULARY_SHARE = 4  # a worker reuses its vocabulary for the next run if it takes up to 1/VOCABULARY_SHARE of its memory
 POSTING_BYTES = 16  # maximum memory of a posting until its run is complete
-MERGED_BYTES = 24  # maximum memory of a posting while it is merged
+MERGED_BYTES = 40  # maximum memory of a posting while it is merged
 PAYLOAD_BYTES = 12  # maximum memory of a posting's row, besides twice its bytes
 BLOCK_BYTES = 8  # maximum further memory of a posting with a payload while runs are merged
 TERM_BYTES = 64  # memory of a term while terms are sorted
 SAMPLES = 8  # terms of a run sampled for each chunk of postings
-Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]  # documents, term frequencies
+NO_POSTINGS = np.empty(0, np.int32), np.empty(0, np.int32)
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Chunk:
         term_sizes: Bytes of each term.
         df: Postings of each term.
         cf: Occurrences of each term.
-        postings: The packed postings.
-        sizes: Bytes of the postings of each term.
+        postings: The postings, end to end; none once they are packed.
+        packed: The packed postings.
         payloads: Rows of the postings and bytes of each term's rows, by payload component.
         tables: Further arrays of these terms, by payload component.
     """
@@ -59,8 +59,8 @@ class Chunk:
     term_sizes: NDArray[np.int64]
     df: NDArray[np.int64]
     cf: NDArray[np.int64]
-    postings: NDArray[np.uint8]
-    sizes: NDArray[np.int64]
+    postings: Postings
+    packed: PackedArrays = field(default_factory=dict)
     payloads: Mapping[str, Rows] = field(default_factory=dict)
     tables: Mapping[str, Sequence[NDArray[np.integer[Any]]]] = field(default_factory=dict)
 
@@ -125,25 +125,24 @@ class PostingRuns:
         terms = int(np.sum(last - first))
         postings = int(np.sum(_starts(arrays["ends"], last) - _starts(arrays["ends"], first)))
         size = int(np.sum(_starts(arrays["term_ends"], last) - _starts(arrays["term_ends"], first)))
-        text, out = np.empty(size, np.uint8), np.empty(MAX_BYTES * postings, np.uint8)
-        counts = np.empty((4, terms), dtype=np.int64)  # bytes of each term, df, cf, bytes of its postings
+        text, (docs, tfs) = np.empty(size, np.uint8), np.empty((2, postings), np.int32)
+        counts = np.empty((3, terms), dtype=np.int64)  # bytes of each term, df, cf
         blocks = np.empty((2, postings if self._payloads else 0), dtype=np.int32)  # run and size of each block of postings
-        filled, used, length = merge_runs(
-            arrays["terms"],
-            arrays["term_ends"],
-            arrays["ends"],
-            arrays["docs"],
-            arrays["tfs"],
-            first.copy(),
-            last,
-            text,
-            counts,
-            out,
-            blocks,
-        )
-        term_sizes, df, cf, sizes = counts[:, :filled].copy()
+        inputs = (arrays[name] for name in ("terms", "term_ends", "ends", "docs", "tfs"))
+        filled, used = merge_runs(*inputs, first.copy(), last, text, counts, docs, tfs, blocks)
+        term_sizes, df, cf = counts[:, :filled].copy()
         rows = {name: self._merged_rows(name, edges, blocks, df) for name in self._payloads}
-        return Chunk(text[:used].copy(), term_sizes, df, cf, out[:length].copy(), sizes, rows)
+        return Chunk(text[:used].copy(), term_sizes, df, cf, (docs, tfs), payloads=rows)
+
+    def part(self, edges: tuple[int, int]) -> Postings:
+        """Return the postings between two edges of `parts`, those of one run after those of another."""
+        arrays = self.arrays()
+        return arrays["docs"][slice(*edges)], arrays["tfs"][slice(*edges)]
+
+    def parts(self) -> list[tuple[int, int]]:
+        """Return the edges of parts of about CHUNK_POSTINGS postings."""
+        size = len(self.arrays()["docs"])
+        return [(first, min(size, first + CHUNK_POSTINGS)) for first in range(0, size, CHUNK_POSTINGS)]
 
     def row_size(self) -> int:
         """Mean bytes of a posting's payloads."""
@@ -385,48 +384,55 @@ class _Worker:
 
 
 class ListsWriter:
-    """Writes the files of an inverted index: terms, df, cf, postings, doc_lengths."""
+    """Writes the files of an inverted index: doc_lengths, then terms, df, cf and postings."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._terms, self._varints = ByteWriter(folder, "terms.bytes"), ByteWriter(folder, "varints")
-        names = ("terms.bounds", "varints.bounds", "df", "cf", "doc_lengths")
-        self._term_bounds, self._bounds, self._df, self._cf, self._lengths = (NumberWriter(folder, name) for name in names)
+        self._terms = ByteWriter(folder, "terms.bytes")
+        names = ("terms.bounds", "df", "cf", "doc_lengths")
+        self._bounds, self._df, self._cf, self._lengths = (NumberWriter(folder, name) for name in names)
+        self._postings: PackedWriter | None = None
         self._counts = {"terms": 0, "postings": 0, "tokens": 0}
-        for bounds in (self._term_bounds, self._bounds):
-            bounds.write(np.zeros(1, dtype=np.int64))
+        self._bounds.write(np.zeros(1, dtype=np.int64))
 
     def lengths(self, lengths: NDArray[np.integer[Any]]) -> None:
         """Append the lengths of documents: the sums of their frequencies."""
         self._lengths.write(lengths)
 
+    def begin(self, parts: Sequence[Item], postings: Callable[[Item], Postings]) -> None:
+        """Count the postings to come, which `postings` returns for each of some parts, after the last lengths."""
+        self._lengths.close()
+        lengths = read_array(self._folder, "doc_lengths")
+        self._postings = PackedWriter(self._folder, Codes.counted(lengths, parts, postings))
+
+    def packed(self, chunk: Chunk) -> Chunk:
+        """Return a chunk for `write`; may be called in any thread."""
+        assert self._postings is not None
+        return replace(chunk, postings=NO_POSTINGS, packed=self._postings.packed(chunk.df, chunk.postings))
+
     def write(self, chunk: Chunk) -> None:
         """Append terms and their postings."""
-        self._term_bounds.write(self._terms.length + np.cumsum(chunk.term_sizes))
-        self._bounds.write(self._varints.length + np.cumsum(chunk.sizes))
+        assert self._postings is not None
+        self._bounds.write(self._terms.length + np.cumsum(chunk.term_sizes))
         self._df.write(chunk.df)
         self._cf.write(chunk.cf)
         self._terms.write(chunk.terms)
-        self._varints.write(chunk.postings)
+        self._postings.write(len(chunk.df), chunk.packed)
         for name, count in (("terms", len(chunk.df)), ("postings", chunk.df.sum()), ("tokens", chunk.cf.sum())):
             self._counts[name] += int(count)
 
     def close(self) -> dict[str, int]:
-        """Pack the postings and complete the files. Return the counts of terms, postings and tokens."""
-        for file in self._files():
+        """Complete the files. Return the counts of terms, postings and tokens."""
+        assert self._postings is not None
+        for file in (self._terms, self._bounds, self._df, self._cf, self._postings):
             file.close()
-        write_packed(self._folder, Spooled(self._folder))
-        for name in ("varints", "varints.bounds"):
-            (self._folder / f"{name}.npy").unlink()
         return self._counts
 
     def abandon(self) -> None:
         """Close unfinished files."""
-        for file in self._files():
-            file.abandon()
-
-    def _files(self) -> tuple[ByteWriter | NumberWriter, ...]:
-        return self._terms, self._varints, self._term_bounds, self._bounds, self._df, self._cf, self._lengths
+        for file in (self._terms, self._bounds, self._df, self._cf, self._lengths, self._postings):
+            if file is not None:
+                file.abandon()
 
 
 class PostingsWriter:
@@ -517,10 +523,11 @@ def write_runs(
     writers = payloads or {}
 
     def merged(edges: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Chunk:
-        chunk = runs.merged(edges)
+        chunk = lists.packed(runs.merged(edges))
         tables = {name: writer.tables(chunk.payloads[name], chunk.df) for name, writer in writers.items()}
         return replace(chunk, tables=tables) if tables else chunk
 
+    lists.begin(runs.parts(), runs.part)
     payload_bytes = BLOCK_BYTES + runs.row_size() if writers else 0
     payload_bytes += sum(writer.memory for writer in writers.values())
     for chunk in workers.in_order(merged, runs.chunks(chunk_size(workers.threads, payload_bytes))):
@@ -548,20 +555,17 @@ def write_lists(
 
     def packed_chunk(edges: tuple[int, int]) -> Chunk:
         first, last = edges
-        chunk_df = np.asarray(df[first:last], dtype=np.int64)
         docs, tfs = postings(first, last)
-        bounds, byte_bounds = offsets_of(chunk_df), np.zeros(last - first + 1, dtype=np.int64)
-        cf, out = np.zeros(last - first, dtype=np.int64), np.empty(MAX_BYTES * len(docs), dtype=np.uint8)
-        length = pack_postings(bounds, fixed(docs), fixed(tfs), out, byte_bounds, cf)
+        chunk_df = np.asarray(df[first:last], dtype=np.int64)
+        cf = np.add.reduceat(tfs, np.cumsum(chunk_df) - chunk_df, dtype=np.int64)
         offsets = terms.offsets[first : last + 1].astype(np.int64)
-        text = terms.blob[offsets[0] : offsets[-1]]
-        return Chunk(text, np.diff(offsets), chunk_df, cf, out[:length].copy(), np.diff(byte_bounds))
+        return lists.packed(Chunk(terms.blob[offsets[0] : offsets[-1]], np.diff(offsets), chunk_df, cf, (docs, tfs)))
 
-    lists = ListsWriter(folder)
+    lists, parts = ListsWriter(folder), list(chunks(df, chunk_size(thread_count())))
     try:
         lists.lengths(lengths)
-        edges: Iterable[tuple[int, int]] = chunks(df, chunk_size(thread_count()))
-        for chunk in in_order(packed_chunk, edges):
+        lists.begin(parts, lambda edges: postings(*edges))
+        for chunk in in_order(packed_chunk, parts):
             lists.write(chunk)
         return lists.close()
     finally:

@@ -1,8 +1,8 @@
-"""Compiled loops of the index: counting, inverting, and packing postings.
+"""Compiled loops of the index: counting and inverting postings, and reading those of older indexes.
 
-A posting is one or two variable-length integers of seven bits per byte, low bits first, with the high bit set on all bytes but
-the last. The first integer is the distance from the previous document (from -1 for the first) times two, plus one if the term
-occurs once; otherwise the term frequency follows.
+A posting of an older index is one or two variable-length integers of seven bits per byte, low bits first, with the high bit set
+on all bytes but the last. The first integer is the distance from the previous document (from -1 for the first) times two, plus
+one if the term occurs once; otherwise the term frequency follows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from . import tables
 
 Bytes = NDArray[np.uint8]
 
-MAX_BYTES = 10  # of a packed posting
+MAX_BYTES = 10  # of a posting of an older index
 
 
 @kernel()
@@ -43,32 +43,6 @@ def count_terms(numbers: Any, bounds: Any, frequencies: Any, terms: Any, counts:
             frequencies[terms[posting]] = 0
         term_bounds[i + 1] = filled
     return term_bounds
-
-
-@kernel()
-def pack_postings(bounds: Any, docs: Any, tfs: Any, out: Any, byte_bounds: Any, cf: Any) -> int:
-    """Pack the postings of terms; term i has the postings from bounds[i] to bounds[i+1].
-
-    Fills `byte_bounds` and `cf`; returns the number of bytes.
-    """
-    at = 0
-    for i in range(len(bounds) - 1):
-        previous = -1
-        total = 0
-        for posting in range(bounds[i], bounds[i + 1]):
-            at = put_posting(out, at, previous, docs[posting], tfs[posting])
-            previous = docs[posting]
-            total += tfs[posting]
-        byte_bounds[i + 1] = at
-        cf[i] = total
-    return at
-
-
-@inner(inline="always")
-def put_posting(out: Any, at: Any, previous: Any, doc: Any, tf: Any) -> Any:
-    """Write a posting that follows one of the document `previous`; return the offset after it."""
-    at = put_number(out, at, np.int64(doc - previous) << 1 | (tf == 1))
-    return put_number(out, at, np.int64(tf)) if tf > 1 else at
 
 
 @inner(inline="always")
@@ -176,15 +150,16 @@ def append_postings(
     for i in range(len(numbers)):
         if numbers[i] < 0:
             continue
+        at = cursor[i]
         for _ in range(df[numbers[i]]):
             ordinal = ordinals[docs[posting]]
             if ordinal >= 0:
-                if cursor[i] >= len(all_docs):
+                if at >= len(all_docs):
                     return False
-                all_docs[cursor[i]] = ordinal
-                all_tfs[cursor[i]] = tfs[posting]
-                cursor[i] += 1
+                all_docs[at], all_tfs[at] = ordinal, tfs[posting]
+                at += 1
             posting += 1
+        cursor[i] = at
     return True
 
 
@@ -270,14 +245,15 @@ def merge_runs(
     last: Any,
     text: Any,
     counts: Any,
-    out: Any,
+    all_docs: Any,
+    all_tfs: Any,
     blocks: Any,
 ) -> Any:
-    """Merge the terms from first[r] to last[r] of all runs, in ascending order, and pack all their postings into `out`.
+    """Merge the terms from first[r] to last[r] of all runs, in ascending order, and their postings.
 
-    Fills `text` with the bytes of the terms, and `counts` with each term's bytes, df, cf and bytes of postings. Fills `blocks`,
-    if it has space, with the run and size of each block of postings that come from one run. Returns the number of terms, and
-    the filled lengths of `text` and `out`. Advances `first`.
+    Fills `text` with the bytes of the terms, `counts` with each term's bytes, df and cf, and `all_docs` and `all_tfs`. Fills
+    `blocks`, if it has space, with the run and size of each block of postings that come from one run. Returns the number of
+    terms, and the filled length of `text`. Advances `first`.
     """
     runs = len(first)
     heads = np.zeros(runs, dtype=np.uint64)
@@ -285,7 +261,7 @@ def merge_runs(
         heads[run] = _head(terms, term_ends, first[run], last[run])
     tied_runs = np.empty(runs, dtype=np.int64)  # those that have the next term
     cursor, stop = np.empty(runs, dtype=np.int64), np.empty(runs, dtype=np.int64)
-    filled, used, length, block = 0, 0, 0, 0
+    filled, used, at, block = 0, 0, 0, 0
     while True:
         tied = 0
         for run in range(runs):
@@ -305,12 +281,12 @@ def merge_runs(
                 tied_runs[tied] = run
                 tied += 1
         if tied == 0:
-            return filled, used, length
+            return filled, used
         start, end = _start(term_ends, first[tied_runs[0]]), term_ends[first[tied_runs[0]]]
         for i in range(end - start):
             text[used + i] = terms[start + i]
         used += end - start
-        df, cf, previous, begin = 0, 0, np.int64(-1), length
+        df, cf = 0, 0
         for i in range(tied):
             run = tied_runs[i]
             cursor[i], stop[i] = _start(ends, first[run]), ends[first[run]]
@@ -327,10 +303,10 @@ def merge_runs(
                     limit = np.int64(docs[cursor[i]])
             posting, end_of_run = cursor[leader], stop[leader]
             while posting < end_of_run and docs[posting] < limit:
-                length = put_posting(out, length, previous, docs[posting], tfs[posting])
-                previous = np.int64(docs[posting])
+                all_docs[at], all_tfs[at] = docs[posting], tfs[posting]
                 cf += tfs[posting]
                 posting += 1
+                at += 1
             if blocks.shape[1]:
                 blocks[0, block], blocks[1, block] = tied_runs[leader], posting - cursor[leader]
                 block += 1
@@ -338,7 +314,7 @@ def merge_runs(
             if posting == end_of_run:
                 tied -= 1
                 cursor[leader], stop[leader], tied_runs[leader] = cursor[tied], stop[tied], tied_runs[tied]
-        counts[0, filled], counts[1, filled], counts[2, filled], counts[3, filled] = end - start, df, cf, length - begin
+        counts[0, filled], counts[1, filled], counts[2, filled] = end - start, df, cf
         filled += 1
 
 

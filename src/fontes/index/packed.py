@@ -24,7 +24,7 @@ from ..storage.arrays import fixed
 from ..storage.compiled import affordable
 from .packed_kernels import BLOCK, DEPTHS, POSITION_BITS, WINDOW, read_lists, unpack
 
-DOCUMENTS_PER_ROW = 8 * BLOCK  # documents per posting of the shortest list with a row
+DOCUMENTS_PER_ROW = 5 * BLOCK  # documents per posting of the shortest list with a row
 CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of terms with rows
 POSTINGS_PER_STEP = 5  # postings that numpy reads in the time of one Python step
 STEPS_PER_LIST = 30  # Python steps in the time that numpy needs for a short list
@@ -222,9 +222,11 @@ class Bounds:
     cuts: NDArray[np.float64]
 
 
-def list_shapes(df: NDArray[Any], documents: int, widths: NDArray[np.int64], pairs: int, rest: int) -> Shapes:
-    """Return types and shapes of the arrays of `PackedLists` that are stored, and of `bound_shapes`."""
-    rows = long_lists(df, documents)
+def list_shapes(
+    df: NDArray[Any], documents: int, widths: NDArray[np.int64], pairs: int, rest: int, per_row: int = DOCUMENTS_PER_ROW
+) -> Shapes:
+    """Return types and shapes of the arrays of `PackedLists` that are stored."""
+    rows = long_lists(df, documents, per_row)
     long = int(df[rows].sum(dtype=np.int64))
     short = int(df.sum(dtype=np.int64)) - long
     _, has_rest, width = widths.tolist()
@@ -257,17 +259,17 @@ def zeros(shapes: Shapes) -> dict[str, NDArray[Any]]:
     return {name: np.zeros(shape, dtype) for name, (dtype, shape) in shapes.items()}
 
 
-def row_of(df: NDArray[Any], documents: int) -> NDArray[np.int32]:
+def row_of(df: NDArray[Any], documents: int, per_row: int = DOCUMENTS_PER_ROW) -> NDArray[np.int32]:
     """Return the row of block bounds of each term, -1 for none."""
     of_term = np.full(len(df), -1, dtype=np.int32)
-    rows = long_lists(df, documents)
+    rows = long_lists(df, documents, per_row)
     of_term[rows] = np.arange(len(rows))
     return of_term
 
 
-def long_lists(df: NDArray[Any], documents: int) -> NDArray[np.int64]:
+def long_lists(df: NDArray[Any], documents: int, per_row: int) -> NDArray[np.int64]:
     """Return the terms that have a row of block bounds, by document frequency."""
-    return np.flatnonzero(df > max(4 * BLOCK, documents // DOCUMENTS_PER_ROW))
+    return np.flatnonzero(df > max(4 * BLOCK, documents // per_row))
 
 
 def list_offsets(bounds: NDArray[np.int64], row_of: NDArray[np.int32]) -> NDArray[np.int64]:

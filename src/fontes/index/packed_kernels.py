@@ -15,6 +15,30 @@ POSITION_BITS = 4  # bits of a code beside the position of a document in its win
 DEPTHS = (10, 100, 1000)  # values of k for which the k-th best weights are stored
 
 
+@kernel(steps=lambda docs, *args: 2 * len(docs))
+def count_pairs(docs: Any, tfs: Any, numbers: Any, width: int, counts: Any) -> None:
+    """Count the pairs of tf and length of some postings.
+
+    Args:
+        docs: Documents of the postings.
+        tfs: Their tf.
+        numbers: Number of each document's length.
+        width: Number of lengths.
+        counts: Output: cells of pairs, number tf * width + length; postings with a greater tf count in cell 0.
+    """
+    limit = len(counts) // width
+    for posting in range(len(docs)):
+        counts[tfs[posting] * width + numbers[docs[posting]] if tfs[posting] < limit else 0] += 1
+
+
+@kernel(steps=lambda docs, *args: 2 * len(docs))
+def encode(docs: Any, tfs: Any, numbers: Any, width: int, code_of: Any, codes: Any) -> None:
+    """Write the codes of some postings, from the code of each cell of `count_pairs`."""
+    limit = len(code_of) // width
+    for posting in range(len(docs)):
+        codes[posting] = code_of[tfs[posting] * width + numbers[docs[posting]] if tfs[posting] < limit else 0]
+
+
 @kernel(steps=lambda bounds, docs, *args: 4 * len(docs))
 def pack(bounds: Any, docs: Any, codes: Any, row_of: Any, offsets: Any, widths: Any, lists: Any, starts: Any) -> None:
     """Write the postings of some terms in packed form.
@@ -120,43 +144,43 @@ def read_lists(
     Returns:
         Whether the documents of each term ascend below `documents`, and codes and the rest fit them.
     """
-    list_bounds, offsets, of_lists, _, places, _, widths, _, _, rest = lists
-    writes, windows = len(docs) > 0, starts.shape[1] - 1
+    list_bounds, offsets, of_lists, codes, places, place_codes, widths, _, _, rest = lists
+    bits, has_rest, width = widths[0], widths[1], widths[2]
+    writes, windows, mask, coded = len(docs) > 0, starts.shape[1] - 1, (1 << bits) - 1, len(tf_of)
     for number in range(len(terms)):
         term = terms[number]
-        row, at, size = row_of[term], offsets[term], list_bounds[term + 1] - list_bounds[term]
-        window, end, previous, next_rest, rest_end = -1, np.int64(0), np.int64(-1), rest[0][term], rest[0][term + 1]
-        if row >= 0 and (starts[row, 0] != 0 or starts[row, windows] != size):
-            return False
-        for posting in range(size):
-            if row < 0:
-                doc = np.int64(of_lists[at + posting] >> widths[0])
-            else:
-                while posting >= end:
-                    window += 1
-                    if window >= windows or starts[row, window] > starts[row, window + 1]:
-                        return False
-                    end = np.int64(starts[row, window + 1])
-                doc = window * WINDOW + np.int64(places[at + posting] >> POSITION_BITS)
-            code = code_at(lists, row, term, posting)
-            if doc <= previous or doc >= documents or code >= len(tf_of):
+        row, at, size, out = row_of[term], offsets[term], list_bounds[term + 1] - list_bounds[term], bounds[number]
+        previous, next_rest, rest_end, end = np.int64(-1), rest[0][term], rest[0][term + 1], np.int64(0)
+        for window in range(windows if row >= 0 else 1):
+            begin, end = end, size if row < 0 else np.int64(starts[row, window + 1])
+            if begin > end or end > size or (row >= 0 and begin != starts[row, window]):
                 return False
-            previous, tf = doc, tf_of[code]
-            if code == 0:
-                if next_rest == rest_end or rest[1][next_rest] != doc:
+            for posting in range(begin, end):
+                if row < 0:
+                    word = np.int64(of_lists[at + posting])
+                    doc, code = word >> bits, word & mask
+                    if has_rest:
+                        code |= np.int64(codes[at + posting]) << bits
+                else:
+                    word = np.int64(places[at + posting])
+                    doc, code = window * WINDOW + (word >> POSITION_BITS), word & (1 << POSITION_BITS) - 1
+                    code |= np.int64(place_codes[width * (at + posting)]) << POSITION_BITS
+                    if width == 2:
+                        code |= np.int64(place_codes[width * (at + posting) + 1]) << POSITION_BITS + 8
+                if doc <= previous or doc >= documents or code >= coded:
                     return False
-                tf = rest_tf[next_rest]
-                next_rest += 1
-            if tf < 1:
-                return False
-            if writes:
-                docs[bounds[number] + posting], tfs[bounds[number] + posting] = doc, tf
-        if next_rest != rest_end:
+                previous, tf = doc, tf_of[code]
+                if code == 0:
+                    if next_rest == rest_end or rest[1][next_rest] != doc:
+                        return False
+                    tf = rest_tf[next_rest]
+                    next_rest += 1
+                if tf < 1:
+                    return False
+                if writes:
+                    docs[out + posting], tfs[out + posting] = doc, tf
+        if end != size or next_rest != rest_end:
             return False
-        while row >= 0 and window < windows - 1:  # the windows after the last document are empty
-            window += 1
-            if starts[row, window] != size:
-                return False
     return True
 
 
@@ -251,3 +275,51 @@ def summarize(
             for posting in range(bounds[term], bounds[term + 1]):
                 bound = min(255, int(np.ceil(weights[posting] * ceiling)))
                 row[docs[posting] // BLOCK] = max(row[docs[posting] // BLOCK], bound)
+
+
+@kernel(steps=lambda bounds, docs, *args: 2 * len(docs))
+def choose_champions(
+    bounds: Any, docs: Any, weights: Any, row_of: Any, values: Any, champions: Any, champion_values: Any, cuts: Any
+) -> None:
+    """Choose the champions of terms with long lists.
+
+    Args:
+        bounds: Start of the postings of each term, and the end of the last.
+        docs: The documents of the postings.
+        weights: Weights of the postings.
+        row_of: Row of each term with a long list, -1 for other terms.
+        values: Value of each posting.
+        champions: Output: documents with the greatest weights, as in `packed.Bounds`.
+        champion_values: Output: their values, then zeros.
+        cuts: Output: weight of the first posting of each list that is not among them.
+    """
+    histogram, depth = np.zeros(BINS, dtype=np.int64), champions.shape[1]
+    for term in range(len(row_of)):
+        row, begin, end = row_of[term], bounds[term], bounds[term + 1]
+        if row < 0:
+            continue
+        greatest, least = weights[begin], weights[begin]
+        for posting in range(begin, end):
+            greatest, least = max(greatest, weights[posting]), min(least, weights[posting])
+        histogram[:] = 0
+        scale = (BINS - 1) / max(np.float64(greatest) - np.float64(least), 1e-300)  # all may be equal
+        for posting in range(begin, end):
+            histogram[int((weights[posting] - least) * scale)] += 1
+        number, size = BINS - 1, histogram[BINS - 1]
+        while size < depth and number:
+            number -= 1
+            size += histogram[number]
+        candidates, filled = np.empty(size, dtype=np.int64), 0
+        for posting in range(begin, end):
+            if int((weights[posting] - least) * scale) >= number:
+                candidates[filled] = posting
+                filled += 1
+        order = np.argsort(-weights[candidates], kind="mergesort")
+        cut = weights[candidates[order[min(depth, size) - 1]]]
+        cuts[row], rank = cut, 0
+        while rank < size and weights[candidates[order[rank]]] > cut:
+            champions[row, rank] = docs[candidates[order[rank]]]
+            champion_values[row, rank] = values[candidates[order[rank]]]
+            rank += 1
+        champions[row, rank:] = -1
+        champion_values[row, rank:] = 0

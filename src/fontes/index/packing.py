@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Protocol
+from tempfile import TemporaryFile
+from typing import IO, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.strings import offsets_of
-from ..core.threads import in_threads
-from ..storage.arrays import fixed, sync
-from .packed import CHAMPIONS, Bounds, PackedLists, Shapes, bound_shapes, list_shapes, row_of, zeros
-from .packed_kernels import DEPTHS, POSITION_BITS, pack, summarize
+from ..core.threads import in_order, in_threads
+from ..storage.arrays import ByteWriter, fixed
+from .packed import DOCUMENTS_PER_ROW, Bounds, PackedLists, Shapes, bound_shapes, list_shapes, row_of, zeros
+from .packed_kernels import BLOCK, DEPTHS, POSITION_BITS, choose_champions, count_pairs, encode, pack, summarize
 
 SHORT_BITS, LONG_BITS = 12, 16  # bits of a code
 WORD = 32  # bits of a document and the lowest bits of its code
@@ -28,11 +28,16 @@ MAX_CODED_LENGTH = 1 << 24  # document length above which lengths have no part i
 MIN_CODED = 0.9  # least share of postings with a code above 0; below it, as for learned weights, lengths have no part in codes
 CHUNK_POSTINGS = 1 << 20  # postings packed at a time
 ALIGNMENT = 64  # bytes at whose multiples the arrays of a file start
-HEADER = 8  # numbers before the arrays: widths, codes, length of the rest, whether codes have lengths
-ZEROS = 1 << 20  # bytes written at a time
+HEADER = 8  # numbers before the arrays: widths, codes, length of the rest, whether codes have lengths, documents per row
+OLDER_DOCUMENTS_PER_ROW = 8 * BLOCK  # in files of version 3, which do not say it
+PIECE = 1 << 20  # bytes copied at a time
 K1, B = 0.9, 0.4  # of the curve by which the bounds of texts are made: BM25's default
 NO_POSTING_CODES = np.zeros(0, np.uint16)
+POSTINGS = ("docs", "codes", "places", "place_codes")  # of `PackedLists.postings`
+BOUNDS = ("best", "kth", "rows", "champions", "cuts", "champion_codes")  # arrays of bounds in a file
 Arrays = dict[str, NDArray[Any]]
+Item = TypeVar("Item")
+Postings: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32]]  # documents, term frequencies
 Weigher = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]]
 
 
@@ -49,7 +54,7 @@ class Counted(Protocol):
         """Length of each document."""
         ...
 
-    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def postings(self, terms: NDArray[np.integer[Any]]) -> Postings:
         """Concatenated postings of terms: ordinals of documents, frequencies."""
         ...
 
@@ -69,23 +74,29 @@ class Codes:
         self.lengths = lengths if by_length else np.zeros(len(lengths), dtype=np.uint8)
         self._lock, self.by_length = threading.Lock(), by_length
         self._distinct = np.unique(self.lengths)
-        self._number_of = np.zeros(int(self.lengths.max(initial=0)) + 1, dtype=np.int32)
-        self._number_of[self._distinct] = np.arange(len(self._distinct))
+        number_of = np.zeros(int(self.lengths.max(initial=0)) + 1, dtype=np.int32)
+        number_of[self._distinct] = np.arange(len(self._distinct))
+        self._numbers = fixed(number_of[self.lengths])
         width = max(1, PAIRS // max(1, len(self._distinct)))
         width = min(width, int(lengths.max(initial=0)) + 1) if by_length else width  # no tf is above the length
         self._counts = np.zeros(len(self._distinct) * width, dtype=np.int64)
 
+    @classmethod
+    def counted(cls, lengths: NDArray[np.integer[Any]], parts: Sequence[Item], postings: Callable[[Item], Postings]) -> Codes:
+        """Return the codes of an inverted index; `postings` returns those of one of its parts."""
+        for by_length in (True, False) if lengths.max(initial=0) <= MAX_CODED_LENGTH else (False,):
+            codes = cls(lengths, by_length)
+            in_threads(partial(_count, codes, postings), parts)
+            if codes.covered >= MIN_CODED or not parts:
+                break
+        return codes
+
     def count(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> None:
         """Count the pairs of some postings."""
-        counts = np.bincount(self._cells(docs, tfs), minlength=len(self._counts))
+        counts = np.zeros_like(self._counts)
+        count_pairs(fixed(docs), fixed(tfs), self._numbers, len(self._distinct), counts)
         with self._lock:
             self._counts += counts
-
-    def _cells(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the cell of each posting's pair; 0 for a tf that is too large."""
-        width = len(self._distinct)
-        cells = tfs * width + self._number_of[self.lengths[docs]]
-        return np.where(tfs < len(self._counts) // width, cells, 0)
 
     @cached_property
     def _ranked(self) -> NDArray[np.int64]:
@@ -130,7 +141,7 @@ class Codes:
         """Code of each cell, 0 for rare pairs."""
         code_of = np.zeros(len(self._counts), dtype=np.uint16)
         code_of[self._coded] = np.arange(1, len(self._coded) + 1)
-        return code_of
+        return fixed(code_of)
 
     @cached_property
     def pairs(self) -> NDArray[np.int32]:
@@ -142,40 +153,122 @@ class Codes:
 
     def of(self, docs: NDArray[np.int32], tfs: NDArray[np.int32]) -> NDArray[np.uint16]:
         """Return the codes of some postings."""
-        return self._code_of[self._cells(docs, tfs)]
+        codes = np.empty(len(docs), dtype=np.uint16)
+        encode(fixed(docs), fixed(tfs), self._numbers, len(self._distinct), self._code_of, codes)
+        return codes
+
+    def pack(self, df: NDArray[np.integer[Any]], postings: Postings, bounded: bool) -> Arrays:
+        """Return the arrays of `list_shapes` of consecutive terms with these postings, and those of bounds in a file.
+
+        There are no pairs; the terms of the rest are counted from the first of these terms.
+        """
+        documents, (docs, tfs) = len(self.lengths), map(fixed, postings)
+        arrays = zeros(list_shapes(df, documents, self.widths, 0, 0))
+        lists = _lists(df, documents, self.widths, self.by_length, arrays)
+        codes = self.of(docs, tfs)
+        pack(*map(fixed, (lists.bounds, docs, codes, lists.row_of, lists.offsets, lists.widths)), lists.postings, lists.starts)
+        rare = np.flatnonzero(codes == 0)
+        terms, lengths = np.searchsorted(lists.bounds, rare, side="right") - 1, self.lengths[docs[rare]]
+        arrays["rest"] = np.stack([terms, docs[rare], tfs[rare], lengths]).astype(np.int32)
+        if bounded:
+            weights = self._weights[codes]
+            weights[rare] = self._weigh(tfs[rare], lengths)
+            shapes = bound_shapes(len(df), len(lists.starts), documents)
+            arrays |= zeros({**shapes, "champion_codes": (np.uint16, shapes["champions"][1])})
+            bound_terms(lists, arrays, docs, weights, 0, len(df), codes)
+            arrays |= {name: arrays[name][_frequent(df)] for name in ("best", "kth")}
+        return arrays
+
+    @cached_property
+    def _weigh(self) -> Weigher:
+        return _weigher(self.lengths, self.by_length)
+
+    @cached_property
+    def _weights(self) -> NDArray[np.float64]:
+        """Weight of each code."""
+        return np.concatenate([[0.0], self._weigh(*self.pairs[:, 1:])])
+
+
+def _count(codes: Codes, postings: Callable[[Item], Postings], part: Item) -> None:
+    codes.count(*postings(part))
 
 
 def pack_in_memory(index: Counted) -> PackedLists:
     """Return the packed lists of an inverted index that is not stored in this form."""
-    codes = _codes(index)
-    arrays = zeros(_shapes(index, codes))
-    _pack(index, codes, arrays, None)
+
+    def postings(edges: tuple[int, int]) -> Postings:
+        return index.postings(np.arange(*edges))
+
+    def packed(edges: tuple[int, int]) -> Arrays:
+        part = codes.pack(index.df[slice(*edges)], postings(edges), bounded=False)
+        part["rest"][0] += edges[0]
+        return part
+
+    parts = list(chunks(offsets_of(index.df)))
+    codes = Codes.counted(index.lengths, parts, postings)
+    arrays = zeros(list_shapes(index.df, len(index.lengths), codes.widths, 0, 0))
+    filled, rest = dict.fromkeys(arrays, 0), [arrays["rest"]]
+    for part in in_order(packed, parts):
+        rest.append(part["rest"])
+        for name in (*POSTINGS, "starts"):
+            end = filled[name] + len(part[name])
+            arrays[name][filled[name] : end] = part[name]
+            filled[name] = end
+    arrays |= {"pairs": codes.pairs, "rest": np.concatenate(rest, axis=1)}
     return _lists(index.df, len(index.lengths), codes.widths, codes.by_length, arrays)
 
 
-def write_packed(folder: Path, index: Counted) -> None:
-    """Write the packed lists of an inverted index, and their bounds, as postings.npy; see `PackedFile`."""
-    codes, frequent, documents = _codes(index), _frequent(index.df), len(index.lengths)
-    shapes = _file_shapes(index.df, documents, codes.widths, len(codes.pairs[0]), codes.rare)
-    header = np.array([*codes.widths.tolist(), len(codes.pairs[0]), codes.rare, int(codes.by_length), 0, 0], dtype="<i8")
-    path, (edges, size) = folder / "postings.npy", _layout(shapes)
-    with path.open("wb") as file:
-        npy.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": (size,)})
-        start = file.tell()
-        file.write(header.tobytes())
-        for first in range(header.nbytes, size, ZEROS):  # on a full disk, a sparse file would kill the process that maps it
-            file.write(bytes(min(ZEROS, size - first)))
-    blob: NDArray[np.uint8] = np.memmap(path, np.uint8, "r+", offset=start, shape=(size,)).view(np.ndarray)
-    arrays = _views(blob, shapes, edges)
-    bounds = {**arrays, **zeros(bound_shapes(len(index.df), 0, 0))}
-    del bounds["champion_weights"]
-    bounds |= {name: arrays[name] for name in ("rows", "champions", "cuts")}
-    _pack(index, codes, arrays, bounds)
-    for name in ("best", "kth"):
-        arrays[name][...] = bounds[name][frequent]
-    del arrays, bounds, blob
-    with path.open("rb+") as file:
-        sync(file)
+class PackedWriter:
+    """Writes postings.npy in a folder, as `PackedFile` reads it, some terms after others."""
+
+    def __init__(self, folder: Path, codes: Codes) -> None:
+        self._folder, self._codes, self._terms = folder, codes, 0
+        self._files: dict[str, IO[bytes]] = {}
+        for name in (*POSTINGS, "starts", *BOUNDS):
+            self._files[name] = TemporaryFile(dir=folder)  # noqa: SIM115
+        self._rest = [np.zeros((4, 0), dtype=np.int32)]
+
+    def packed(self, df: NDArray[np.integer[Any]], postings: Postings) -> Arrays:
+        """Return what `write` takes for consecutive terms with these postings; may be called in any thread."""
+        return self._codes.pack(df, postings, bounded=True)
+
+    def write(self, terms: int, arrays: Arrays) -> None:
+        """Append the arrays of so many terms."""
+        arrays["rest"][0] += self._terms
+        self._rest.append(arrays["rest"])
+        self._terms += terms
+        for name, file in self._files.items():
+            file.write(_little(arrays[name]).data)
+
+    def close(self) -> None:
+        """Complete the file."""
+        codes, rest, file = self._codes, np.concatenate(self._rest, axis=1), ByteWriter(self._folder, "postings")
+        sizes = len(codes.pairs[0]), rest.shape[1]
+        header = np.array([*codes.widths.tolist(), *sizes, int(codes.by_length), DOCUMENTS_PER_ROW, 0])
+        whole = {"pairs": codes.pairs, "rest": rest}
+        try:
+            file.write(_little(header).tobytes())
+            for name in (*POSTINGS, "starts", *whole, *BOUNDS):
+                file.write(bytes(-file.length % ALIGNMENT))
+                if name in whole:
+                    file.write(_little(whole[name]).tobytes())
+                    continue
+                self._files[name].seek(0)
+                while piece := self._files[name].read(PIECE):
+                    file.write(piece)
+            file.close()
+        finally:
+            file.abandon()
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Remove temporary files."""
+        for file in self._files.values():
+            file.close()
+
+
+def _little(array: NDArray[Any]) -> NDArray[Any]:
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
 
 
 class PackedFile:
@@ -204,16 +297,23 @@ class PackedFile:
         if not _is_header(header):
             raise damaged("its header is invalid")
         self._widths, self._by_length = header[:3].astype(np.int64), bool(header[5])
-        shapes = _file_shapes(df, documents, self._widths, *header[3:5].tolist())
+        self._per_row = int(header[6]) or OLDER_DOCUMENTS_PER_ROW
+        pairs, rest = header[3:5].tolist()
+        shapes = _file_shapes(df, documents, self._widths, pairs, rest, self._per_row)
         edges, size = _layout(shapes)
         if size != len(blob):
             raise damaged(f"it has {len(blob):,} bytes, not {size:,}")
         self._arrays = _views(blob, shapes, edges)
 
+    @property
+    def is_older(self) -> bool:
+        """Whether the file is of version 3."""
+        return self._per_row != DOCUMENTS_PER_ROW
+
     @cached_property
     def unchecked(self) -> PackedLists:
         """The lists, which only `PackedLists.read` may read."""
-        lists = _lists(self._df, self._documents, self._widths, self._by_length, self._arrays)
+        lists = _lists(self._df, self._documents, self._widths, self._by_length, self._arrays, self._per_row)
         terms, docs = lists.rest[:2].astype(np.int64)
         ascending = (terms[1:] > terms[:-1]) | ((terms[1:] == terms[:-1]) & (docs[1:] > docs[:-1]))
         if len(terms) and not (ascending.all() and terms[0] >= 0 and terms[-1] < len(self._df)):
@@ -279,31 +379,14 @@ class PackedFile:
 def _is_header(header: NDArray[np.int64]) -> bool:
     if len(header) != HEADER:
         return False
-    of_docs, has_rest, width, pairs, rest, by_length = header[:6].tolist()
+    of_docs, has_rest, width, pairs, rest, by_length, per_row, _ = header.tolist()
     fits = 0 < of_docs <= LONG_BITS and has_rest in (0, 1) and width in (1, 2) and by_length in (0, 1)
-    return fits and 1 <= pairs <= 1 << LONG_BITS and rest >= 0
+    return fits and per_row >= 0 and 1 <= pairs <= 1 << LONG_BITS and rest >= 0
 
 
-def _codes(index: Counted) -> Codes:
-    """Return the codes of an index's postings."""
-    parts = list(chunks(offsets_of(index.df)))
-    if index.lengths.max(initial=0) <= MAX_CODED_LENGTH:
-        codes = Codes(index.lengths, True)
-        in_threads(lambda edges: codes.count(*index.postings(np.arange(*edges))), parts)
-        if codes.covered >= MIN_CODED or not parts:
-            return codes
-    codes = Codes(index.lengths, False)
-    in_threads(lambda edges: codes.count(*index.postings(np.arange(*edges))), parts)
-    return codes
-
-
-def _shapes(index: Counted, codes: Codes) -> Shapes:
-    return list_shapes(index.df, len(index.lengths), codes.widths, len(codes.pairs[0]), codes.rare)
-
-
-def _file_shapes(df: NDArray[Any], documents: int, widths: NDArray[np.int64], pairs: int, rest: int) -> Shapes:
+def _file_shapes(df: NDArray[Any], documents: int, widths: NDArray[np.int64], pairs: int, rest: int, per_row: int) -> Shapes:
     """Return types and shapes of the arrays of a file."""
-    shapes = list_shapes(df, documents, widths, pairs, rest)
+    shapes = list_shapes(df, documents, widths, pairs, rest, per_row)
     of_bounds = bound_shapes(int(np.count_nonzero(_frequent(df))), shapes["starts"][1][0], documents)
     del of_bounds["positive"], of_bounds["champion_weights"]  # all are positive; weights of champions are those of their codes
     return shapes | of_bounds | {"champion_codes": (np.uint16, of_bounds["champions"][1])}
@@ -333,35 +416,17 @@ def _views(blob: NDArray[np.uint8], shapes: Shapes, edges: dict[str, tuple[int, 
     }
 
 
-def _lists(df: NDArray[Any], documents: int, widths: NDArray[np.int64], by_length: bool, arrays: Arrays) -> PackedLists:
+def _lists(
+    df: NDArray[Any],
+    documents: int,
+    widths: NDArray[np.int64],
+    by_length: bool,
+    arrays: Arrays,
+    per_row: int = DOCUMENTS_PER_ROW,
+) -> PackedLists:
     names = ("docs", "codes", "places", "place_codes", "starts", "pairs", "rest")
     of_lists = {name: arrays[name] for name in names}
-    return PackedLists(offsets_of(df), row_of(df, documents), widths=widths, by_length=by_length, **of_lists)
-
-
-def _pack(index: Counted, codes: Codes, arrays: Arrays, bounds: Arrays | None) -> None:
-    """Fill in the arrays of `list_shapes`, and those of `bound_shapes` if there are any."""
-    lists = _lists(index.df, len(index.lengths), codes.widths, codes.by_length, arrays)
-    weigh = _weigher(index.lengths, codes.by_length)
-
-    def pack_terms(edges: tuple[int, int]) -> NDArray[np.int32]:
-        first, last = edges
-        docs, tfs = map(fixed, index.postings(np.arange(first, last)))
-        rows = slice(first, last)
-        edges_of_terms = lists.bounds[first : last + 1] - lists.bounds[first]
-        posting_codes = codes.of(docs, tfs)
-        inputs = edges_of_terms, docs, posting_codes, lists.row_of[rows], lists.offsets[rows], lists.widths
-        pack(*map(fixed, inputs), lists.postings, lists.starts)
-        if bounds is not None:
-            bound_terms(lists, bounds, docs, weigh(tfs, index.lengths[docs]), first, last, posting_codes)
-        rare = np.flatnonzero(posting_codes == 0)
-        terms = first + np.searchsorted(edges_of_terms, rare, side="right") - 1
-        return np.stack([terms, docs[rare], tfs[rare], codes.lengths[docs[rare]]]).astype(np.int32)
-
-    rare_postings = in_threads(pack_terms, list(chunks(lists.bounds)))
-    arrays["pairs"][...] = codes.pairs
-    if rare_postings:
-        arrays["rest"][...] = np.concatenate(rare_postings, axis=1)
+    return PackedLists(offsets_of(df), row_of(df, documents, per_row), widths=widths, by_length=by_length, **of_lists)
 
 
 def bound_terms(
@@ -379,23 +444,10 @@ def bound_terms(
     """
     bounds, rows_of = lists.bounds[first : last + 1] - lists.bounds[first], lists.row_of[first:last]
     term_arrays = (arrays[name][first:last] for name in ("best", "kth", "positive"))
-    float_weights = weights.astype(np.float32, copy=False)
-    summarize(0, last - first, bounds, fixed(docs), float_weights, fixed(rows_of), *term_arrays, arrays["rows"])
-    for term in np.flatnonzero(rows_of >= 0).tolist():
-        rows, row = slice(bounds[term], bounds[term + 1]), rows_of[term]
-        champions, arrays["cuts"][row] = _champions(weights[rows])
-        best = bounds[term] + champions
-        of_champions = ("champion_codes", codes) if len(codes) else ("champion_weights", weights)
-        for name, values, none in (("champions", docs, -1), (*of_champions, 0)):
-            arrays[name][row, : len(best)], arrays[name][row, len(best) :] = values[best], none
-
-
-def _champions(weights: NDArray[Any]) -> tuple[NDArray[np.intp], float]:
-    """Return the postings, by descending weight, that weigh more than the one of rank CHAMPIONS, and the weight of that one."""
-    cut = max(0, len(weights) - CHAMPIONS)
-    threshold = np.partition(weights, cut)[cut]
-    above = np.flatnonzero(weights > threshold)
-    return above[np.argsort(-weights[above], kind="stable")], float(threshold)
+    float_weights, rows_of, docs = weights.astype(np.float32, copy=False), fixed(rows_of), fixed(docs)
+    summarize(0, last - first, bounds, docs, float_weights, rows_of, *term_arrays, arrays["rows"])
+    values = ("champion_codes", codes) if len(codes) else ("champion_weights", weights)
+    choose_champions(bounds, docs, weights, rows_of, values[1], arrays["champions"], arrays[values[0]], arrays["cuts"])
 
 
 def _weigher(lengths: NDArray[Any], by_length: bool) -> Weigher:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from .inversion import chunks
 from .payload_kernels import MAX_BYTES, count_phrase, measure_rows, pack_positions, unpack_positions
 from .payload_lists import RowLists, bytes_of, merge_payload
 from .payloads import Occurrences, Payload, PayloadWriter, Rows
-from .postings import JoinedLists, PostingLists
+from .postings import PostingLists
 
 if TYPE_CHECKING:
     from .field_statistics import FieldLists
@@ -35,40 +35,10 @@ NO_LIMITS = np.zeros((0, 2), np.int32)
 ROWS_PER_OFFSET = 32  # rows of a term between two stored offsets
 
 
-class Positions(Protocol):
-    """Positions of the terms of documents, for terms numbered as in the postings beside them.
+class PositionLists(RowLists):
+    """The positions of a segment's terms in its documents, deleted ones too, for terms numbered as in its postings.
 
     Positions count the tokens of a document from 0. Dropped ones, such as stop words, count, and GAP between two fields.
-    """
-
-    @property
-    def field_starts(self) -> NDArray[np.int32]:
-        """(documents, fields + 1): the first position of each field, and the position after the last token."""
-        ...
-
-    def of(self, term: int, indices: Integers | None = None) -> PositionRows:
-        """Return the positions of a term in some documents.
-
-        Args:
-            term: Number of the term.
-            indices: Indices into its postings, best ascending; None takes all postings.
-
-        Returns:
-            The offset of each posting's first position, int64, with one more entry for the end; and the positions, int32,
-            ascending in each posting.
-
-        Raises:
-            IndexFormatError: The bytes do not fit the postings.
-        """
-        ...
-
-    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
-        """Return the positions of several terms like `of`, concatenated; term i has `indices[bounds[i]:bounds[i+1]]`."""
-        ...
-
-
-class PositionLists(RowLists):
-    """The positions of a segment, as `Positions`.
 
     Raises:
         IndexFormatError: A file is missing or damaged.
@@ -88,6 +58,7 @@ class PositionLists(RowLists):
 
     @cached_property
     def field_starts(self) -> NDArray[np.int32]:
+        """(documents, fields + 1): the first position of each field, and the position after the last token."""
         return field_starts(self.tokens)
 
     @property
@@ -96,6 +67,19 @@ class PositionLists(RowLists):
         return self._rows, self._offsets, self._bounds, self._firsts
 
     def of(self, term: int, indices: Integers | None = None) -> PositionRows:
+        """Return the positions of a term in some documents.
+
+        Args:
+            term: Number of the term.
+            indices: Indices into its postings, best ascending; None takes all postings.
+
+        Returns:
+            The offset of each posting's first position, int64, with one more entry for the end; and the positions, int32,
+            ascending in each posting.
+
+        Raises:
+            IndexFormatError: The bytes do not fit the postings.
+        """
         df = int(self.lists.df[term])
         span = [self.bounds[term], self.bounds[term + 1], df, self._firsts[term]]
         starts, ends, counts, firsts = np.array(span, dtype=np.int64).reshape(4, 1)
@@ -104,6 +88,7 @@ class PositionLists(RowLists):
         return self._unpacked(starts, ends, counts, firsts, np.array([0, count]), rows, indices is None)
 
     def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
+        """Return the positions of several terms like `of`, concatenated; term i has `indices[bounds[i]:bounds[i+1]]`."""
         return self._unpacked(*self.spans(terms), self._firsts[terms].astype(np.int64), bounds, indices, False)
 
     def count_phrase(
@@ -201,85 +186,11 @@ class PositionLists(RowLists):
         raise self.damaged()
 
 
-class JoinedPositions:
-    """The positions of the living documents of several leaves, as `Positions`.
-
-    Args:
-        lists: The joined postings.
-        parts: The positions of each leaf.
-    """
-
-    def __init__(self, lists: JoinedLists, parts: Sequence[PositionLists]) -> None:
-        self._lists, self._parts = lists, parts
-
-    @cached_property
-    def field_starts(self) -> NDArray[np.int32]:
-        live_starts = [part.field_starts[leaf.live] for part, leaf in zip(self._parts, self._lists.leaves, strict=True)]
-        return np.concatenate(live_starts) if live_starts else np.zeros((0, 1), np.int32)
-
-    def of(self, term: int, indices: Integers | None = None) -> PositionRows:
-        first = 0  # index of the leaf's first posting among all
-        counts, positions = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
-        for part, leaf, numbers in zip(self._parts, self._lists.leaves, self._lists.numbers, strict=True):
-            number = int(numbers[term])
-            if number < 0:
-                continue
-            alive: NDArray[np.intp] | None = None
-            size = int(part.lists.df[number])
-            if leaf.dead is not None:
-                alive = np.flatnonzero(leaf.ordinals[part.lists.postings(np.array([number]))[0]] >= 0)
-                size = len(alive)
-            rows: Integers | None = alive
-            if indices is not None:
-                low, high = np.searchsorted(indices, (first, first + size))
-                rows = indices[low:high] - first
-                rows = rows if alive is None else alive[rows]
-            bounds, part_positions = part.of(number, rows)
-            counts.append(np.diff(bounds))
-            positions.append(part_positions)
-            first += size
-        sizes = np.concatenate(counts)
-        if len(sizes) != (int(self._lists.df[term]) if indices is None else len(indices)):
-            raise IndexError("an index is not among the postings of its term, or indices do not ascend")
-        return offsets_of(sizes), np.concatenate(positions)
-
-    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
-        return _term_by_term(self, terms, bounds, indices)
-
-
-class NumberedPositions:
-    """`Positions` of documents under other term numbers.
-
-    Args:
-        positions: The positions of the documents.
-        numbers: For each term its number in `positions`; -1 for none.
-    """
-
-    def __init__(self, positions: Positions, numbers: Integers) -> None:
-        self._positions, self._numbers = positions, numbers
-
-    @property
-    def field_starts(self) -> NDArray[np.int32]:
-        return self._positions.field_starts
-
-    def of(self, term: int, indices: Integers | None = None) -> PositionRows:
-        number = int(self._numbers[term])
-        return (np.zeros(1, np.int64), np.zeros(0, np.int32)) if number < 0 else self._positions.of(number, indices)
-
-    def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
-        return _term_by_term(self, terms, bounds, indices)
-
-
 class TermPositions(Payload[PositionLists], name="positions"):
     """Positions of the terms of each posting."""
 
     def open(self, segment: Segment) -> PositionLists:
         return PositionLists(segment.folder, segment.lists)
-
-    def join(self, leaves: Sequence[Leaf], parts: Sequence[PositionLists], facts: dict[str, Any]) -> Positions:
-        """Join positions over the living documents; `facts` has their "postings"."""
-        lists = facts["postings"]
-        return JoinedPositions(lists, parts) if isinstance(lists, JoinedLists) else parts[0]
 
     def packed(self, occurrences: Occurrences) -> Rows:
         starts = field_starts(occurrences.spans)[:, :-1].reshape(-1)
@@ -342,9 +253,3 @@ def row_offsets(data: NDArray[np.uint8], bounds: NDArray[np.int64], df: NDArray[
 def _offset_counts(df: Integers) -> NDArray[np.int64]:
     """Number of stored offsets of terms with so many postings."""
     return (df.astype(np.int64) - 1) // ROWS_PER_OFFSET
-
-
-def _term_by_term(positions: Positions, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
-    parts = [positions.of(int(term), indices[a:b]) for term, a, b in zip(terms, bounds[:-1], bounds[1:], strict=True)]
-    sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(starts) for starts, _ in parts)])
-    return np.cumsum(sizes), np.concatenate([np.zeros(0, np.int32), *(part_positions for _, part_positions in parts)])

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.progress import ProgressCallback
-from ..core.strings import Strings, offsets_of
+from ..core.strings import offsets_of
 from ..core.threads import in_threads
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, fixed
 from .component import Building, Component, components
@@ -27,88 +28,13 @@ from .tables import Finder, union
 from .varints import Varints
 
 if TYPE_CHECKING:
-    from .field_statistics import FieldStatistics
-    from .positions import Positions
+    from .parts import SegmentLists
     from .segment import Segment
     from .state import State
 
 
 CHUNK_POSTINGS = 1 << 22  # postings checked at a time
 CACHED_TERMS = 1_000_000  # cached term numbers
-
-
-class Searchable(Protocol):
-    """Documents with terms, as lexical search needs them: an index's texts, or a model's weights of terms."""
-
-    @property
-    def ids(self) -> Strings:
-        """Document ids."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of the postings' content."""
-        ...
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether the files have the content of the fingerprint."""
-        ...
-
-    @property
-    def lengths(self) -> NDArray[np.integer[Any]]:
-        """Sum of each document's frequencies."""
-        ...
-
-    @property
-    def tokens(self) -> int:
-        """Sum of all frequencies."""
-        ...
-
-    @property
-    def terms(self) -> Sequence[str]:
-        """Terms, ascending."""
-        ...
-
-    @property
-    def df(self) -> NDArray[np.integer[Any]]:
-        """Number of documents of each term."""
-        ...
-
-    @property
-    def cf(self) -> NDArray[np.integer[Any]]:
-        """Sum of frequencies of each term."""
-        ...
-
-    def term_number(self, term: str) -> int:
-        """Position of a term in `terms`; -1 for an unknown one."""
-        ...
-
-    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Concatenated postings of terms: ordinals of documents, frequencies."""
-        ...
-
-    @property
-    def separate(self) -> tuple[str, ...]:
-        """Names of the fields whose frequencies and lengths are stored separately; () without any."""
-        ...
-
-    @property
-    def field_statistics(self) -> FieldStatistics:
-        """Frequencies and lengths of each field; ParameterError if they are not stored separately."""
-        ...
-
-    @property
-    def has_positions(self) -> bool:
-        """Whether positions of terms are stored."""
-        ...
-
-    @property
-    def positions(self) -> Positions:
-        """Positions of terms in documents; ParameterError if none are stored."""
-        ...
-
-    def __len__(self) -> int: ...
 
 
 class PostingLists:
@@ -172,8 +98,8 @@ class PostingLists:
 
     @property
     def is_older(self) -> bool:
-        """Whether the files are of an older format, whose postings are packed in memory."""
-        return isinstance(self._stored, Varints)
+        """Whether the files are of an older format, which a merge replaces."""
+        return isinstance(self._stored, Varints) or self._stored.is_older
 
     @cached_property
     def packed(self) -> PackedLists:
@@ -216,6 +142,12 @@ class PostingLists:
         fit = np.array_equal(lengths, self.lengths) or not self._summed
         self._require(fit, "the lengths of its documents do not fit their postings")
 
+    def deletions(self, leaf: Leaf) -> Deletions | None:
+        """The deletions of a leaf, counted in these lists."""
+        if leaf.dead is None or leaf.segment.lists is self:
+            return leaf.deletions
+        return Deletions.of(self, leaf.dead)
+
     def _check_counts(self, arrays: Arrays, counts: Mapping[str, Any]) -> None:
         """Raise IndexFormatError unless counts of terms and documents are possible and add up to `counts`."""
         if np.any((self.df < 1) | (self.df > self.documents)):
@@ -243,7 +175,7 @@ class JoinedLists:
         numbers: int32 for each leaf: the number of each term in its part; -1 for none.
     """
 
-    def __init__(self, parts: Sequence[PostingLists], leaves: Sequence[Leaf]) -> None:
+    def __init__(self, parts: Sequence[SegmentLists], leaves: Sequence[Leaf]) -> None:
         self.parts, self.leaves = parts, leaves
         self._df = [part.df.astype(np.int64) for part in parts]  # in the one type for which the loop is compiled
         self.lengths: NDArray[np.integer[Any]] = np.concatenate(
@@ -283,20 +215,13 @@ class JoinedLists:
         return docs, tfs
 
 
-def counted(leaf: Leaf, part: PostingLists) -> Leaf:
-    """Return the leaf with its deletions counted in another inverted index of its documents."""
-    return leaf if leaf.dead is None else Leaf(leaf.segment, leaf.first, Deletions.of(part, leaf.dead))
-
-
 def merge_lists(parts: Sequence[PostingLists], leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
     """Write one inverted index of the living documents of `leaves`, whose ordinals start at 0, in `folder`.
 
     `parts` are the inverted indexes of the leaves' documents: their own, or term weights. Returns the counts of terms, postings
     and tokens.
     """
-    counted_leaves = [
-        leaf if part is leaf.segment.lists else counted(leaf, part) for leaf, part in zip(leaves, parts, strict=True)
-    ]
+    counted_leaves = [replace(leaf, deletions=part.deletions(leaf)) for leaf, part in zip(leaves, parts, strict=True)]
     lists = JoinedLists(parts, counted_leaves)
     return write_lists(folder, lists.terms, lists.df, lists.lengths, lambda first, last: lists.postings(np.arange(first, last)))
 
@@ -306,9 +231,6 @@ class Postings(Component[PostingLists], name="postings"):
 
     def open(self, segment: Segment) -> PostingLists:
         return PostingLists(segment.folder, segment.documents, counts=segment.entry, summed=segment.has_texts)
-
-    def join(self, leaves: Sequence[Leaf], parts: Sequence[PostingLists], facts: dict[str, Any]) -> PostingLists | JoinedLists:
-        return parts[0] if len(parts) == 1 and leaves[0].dead is None else JoinedLists(parts, leaves)
 
     def writer(self, building: Building) -> InvertedWriter:
         return InvertedWriter(building)

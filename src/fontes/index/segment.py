@@ -8,25 +8,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import IndexFormatError, InputError, ParameterError
+from ..core.errors import IndexFormatError, InputError
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, smallest, within, write_array
-from ..storage.artifact import changed
-from ..storage.caches import Attached, weakly
-from ..storage.hashes import hash_json
-from .component import components, file_names
+from .component import components
+from .files import file_names
 
 if TYPE_CHECKING:
     from .columns import SegmentColumns
-    from .field_statistics import FieldStatistics
-    from .packed import Bounds, PackedLists
-    from .positions import Positions
     from .postings import PostingLists
     from .texts import DocumentStore
 
@@ -232,190 +227,6 @@ class Leaf:
                     raise IndexFormatError(f"{self.segment.folder} is damaged: its deletions do not fit its postings; {REMEDY}")
 
 
-class Whole(Protocol):
-    """The state of an index to which parts belong."""
-
-    @property
-    def leaves(self) -> tuple[Leaf, ...]:
-        """Its segments."""
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """Its parts."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of its content."""
-
-    @property
-    def separate(self) -> tuple[str, ...]:
-        """Names of its fields whose frequencies and lengths are stored separately."""
-
-    @property
-    def has_positions(self) -> bool:
-        """Whether positions of terms are stored."""
-
-    @property
-    def field_statistics(self) -> FieldStatistics:
-        """Raises ParameterError if no fields are stored separately."""
-
-    @property
-    def positions(self) -> Positions:
-        """Raises ParameterError if none are stored."""
-
-
-class SegmentIndex:
-    """The postings of one segment, with deleted documents, as a `Searchable`; shared by all states that have the segment.
-
-    Args:
-        segment: The segment.
-    """
-
-    separate: tuple[str, ...] = ()
-    has_positions = False
-
-    def __init__(self, segment: Segment) -> None:
-        lists = segment.lists
-        self.segment, self.ids = segment, segment.ids
-        self.lengths, self.terms, self.df, self.cf = lists.lengths, lists.terms, lists.df, lists.cf
-        self.term_number, self.postings = lists.term_number, lists.postings
-
-    @classmethod
-    def of(cls, segment: Segment) -> SegmentIndex:
-        """Return the lists of a segment."""
-        return _INDEXES.of(segment)
-
-    @property
-    def base(self) -> SegmentIndex:
-        """The lists of the segment, which all its states share."""
-        return SegmentIndex.of(self.segment)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Digest of the segment's files."""
-        return hash_json(self.segment.entry["files"])
-
-    @cached_property
-    def is_sound(self) -> bool:
-        """Whether the files have the content that was written."""
-        return changed(self.segment.folder, self.segment.entry["files"]) is None
-
-    @property
-    def packed(self) -> PackedLists:
-        """The postings as they are searched; IndexFormatError if they are damaged."""
-        return self.segment.lists.packed
-
-    @property
-    def limits(self) -> Bounds | None:
-        """The stored bounds of the postings; None in an older index."""
-        return self.segment.lists.limits
-
-    @property
-    def tokens(self) -> int:
-        """Sum of all frequencies."""
-        return int(self.segment.entry["tokens"])
-
-    @property
-    def field_statistics(self) -> FieldStatistics:
-        """Raises ParameterError."""
-        raise ParameterError("fields are those of a state")
-
-    @property
-    def positions(self) -> Positions:
-        """Positions of terms in the segment's documents."""
-        positions: Positions = components["positions"].of(self.segment)
-        return positions
-
-    def __len__(self) -> int:
-        return self.segment.documents
-
-    def __repr__(self) -> str:
-        return str(self.segment.folder)
-
-
-class Part(SegmentIndex):
-    """A segment in one state of an index.
-
-    Args:
-        state: The state.
-        leaf: The segment with its deletions.
-    """
-
-    def __init__(self, state: Whole, leaf: Leaf) -> None:
-        super().__init__(leaf.segment)
-        self.whole, self.leaf = weakly(state), leaf
-
-    @property
-    def separate(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Names of the fields whose frequencies and lengths are stored separately; () without any."""
-        return self.whole.separate
-
-    @property
-    def has_positions(self) -> bool:  # type: ignore[override]
-        """Whether positions of terms are stored, which phrases need."""
-        return self.whole.has_positions
-
-    @cached_property
-    def field_statistics(self) -> FieldStatistics:
-        """Frequencies and lengths of each field in the segment's documents; ParameterError if they are not stored."""
-        if not self.whole.separate:
-            return self.whole.field_statistics
-        lists: FieldStatistics = components["fields"].of(self.segment).named(self.whole.separate)
-        return lists
-
-    @property
-    def positions(self) -> Positions:
-        """Positions of terms in the segment's documents; ParameterError if none are stored."""
-        return super().positions if self.whole.has_positions else self.whole.positions
-
-    def living_df(self, terms: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        """Return the number of living documents of the part that have each of some terms; 0 for the number -1."""
-        df: NDArray[np.int64]
-        if len(self.df) and (not len(terms) or terms.min() >= 0):
-            df = self.df[terms].astype(np.int64)
-        else:
-            df = np.where(terms >= 0, self.df[np.maximum(terms, 0)] if len(self.df) else 0, 0).astype(np.int64)
-        if (deletions := self.leaf.deletions) is not None and len(deletions.terms):
-            at = np.minimum(np.searchsorted(deletions.terms, terms), len(deletions.terms) - 1)
-            df -= np.where(deletions.terms[at] == terms, deletions.df[at], 0)
-        return df
-
-    def df_in_whole(self, terms: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        """Return the number of living documents of the whole index that have each of some terms of the part."""
-        names, df = self.terms.take(terms), self.living_df(terms)
-        for part in self.whole.parts:
-            if part.leaf is not self.leaf:
-                df += part.living_df(np.array([part.term_number(name) for name in names], dtype=np.int64))
-        return df
-
-    def ordinals(self, docs: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the ordinals in the state of some living documents."""
-        return docs + np.int32(self.leaf.first) if self.leaf.dead is None else self.leaf.ordinals[docs]
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of the state, by which weights that depend on it are kept."""
-        return hash_json([self.whole.fingerprint, self.segment.folder.name])
-
-
-def parts_of(state: Whole) -> tuple[Part, ...]:
-    """Return the parts of a state, the largest first."""
-    return tuple(Part(state, leaf) for leaf in sorted(state.leaves, key=lambda leaf: -leaf.segment.documents))
-
-
-def documents_with_terms(leaves: Sequence[Leaf]) -> int:
-    """Return the number of living documents that have at least one term."""
-    return sum(
-        _WITH_TERMS.of(leaf.segment)
-        - (0 if leaf.dead is None else int(np.count_nonzero(leaf.segment.lists.lengths[np.flatnonzero(leaf.dead)])))
-        for leaf in leaves
-    )
-
-
-def _with_terms(segment: Segment) -> int:
-    return int(np.count_nonzero(segment.lists.lengths))
-
-
 def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Leaf, ...]:
     """Return consecutive leaves of the segments that have living documents."""
     leaves: list[Leaf] = []
@@ -438,7 +249,3 @@ def located(
         rows = np.flatnonzero((local >= 0) & (local < leaf.documents))
         if len(rows):
             yield number, rows, local[rows] if leaf.dead is None else leaf.live[local[rows]]
-
-
-_INDEXES: Attached[Segment, SegmentIndex] = Attached("segment_index", SegmentIndex)
-_WITH_TERMS: Attached[Segment, int] = Attached("with_terms", _with_terms)

@@ -1,4 +1,4 @@
-"""State of an index: its segments, joined over the living documents."""
+"""State of an index: its segments, and what they hold together."""
 
 from __future__ import annotations
 
@@ -28,27 +28,26 @@ from ..text import Analyzer, Snippet
 from ..text.snippets import clause_snippet, snippets
 from .batches import content, field_contents
 from .build import IndexSettings, TermWeights
-from .ciff import ciff_messages
 from .columns import Schema, facets_of, filter_of
 from .embeddings.encoding import VECTORS
 from .embeddings.store import VectorStore
 from .embeddings.weights import WEIGHTS
 from .facts import facts_of
-from .field_statistics import FIELDS, FieldStatistics
+from .field_statistics import FIELDS
 from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifest_file, read_manifest, shard_of
-from .positions import POSITIONS, Positions
-from .postings import POSTINGS, JoinedLists, PostingLists
-from .segment import Deletions, Leaf, Part, Segment, SegmentIndex, documents_with_terms, leaves_of, parts_of
+from .parts import Searchable, SegmentLists
+from .positions import POSITIONS
+from .segment import Deletions, Leaf, Segment, leaves_of
 from .shards import readable_manifest
 from .suggestions import SUGGESTER, Suggestions
-from .tables import find_positions, join_tables
+from .tables import find_positions
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
 
 if TYPE_CHECKING:
     from ..core.run import Run
     from .embeddings.vectors import JoinedEmbeddings
-    from .embeddings.weights import JoinedWeights, WeightLists
+    from .embeddings.weights import DocumentWeights
 
 
 class Searchers(Protocol):
@@ -68,7 +67,7 @@ class ModelOfVectors(Protocol):
         ...
 
 
-class State:
+class State(Searchable):
     """Content of an index at one time. It never changes; `Index.refresh` opens a newer state.
 
     Ordinals count the living documents from 0, in their order.
@@ -114,8 +113,7 @@ class State:
         self.fingerprint = manifest["fingerprint"]
         opened = {} if older is None else {leaf.segment.folder: leaf.segment for leaf in older.leaves}
         self.ciff = manifest.get("ciff")
-        segments = [_open_segment(path, opened, manifest, entry) for entry in manifest["segments"]]
-        self.leaves = leaves_of(segments)
+        self.leaves = leaves_of(_open_segment(path, opened, manifest, entry) for entry in manifest["segments"])
         self.vectors = VectorStore(path, self.leaves)
         self.actors = None if older is None else older.actors
         self.missing = manifest.get("missing", [])
@@ -199,57 +197,8 @@ class State:
         """Name of the directory without its ending: "papers" for `papers.index`."""
         return self.path.absolute().stem
 
-    @cached_property
-    def ids(self) -> Strings:
-        """Document ids, in document order."""
-        return join_tables(
-            [leaf.segment.ids for leaf in self.leaves], [None if leaf.dead is None else leaf.live for leaf in self.leaves]
-        )
-
-    @cached_property
-    def own_lists(self) -> PostingLists | JoinedLists:
-        return POSTINGS.join(self.leaves, [leaf.segment.lists for leaf in self.leaves], {})
-
-    @cached_property
-    def _lists(self) -> PostingLists | JoinedLists:
-        return self.own_lists
-
-    @property
-    def base(self) -> State | SegmentIndex:
-        """The lists that are searched if the state is searched as one: those of its only segment, or its own."""
-        if len(self.leaves) == 1 and self.leaves[0].dead is None:
-            return SegmentIndex.of(self.leaves[0].segment)
-        return self
-
-    @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """The segments as they are searched one after the other, the largest first; () if the state is searched as one."""
-        return parts_of(self)
-
-    @cached_property
-    def documents_with_terms(self) -> int:
-        """Number of documents with at least one term."""
-        return documents_with_terms(self.leaves)
-
-    @property
-    def lengths(self) -> NDArray[np.integer[Any]]:
-        """Number of terms of each document."""
-        return self._lists.lengths
-
-    @property
-    def terms(self) -> Strings:
-        """Terms in ascending order."""
-        return self._lists.terms
-
-    @property
-    def df(self) -> NDArray[np.integer[Any]]:
-        """Document frequency of each term."""
-        return self._lists.df
-
-    @property
-    def cf(self) -> NDArray[np.integer[Any]]:
-        """Collection frequency of each term."""
-        return self._lists.cf
+    def lists_of(self, leaf: Leaf) -> SegmentLists:
+        return leaf.segment.lists
 
     @cached_property
     def tokens(self) -> int:
@@ -263,17 +212,12 @@ class State:
         """Names of the fields whose frequencies and lengths are stored separately; () without any."""
         return self.fields if self._has(FIELDS.name) else ()
 
-    @cached_property
-    def field_statistics(self) -> FieldStatistics:
-        """Frequencies and lengths of each field.
-
-        Raises:
-            ParameterError: The index stores no separate fields.
-        """
+    def require_fields(self) -> None:
+        """Raise ParameterError unless fields are stored separately."""
         if not self._has(FIELDS.name):
             raise ParameterError(f"{self.path} keeps no separate fields; build it with separate=True (--separate)")
-        parts = [FIELDS.of(leaf.segment) for leaf in self.leaves]
-        return FIELDS.join(self.leaves, parts, {"postings": self.own_lists, "names": self.fields})
+        if any(FIELDS.of(leaf.segment).lengths.shape[1] != len(self.fields) for leaf in self.leaves):
+            raise IndexFormatError(f"{self.path} is damaged: its segments have several numbers of fields; {REMEDY}")
 
     @property
     def has_positions(self) -> bool:
@@ -286,26 +230,16 @@ class State:
             return f"fontes merge {name or shlex.quote(str(self.path))} --positions (index.merge(positions=True)) adds them"
         return "build it with positions=True (--positions), from texts and with an analyzer without n-grams"
 
-    @cached_property
-    def positions(self) -> Positions:
-        """Positions of terms in documents; ParameterError if the index stores none."""
+    def require_positions(self) -> None:
+        """Raise ParameterError unless positions are stored."""
         if not self.has_positions:
             raise ParameterError(f"{self.path} keeps no positions; {self.positions_remedy()}")
-        return POSITIONS.join(self.leaves, [POSITIONS.of(leaf.segment) for leaf in self.leaves], {"postings": self.own_lists})
 
     def _has(self, component: str) -> bool:
         """Whether all documents have a component that was built with them."""
         return component in self.manifest.get("components", ()) and all(
             component in leaf.segment.opened for leaf in self.leaves
         )
-
-    def term_number(self, term: str) -> int:
-        """Position of a term in `terms`; -1 for an unknown term."""
-        return self._lists.term_number(term)
-
-    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Concatenated postings of the terms with these numbers: ordinals, ascending within a term; term frequencies."""
-        return self._lists.postings(np.asarray(terms))
 
     def docs(self, ids: Iterable[str]) -> list[Doc]:
         """Return the documents with these ids.
@@ -474,7 +408,7 @@ class State:
         """
         return self.vectors.of(VECTORS, encoder, dtype)
 
-    def weights(self, encoder: ModelOfVectors) -> WeightLists | JoinedWeights:
+    def weights(self, encoder: ModelOfVectors) -> DocumentWeights:
         """Return the term weights of the documents by a learned sparse encoder.
 
         Raises:
@@ -498,6 +432,8 @@ class State:
         Raises:
             InputError: The file cannot be written.
         """
+        from .ciff import ciff_messages
+
         write(path, ciff_messages(self, description))
 
     def snippet(self, query: str | Topic, doc: Doc) -> Snippet:
@@ -544,9 +480,6 @@ class State:
         return sum(
             segment[name] - (segment["deleted"][name] if segment["deleted"] else 0) for segment in self.manifest["segments"]
         )
-
-    def __len__(self) -> int:
-        return sum(leaf.documents for leaf in self.leaves)
 
     def __contains__(self, doc_id: object) -> bool:
         return doc_id in self.ids

@@ -24,7 +24,7 @@ from .tables import arrays_of, find_positions
 
 if TYPE_CHECKING:
     from ..text import Analyzer
-    from .segment import Part
+    from .parts import Part
     from .state import State
 
 MIN_UNKNOWN = 3  # characters of an unknown word to correct
@@ -158,8 +158,7 @@ class Suggester:
     def _df(self, form: str, terms: tuple[str, ...]) -> int:
         if is_gram(self._state.analyzer):
             return self.count(form)
-        numbers = [self._state.term_number(term) for term in terms]
-        return max((int(self._state.df[number]) for number in numbers if number >= 0), default=0)
+        return max(map(self._state.df_of, terms), default=0)
 
     def count(self, form: str) -> int:
         """Return the number of occurrences of a word."""

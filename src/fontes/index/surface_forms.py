@@ -85,8 +85,7 @@ def surface_forms(state: State) -> SurfaceForms:
     parts = [_FORMS.of(leaf.segment).get("", functools.partial(_segment_forms, leaf.segment, state)) for leaf in state.leaves]
     words, indices = union([part.words for part in parts])
     counts, terms = np.zeros(len(words), dtype=np.int64), np.full(len(words), -1, dtype=np.int32)
-    lists = state.own_lists
-    joined = lists.numbers if isinstance(lists, JoinedLists) and lists.terms is state.terms else None
+    joined = state.joined.numbers if isinstance(state.joined, JoinedLists) else None
     for i, (leaf, part, part_numbers) in enumerate(zip(state.leaves, parts, indices, strict=True)):
         counts[part_numbers] += part.counts
         leaf_terms = leaf.segment.lists.terms

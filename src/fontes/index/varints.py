@@ -1,4 +1,4 @@
-"""Postings as variable-length integers: what a build spools before it packs them, and what older indexes have."""
+"""Postings as variable-length integers, as older indexes have them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.strings import offsets_of
-from ..storage.arrays import UNSIGNED, Arrays
+from ..storage.arrays import Arrays
 from ..storage.compiled import affordable
 from .kernels import unpack_in_numpy, unpack_postings
+from .packing import Postings
 
 POSTINGS_PER_STEP = 5  # postings that numpy unpacks in the time of one Python step
-Postings = tuple[NDArray[np.int32], NDArray[np.int32]]  # documents, term frequencies
 
 
 class Varints:
@@ -29,12 +28,12 @@ class Varints:
         self._postings, self._bounds = postings, bounds
 
     @classmethod
-    def opened(cls, arrays: Arrays, folder: Path, df: NDArray[np.integer[Any]], name: str = "postings") -> Varints | None:
-        """Open NAME and NAME.bounds; None if there are none. Raises IndexFormatError if they are damaged."""
-        if not (folder / f"{name}.bounds.npy").exists():
+    def opened(cls, arrays: Arrays, folder: Path, df: NDArray[np.integer[Any]]) -> Varints | None:
+        """Open them; None if there are none. Raises IndexFormatError if they are damaged."""
+        if not (folder / "postings.bounds.npy").exists():
             return None
-        postings = arrays.array(name, "|u1", None)
-        bounds = arrays.bounds(f"{name}.bounds", len(postings), len(df))
+        postings = arrays.array("postings", "|u1", None)
+        bounds = arrays.bounds("postings.bounds", len(postings), len(df))
         if np.any(df > bounds[1:] - bounds[:-1]):  # a posting takes at least a byte
             raise arrays.damaged("df", "it has counts that cannot be")
         return cls(postings, bounds)
@@ -48,19 +47,3 @@ class Varints:
         unpack = unpack_in_numpy if affordable(size // POSTINGS_PER_STEP) else unpack_postings
         is_sound = not size or unpack(self._postings, starts, ends, np.diff(edges), documents, docs, tfs)
         return (docs, tfs) if is_sound else None
-
-
-class Spooled:
-    """The files of `ListsWriter` before postings are packed, as `packing.Counted`."""
-
-    def __init__(self, folder: Path) -> None:
-        arrays = Arrays(folder)
-        self.df, self.lengths = (arrays.array(name, UNSIGNED, None) for name in ("df", "doc_lengths"))
-        self._varints = Varints.opened(arrays, folder, self.df, "varints")
-
-    def postings(self, terms: NDArray[np.integer[Any]]) -> Postings:
-        """Concatenated postings of terms."""
-        assert self._varints is not None
-        postings = self._varints.read(terms.astype(np.int64), len(self.lengths), offsets_of(self.df[terms]))
-        assert postings is not None
-        return postings

@@ -27,6 +27,7 @@ from ..formats import read_corpus
 from ..formats.ciff import ciff_file
 from ..formats.corpus import Corpus, IterableCorpus
 from ..storage.artifact import drafting
+from ..storage.compiled import prepare_for_change
 from ..storage.files import STANDARD
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
@@ -384,6 +385,7 @@ def _writing(opened: State) -> Iterator[tuple[State, Path]]:
     """
     if opened.path.absolute().parent == copies():
         raise FontesError(f"{opened.path} is a copy of an index at an address; change the original and copy it there again")
+    prepare_for_change()
     path, busy = opened.path, FontesError("the index is being changed")
     read_manifest(path)
     try:

@@ -223,7 +223,8 @@ class BM25Weighting(Weighting):
         n, _ = self._collection(statistics)
         idf = variant.idf(n, df)
         if variant.floored:
-            present = statistics.vocabulary.df[statistics.vocabulary.df > 0]
+            df_of_all = statistics.vocabulary.collection_df
+            present = df_of_all[df_of_all > 0]
             return np.where(idf < 0, self.epsilon * float(np.mean(variant.idf(n, present))) if len(present) else 0.0, idf)
         return idf
 

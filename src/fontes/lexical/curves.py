@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..index.packed import PackedLists
+from ..index.parts import Part
 from ..storage.arrays import fixed
 from .weighting import Idfs, Saturation, Statistics, Weighting, in_one_byte, saturation_of
-
-if TYPE_CHECKING:
-    from ..index.postings import Searchable
 
 SAME_WEIGHTS = fixed(np.ones(2))  # ratios, as in `kernel.search_bag`
 
@@ -36,9 +34,9 @@ class Curve:
     rest: NDArray[np.float64]
 
     @classmethod
-    def of(cls, index: Searchable, weighting: Weighting, lists: PackedLists) -> Curve | None:
+    def of(cls, part: Part, weighting: Weighting, lists: PackedLists) -> Curve | None:
         """Return the curve of a model; None if its weights have another form."""
-        statistics = Statistics.of(index)
+        statistics = Statistics.of(part)
         function = saturation_of(weighting, statistics)
         if function is None or function.sums_idf or not lists.by_length:
             return None
@@ -48,7 +46,7 @@ class Curve:
         elif function.lengths is statistics.lengths_in_one_byte:
             pair_lengths, rest_lengths = in_one_byte(lists.pairs[1, 1:]), in_one_byte(rest_lengths)
         else:
-            exact = index.lengths
+            exact = part.lengths
             length_of = np.zeros(int(exact.max()) + 1, dtype=np.float64)  # the length that the model uses, by exact length
             length_of[exact] = function.lengths
             if not np.array_equal(length_of[exact], function.lengths):
@@ -56,7 +54,7 @@ class Curve:
             pair_lengths, rest_lengths = length_of[lists.pairs[1, 1:]], function.lengths[docs]
         saturation = np.zeros(lists.pairs.shape[1], dtype=np.float64)
         saturation[1:] = function.saturate(lists.pairs[0, 1:], pair_lengths)
-        idfs = Idfs.of(index, weighting, function.idf)
+        idfs = Idfs.of(part.whole, weighting, function.idf)
         rest = function.saturate(rest_tf, rest_lengths)
         return cls(lambda terms: idfs(statistics.counts_of(terms)), function, saturation, rest)
 

@@ -47,7 +47,7 @@ class SequentialDependence(Stage[Topics, Topics], name="sdm"):
             raise ParameterError(f"weights are three numbers of terms, phrases and windows from 0 up, not {self.weights!r}")
         check_whole("window", self.window, 2)
         if any(weights[1:]):
-            self.index.positions  # noqa: B018  # raises ParameterError, which tells how to get them
+            self.index.require_positions()
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()

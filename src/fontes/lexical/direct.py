@@ -15,23 +15,21 @@ from ..core.strings import SURROGATE, Strings
 from ..core.threads import in_threads
 from ..core.work import thread_count
 from ..index.columns import Filter
-from ..index.positions import POSITIONS, PositionLists
-from ..index.segment import Part
+from ..index.parts import Part, Searchable, SegmentLists
 from ..index.tables import finding_arrays
 from ..storage.arrays import fixed
 from ..storage.caches import Attached, Cached, weakly
-from ..storage.compiled import is_loaded
+from ..storage.compiled import is_loaded, when_changed
 from ..text.folding import STEMMERS
 from ..text.tokenizers import TOKENIZERS, lowercase_shifts, properties
 from .impacts import MAX_MODELS, Impacts, impacts_of, ready_impacts
 from .kernel import NOT_SUPPORTED, UNKNOWN_IDF
 from .keys import SORTED, best_first
 from .merging import Merge, Ranked, Results
-from .parts import NO_DOCS as NO_CANDIDATES, Parts, dead_of, masks_of, parts_for
-from .weighting import Idfs, Statistics, Weighting, base_of, saturation_of
+from .parts import NO_DOCS as NO_CANDIDATES, Parts, masks_of
+from .weighting import Idfs, Statistics, Weighting, saturation_of
 
 if TYPE_CHECKING:
-    from ..index.postings import Searchable
     from ..text.analyzer import Analyzer
 
 FEW = 16  # documents for one that passes a filter, from which on these documents may be looked up
@@ -81,22 +79,34 @@ class Direct:
         from . import direct_kernels
 
         self._loops, self._documents = direct_kernels, len(searched)
-        self._searched: Parts = tuple(weakly(part) if part is searched else part for part in parts)
-        self._in_one = len(parts) == 1 and dead_of(parts[0]) is None  # its numbers of documents are those of the index
-        self._merge, self._all = Merge.of(searched, parts), masks_of(parts, None, FEW)
+        self._searched = parts
+        self._in_one = len(parts) == 1 and parts[0].dead is None  # its numbers of documents are those of the index
+        self._merge, self._all = Merge.of(searched), masks_of(parts, None, FEW)
         curve = next((part.curve for part in impacts if part.curve is not None), None)
-        self._idfs = None if curve is None else Idfs.of(searched, weighting, curve.function.idf)
+        self._idfs = None if curve is None else Idfs.of(searched.whole, weighting, curve.function.idf)
         if self._idfs is not None:
-            self._idfs.fill(_DISTINCT_DF.of(base_of(parts[0])))
+            self._idfs.fill(_DISTINCT_DF.of(parts[0].lists))
         analyzer: Analyzer | None = getattr(searched, "analyzer", None)
         texts = {} if analyzer is None else _text_arrays(analyzer, weighting)
         self._composed = analyzer.composed if analyzer is not None else str
         self._phrases = partial(_phrase_arrays, weakly(searched), weighting)
-        arrays = [_arrays(part, of_part, self._idfs) | texts for part, of_part in zip(parts, impacts, strict=True)]
+        arrays = [
+            _arrays(part, of_part, self._idfs, len(searched.whole.parts) > len(parts)) | texts
+            for part, of_part in zip(parts, impacts, strict=True)
+        ]
         self._order, self._has_texts = fixed(arrays[0]["order"]), bool(texts)
         self._pin(arrays)
         self._query_weight = lru_cache(None)(lambda size: _equal_weight(weighting, size))
+        if self._in_one and self._has_texts:
+            when_changed(self._load_for_segments)
         self._weighs_alone = weighting.weighs_terms_alone  # else a term that no document has changes the weight of the others
+
+    def _load_for_segments(self) -> None:
+        """Load the compiled code of searches through several segments, which an addition will need."""
+        self._call(self._loops.find_text, (b"a", *self._all), 1)
+        self.terms("a")
+        self._merge.best(np.zeros(1, np.int64), np.zeros((1, 1), np.uint64), 1)
+        self._merge.best_of_topics(np.zeros((1, 1), np.int64), np.zeros((1, 1, 1), np.uint64), 1)
 
     def _pin(self, parts: Sequence[Arrays]) -> None:
         from ..storage.pinned import pinned
@@ -129,8 +139,8 @@ class Direct:
 
     @classmethod
     def _make(cls, searched: Searchable, weighting: Weighting, wait: bool) -> Self | None:
-        parts = parts_for(searched, weighting)
-        if not all(len(part) and len(part.terms.blob) < 1 << 32 for part in parts):  # type: ignore[attr-defined]
+        parts = searched.parts
+        if not parts or not all(len(part.terms.blob) < 1 << 32 for part in parts):
             return None
         impacts = [impacts_of(part, weighting) if wait else ready_impacts(part, weighting) for part in parts]
         ready = [of_part for of_part in impacts if of_part is not None]
@@ -357,9 +367,9 @@ def in_ranges(function: Callable[[int, int], None], count: int) -> None:
         in_threads(function, edges[:-1], edges[1:])
 
 
-def _arrays(part: Searchable, impacts: Impacts, idfs: Idfs | None) -> Arrays:
+def _arrays(part: Part, impacts: Impacts, idfs: Idfs | None, is_partial: bool) -> Arrays:
     """Return the arrays of a part."""
-    (heads, blob, offsets), ids = _FINDING.of(base_of(part)), part.ids
+    (heads, blob, offsets), ids = _FINDING.of(part.lists), part.ids
     arrays: Arrays = {"heads": heads, "blob": blob, "offsets": offsets, "rank": ids.rank, "order": ids.order}
     *lists, rest = impacts.postings
     arrays |= dict(zip(LISTS, (*lists, *rest), strict=True))
@@ -367,27 +377,23 @@ def _arrays(part: Searchable, impacts: Impacts, idfs: Idfs | None) -> Arrays:
     arrays |= {name: getattr(impacts.bounds, name) for name in BOUNDS} | {"dead": np.zeros(1, np.int64)}
     if idfs is not None:
         arrays["idfs"] = idfs.values
-    if isinstance(part, Part) and (deletions := part.leaf.deletions) is not None:
+    if (deletions := part.deletions) is not None:
         arrays |= {"dead_terms": deletions.terms.astype(np.int64), "dead_df": deletions.df.astype(np.int64)}
         arrays |= {"living": part.leaf.living, "dead": np.array([deletions.documents])}
-    elif (whole := getattr(part, "whole", None)) is not None and not isinstance(part, Part):
-        arrays["whole_df"] = whole.df.astype(np.int64)
+    if is_partial:
+        arrays["whole_df"] = part.in_whole(np.arange(len(part.df)))
     return arrays
 
 
 def _phrase_arrays(index: Searchable, weighting: Weighting) -> list[Arrays]:
     """Return the arrays of each part to search phrases; none if the index or the model does not allow it."""
-    parts = parts_for(index, weighting)
-    curves = [saturation_of(weighting, Statistics.of(part)) for part in parts]
-    if not index.has_positions or any(curve is None or curve.sums_idf for curve in curves):
+    curves = [saturation_of(weighting, Statistics.of(part)) for part in index.parts]
+    if not index.has_positions:
         return []
-    every = [POSITIONS.of(part.segment) if isinstance(part, Part) else part.positions for part in parts]
     arrays: list[Arrays] = []
-    for positions, curve in zip(every, curves, strict=True):
-        if not isinstance(positions, PositionLists) or curve is None:
-            return []
-        rows, offsets, bounds, firsts = positions.row_arrays
-        if offsets.dtype != np.uint32:
+    for part, curve in zip(index.parts, curves, strict=True):
+        rows, offsets, bounds, firsts = part.positions.row_arrays
+        if curve is None or curve.sums_idf or offsets.dtype != np.uint32:
             return []
         of_rows = {"positions": rows, "position_offsets": offsets, "position_bounds": bounds, "firsts": firsts}
         arrays.append(of_rows | {"lengths": curve.lengths.astype(np.float64), "curve": np.array(curve.parameters)})
@@ -412,10 +418,10 @@ def _text_arrays(analyzer: Analyzer, weighting: Weighting) -> Arrays:
     }
 
 
-def _distinct_df(base: Searchable) -> NDArray[np.int64]:
-    return np.flatnonzero(np.bincount(base.df))
+def _distinct_df(lists: SegmentLists) -> NDArray[np.int64]:
+    return np.flatnonzero(np.bincount(lists.df))
 
 
-_FINDING: Attached[Searchable, Any] = Attached("finding_arrays", lambda base: finding_arrays(base.terms))  # type: ignore[arg-type]
-_DISTINCT_DF: Attached[Searchable, NDArray[np.int64]] = Attached("distinct_df", _distinct_df)
+_FINDING: Attached[SegmentLists, Any] = Attached("finding_arrays", lambda lists: finding_arrays(lists.terms))
+_DISTINCT_DF: Attached[SegmentLists, NDArray[np.int64]] = Attached("distinct_df", _distinct_df)
 _DIRECT: Attached[Searchable, Cached[Weighting, Any]] = Attached("direct", lambda searched: Cached(MAX_MODELS))

@@ -127,7 +127,7 @@ def write_idfs(tables: Any, numbers: Any, idfs: Any) -> Any:
         df: Any = 0
         for part in range(len(tables)):
             if numbers[part, i] >= 0:
-                df += df_of(tables[part], numbers[part, i])
+                df = df_of(tables[part], numbers[part, i]) + (df if len(view(tables[part], WHOLE_DF, np.int64)) == 0 else 0)
         unknown = write_idf(tables[0], df, idfs, i)
         if unknown:
             return unknown

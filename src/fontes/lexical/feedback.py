@@ -18,7 +18,6 @@ from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..text.analyzer import MAX_CACHED_WORDS
-from .weighting import Statistics
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -120,12 +119,11 @@ class RM3(Stage[Run, Topics], name="rm3"):
     @cached_property
     def _fits(self) -> Callable[[str], bool]:
         """Whether a term may become a feedback term."""
-        index, max_df = self.index, self.max_df * Statistics.of(self.index).documents_with_terms
+        index, max_df = self.index, self.max_df * self.index.documents_with_terms
 
         @lru_cache(MAX_CACHED_WORDS)
         def fits(term: str) -> bool:
-            number = index.term_number(term) if len(term) in TERM_LENGTHS and term.isalnum() else -1
-            return number >= 0 and bool(index.df[number] <= max_df)
+            return len(term) in TERM_LENGTHS and term.isalnum() and 0 < index.df_of(term) <= max_df
 
         return fits
 

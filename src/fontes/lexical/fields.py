@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,16 @@ from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
 from ..core.hints import nearest
 from ..core.threads import in_threads
+from ..index.field_statistics import FIELDS, FieldLists
 from ..index.inversion import chunks
+from ..index.packing import pack_in_memory
+from ..index.parts import Part, Searchable
+from ..index.segment import Deletions, Leaf
 from ..storage.caches import Attached, Cached, weakly
-from ..storage.hashes import hash_json
 
 if TYPE_CHECKING:
     from ..core.strings import Strings
-    from ..index.positions import Positions
-    from ..index.postings import Searchable
+    from ..index.packed import Bounds, PackedLists
     from ..index.state import State
 
 CHUNK_POSTINGS = 1 << 20  # postings counted at a time
@@ -29,122 +31,131 @@ MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e6  # weights of fields, which keep scores withi
 EXAMPLE = "fields={'title': 3, 'text': 1}"
 
 
-@dataclass(frozen=True)
-class _Columns:
-    names: tuple[str, ...]
-    lengths: NDArray[Any]
-    tokens: NDArray[Any]
-    df: NDArray[Any]
-    cf: NDArray[Any]
-    lists: ChosenFields
+class ChosenLists:
+    """The postings of a segment's documents in some of its fields; see `index.parts.SegmentLists`.
 
-    def frequencies(self, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
-        return self.lists.frequencies(terms)[1]
-
-
-class ChosenFields:
-    """Some of the separate fields of an index, with the statistics of an index of these alone; see `Searchable`.
-
-    Documents and term numbers are those of the index. A term that is in none of the fields has df 0.
+    Documents and term numbers are those of the segment. A term that is in none of the fields has df 0.
 
     Args:
-        index: The index, or a part of one.
-        names: Names of the fields.
-
-    Attributes:
-        index: The index.
-        lengths: int64; terms of each document in the fields.
-        df: int64; documents with each term in one of the fields.
-        cf: int64; occurrences of each term in the fields.
-        tokens: Sum of `cf`.
+        fields: The frequencies by field.
+        columns: The fields, by their position among all.
     """
 
-    def __init__(self, index: Searchable, names: tuple[str, ...]) -> None:
-        self.index, self._base = index, index.field_statistics
-        self._columns = [self._base.names.index(name) for name in names]
-        self.ids: Strings = index.ids
-        self.fingerprint = hash_json([index.fingerprint, names])
-        self.terms, self.term_number = index.terms, index.term_number
-        chosen = (np.asarray(array)[..., self._columns] for array in (self._base.lengths, self._base.tokens, self._base.cf))
-        lengths, tokens, cf = chosen
-        self.lengths: NDArray[np.int64] = lengths.sum(axis=1, dtype=np.int64)
-        self.cf: NDArray[np.int64] = cf.sum(axis=1, dtype=np.int64)
-        self.tokens = int(tokens.sum(dtype=np.int64))
-        self.df = self._count_documents()
-        self.separate = names
-        weak = weakly(self)
-        self.field_statistics = _Columns(names, lengths, tokens, np.asarray(self._base.df)[:, self._columns], cf, weak)
+    limits: Bounds | None = None
 
-    @property
-    def is_sound(self) -> bool:
-        """Whether the files of the index match its fingerprint."""
-        return self.index.is_sound
+    def __init__(self, fields: FieldLists, columns: tuple[int, ...]) -> None:
+        self._fields, self._columns = fields, list(columns)
+        self.terms, self.term_number = fields.lists.terms, fields.lists.term_number
+        self.lengths: NDArray[np.integer[Any]] = fields.lengths[:, self._columns].sum(axis=1, dtype=np.int64)
+        self.cf: NDArray[np.integer[Any]] = fields.cf[:, self._columns].sum(axis=1, dtype=np.int64)
+        self.df: NDArray[np.integer[Any]] = self._count_documents()
 
-    @property
-    def whole(self) -> Searchable:
-        """These fields of the whole index, if `index` is a part of one."""
-        whole: Searchable = self.index.whole  # type: ignore[attr-defined]
-        return chosen_fields(whole, self.separate)
-
-    @property
-    def has_positions(self) -> bool:
-        """False: an index has positions for all fields together."""
-        return False
-
-    @property
-    def positions(self) -> Positions:
-        """Raises ParameterError."""
-        raise ParameterError("positions are those of all fields; take them of the index")
-
-    def only(self, names: Collection[str]) -> Searchable:
-        """Return fewer of the fields."""
-        return chosen_fields(self.index, names)
+    @cached_property
+    def packed(self) -> PackedLists:
+        """The postings as they are searched."""
+        return pack_in_memory(self)
 
     def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return the postings of terms in the fields, end to end: ordinals of documents, frequencies."""
-        docs, frequencies = self.frequencies(terms)
+        """Return the postings of terms in the fields, end to end: documents, frequencies."""
+        docs, frequencies = self._rows(terms)
         return docs, frequencies.sum(axis=1, dtype=np.int32)
 
-    def frequencies(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return the ordinals of documents, and the frequency in each field, of the postings of terms."""
-        frequencies = self._base.frequencies(terms)[:, self._columns]
+    def frequencies(self, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+        """Return the frequency in each of the fields of the postings of terms."""
+        return self._rows(terms)[1]
+
+    def deletions(self, leaf: Leaf) -> Deletions | None:
+        """Return the deletions of a leaf, counted in the fields."""
+        if leaf.deletions is None:
+            return None
+        terms, dead = leaf.deletions.terms.astype(np.int64), leaf.deletions.dead
+        df, cf = (np.zeros(len(terms), dtype=np.int64) for _ in range(2))
+        for first, last in chunks(self._fields.lists.df[terms], CHUNK_POSTINGS):
+            docs, tf = self.postings(terms[first:last])
+            term_of = np.repeat(np.arange(last - first), self.df[terms[first:last]])
+            deleted = dead[docs]
+            df[first:last] = np.bincount(term_of[deleted], minlength=last - first)
+            cf[first:last] = np.bincount(term_of[deleted], tf[deleted], last - first)
+        return Deletions(dead, terms, df, cf)
+
+    def _rows(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        frequencies = self._fields.frequencies(terms)[:, self._columns]
         rows = frequencies.any(axis=1)
-        return self.index.postings(terms)[0][rows], frequencies[rows]
-
-    def __len__(self) -> int:
-        return len(self.index)
-
-    def __repr__(self) -> str:
-        return repr(self.index)
+        return self._fields.lists.postings(terms)[0][rows], frequencies[rows]
 
     def _count_documents(self) -> NDArray[np.int64]:
         """Return the number of documents with each term in one of the fields."""
         if len(self._columns) == 1:
-            return np.asarray(self._base.df)[:, self._columns[0]].astype(np.int64)
-        df, index_df = np.zeros(len(self.terms), dtype=np.int64), self.index.df
+            return self._fields.df[:, self._columns[0]].astype(np.int64)
+        df, df_of_lists = np.zeros(len(self.terms), dtype=np.int64), self._fields.lists.df
 
-        def part(edges: tuple[int, int]) -> None:
+        def count(edges: tuple[int, int]) -> None:
             first, last = edges
-            present = self._base.frequencies(np.arange(first, last))[:, self._columns].any(axis=1)
-            terms = np.repeat(np.arange(last - first), index_df[first:last])
+            present = self._fields.frequencies(np.arange(first, last))[:, self._columns].any(axis=1)
+            terms = np.repeat(np.arange(last - first), df_of_lists[first:last])
             df[first:last] = np.bincount(terms[present], minlength=last - first)
 
-        in_threads(part, list(chunks(index_df, CHUNK_POSTINGS)))
+        in_threads(count, list(chunks(df_of_lists, CHUNK_POSTINGS)))
         return df
 
 
+class ChosenFields(Searchable):
+    """Some of the separate fields of an index, with the statistics of an index of these alone.
+
+    Args:
+        index: The index.
+        names: Names of the fields.
+    """
+
+    def __init__(self, index: State, names: tuple[str, ...]) -> None:
+        self.index, self.leaves, self._names = weakly(index), index.leaves, names
+        self._columns = tuple(map(index.separate.index, names))
+
+    def __repr__(self) -> str:
+        return repr(self.index)
+
+    @cached_property
+    def ids(self) -> Strings:
+        """Document ids, in document order."""
+        return self.index.ids
+
+    @property
+    def separate(self) -> tuple[str, ...]:
+        return self._names
+
+    @property
+    def whole(self) -> Searchable:
+        return chosen_fields(self.index.whole, self._names)
+
+    def lists_of(self, leaf: Leaf) -> ChosenLists:
+        fields = FIELDS.of(leaf.segment)
+        return _LISTS.of(fields).get(self._columns, lambda: ChosenLists(weakly(fields), self._columns))
+
+    def frequencies(self, part: Part, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+        assert isinstance(part.lists, ChosenLists)
+        return part.lists.frequencies(terms)
+
+    def require_positions(self) -> None:
+        raise ParameterError("positions are those of all fields; take them of the index")
+
+
+_LISTS: Attached[FieldLists, Cached[tuple[int, ...], ChosenLists]] = Attached("chosen_lists", lambda fields: Cached())
 _CHOSEN: Attached[Searchable, Cached[tuple[str, ...], ChosenFields]] = Attached("chosen_fields", lambda index: Cached())
 
 
-def chosen_fields(index: Searchable, names: Collection[str]) -> Searchable:
+def chosen_fields(searched: Searchable, names: Collection[str]) -> Searchable:
     """Return some fields of an index as an index of these alone; the index itself for all of its fields."""
-    separate = index.field_statistics.names
-    chosen = tuple(name for name in separate if name in names)
-    if chosen == tuple(separate):
-        return index
-    if isinstance(index, ChosenFields):
-        return index.only(chosen)
-    return _CHOSEN.of(index).get(chosen, lambda: ChosenFields(weakly(index), chosen))
+    searched.require_fields()
+    chosen = tuple(name for name in searched.separate if name in names)
+    if chosen == searched.separate:
+        return searched
+    index: State = searched.index if isinstance(searched, ChosenFields) else searched  # type: ignore[assignment]
+    return _CHOSEN.of(index).get(chosen, lambda: ChosenFields(index, chosen))
+
+
+def part_of(searched: Searchable, part: Part) -> Part:
+    """Return the part of other lists of an index that has the same segment."""
+    return next(other for other in searched.parts if other.segment is part.segment)
 
 
 def field_weights(index: State, weights: Mapping[str, float] | None) -> FrozenDict[float] | None:
@@ -166,7 +177,8 @@ def field_weights(index: State, weights: Mapping[str, float] | None) -> FrozenDi
     positive = {name: float(weight) for name, weight in weights.items() if weight != 0}
     if not positive:
         raise ParameterError(f"all fields have the weight 0; give one at least a weight above 0, as {EXAMPLE}")
-    names = index.field_statistics.names or weights  # the fields of an index that is only planned may be unknown
+    index.require_fields()
+    names = index.separate or weights  # the fields of an index that is only planned may be unknown
     check_names(weights, names, f"{index.path} has no field")
     return FrozenDict(positive)
 

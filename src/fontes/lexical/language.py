@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,9 @@ from . import syntax
 from .clauses import Clauses, Filter, Prefix, Quoted, Similar, TypedClause, Word
 
 if TYPE_CHECKING:
+    from ..core.strings import Strings
     from ..index import Index
+    from ..index.parts import Part
 
 JOINS = ("or", "and")
 NO_POSITIONS = "the index keeps no positions"
@@ -149,21 +151,35 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         return syntax.Names.of(self.index.state)
 
 
-def most_frequent(numbers: NDArray[np.integer[Any]], df: NDArray[Any], limit: int) -> NDArray[np.integer[Any]]:
-    """Return the terms of greatest document frequency, at most `limit`; among equals the first.
+def most_frequent(df: NDArray[Any], limit: int) -> NDArray[np.integer[Any]]:
+    """Return the indices of the greatest document frequencies, at most `limit`, ascending; among equals the first."""
+    if len(df) <= limit:
+        return np.arange(len(df))
+    cutoff = np.partition(df, -limit)[-limit]
+    above, ties = np.flatnonzero(df > cutoff), np.flatnonzero(df == cutoff)
+    return np.sort(np.concatenate([above, ties[: limit - len(above)]]))
+
+
+def terms_among(parts: Sequence[Part], select: Callable[[Strings], NDArray[Any]], limit: int) -> tuple[list[str], int]:
+    """Return the most frequent terms of an index among those that `select` finds in each part, and the number of all.
 
     Args:
-        numbers: Numbers of terms, ascending.
-        df: Document frequency of each term of the index.
-        limit: Greatest number of terms to return.
+        parts: The parts of the index.
+        select: Returns the numbers of terms in the terms of a part.
+        limit: Greatest number of terms to return; among equally frequent terms the first.
     """
-    if len(numbers) <= limit:
-        return numbers
-    frequencies = np.asarray(df)[numbers]
-    cutoff = np.partition(frequencies, -limit)[-limit]
-    above, ties = np.flatnonzero(frequencies > cutoff), np.flatnonzero(frequencies == cutoff)
-    result: NDArray[np.integer[Any]] = numbers[np.sort(np.concatenate([above, ties[: limit - len(above)]]))]
-    return result
+    numbers = [select(part.terms) for part in parts]
+    df = [part.living(of_part) for part, of_part in zip(parts, numbers, strict=True)]
+    if len(parts) == 1:
+        present = np.flatnonzero(df[0])
+        frequent = present[most_frequent(df[0][present], limit)]
+        return parts[0].terms.take(numbers[0][frequent]), len(present)
+    sums: dict[str, int] = {}
+    for part, of_part, counts in zip(parts, numbers, df, strict=True):
+        for term, count in zip(part.terms.take(of_part), counts.tolist(), strict=True):
+            sums[term] = sums.get(term, 0) + count
+    terms = sorted(term for term, count in sums.items() if count)
+    return [terms[i] for i in most_frequent(np.array([sums[term] for term in terms]), limit)], len(terms)
 
 
 def _has_alternatives_only(group: Group) -> bool:
@@ -266,10 +282,9 @@ class _Analysis:
         """Return the terms with a prefix; if there are none, the term of the prefix as a word, which may be stemmed."""
         *words, last = self._unstemmed(clause.text)
         weight = self._weight(clause.weight, self._factor)
-        numbers = np.arange(*(prefixed(self._state.terms, last) if last else (0, 0)))
-        expanded = self._expand(
-            f"{clause.text[:80]}*", numbers, () if len(numbers) else self._analyzer(last), clause.field, weight
-        )
+        matching = self._among(lambda terms: np.arange(*(prefixed(terms, last) if last else (0, 0))))
+        word_terms = () if matching[1] else self._analyzer(last)
+        expanded = self._expand(f"{clause.text[:80]}*", *matching, word_terms, clause.field, weight)
         joined = self._join([*(Term(word, clause.field, weight) for word in words), expanded])
         assert joined is not None
         return joined
@@ -283,20 +298,21 @@ class _Analysis:
             self._notes.append(f"{problem}; {typed} is read without ~")
             self.problems.append(problem)
             return Term(term, clause.field, weight)
-        numbers, _ = near(self._state.terms, term, edits, prefix=self._stage.fixed)
-        return self._expand(typed, numbers, [term], clause.field, weight)
+        matching = self._among(lambda terms: near(terms, term, edits, prefix=self._stage.fixed)[0])
+        return self._expand(typed, *matching, [term], clause.field, weight)
+
+    def _among(self, select: Callable[[Strings], NDArray[Any]]) -> tuple[list[str], int]:
+        return terms_among(self._state.parts, select, self._stage.max_expansions)
 
     def _expand(
-        self, typed: str, numbers: NDArray[np.integer[Any]], word_terms: Sequence[str], field_name: str, weight: float
+        self, typed: str, frequent: Sequence[str], size: int, word_terms: Sequence[str], field_name: str, weight: float
     ) -> Term | AnyOf:
-        """Return the most frequent of the terms with these numbers, and the terms of the word itself that the index has."""
-        state, limit = self._state, self._stage.max_expansions
-        frequent = most_frequent(numbers, state.df, limit)
-        if len(frequent) < len(numbers):
+        """Return the most frequent of `size` terms, and the terms of the word itself that the index has."""
+        if len(frequent) < size:
             self._notes.append(
-                f"{typed} stands for the {limit:,} most frequent of {len(numbers):,} terms; max_expansions sets how many"
+                f"{typed} stands for the {len(frequent):,} most frequent of {size:,} terms; max_expansions sets how many"
             )
-        terms = sorted({*state.terms.take(frequent), *(term for term in word_terms if state.term_number(term) >= 0)})
+        terms = sorted({*frequent, *(term for term in word_terms if self._state.df_of(term))})
         if not terms:
             self._notes.append(f"the index has no term for {typed}")
         return Term(terms[0], field_name, weight) if len(terms) == 1 else AnyOf(tuple(terms), field_name, weight)

@@ -61,7 +61,7 @@ class LikelihoodWeighting(Weighting):
             return self._explain_mixture(statistics, posting)
         p = float(self._in_collection(statistics, posting.terms)[0])
         dl = lengths_of(statistics, posting.docs, self.lengths)[0]
-        cf = f"p(t|C): cf={statistics.cf[posting.terms[0]]:g}, tokens={statistics.tokens}"
+        cf = f"p(t|C): cf={statistics.cf_of(posting.terms)[0]:g}, tokens={statistics.tokens}"
         label = f"{self._label}: tf={posting.tf[0]}, dl={dl:g}"
         return Explanation(float(self.postings(statistics, posting)[0]), label, (Explanation(p, cf),))
 
@@ -73,7 +73,7 @@ class LikelihoodWeighting(Weighting):
         total = sum(self.fields.values())
         for column, name in enumerate(statistics.field_names):
             share, field_statistics, tf = self.fields[name] / total, statistics.field(name), postings.fields[:, column]
-            p = np.where(field_statistics.cf[postings.terms] > 0, self._in_collection(field_statistics, postings.terms), 0.0)
+            p = np.where(field_statistics.cf_of(postings.terms) > 0, self._in_collection(field_statistics, postings.terms), 0.0)
             spread, dl = postings.repeat(p), lengths_of(field_statistics, postings.docs, self.lengths)
             if self.smoothing == "jelinek-mercer":
                 in_field = np.divide(tf, dl, out=np.zeros(len(tf)), where=tf > 0)
@@ -94,7 +94,7 @@ class LikelihoodWeighting(Weighting):
             field_statistics = statistics.field(name)
             dl = lengths_of(field_statistics, posting.docs, self.lengths)[0]
             label = f"{name}: share {self.fields[name] / total:g} of p(t|field): tf={posting.fields[0, column]}, dl={dl:g}"
-            cf = field_statistics.cf[posting.terms[0]]
+            cf = field_statistics.cf_of(posting.terms)[0]
             p = self._in_collection(field_statistics, posting.terms)[0] if cf else 0.0
             collection_part = Explanation(float(p), f"p(t|C): cf={cf:g}, tokens={field_statistics.tokens}")
             parts.append(Explanation(float(value[0]), label, (collection_part,)))
@@ -111,7 +111,7 @@ class LikelihoodWeighting(Weighting):
 
     def _in_collection(self, statistics: Statistics, terms: NDArray[Any]) -> Floats:
         """Return p(t|C), with 1 added to numerator and denominator as in Lucene."""
-        p: Floats = (statistics.cf[terms] + 1) / (statistics.tokens + 1)
+        p: Floats = (statistics.cf_of(terms) + 1.0) / (statistics.tokens + 1)
         return p
 
 

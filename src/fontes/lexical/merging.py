@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..index.segment import Part
+from ..index.parts import Part, Searchable
+from ..index.segment import Segment
 from ..storage.arrays import fixed
 from ..storage.caches import Attached
 from .keys import SORTED
 from .parts import NO_DOCS, Parts
-from .weighting import base_of
-
-if TYPE_CHECKING:
-    from ..index.postings import Searchable
 
 Ranked = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents of one topic and their scores, best first
 Results = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # counts, documents, scores
@@ -39,12 +36,9 @@ class Merge:
         self._tables = np.stack([pinned(list(zip(arrays, merging_kernels.TYPES, strict=True))) for arrays in self._arrays])
 
     @classmethod
-    def of(cls, searched: Searchable, parts: Parts) -> Merge:
+    def of(cls, searched: Searchable) -> Merge:
         """Return the merge of an index's parts."""
-        merges, key = _MERGES.of(searched), isinstance(parts[0], Part)
-        if key not in merges:
-            merges[key] = cls(parts)
-        return merges[key]
+        return _MERGES.of(searched)
 
     def best(self, part_counts: NDArray[np.int64], keys: NDArray[np.uint64], k: int) -> Ranked:
         """Return the best documents of one topic, as ordinals in the index, and their scores; see `best_of_topics`."""
@@ -88,14 +82,14 @@ class Merge:
         return ends
 
 
-def _arrays_of(part: Searchable, compared: bool) -> list[NDArray[Any]]:
-    leaf, ids = part.leaf if isinstance(part, Part) else None, base_of(part).ids
-    ordinals = NO_DOCS if leaf is None or leaf.dead is None else fixed(leaf.ordinals)
-    names = (fixed(ids.blob), _ID_OFFSETS.of(base_of(part))) if compared else (np.zeros(0, np.uint8), np.zeros(0, np.int64))
-    return [ids.order, *names, ordinals, np.array([0 if leaf is None else leaf.first])]
+def _arrays_of(part: Part, compared: bool) -> list[NDArray[Any]]:
+    leaf, ids = part.leaf, part.ids
+    ordinals = NO_DOCS if leaf.dead is None else fixed(leaf.ordinals)
+    names = (fixed(ids.blob), _ID_OFFSETS.of(part.segment)) if compared else (np.zeros(0, np.uint8), np.zeros(0, np.int64))
+    return [ids.order, *names, ordinals, np.array([leaf.first])]
 
 
-_MERGES: Attached[Searchable, dict[bool, Merge]] = Attached("merges", lambda searched: {})
-_ID_OFFSETS: Attached[Searchable, NDArray[np.int64]] = Attached(
-    "id_offsets", lambda base: fixed(base.ids.offsets.astype(np.int64))
+_MERGES: Attached[Searchable, Merge] = Attached("merge", lambda searched: Merge(searched.parts))
+_ID_OFFSETS: Attached[Segment, NDArray[np.int64]] = Attached(
+    "id_offsets", lambda segment: fixed(segment.ids.offsets.astype(np.int64))
 )

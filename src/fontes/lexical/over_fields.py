@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from numbers import Real
@@ -12,9 +12,7 @@ from typing import Any, Self
 from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
 from ..core.part import fields
-from ..core.progress import ProgressCallback, silent
-from ..core.values import Topic
-from ..index.postings import Searchable
+from ..index.parts import Searchable
 from .fields import chosen_fields, field_weights
 from .retriever import Lexical
 from .weighting import Weighting
@@ -60,10 +58,3 @@ class OverFields(Lexical):
         if name == "fields" and self.fields is None:
             return dict.fromkeys(self.index.state.separate, 1.0)
         return super().entries(name)
-
-    def _counts(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> list[dict[int, float]]:
-        counts = super()._counts(topics, progress)
-        if self.fields is None:
-            return counts
-        searched = self.searched
-        return [{term: count for term, count in bag.items() if searched.df[term]} for bag in counts]

@@ -1,59 +1,25 @@
-"""Parts: the segments of an index, which a model searches one after the other, or the index as one."""
+"""The parts of an index that a search goes through: terms, documents and filters in them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.depth import at_most
 from ..index.columns import Filter
-from ..index.segment import Part
+from ..index.parts import Part
 from ..storage.arrays import fixed
 from ..storage.caches import Attached, weakly
 from .impacts import count_of_any, documents_of_any
-from .weighting import Statistics, Weighting, saturation_of
-
-if TYPE_CHECKING:
-    from ..index.postings import Searchable
 
 NO_WORDS, NO_DOCS = fixed(np.zeros(0, np.uint64)), fixed(np.zeros(0, np.int32))
-Parts = tuple["Searchable", ...]
+Parts = tuple[Part, ...]
 Masks = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]
-
-
-def parts_for(searched: Searchable, weighting: Weighting) -> Parts:
-    """Return the parts that a model searches one after the other: the segments, the largest first, or the index as one.
-
-    Segments are searched by models whose weights are idf times a function of tf and length, since their lists and bounds then
-    outlive a change of the index.
-    """
-    parts: tuple[Part, ...] = getattr(searched, "parts", ())
-    return parts if parts and saturation_of(weighting, Statistics.of(parts[0])) is not None else (searched,)
-
-
-def dead_of(part: Searchable) -> NDArray[np.bool_] | None:
-    """Return whether each document of a part is deleted; None if none is."""
-    return part.leaf.dead if isinstance(part, Part) else None
-
-
-def ordinals_of(part: Searchable, docs: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the ordinals in the index of some living documents of a part."""
-    return part.ordinals(docs) if isinstance(part, Part) else docs
-
-
-def documents_in(part: Searchable, ordinals: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """Return which of some documents, given as ordinals in the index, a part has, and their numbers in the part."""
-    if not isinstance(part, Part):
-        return np.arange(len(ordinals)), ordinals.astype(np.int32)
-    leaf = part.leaf
-    rows = np.flatnonzero((ordinals >= leaf.first) & (ordinals < leaf.first + leaf.documents))
-    docs = ordinals[rows].astype(np.int32) - np.int32(leaf.first)
-    return rows, docs if leaf.dead is None else leaf.live[docs].astype(np.int32)
 
 
 def numbers_in(parts: Parts, terms: Sequence[str]) -> NDArray[np.int64]:
@@ -62,16 +28,26 @@ def numbers_in(parts: Parts, terms: Sequence[str]) -> NDArray[np.int64]:
     return np.array(numbers, dtype=np.int64).reshape(len(parts), len(terms))
 
 
-def living_df(parts: Parts, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of living documents of the whole index that have each term, given by its number in each part."""
-    df = np.zeros(numbers.shape[1], dtype=np.int64)
+def living_df(parts: Parts, terms: Sequence[str], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the number of living documents of the whole index that have each term.
+
+    `numbers` are those of the terms in each part, (parts, terms), -1 for none.
+    """
+    if parts and len(parts[0].whole.parts) != len(parts):
+        parts = parts[0].whole.parts
+        numbers = numbers_in(parts, terms)
+    df = np.zeros(len(terms), dtype=np.int64)
     for part, of_part in zip(parts, numbers, strict=True):
-        if isinstance(part, Part):
-            df += part.living_df(of_part)
-        else:
-            present = of_part >= 0
-            df[present] += Statistics.of(part).counts_of(of_part[present])
+        df += part.living(of_part)
     return df
+
+
+def located_in(parts: Parts, ordinal: int) -> tuple[Part, int, int]:
+    """Return the part with a document, given as ordinal in the index, the number of the part, and the document in it."""
+    for number, part in enumerate(parts):
+        if len(docs := part.located(np.array([ordinal]))[1]):
+            return part, number, int(docs[0])
+    raise IndexError(f"no document {ordinal}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +74,9 @@ class PartFilter:
 def part_filter(parts: Parts, where: Filter) -> PartFilter:
     """Return the documents of each part that live and pass a filter of the whole index."""
     filters = _PART_FILTERS.of(where)
-    key = isinstance(parts[0], Part)
-    if key not in filters:
-        filters[key] = PartFilter([_passing(part, where) for part in parts])
-    return filters[key]
+    if not filters:
+        filters.append(PartFilter([_passing(part, where) for part in parts]))
+    return filters[0]
 
 
 def masks_of(parts: Parts, where: Filter | None, few: int) -> Masks:
@@ -126,9 +101,9 @@ def documents_of_terms(parts: Parts, numbers: NDArray[np.int64], where: Filter |
     """
     ordinals = []
     for part, of_part in zip(parts, numbers, strict=True):
-        docs, dead = documents_of_any(part, of_part[of_part >= 0]), dead_of(part)
-        ordinals.append(ordinals_of(part, docs if dead is None else docs[~dead[docs]]))
-    joined = np.concatenate(ordinals) if len(parts) == 1 else np.sort(np.concatenate(ordinals))
+        docs, dead = documents_of_any(part, of_part[of_part >= 0]), part.dead
+        ordinals.append(part.ordinals(docs if dead is None else docs[~dead[docs]]))
+    joined = ordinals[0] if len(parts) == 1 else np.sort(np.concatenate([NO_DOCS, *ordinals]))
     return joined if where is None else joined[where.mask[joined]]
 
 
@@ -139,7 +114,7 @@ def count_of_terms(parts: Parts, numbers: NDArray[np.int64], where: Filter | Non
     """
     filters, count = None if where is None else part_filter(parts, where).filters, 0
     for i, part in enumerate(parts):
-        dead = dead_of(part)
+        dead = part.dead
         passed = filters[i].mask if filters is not None else None if dead is None else ~dead
         count += count_of_any(part, numbers[i][numbers[i] >= 0], passed, up_to)
         if up_to is not None and count > up_to:
@@ -147,9 +122,9 @@ def count_of_terms(parts: Parts, numbers: NDArray[np.int64], where: Filter | Non
     return at_most(count, up_to)
 
 
-def _passing(part: Searchable, where: Filter) -> Filter:
-    leaf = part.leaf if isinstance(part, Part) else None
-    if leaf is None or (leaf.dead is None and leaf.documents == len(where.mask)):
+def _passing(part: Part, where: Filter) -> Filter:
+    leaf = part.leaf
+    if leaf.dead is None and leaf.documents == len(where.mask):
         return weakly(where)  # to which the result is attached
     passed = where.mask[leaf.first : leaf.first + leaf.documents]
     if leaf.dead is None:
@@ -165,4 +140,4 @@ def _joined(arrays: Sequence[NDArray[Any]], none: NDArray[Any]) -> tuple[NDArray
     return fixed(np.concatenate([none, *arrays])), np.array([0, *np.cumsum([len(array) for array in arrays])], dtype=np.int64)
 
 
-_PART_FILTERS: Attached[Filter, dict[bool, PartFilter]] = Attached("part_filters", lambda where: {})
+_PART_FILTERS: Attached[Filter, list[PartFilter]] = Attached("part_filters", lambda where: [])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.query import Phrase, Window
-from ..index.positions import PositionLists
+from ..index.parts import Part
 from ..text.proximity import Spans, count_clause, spans_among
 from .conjunctions import intersect, meet
 from .impacts import decoded_lists
@@ -17,12 +15,12 @@ NO_MATCHES = np.zeros(0, np.int32), np.zeros(0, np.int32)
 
 
 def proximity_counts(
-    index: Any, clause: Phrase | Window, numbers: list[int], column: int
+    part: Part, clause: Phrase | Window, numbers: list[int], column: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Count a phrase or window in all documents.
 
     Args:
-        index: The index.
+        part: The part of an index.
         clause: The clause.
         numbers: Numbers of the clause's terms, -1 for unknown terms.
         column: Position of the clause's field among the separate fields of the index, -1 for none.
@@ -33,7 +31,7 @@ def proximity_counts(
     Raises:
         ParameterError: The index keeps no positions.
     """
-    positions: Any = index.positions
+    positions = part.positions
     if not numbers or min(numbers) < 0:
         return NO_MATCHES
     terms = sorted(set(numbers))
@@ -41,10 +39,10 @@ def proximity_counts(
     is_exact = isinstance(clause, Phrase) and not clause.slop
     flat = np.array([*terms, *slots, *getattr(clause, "offsets", ())])
     term_numbers = flat[: len(terms)]
-    docs, places = meet(*decoded_lists(index, term_numbers))
+    docs, places = meet(*decoded_lists(part, term_numbers))
     if not (size := len(docs)):
         return NO_MATCHES
-    if is_exact and isinstance(positions, PositionLists):
+    if is_exact:
         return positions.count_phrase(term_numbers, flat[len(terms) :], docs, places, column)
     bounds, term_positions = positions.of_terms(
         term_numbers, np.arange(0, (len(terms) + 1) * size, size), places[:, :size].ravel()
@@ -56,12 +54,12 @@ def proximity_counts(
     return docs[rows], tf[rows]
 
 
-def spans_in(index: Any, clause: Phrase | Window, numbers: list[int], column: int, doc: int) -> Spans:
+def spans_in(part: Part, clause: Phrase | Window, numbers: list[int], column: int, doc: int) -> Spans:
     """Return the spans of a clause in a document; arguments as in `proximity_counts`."""
-    positions: Any = index.positions
-    terms, term_positions = sorted(set(numbers)), []
+    positions, term_positions = part.positions, list[NDArray[np.int32]]()
+    terms = sorted(set(numbers))
     for term in terms:
-        docs = index.postings(np.array([term]))[0] if term >= 0 else np.zeros(0, np.int32)
+        docs = part.postings(np.array([term]))[0] if term >= 0 else np.zeros(0, np.int32)
         posting = np.flatnonzero(docs == doc)
         if not len(posting):
             return np.zeros((0, 2), dtype=np.int32)

@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.query import AnyOf, Leaf, Phrase, Term, Window
-from ..index.postings import Searchable
-from ..index.segment import Part
+from ..index.field_statistics import FIELDS
+from ..index.parts import Part, SegmentLists
 from ..storage.caches import Attached, Cached
 from ..text.proximity import Spans
-from .fields import ChosenFields
+from .fields import ChosenFields, ChosenLists, part_of
 from .impacts import weights_not_finite
-from .parts import Parts, dead_of, living_df, numbers_in
+from .parts import Parts, living_df, numbers_in
 from .proximity import proximity_counts, spans_in
-from .weighting import ClauseStatistics, Floats, Postings, Statistics, Weighting, base_of
+from .weighting import ClauseStatistics, Floats, Postings, Statistics, Weighting
 
 if TYPE_CHECKING:
     from ..index.state import State
@@ -52,9 +52,9 @@ class Counts:
         """Size in memory."""
         return self.docs.nbytes + self.tf.nbytes
 
-    def living(self, part: Searchable) -> Counts:
+    def living(self, part: Part) -> Counts:
         """Return the counts in documents that are not deleted."""
-        if (dead := dead_of(part)) is None:
+        if (dead := part.dead) is None:
             return self
         alive = ~dead[self.docs]
         return Counts(self.docs[alive], self.tf[alive])
@@ -121,7 +121,7 @@ class ClauseLists:
         statistics = self._statistics(number)
         if self._weighting.fields is None or clause.field:
             return statistics, self._weighting.of_field(clause.field), postings
-        names = part.separate
+        names = part.whole.separate
         members = [ClauseLists(self._parts, self._weighting, replace(clause, field=name)) for name in names]
         frequencies = np.zeros((len(counts.docs), len(names)), dtype=np.int32)
         for column, member in enumerate(members):
@@ -146,13 +146,13 @@ class ClauseLists:
         if not (isinstance(self._clause, (Phrase, Window)) and self.df):
             return None
         if not self._clause.field:
-            return living_df(self._parts, numbers_in(self._parts, self._clause.terms)).astype(np.float64)
+            return living_df(self._parts, self._clause.terms, numbers_in(self._parts, self._clause.terms)).astype(np.float64)
         members = [Term(term, field=self._clause.field) for term in self._clause.terms]
         df = {member: ClauseLists(self._parts, self._weighting, member).df for member in dict.fromkeys(members)}
         return np.array([df[member] for member in members], dtype=np.float64)
 
 
-def counts_of(part: Searchable, clause: Leaf) -> Counts:
+def counts_of(part: Part, clause: Leaf) -> Counts:
     """Return the documents of a part that match a clause, deleted ones too, from the cache or computed.
 
     Args:
@@ -162,75 +162,77 @@ def counts_of(part: Searchable, clause: Leaf) -> Counts:
     Raises:
         ParameterError: As `ClauseLists`.
     """
-    if type(clause) is Phrase and not isinstance(part, ChosenFields):
+    if type(clause) is Phrase and not isinstance(part.lists, ChosenLists):
         numbers, df = term_numbers(part, clause.terms), part.df
         if not numbers or min(numbers) < 0 or min([df.item(number) for number in numbers]) < RARE:
             return Counts(*proximity_counts(part, clause, numbers, field_number(part, clause.field) if clause.field else -1))
-    return _COUNTS.of(base_of(part)).get(clause, lambda: _count(part, clause))
+    return _COUNTS.of(part.lists).get(clause, lambda: _count(part, clause))
 
 
-def spans_of(part: Searchable, clause: Phrase | Window, doc: int) -> Spans:
+def spans_of(part: Part, clause: Phrase | Window, doc: int) -> Spans:
     """Return the first and last position of each match of a clause in a document of a part."""
-    if isinstance(part, ChosenFields) and not clause.field:
-        spans = [spans_of(part.index, replace(clause, field=name), doc) for name in part.separate]
+    if isinstance(part.lists, ChosenLists) and not clause.field:
+        spans = [spans_of(all_fields(part), replace(clause, field=name), doc) for name in part.whole.separate]
         return np.concatenate(spans)
     column = field_number(part, clause.field) if clause.field else -1
     return spans_in(all_fields(part), clause, term_numbers(part, clause.terms), column, doc)
 
 
-def all_fields(part: Searchable) -> Searchable:
+def all_fields(part: Part) -> Part:
     """Return a part with all its fields."""
-    return part.index if isinstance(part, ChosenFields) else part
+    return part_of(state_of(part), part) if isinstance(part.lists, ChosenLists) else part
 
 
-def state_of(part: Searchable) -> State:
+def state_of(part: Part) -> State:
     """Return the index to which a part belongs, with all its fields."""
-    lists = all_fields(part)
-    state: State = lists.whole if isinstance(lists, Part) else lists  # type: ignore[assignment]
+    state: State = part.whole.index if isinstance(part.whole, ChosenFields) else part.whole  # type: ignore[assignment]
     return state
 
 
-def field_number(part: Searchable, name: str) -> int:
+def field_number(part: Part, name: str) -> int:
     """Return the position of a field among the separate fields of the index.
 
     Raises:
         ParameterError: The index has no separate fields, or none of this name.
     """
-    lists = all_fields(part)
-    names = tuple(lists.field_statistics.names)
-    if name not in names:
-        raise ParameterError(f"the index {state_of(part).path} has no field '{name}'; its fields are {', '.join(names)}")
-    return names.index(name)
+    state = state_of(part)
+    state.require_fields()
+    if name not in state.separate:
+        raise ParameterError(f"the index {state.path} has no field '{name}'; its fields are {', '.join(state.separate)}")
+    return state.separate.index(name)
 
 
-def term_numbers(part: Searchable, terms: tuple[str, ...]) -> list[int]:
+def term_numbers(part: Part, terms: tuple[str, ...]) -> list[int]:
     """Return the numbers of terms, -1 for unknown ones."""
     return list(map(part.term_number, terms))
 
 
-def _field_lengths(part: Searchable, name: str) -> NDArray[np.integer]:
+def _field_lengths(part: Part, name: str) -> NDArray[np.integer]:
     """Return the length of a field in each document of a part."""
-    return all_fields(part).field_statistics.lengths[:, field_number(part, name)]
+    column = field_number(part, name)
+    return FIELDS.of(part.segment).lengths[:, column]
 
 
-def _field_totals(part: Searchable, name: str) -> tuple[int, int]:
+def _field_totals(part: Part, name: str) -> tuple[int, int]:
     """Return the number of terms of a field in the living documents of a part, and of those that have one."""
 
     def count() -> tuple[int, int]:
-        lengths, dead = _field_lengths(part, name), dead_of(all_fields(part))
+        lengths, dead = _field_lengths(part, name), part.dead
         living = lengths if dead is None else lengths[~dead]
         return int(living.sum()), int(np.count_nonzero(living))
 
     return _FIELD_TOTALS.of(all_fields(part)).get(name, count)
 
 
-def _count(part: Searchable, clause: Leaf) -> Counts:
+def _count(part: Part, clause: Leaf) -> Counts:
     """Count a clause; arguments as in `counts_of`."""
-    if isinstance(part, ChosenFields):
+    if isinstance(part.lists, ChosenLists):
         if clause.field:
-            return counts_of(part.index, clause)
+            return counts_of(all_fields(part), clause)
         if isinstance(clause, (Phrase, Window)):
-            return _sum_counts([counts_of(part.index, replace(clause, field=name)) for name in part.separate], len(part))
+            return _sum_counts(
+                [counts_of(all_fields(part), replace(clause, field=name)) for name in part.whole.separate], len(part)
+            )
     if isinstance(clause, AnyOf) and clause.phrases:
         return _sum_counts([counts_of(part, member) for member in dict.fromkeys(clause.clauses)], len(part))
     terms = term_numbers(part, (clause.term,) if isinstance(clause, Term) else clause.terms)
@@ -240,7 +242,7 @@ def _count(part: Searchable, clause: Leaf) -> Counts:
     present = np.array(sorted({term for term in terms if term >= 0}), dtype=np.int64)
     docs, tf = part.postings(present)
     if column >= 0:
-        tf = part.field_statistics.frequencies(present)[:, column]
+        tf = FIELDS.of(part.segment).frequencies(present)[:, column]
         docs, tf = docs[tf > 0], tf[tf > 0]
     return Counts(docs, tf) if len(present) == 1 else _sum_by_document(docs, tf, len(part))
 
@@ -263,11 +265,11 @@ def _sum_by_document(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: 
     return Counts(docs[firsts], np.add.reduceat(tf, firsts) if len(firsts) else tf)
 
 
-_COUNTS: Attached[Searchable, Cached[Leaf, Counts]] = Attached(
+_COUNTS: Attached[SegmentLists, Cached[Leaf, Counts]] = Attached(
     "clause_counts", lambda base: Cached(MEMORY, lambda counts: counts.nbytes)
 )
-_FIELD_TOTALS: Attached[Searchable, Cached[str, tuple[int, int]]] = Attached("field_totals", lambda part: Cached())
-_WEIGHTS: Attached[Searchable, Cached[tuple[Weighting, Leaf], NDArray[np.float32]]] = Attached(
+_FIELD_TOTALS: Attached[Part, Cached[str, tuple[int, int]]] = Attached("field_totals", lambda part: Cached())
+_WEIGHTS: Attached[Part, Cached[tuple[Weighting, Leaf], NDArray[np.float32]]] = Attached(
     "clause_weights", lambda part: Cached(MEMORY, lambda weights: weights.nbytes)
 )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,14 @@ from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
 from ..index.columns import Filter, explain_exclusion, filter_of
 from ..index.packing import chunks
-from ..index.segment import Part
+from ..index.parts import Searchable
+from ..index.tables import find_positions
 from ..storage.caches import Attached, weakly
 from ..storage.compiled import load, when_loaded
 from ..text.analyzer import MAX_CACHED_WORDS, Analyzer
 from .direct import Bags, Direct
 from .impacts import weighted_postings
-from .parts import Parts, count_of_terms, dead_of, documents_of_terms, parts_for
+from .parts import count_of_terms, documents_of_terms, located_in
 from .plans import PlanRow, SearchPlan
 from .searching import bags_of, scores_of, search_bags
 from .structured import MAX_TERM_WEIGHT, StructuredQuery
@@ -42,10 +43,8 @@ from .weighting import Postings, Statistics, Weighting, posting_of
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from ..index.postings import Searchable
     from ..index.state import State
 
-K = TypeVar("K", int, str)
 UNLIMITED = 1_000_000_000  # documents per topic: more than an index holds
 
 
@@ -119,17 +118,9 @@ class Lexical(Stage[Topics, Run]):
         if direct is not None:
             direct.text("a", 1)
 
-    @property
-    def _parts(self) -> Parts:
-        """The parts of the index that are searched one after the other."""
-        return parts_for(self.searched, self._ready[0])
-
     def _bags(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> Bags:
-        """Return the query weights of topics, in all parts."""
-        parts, weighting = self._parts, self._ready[0]
-        if len(parts) > 1 or dead_of(parts[0]) is not None:
-            return bags_of(parts, weighting, self._term_counts(topics))
-        return bags_of(parts, weighting, self._counts(topics, progress))
+        """Return the query weights of topics, in all parts of the index."""
+        return bags_of(self.searched.parts, self._ready[0], self._counts(topics, progress))
 
     def _search_directly(self, query: str | Topic, k: int) -> tuple[Any, ...] | None:
         """Return the best documents, their scores and perhaps the number of all, from one compiled call; None if it cannot."""
@@ -192,7 +183,7 @@ class Lexical(Stage[Topics, Run]):
         topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
             return self._structured(topic).matches(self._filter)
-        return documents_of_terms(self._parts, self._bags([topic]).numbers, self._filter)
+        return documents_of_terms(self.searched.parts, self._bags([topic]).numbers, self._filter)
 
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
         """Return the number of documents that match the query and pass the filter; see `Stage.count`."""
@@ -204,7 +195,8 @@ class Lexical(Stage[Topics, Run]):
             return self._structured(topic).count(self._filter, up_to)
         direct = self._direct if topic.weights is None and self.searched is self.index else None
         numbers = None if direct is None else direct.terms(topic.text)
-        return count_of_terms(self._parts, self._bags([topic]).numbers if numbers is None else numbers, self._filter, up_to)
+        numbers = self._bags([topic]).numbers if numbers is None else numbers
+        return count_of_terms(self.searched.parts, numbers, self._filter, up_to)
 
     def best(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
         return self.search(query, k, offset)
@@ -255,35 +247,45 @@ class Lexical(Stage[Topics, Run]):
         """Return the weights of all postings as a sparse matrix; `matrix() @ vector(query)` gives the scores.
 
         Returns:
-            float32, documents x terms: a row for each of `index.ids`, a column for each of `searched.terms`, which are
-            `index.terms` unless the model has its own. It takes 8 bytes a posting, and twice that during construction. Filters
-            are not applied.
+            float32, documents x terms: a row for each of `index.ids`, a column for each of `index.terms`, or of
+            `searched.terms` for a model with terms of its own. It takes 8 bytes a posting, and twice that during
+            construction. Filters are not applied.
         """
-        from scipy.sparse import csc_array
+        from scipy.sparse import csc_array, csr_array, vstack
 
-        weighting, searched = self.weighting, self.searched
-        bounds = np.concatenate([[0], np.cumsum(searched.df, dtype=np.int64)])
-        rows, weights = np.empty(bounds[-1], dtype=np.int32), np.empty(bounds[-1], dtype=np.float32)
-        for first, last in chunks(bounds):
-            postings = slice(bounds[first], bounds[last])
-            rows[postings], weights[postings] = weighted_postings(searched, weighting, np.arange(first, last))
-        return csc_array((weights, rows, bounds), shape=(len(self.index), len(searched.df))).tocsr()
+        weighting, terms, matrices = self.weighting, self._numbered.terms, {}
+        for part in self.searched.parts:
+            bounds = offsets_of(part.df)
+            rows, weights = np.empty(bounds[-1], dtype=np.int32), np.empty(bounds[-1], dtype=np.float32)
+            for first, last in chunks(bounds):
+                postings = slice(bounds[first], bounds[last])
+                rows[postings], weights[postings] = weighted_postings(part, weighting, np.arange(first, last))
+            matrix = csc_array((weights, rows, bounds), shape=(len(part), len(part.df))).tocsr()[part.leaf.live]
+            columns = find_positions(part.terms, terms)[matrix.indices]
+            matrices[part.leaf.first] = csr_array((matrix.data, columns, matrix.indptr), shape=(matrix.shape[0], len(terms)))
+        return vstack([matrices[first] for first in sorted(matrices)], "csr") if matrices else csr_array((0, len(terms)))
+
+    @property
+    def _numbered(self) -> Searchable:
+        """Whose terms have the columns of `matrix`."""
+        return self.index if self.reads_queries else self.searched
 
     def vector(self, query: str | Topic) -> NDArray[np.float64]:
         """Return the weights of a query's terms, a float64 for each column of `matrix`."""
-        bag = bags_of((self.searched,), self.weighting, self._counts([topic_of(query)]))
-        vector = np.zeros(len(self.searched.df))
-        vector[bag.numbers[0]] = bag.weights
+        (counts,), vector = self._counts([topic_of(query)]), np.zeros(len(self._numbered.terms))
+        terms = sorted(term for term in counts if self.searched.df_of(term))
+        weights = self.weighting.query(np.array([counts[term] for term in terms]))
+        vector[[self._numbered.term_number(term) for term in terms]] = weights
         return vector
 
     def plan(self, query: str | Topic) -> SearchPlan:
         """Return how a query is searched once compiled code is loaded, which this does."""
         load()
-        topic, passed, parts, rows = topic_of(query), self._ready[1], self._parts, list[PlanRow]()
+        topic, passed, parts, rows = topic_of(query), self._ready[1], self.searched.parts, list[PlanRow]()
         structured = self._structured(topic) if topic.query is not None and self.reads_queries else None
         if structured is None:
-            terms, df = self.searched.terms, self.searched.df
-            rows += [PlanRow("optional", f"'{terms[n]}'", int(df[n])) for n in sorted(self._counts([topic])[0])]
+            df_of_terms = ((term, self.searched.df_of(term)) for term in sorted(self._counts([topic])[0]))
+            rows += [PlanRow("optional", f"'{term}'", df) for term, df in df_of_terms if df]
         else:
             rows += structured.rows()
         if passed is not None:
@@ -294,32 +296,26 @@ class Lexical(Stage[Topics, Run]):
             code = "one compiled call"
         else:
             code = "compiled loops over clauses"
-        if isinstance(parts[0], Part):
-            rows += [PlanRow("segment", f"{n} of {len(parts)}", len(part)) for n, part in enumerate(parts, 1)]
-        else:
-            segments = len(self.index.leaves)
-            rows.append(PlanRow("segments", f"{segments}{' as one' * (segments > 1)}", len(self.index)))
+        rows += [PlanRow("segment", f"{n} of {len(parts)}", len(part)) for n, part in enumerate(parts, 1)]
         return SearchPlan(repr(self), code, tuple(rows))
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """Explain the document's score in the run, term by term."""
         topic = topic_of(query)
-        weighting, searched = self.weighting, self.searched
-        statistics = Statistics.of(searched)
-        doc = self.index.ordinal(doc_id)
-        if (absence := explain_exclusion(self.index, self.where, doc)) is not None:
+        weighting, ordinal = self.weighting, self.index.ordinal(doc_id)
+        if (absence := explain_exclusion(self.index, self.where, ordinal)) is not None:
             return absence
         if topic.query is not None and self.reads_queries:
-            return self._structured(topic).explain(doc, repr(self))
+            return self._structured(topic).explain(ordinal, repr(self))
         counts = self._counts([topic])
-        bag, parts, notes = bags_of((searched,), weighting, counts), list[Explanation](), notes_of(topic)
-        for term, weight in zip(bag.numbers[0].tolist(), bag.weights.tolist(), strict=True):
-            posting = posting_of(Postings.of(searched, weighting, np.array([term])), doc)
+        bag, parts, notes = bags_of(self.searched.parts, weighting, counts), list[Explanation](), notes_of(topic)
+        part, row, doc = located_in(self.searched.parts, ordinal)
+        for term, weight in zip(bag.numbers[row].tolist(), bag.weights.tolist(), strict=True):
+            posting = posting_of(Postings.of(part, weighting, np.array([term])), doc) if term >= 0 else None
             if posting is not None:
-                posting_part = weighting.explain(statistics, posting)
-                query_part = Explanation(weight, self._query_label(counts[0][term]))
+                posting_part, name = weighting.explain(Statistics.of(part), posting), part.terms[term]
+                query_part = Explanation(weight, self._query_label(counts[0][name]))
                 value = weight * float(np.float32(posting_part.value))
-                name = searched.terms[term]
                 parts.append(Explanation(value, f"'{name}'{notes.get(name, '')}", (posting_part, query_part)))
         total = float(np.float32(sum(part.value for part in parts)))
         label = f"{self!r}: sum over terms" if parts else "no term of the topic is in the document"
@@ -328,14 +324,9 @@ class Lexical(Stage[Topics, Run]):
     def _query_label(self, count: float) -> str:
         return f"query part: qtf={count:g}"
 
-    def _counts(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> list[dict[int, float]]:
-        """Return the term counts, or weights, of each topic by term number."""
-        counts = iter(WORD_CACHES.of(self.index).counts([topic.text for topic in topics if topic.weights is None]))
-        return [next(counts) if topic.weights is None else bag_of(self.index, topic, topic.weights) for topic in topics]
-
-    def _term_counts(self, topics: Sequence[Topic]) -> list[dict[str, float]]:
-        """Return the term counts, or weights, of each topic by term."""
-        counts = iter(TERM_CACHES.of(self.index.analyzer).counts([topic.text for topic in topics if topic.weights is None]))
+    def _counts(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> list[dict[str, float]]:
+        """Return the term counts, or weights, of each topic."""
+        counts = iter(WORD_CACHES.of(self.index.analyzer).counts([topic.text for topic in topics if topic.weights is None]))
         return [next(counts) if topic.weights is None else checked_weights(topic, topic.weights) for topic in topics]
 
 
@@ -354,71 +345,56 @@ def plan_of(stage: Stage[Any, Any], query: str | Topic) -> SearchPlan:
     return retriever.plan(topic)
 
 
-class Words(Generic[K]):
-    """Cache of analysed words and their terms, or the numbers of these; thread-safe.
+class Words:
+    """Cache of analysed words and their terms; thread-safe.
 
     Args:
         analyzer: Makes the terms.
-        numbers: Returns the numbers of terms, or the terms themselves; unknown ones are left out.
     """
 
-    def __init__(self, analyzer: Analyzer, numbers: Callable[[Iterable[str]], list[K]]) -> None:
+    def __init__(self, analyzer: Analyzer) -> None:
         self._analyzer, self._plain = analyzer, analyzer.plain_words
-        self._numbers_of: Callable[[Iterable[str]], list[K]] = numbers
-        self._numbers: dict[str, list[K]] = {}
+        self._terms: dict[str, list[str]] = {}
 
-    def counts(self, texts: Sequence[str]) -> list[dict[K, float]]:
-        """Return the counts of the terms of each text; unknown terms are left out."""
-        cache, plain_words = self._numbers, [self._plain(text) for text in texts]
+    def counts(self, texts: Sequence[str]) -> list[dict[str, float]]:
+        """Return the counts of the terms of each text."""
+        cache, plain_words = self._terms, [self._plain(text) for text in texts]
         try:
             if None not in plain_words:
-                return [_count_numbers(map(cache.__getitem__, words or ())) for words in plain_words]
+                return [_count(map(cache.__getitem__, words or ())) for words in plain_words]
         except KeyError:
             pass  # a word is new
         return self._analyze(texts, plain_words)
 
-    def _analyze(self, texts: Sequence[str], plain_words: Sequence[list[str] | None]) -> list[dict[K, float]]:
+    def _analyze(self, texts: Sequence[str], plain_words: Sequence[list[str] | None]) -> list[dict[str, float]]:
         """Return the same as `counts`; new words, and texts that are not plain, are analysed."""
-        cache = self._numbers if len(self._numbers) <= MAX_CACHED_WORDS else {}
+        cache = self._terms if len(self._terms) <= MAX_CACHED_WORDS else {}
         new: list[str] = list({word: None for words in plain_words for word in words or () if word not in cache})
         other_texts: list[str] = [text for text, words in zip(texts, plain_words, strict=True) if words is None]
-        numbers = map(self._numbers_of, self._analyzer.many([*new, *other_texts]))
-        self._numbers = cache
-        cache.update((word, next(numbers)) for word in new)
-        return [_count_numbers([next(numbers)] if words is None else [cache[word] for word in words]) for words in plain_words]
+        terms = iter(self._analyzer.many([*new, *other_texts]))
+        self._terms = cache
+        cache.update((word, next(terms)) for word in new)
+        return [_count([next(terms)] if words is None else [cache[word] for word in words]) for words in plain_words]
 
 
-def _words(index: State) -> Words[int]:
-    weak = weakly(index)
-    return Words(index.analyzer, lambda terms: [n for n in map(weak.term_number, terms) if n >= 0])
+WORD_CACHES: Attached[Analyzer, Words] = Attached("words", lambda analyzer: Words(weakly(analyzer)))
 
 
-WORD_CACHES: Attached[State, Words[int]] = Attached("words", _words)
-TERM_CACHES: Attached[Analyzer, Words[str]] = Attached("terms_of_words", lambda analyzer: Words(weakly(analyzer), list))
-
-
-def _count_numbers(words: Iterable[list[K]]) -> dict[K, float]:
-    """Count each term number in lists of numbers."""
-    bag: dict[K, float] = {}
-    for numbers in words:
-        for number in numbers:
-            bag[number] = bag.get(number, 0.0) + 1.0
-    return bag
-
-
-def bag_of(searched: Searchable, topic: Topic, weights: Mapping[str, float]) -> dict[int, float]:
-    """Return the weights of a topic's terms by term number; unknown terms are left out.
-
-    Raises:
-        InputError: A weight is not a number, or too great.
-    """
-    bag = {searched.term_number(term): weight for term, weight in checked_weights(topic, weights).items()}
-    bag.pop(-1, None)
+def _count(words: Iterable[list[str]]) -> dict[str, float]:
+    """Count each term in lists of terms."""
+    bag: dict[str, float] = {}
+    for terms in words:
+        for term in terms:
+            bag[term] = bag.get(term, 0.0) + 1.0
     return bag
 
 
 def checked_weights(topic: Topic, weights: Mapping[str, float]) -> dict[str, float]:
-    """Return the weights of a topic's terms that are not 0; raises as `bag_of`."""
+    """Return the weights of a topic's terms that are not 0.
+
+    Raises:
+        InputError: A weight is not a number, or too great.
+    """
     bag: dict[str, float] = {}
     for term, weight in weights.items():
         if not isinstance(weight, Real) or not math.isfinite(weight):

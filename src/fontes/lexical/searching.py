@@ -3,54 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise, starmap
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import accumulate, chain, pairwise, starmap
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.strings import offsets_of
 from ..index.columns import Filter
-from ..storage.compiled import PAUSE, affordable, is_loaded, load
+from ..index.parts import Part, Searchable
+from ..storage.compiled import affordable, is_loaded, load
 from .direct import Bags, Direct
 from .impacts import impacts_of, weighted_postings
 from .merging import Ranked, Results
-from .parts import Parts, dead_of, documents_in, living_df, numbers_in, ordinals_of, part_filter, parts_for
+from .parts import Parts, living_df, numbers_in, part_filter
 from .weighting import Idfs, Statistics, Weighting, saturation_of
 
-if TYPE_CHECKING:
-    from ..index.postings import Searchable
-
-K = TypeVar("K", int, str)
 POSTINGS_PER_STEP = 10  # postings that numpy sums in the time of one Python step
+WEIGHTS_PER_STEP = 1  # postings whose weights and bounds are computed in the time of one step
 SUMS_PER_STEP = 400  # sums that numpy scans in the time of one step
 CALL_STEPS = 250  # steps in the time of all calls of numpy for one topic
 
 
-def bags_of(parts: Parts, weighting: Weighting, topics: Sequence[Mapping[K, float]]) -> Bags:
+def bags_of(parts: Parts, weighting: Weighting, topics: Sequence[Mapping[str, float]]) -> Bags:
     """Return the query weights of topics.
 
     Args:
         parts: The parts that are searched.
         weighting: The model.
-        topics: Count of each term of each topic, or its weight; by number if there is one part without deletions, else by term.
+        topics: Count of each term of each topic, or its weight.
     """
-    keys: list[Any] = (
-        sorted({key for topic in topics for key in topic}) if len(parts) > 1 or dead_of(parts[0]) is not None else []
-    )
-    bags: list[list[tuple[Any, float]]] = [sorted(topic.items()) for topic in topics]
-    if keys:
-        numbers = numbers_in(parts, keys)
-        df = living_df(parts, numbers)
-        row_of = {key: row for row, key in enumerate(keys) if df[row]}
-        bags = [[(row_of[key], weight) for key, weight in bag if key in row_of] for bag in bags]
-    weights: list[NDArray[np.float64]] = [
-        weighting.query(np.array([weight for _, weight in bag], dtype=np.float64)) for bag in bags if bag
-    ]
-    rows = np.array([row for bag in bags for row, _ in bag], dtype=np.int64)
-    bounds = np.array([0, *accumulate(map(len, bags))], dtype=np.int64)
-    all_weights = weights[0] if len(weights) == 1 else np.concatenate([np.zeros(0), *weights])
-    numbers = numbers[:, rows] if keys else rows.reshape(len(parts), len(rows))
-    return Bags(bounds, numbers, df[rows] if keys else living_df(parts, numbers), all_weights)
+    bags = list(map(sorted, topics))
+    terms = list(chain.from_iterable(bags))
+    counts = np.array([topic[term] for topic, bag in zip(topics, bags, strict=True) for term in bag], dtype=np.float64)
+    numbers = numbers_in(parts, terms)
+    df = living_df(parts, terms, numbers)
+    present = df > 0
+    bounds = offsets_of(present)[[0, *accumulate(map(len, bags))]]
+    numbers, df, counts = numbers[:, present], df[present], counts[present]
+    if weighting.weighs_terms_alone or len(bags) == 1:
+        weights = weighting.query(counts)
+    else:
+        weights = np.concatenate([np.zeros(0), *(weighting.query(counts[a:b]) for a, b in pairwise(bounds.tolist()))])
+    return Bags(bounds, numbers, df, weights)
 
 
 def search_bags(searched: Searchable, weighting: Weighting, bags: Bags, k: int, where: Filter | None = None) -> Results:
@@ -66,17 +61,17 @@ def search_bags(searched: Searchable, weighting: Weighting, bags: Bags, k: int, 
     topics, k = len(bags.bounds) - 1, min(k, len(searched) if where is None else where.count)
     if not k or not len(bags.weights):
         return np.zeros(topics, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
-    parts, may_wait = parts_for(searched, weighting), True
-    if not is_loaded() or topics == 1:
-        postings = int(bags.df.sum())
-        steps = postings // POSTINGS_PER_STEP + topics * (len(searched) // SUMS_PER_STEP + CALL_STEPS * len(parts))
+    steps = int(bags.df.sum()) // POSTINGS_PER_STEP + topics * (
+        len(searched) // SUMS_PER_STEP + CALL_STEPS * len(searched.parts)
+    )
+    if not is_loaded():
         if affordable(steps):
-            return _scan_topics(searched, parts, weighting, bags, k, where)
-        if not is_loaded():
-            load()
-        may_wait = topics > 1 or steps > PAUSE
-    direct = Direct.of(searched, weighting, may_wait)
-    return _scan_topics(searched, parts, weighting, bags, k, where) if direct is None else direct.bags(bags, k, where)
+            return _scan_topics(searched, weighting, bags, k, where)
+        load()
+    direct = Direct.of(searched, weighting)
+    if direct is None and steps > sum(int(part.df.sum(dtype=np.int64)) for part in searched.parts) // WEIGHTS_PER_STEP:
+        direct = Direct.of(searched, weighting, wait=True)
+    return _scan_topics(searched, weighting, bags, k, where) if direct is None else direct.bags(bags, k, where)
 
 
 def scores_of(
@@ -84,8 +79,8 @@ def scores_of(
 ) -> NDArray[np.float32]:
     """Return the scores of some documents for a topic; 0 for documents that do not match."""
     sums, terms = np.zeros(len(ordinals), dtype=np.float64), slice(*bags.bounds[topic : topic + 2].tolist())
-    for part, numbers in zip(parts_for(searched, weighting), bags.numbers[:, terms], strict=True):
-        present, (rows, docs) = numbers >= 0, documents_in(part, ordinals)
+    for part, numbers in zip(searched.parts, bags.numbers[:, terms], strict=True):
+        present, (rows, docs) = numbers >= 0, part.located(ordinals)
         bounds, all_docs, weights = impacts_of(part, weighting).unpacked(numbers[present])
         for term, query_weight in zip(numbers[present].tolist(), bags.weights[terms][present], strict=True):
             of_term = slice(bounds[term], bounds[term + 1])
@@ -96,12 +91,13 @@ def scores_of(
     return sums.astype(np.float32) + np.float32(0)  # -0.0 becomes 0.0
 
 
-def _scan_topics(searched: Searchable, parts: Parts, weighting: Weighting, bags: Bags, k: int, where: Filter | None) -> Results:
+def _scan_topics(searched: Searchable, weighting: Weighting, bags: Bags, k: int, where: Filter | None) -> Results:
     """Return the results of `search_bags` without compiled code, by summing all postings; for a process with few queries."""
+    parts = searched.parts
     filters, rankings = None if where is None else part_filter(parts, where).filters, list[Ranked]()
 
     def sums(terms: slice, number: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        part, dead = parts[number], dead_of(parts[number])
+        part = parts[number]
         totals, passed = np.zeros(len(part), dtype=np.float64), np.zeros(len(part), dtype=np.bool_)
         lists = term_lists(searched, parts[number], weighting, bags.numbers[number, terms], bags.df[terms])
         for query_weight, (docs, weights) in zip(bags.weights[terms], lists, strict=True):
@@ -109,8 +105,8 @@ def _scan_topics(searched: Searchable, parts: Parts, weighting: Weighting, bags:
             passed[docs] = True
         if filters is not None:
             passed &= filters[number].mask
-        elif dead is not None:
-            passed &= ~dead
+        elif part.dead is not None:
+            passed &= ~part.dead
         docs = np.flatnonzero(passed).astype(np.int32)
         return docs, totals[docs]
 
@@ -121,7 +117,7 @@ def _scan_topics(searched: Searchable, parts: Parts, weighting: Weighting, bags:
 
 
 def term_lists(
-    searched: Searchable, part: Searchable, weighting: Weighting, numbers: NDArray[np.int64], df: NDArray[np.int64]
+    searched: Searchable, part: Part, weighting: Weighting, numbers: NDArray[np.int64], df: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float32]]]:
     """Yield the documents of a part with each term, and their weights.
 
@@ -133,7 +129,7 @@ def term_lists(
         df: As in `Bags`.
     """
     function = saturation_of(weighting, Statistics.of(part))
-    idfs = None if function is None else Idfs.of(searched, weighting, function.idf)(df)
+    idfs = None if function is None else Idfs.of(searched.whole, weighting, function.idf)(df)
     for i, term in enumerate(numbers.tolist()):
         if term < 0:
             yield np.zeros(0, np.int32), np.zeros(0, np.float32)
@@ -155,6 +151,6 @@ def best_of_sums(parts: Parts, sums: Iterable[tuple[NDArray[np.int32], NDArray[n
         if len(docs) > k:
             best = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
             docs, scores = docs[best], scores[best]
-        hits += zip(scores.tolist(), part.ids.take(docs), ordinals_of(part, docs).tolist(), strict=True)
+        hits += zip(scores.tolist(), part.ids.take(docs), part.ordinals(docs).tolist(), strict=True)
     best_hits = sorted(hits, reverse=True)[:k]
     return np.array([doc for *_, doc in best_hits], np.int32), np.array([score for score, *_ in best_hits], np.float32)

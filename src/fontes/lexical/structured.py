@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from ..core.tolerated import notes_of
 from ..core.values import Explanation, Topic
 from ..index.columns import Filter, filter_of
 from ..index.packed import NO_WEIGHTS
+from ..index.parts import Searchable
 from ..storage.arrays import fixed
 from ..storage.compiled import affordable, is_loaded, load
 from .direct import NO_SCORES, Bags, Direct, Lists
@@ -33,23 +34,17 @@ from .parts import (
     NO_DOCS,
     NO_WORDS,
     count_of_terms,
-    dead_of,
-    documents_in,
     documents_of_terms,
     living_df,
+    located_in,
     numbers_in,
-    ordinals_of,
     part_filter,
-    parts_for,
 )
 from .plans import Plan, PlanRow, is_union
 from .proximity import meeting
 from .pseudo_terms import ClauseLists, all_fields, clause_text, spans_of, state_of
 from .searching import CALL_STEPS, POSTINGS_PER_STEP, SUMS_PER_STEP, best_of_sums, search_bags, term_lists
 from .weighting import Postings, Statistics, Weighting, posting_of
-
-if TYPE_CHECKING:
-    from ..index.postings import Searchable
 
 MAX_DEPTH = 100  # of nested groups
 MAX_TERM_WEIGHT = 1e30  # keeps scores within float32
@@ -102,7 +97,7 @@ class StructuredQuery:
     def __init__(self, searched: Searchable, weighting: Weighting, topic: Topic) -> None:
         assert topic.query is not None
         self._searched, self._weighting, self.query = searched, weighting, topic.query
-        self._parts = parts_for(searched, weighting)
+        self._parts = searched.parts
         self._lists_of: dict[Leaf, ClauseLists] = {}
         self._notes = notes_of(topic)
         collected: Collected = {}
@@ -119,7 +114,7 @@ class StructuredQuery:
                 self._others.append((Scoring(clause, guards, weight), lists))
         names = sorted(terms)
         numbers = numbers_in(self._parts, names)
-        df = living_df(self._parts, numbers)
+        df = living_df(self._parts, names, numbers)
         present = np.flatnonzero(df)
         self._terms = {names[row]: terms[names[row]] for row in present.tolist()}
         self._numbers, self._df = np.ascontiguousarray(numbers[:, present]), df[present]
@@ -153,8 +148,8 @@ class StructuredQuery:
         """Return the ordinals of all matching documents, ascending."""
         if self.is_bag:
             return documents_of_terms(self._parts, self._numbers, where)
-        ordinals = [ordinals_of(part, self._docs(number, where)) for number, part in enumerate(self._parts)]
-        return ordinals[0] if len(ordinals) == 1 else np.sort(np.concatenate(ordinals))
+        ordinals = [part.ordinals(self._docs(number, where)) for number, part in enumerate(self._parts)]
+        return ordinals[0] if len(ordinals) == 1 else np.sort(np.concatenate([NO_DOCS, *ordinals]))
 
     def count(self, where: Filter | None, up_to: int | None = None) -> int:
         """Return the number of all matching documents; see `Stage.count`."""
@@ -212,7 +207,7 @@ class StructuredQuery:
         """Return the scores of some documents, given as ordinals; 0 for a document that does not match."""
         scores = np.zeros(len(ordinals), dtype=np.float32)
         for number, part in enumerate(self._parts):
-            rows, docs = documents_in(part, ordinals)
+            rows, docs = part.located(ordinals)
             matching = np.isin(docs, self._docs(number, None))
             scores[rows[matching]] = self._sums(number, docs[matching])[1].astype(np.float32) + np.float32(0)
         return scores
@@ -262,7 +257,7 @@ class StructuredQuery:
         passed = None if where is None else part_filter(self._parts, where).filters[number]
         if not (plan.within or plan.without or plan.excluded):
             return NO_WORDS if passed is None else passed.words
-        dead = dead_of(self._parts[number])
+        dead = self._parts[number].dead
         masks = [self.mask(number, clause) for clause in plan.within] + ([] if passed is None else [passed.mask])
         masks += [] if dead is None else [~dead]
         allowed = np.logical_and.reduce(masks) if masks else np.ones(len(self._parts[number]), dtype=np.bool_)
@@ -304,7 +299,7 @@ class StructuredQuery:
         if not is_plain(clause):
             return self._lists(_unweighted(clause)).counts[number].docs
         part = self._parts[number]
-        term, dead = part.term_number(clause.term), dead_of(part)  # type: ignore[union-attr]
+        term, dead = part.term_number(clause.term), part.dead  # type: ignore[union-attr]
         docs = documents_of(part, term) if term >= 0 else NO_DOCS
         return docs if dead is None else docs[~dead[docs]]
 
@@ -344,11 +339,7 @@ class StructuredQuery:
             ordinal: Ordinal of the document.
             title: Label of the explanation.
         """
-        number, doc = next(
-            (number, int(docs[0]))
-            for number, part in enumerate(self._parts)
-            if len(docs := documents_in(part, np.array([ordinal]))[1])
-        )
+        _, number, doc = located_in(self._parts, ordinal)
         if not self.mask(number, self.query)[doc]:
             return Explanation(0.0, f"the document does not match: {self._mismatch(number, self.query, doc)}")
         clauses = [Scoring(Term(term), (), weight) for term, weight in self._terms.items()]

@@ -12,18 +12,17 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from types import FunctionType, MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.values import Explanation
+from ..index.inversion import chunks
+from ..index.parts import Part, Searchable
 from ..storage.caches import Attached, Cached, weakly
-from .fields import chosen_fields
-
-if TYPE_CHECKING:
-    from ..index.postings import Searchable
+from .fields import chosen_fields, part_of
 
 Floats = NDArray[np.float64]
 CHUNK_POSTINGS = 1 << 21  # postings weighted at a time
@@ -53,11 +52,11 @@ class Postings:
     fields: NDArray[np.int32] | None = None
 
     @classmethod
-    def of(cls, index: Searchable, weighting: Weighting, terms: NDArray[np.integer[Any]]) -> Postings:
-        """Return all postings of the terms, with frequencies by field if the weighting needs them."""
-        docs, tf = index.postings(terms)
-        fields = None if weighting.fields is None else index.field_statistics.frequencies(terms)
-        return cls(terms, index.df[terms], docs, tf, fields)
+    def of(cls, part: Part, weighting: Weighting, terms: NDArray[np.integer[Any]]) -> Postings:
+        """Return all postings of the terms in a part, with frequencies by field if the weighting needs them."""
+        docs, tf = part.postings(terms)
+        fields = None if weighting.fields is None else part.frequencies(terms)
+        return cls(terms, part.df[terms], docs, tf, fields)
 
     def at(self, i: int) -> Postings:
         """Return a single posting of a single term."""
@@ -136,9 +135,8 @@ class Idfs:
         self._function, self.values = function, np.zeros(documents + 1)
 
     @classmethod
-    def of(cls, index: Searchable, weighting: Weighting, function: Callable[[Floats], Floats]) -> Idfs:
-        """Return the cached idfs of a model on an index; for a part of one, those of the whole."""
-        whole = getattr(index, "whole", index)
+    def of(cls, whole: Searchable, weighting: Weighting, function: Callable[[Floats], Floats]) -> Idfs:
+        """Return the cached idfs of a model on an index."""
         return _IDFS.of(whole).get(weighting, lambda: cls(function, len(whole)))
 
     def __call__(self, df: NDArray[Any]) -> Floats:
@@ -215,24 +213,27 @@ def saturation_of(weighting: Weighting, statistics: Statistics) -> Saturation | 
 
 
 class Statistics:
-    """Collection statistics for weightings; for a part of an index, those of the whole index with the documents of the part.
+    """Collection statistics for weightings; for a part, those of the whole index, with the part's documents and terms.
+
+    Args:
+        index: The part, or the index.
 
     Attributes:
         documents: N, the number of documents.
         tokens: Total number of terms in all documents.
     """
 
-    def __init__(self, index: Searchable) -> None:
-        self._index = index
-        self._whole: Searchable = getattr(index, "whole", index)
+    def __init__(self, index: Searchable | Part) -> None:
+        self._index: Any = index
+        self._whole = cast(Searchable, weakly(index.whole) if hasattr(index, "whole") else index)
         self.documents = len(self._whole)
         self.tokens = self._whole.tokens
         self._norms: Cached[Weighting, Floats] = Cached(MAX_CACHED_NORMS)
 
     @classmethod
-    def of(cls, index: Searchable) -> Statistics:
-        """Return the cached statistics of an index."""
-        return _STATISTICS.of(index)
+    def of(cls, index: Searchable | Part) -> Statistics:
+        """Return the cached statistics of an index in its present state, or of a part."""
+        return _STATISTICS.of(getattr(index, "state", index))
 
     @cached_property
     def lengths(self) -> Floats:
@@ -241,7 +242,12 @@ class Statistics:
 
     @cached_property
     def df(self) -> Floats:
-        """Document frequency of each term."""
+        """Document frequency of each term, float64."""
+        return self._of_terms("df", None).astype(np.float64)
+
+    @property
+    def collection_df(self) -> Floats:
+        """Document frequency of each term of the collection, whether the part has it or not."""
         return self._whole.df.astype(np.float64)
 
     @property
@@ -263,9 +269,17 @@ class Statistics:
 
     def counts_of(self, terms: NDArray[Any]) -> NDArray[np.integer[Any]]:
         """Return the number of documents that have each of some terms."""
-        in_whole = getattr(self._index, "df_in_whole", None)
-        df: NDArray[np.integer[Any]] = self._whole.df[terms] if in_whole is None else in_whole(terms)
-        return df
+        return self._of_terms("df", terms)
+
+    def cf_of(self, terms: NDArray[Any]) -> NDArray[np.integer[Any]]:
+        """Return the collection frequency of each of some terms."""
+        return self._of_terms("cf", terms)
+
+    def _of_terms(self, of: str, terms: NDArray[Any] | None) -> NDArray[np.integer[Any]]:
+        if isinstance(self._index, Part):
+            return self._index.in_whole(np.arange(len(self._index.df)) if terms is None else terms, of)
+        counts: NDArray[np.integer[Any]] = getattr(self._index, of)
+        return counts if terms is None else counts[terms]
 
     def df_of(self, terms: NDArray[Any]) -> Floats:
         """Return the df of terms; at least 1, so that a term that is in no chosen field has an idf."""
@@ -274,12 +288,13 @@ class Statistics:
 
     def field(self, name: str) -> Statistics:
         """Return the statistics of an index of one of the separate fields alone."""
-        return Statistics.of(chosen_fields(self._index, (name,)))
+        field = chosen_fields(self._whole, (name,))
+        return Statistics.of(part_of(field, self._index) if isinstance(self._index, Part) else field)
 
     @cached_property
     def field_names(self) -> tuple[str, ...]:
         """Names of the separate fields, in the order of the columns of `Postings.fields`."""
-        return self._index.separate
+        return self._whole.separate
 
     def weighted_tf(self, postings: Postings, weights: Mapping[str, float] | None) -> Floats:
         """Return tf of each posting, float64; with weights, the weighted sum over fields."""
@@ -308,7 +323,7 @@ class Statistics:
     @cached_property
     def cf(self) -> Floats:
         """Collection frequency of each term, float64."""
-        return self._whole.cf.astype(np.float64)
+        return self._of_terms("cf", None).astype(np.float64)
 
     @cached_property
     def lengths_in_one_byte(self) -> NDArray[Any]:
@@ -327,13 +342,12 @@ class Statistics:
         return self._norms.get(weighting, lambda: self._norms_of(weighting))
 
     def _norms_of(self, weighting: Weighting) -> Floats:
+        assert isinstance(self._index, Part)
         squares = np.zeros(len(self._index), dtype=np.float64)
-        ends = np.cumsum(self._whole.df, dtype=np.int64)  # the same chunks in each part of an index, so that sums round equally
-        total = int(ends[-1]) if len(ends) else 0
-        for terms in np.split(np.arange(len(ends)), np.searchsorted(ends, np.arange(CHUNK_POSTINGS, total, CHUNK_POSTINGS))):
-            postings = Postings.of(self._index, weighting, terms)
+        for first, last in chunks(self._index.df, CHUNK_POSTINGS):
+            postings = Postings.of(self._index, weighting, np.arange(first, last))
             weights = weighting.postings(self, postings)
-            squares += np.bincount(postings.docs, weights * weights, len(squares))
+            np.add.at(squares, postings.docs, weights * weights)  # term by term, so that sums do not depend on chunks
         norms = np.sqrt(squares)
         norms[norms == 0] = 1.0
         return norms
@@ -389,6 +403,10 @@ class ClauseStatistics(Statistics):
         df: NDArray[np.int64] = self.df.astype(np.int64)[terms]
         return df
 
+    def cf_of(self, terms: NDArray[Any]) -> NDArray[np.integer[Any]]:
+        cf: NDArray[np.int64] = self.cf.astype(np.int64)[terms]
+        return cf
+
     @cached_property
     def cf(self) -> Floats:
         """Collection frequency of the clause."""
@@ -420,20 +438,19 @@ class ClauseStatistics(Statistics):
         return self._vocabulary.norms(weighting)
 
 
-def base_of(index: Searchable) -> Searchable:
-    """Return the lists of an index that are searched as they are: those of its only segment, or its own."""
-    base: Searchable = getattr(index, "base", index)
-    return base
+def base_of(index: Searchable | Part) -> Any:
+    """Return the lists of a part, which all states of an index share; an index as it is."""
+    return index.lists if isinstance(index, Part) else index
 
 
-def _float_lengths(base: Searchable) -> tuple[Floats, Callable[[], Floats]]:
+def _float_lengths(base: Any) -> tuple[Floats, Callable[[], Floats]]:
     lengths = base.lengths.astype(np.float64)
     return lengths, cache(lambda: in_one_byte(lengths))
 
 
-_LENGTHS: Attached[Searchable, tuple[Floats, Callable[[], Floats]]] = Attached("float_lengths", _float_lengths)
+_LENGTHS: Attached[Any, tuple[Floats, Callable[[], Floats]]] = Attached("float_lengths", _float_lengths)
 _IDFS: Attached[Searchable, Cached[Weighting, Idfs]] = Attached("idfs", lambda index: Cached(MAX_CACHED_NORMS))
-_STATISTICS: Attached[Searchable, Statistics] = Attached("statistics", lambda index: Statistics(weakly(index)))
+_STATISTICS: Attached[Searchable | Part, Statistics] = Attached("statistics", lambda index: Statistics(weakly(index)))
 
 
 def explained_tf(statistics: Statistics, posting: Postings, weights: Mapping[str, float] | None) -> Iterator[Explanation]:

@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from ..core.errors import FontesError, IndexFormatError
 from .arrays import Arrays, sync
+from .files import write
 from .hashes import hash_file, hash_json
 from .interrupts import uninterrupted
 from .links import refuse_links
@@ -27,6 +28,7 @@ from .locks import locked
 from .system import exchange, is_at, sync_folder
 
 META = "artifact.json"  # the file with the metadata
+LABEL = "name"  # setting with a user's name for an artifact; no part of its digest
 FileTable = dict[str, dict[str, Any]]
 T = TypeVar("T")
 _BUSY = FontesError("the folder is in use")
@@ -149,6 +151,12 @@ def check_folder(folder: Path) -> None:
     Artifact(folder, ANY).check()
 
 
+def facts_of(meta: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return settings of an artifact's metadata, None for missing ones, and its label if it has one."""
+    labelled = {LABEL: meta[LABEL]} if LABEL in meta else {}
+    return {**{name: meta.get(name) for name in names}, **labelled}
+
+
 def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings in an artifact's metadata."""
     return {key: value for key, value in meta.items() if key not in ("format", "version", "files", "digest")}
@@ -161,6 +169,20 @@ def seal(folder: Path, kind: ArtifactKind, facts: Mapping[str, Any], pattern: st
         json.dump({**meta, "digest": _digest(meta)}, file, indent=1, ensure_ascii=False)
         sync(file)
     sync_folder(folder)
+
+
+def reseal(folder: Path, kind: ArtifactKind, changes: Mapping[str, Any]) -> None:
+    """Change settings of an artifact in place, atomically; a value of None removes one.
+
+    Raises:
+        IndexFormatError: The metadata are missing or damaged.
+        InputError: The metadata cannot be written.
+    """
+    meta = {
+        key: value for key, value in {**read_meta(folder, kind), **changes}.items() if value is not None or key not in changes
+    }
+    meta["digest"] = _digest(meta)
+    write(folder / META, [json.dumps(meta, indent=1, ensure_ascii=False).encode()])
 
 
 @contextmanager
@@ -288,7 +310,7 @@ def umask() -> int:
 
 
 def _digest(meta: Mapping[str, Any]) -> str:
-    settings = {key: value for key, value in meta.items() if key not in ("files", "digest")}
+    settings = {key: value for key, value in meta.items() if key not in ("files", "digest", LABEL)}
     return hash_json([settings, meta["files"]])
 
 

@@ -18,6 +18,7 @@ from functools import cache, update_wrapper
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -37,6 +38,8 @@ _steps_left = STEPS  # -1 from the beginning of `load`: what is decorated from t
 _loaded = False  # at its end: whoever imports a loop before may get the function that is not compiled
 _loader: threading.Thread | None = None  # while it loads, or calls what waits for it
 _callbacks: list[Callable[[], object]] = []  # what the thread calls at its end
+_next_code: WeakMethod[Callable[[], object]] | None = None  # what loads the code that a changed index needs
+_preparer: threading.Thread | None = None  # the last thread that did so
 _loops: list[Kernel] = []  # compiled loops that are not in their modules yet
 
 
@@ -129,6 +132,34 @@ def when_loaded(callback: Callable[[], object]) -> None:
         _callbacks[:] = [*_callbacks[1 - MAX_CALLBACKS :], callback]
 
 
+def when_changed(method: Callable[[], object]) -> None:
+    """Let a thread call a method when an index begins to change, which loads the compiled code that its new state needs.
+
+    Args:
+        method: A method of an object, which is not kept alive. The last one is called.
+    """
+    global _next_code
+    _next_code = WeakMethod(method)
+
+
+def prepare_for_change() -> None:
+    """Call the method that `when_changed` got in a thread, once."""
+    global _next_code, _preparer
+    with _lock, suppress(RuntimeError):  # as above
+        method, _next_code = _next_code and _next_code(), None
+        if method is not None:
+            preparer = threading.Thread(target=_quietly, args=(method,), name="fontes-preparer")
+            preparer.start()
+            _preparer = preparer
+
+
+def _quietly(function: Callable[[], object]) -> None:
+    try:
+        function()
+    except Exception:  # a search meets the problem, and reports it
+        logger.debug("compiled loops could not be prepared", exc_info=True)
+
+
 def _load_in_thread() -> None:
     global _loader
     try:
@@ -171,9 +202,10 @@ def load() -> None:
 
 
 def _wait_for_loader() -> None:
-    """Wait until no thread loads Numba: a fork of the process would have its locks, but not the thread."""
-    if (loader := _loader) is not None and loader is not threading.current_thread():
-        loader.join()
+    """Wait until no thread loads compiled code: a fork of the process would have its locks, but not the thread."""
+    for thread in (_loader, _preparer):
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
 
 
 if hasattr(os, "register_at_fork"):  # Windows has none

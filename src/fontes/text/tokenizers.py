@@ -10,7 +10,7 @@ token; an emoji sequence is a token; tokens are cut at 255 UTF-16 units.
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,9 @@ def may_compose(text: NDArray[np.uint8], bounds: NDArray[np.int64]) -> list[int]
         return []
     leads = np.flatnonzero(text >= FIRST_COMPOSING)
     _keep_composing(fixed(text), properties(), leads)
-    numbers: list[int] = np.unique(np.searchsorted(bounds, leads[leads >= 0], side="right") - 1).tolist()
-    return numbers
+    numbers = np.searchsorted(bounds, leads[leads >= 0], side="right") - 1
+    changed: list[int] = numbers[np.diff(numbers, prepend=-1) > 0].tolist()
+    return changed
 
 
 @kernel(steps=lambda text, table, leads: len(leads))
@@ -418,6 +419,5 @@ def lowercase_shifts() -> NDArray[np.int32]:
 
 
 def _table(name: str) -> NDArray[np.int32]:
-    with as_file(files(__package__) / "tables" / f"{name}.npy") as path:
-        table: NDArray[np.int32] = np.load(path)
+    table: NDArray[np.int32] = np.load(Path(__file__).with_name("tables") / f"{name}.npy")
     return table

@@ -14,7 +14,8 @@ from ...core.progress import ProgressCallback, silent
 from ...core.values import Doc
 from ...storage.artifact import Artifact, ArtifactKind, check_folder
 from ...storage.hashes import hash_text
-from ..component import DROP_REMEDY, Component, components, folder_names
+from ..component import DROP_REMEDY, Component, components
+from ..files import folder_names
 from ..segment import Leaf, Segment, leaves_of
 from .journal import Encoding
 

@@ -26,7 +26,18 @@ from ..segment import Leaf, Segment
 from .encoded import EncodedComponent, EncodingJob
 from .journal import JOURNAL, ColumnFile, Encoding
 from .rabitq import BITS, check_dim, encoded
-from .vectors import DTYPE_NAMES, DTYPES, KIND, SCALED, Embeddings, JoinedEmbeddings, SegmentEmbeddings, latest, width_of
+from .vectors import (
+    DTYPE_NAMES,
+    DTYPES,
+    KIND,
+    SCALED,
+    Embeddings,
+    JoinedEmbeddings,
+    SegmentEmbeddings,
+    latest,
+    norms_above,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from ..state import State
@@ -291,5 +302,4 @@ def quantized(
     else:
         stored = vectors.astype(DTYPES[job.dtype])
         norms = np.linalg.norm(stored.astype(np.float64), axis=1)
-    norms_above = np.nextafter(norms.astype(np.float32), np.float32(np.inf), dtype=np.float32)
-    return stored, np.where(norms > 0, norms_above, np.float32(0)), scales, np.diff(bounds).astype(np.uint32)
+    return stored, norms_above(norms), scales, np.diff(bounds).astype(np.uint32)

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.progress import Progress, ProgressCallback, silent
+from ...storage.artifact import LABEL, reseal
 from ...storage.caches import Cached
-from ..component import components, folder_names
+from ..component import components
+from ..files import folder_names
 from ..segment import Leaf, Segment
 from .encoded import EncodedComponent, EncodedSegment, EncodingJob, check_encoded
 from .encoding import VECTORS
@@ -46,6 +48,7 @@ class VectorStore:
         self._path, self._leaves = path, tuple(leaves)
         self._opened: dict[str, list[dict[str, Any]]] = {}  # artifacts by component, then for each segment by name
         self._joined: Cached[str, Any] = Cached()  # joined artifacts by name
+        self._labels: dict[str, tuple[int, dict[str, dict[str, Any]]]] = {}  # by component: changes, metadata by label
         self._open(VECTORS)  # before a merge can remove them
 
     def of(self, component: EncodedComponent[P, J], encoder: Any, form: Any = None) -> J:
@@ -116,6 +119,43 @@ class VectorStore:
         """Return the precision of an encoder's artifacts; None if it is unknown."""
         metas = [parts[0].meta for _, parts in self.sound(component).values()]
         return next((meta.get("precision") for meta in metas if meta["fingerprint"] == fingerprint), None)
+
+    def labelled(self, component: EncodedComponent[P, J]) -> dict[str, dict[str, Any]]:
+        """Return the metadata of the artifacts to which a user gave a name, by this name."""
+        changes, labels = self._labels.get(component.name, (-1, {}))
+        if changes != self.changes:
+            metas = [parts[0].meta for _, parts in self.sound(component).values()]
+            labels = {meta[LABEL]: meta for meta in metas if LABEL in meta}
+            self._labels[component.name] = self.changes, labels
+        return labels
+
+    def label(self, component: EncodedComponent[P, J], fingerprint: str, name: str | None, settings: str | None) -> None:
+        """Give the artifacts of an encoder a name; another encoder's artifacts of this name lose it.
+
+        Args:
+            component: The component.
+            fingerprint: Fingerprint of the encoder.
+            name: The name; None: the one that some of them have, for the others.
+            settings: Text from which the encoder can be made again.
+        """
+        self._reopen(component)
+        artifacts = [parts for _, parts in self.sound(component).values() if parts[0].meta["fingerprint"] == fingerprint]
+        if name is None:
+            labelled = next((part.meta for parts in artifacts for part in parts if LABEL in part.meta), None)
+            if labelled is None:
+                return
+            name, settings = labelled[LABEL], labelled["settings"]
+        for _, parts in self.sound(component).values():
+            for part in parts:
+                if part.meta["fingerprint"] == fingerprint:
+                    changes = {LABEL: name, "settings": settings}
+                elif part.meta.get(LABEL) == name:
+                    changes = {LABEL: None}
+                else:
+                    continue
+                if any(part.meta.get(key) != value for key, value in changes.items()):
+                    reseal(part.folder, component.kind, changes)
+        self.forget(component)
 
     def sound(self, component: EncodedComponent[P, J]) -> dict[str, tuple[list[Leaf], list[P]]]:
         """Return the readable artifacts by name, each with the segments that have it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -14,22 +15,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import IndexFormatError
+from ...core.errors import IndexFormatError, ParameterError
 from ...core.strings import offsets_of
 from ...storage.arrays import fixed
-from ...storage.artifact import Artifact, ArtifactKind
-from ...storage.caches import Cached, cache_folder
+from ...storage.artifact import Artifact, ArtifactKind, facts_of
+from ...storage.caches import Attached, Cached, cache_folder
 from ...storage.hashes import hash_json
-from ..segment import Leaf, located
+from ..segment import Leaf, Segment, located
 from . import rabitq
 from .rabitq import BITS
 
 REMEDY = "encode again with overwrite=True (fontes encode --overwrite)"
 KIND = ArtifactKind("fontes-vectors", 1, "vectors", REMEDY)
 FOLDER = re.compile(r"(vectors-[0-9a-f]{16}-(?:float32|float16|int8|rabitq[124]))-(\d+)")
-CHUNK_ROWS = 1 << 14  # rows checked at a time
+CHUNK_ROWS = 1 << 14  # rows checked or cut at a time
+CUTS = 4  # numbers of dimensions whose vectors are kept in memory
 DTYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", **dict.fromkeys(BITS, "|u1")}  # the most exact first
 DTYPE_NAMES = "float32, float16, int8, rabitq4, rabitq2 or rabitq1"
+FACTS = ("encoder", "settings", "fingerprint", "precision", "dtype", "dim")  # in the metadata
 SCALED = ("int8", *BITS)  # dtypes with a factor for each vector
 
 
@@ -111,6 +114,26 @@ class Embeddings:
         vectors = np.asarray(self.vectors[rows], dtype=np.float32)
         return vectors * self.scales[rows, None] if len(self.scales) else vectors
 
+    def cut(self, dims: int, unit: bool) -> Embeddings:
+        """Return the first `dims` dimensions of all vectors, in memory as float32; with `unit` scaled to length 1."""
+        vectors = np.empty((len(self), dims), dtype=np.float32)
+        norms = np.empty(len(self), dtype=np.float32)
+        for first in range(0, len(self), CHUNK_ROWS):
+            rows = slice(first, first + CHUNK_ROWS)
+            leading = self.decoded(rows)[:, :dims]
+            if unit:
+                lengths = np.linalg.norm(leading.astype(np.float64), axis=1, keepdims=True)
+                leading = (leading / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+            vectors[rows], norms[rows] = leading, norms_above(np.linalg.norm(leading.astype(np.float64), axis=1))
+        leading_dims = copy.copy(self)
+        vars(leading_dims).pop("zeros", None)  # a vector may be zeros in its first dimensions alone
+        leading_dims.vectors, leading_dims.norms = fixed(vectors), fixed(norms)
+        leading_dims.scales, leading_dims.bits = fixed(np.zeros(0, np.float32)), 0
+        leading_dims.dtype, leading_dims.dim = "float32", dims
+        digest = hash_json([self.meta["digest"], dims, unit])
+        leading_dims.meta = {**self.meta, "dtype": "float32", "dim": dims, "digest": digest}
+        return leading_dims
+
     def check(self, deep: bool = False) -> None:
         """Read every file; `deep` also compares norms with vectors. Raises IndexFormatError for a damaged one."""
         self._artifact.check()
@@ -129,8 +152,13 @@ class Embeddings:
 
     def info(self) -> dict[str, Any]:
         """Encoder, fingerprint, dtype, dimensions, counts, bytes."""
-        facts = {key: self.meta.get(key) for key in ("encoder", "settings", "fingerprint", "precision", "dtype", "dim")}
-        return {**facts, "vectors": len(self), "bytes": self._artifact.bytes}
+        return {**facts_of(self.meta, FACTS), "vectors": len(self), "bytes": self._artifact.bytes}
+
+
+def norms_above(lengths: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Lengths rounded up to float32; 0 stays 0."""
+    above = np.nextafter(lengths.astype(np.float32), np.float32(np.inf), dtype=np.float32)
+    return np.where(lengths > 0, above, np.float32(0))
 
 
 def latest(segment: Path) -> dict[str, Path]:
@@ -141,6 +169,13 @@ def latest(segment: Path) -> dict[str, Path]:
             if match := FOLDER.fullmatch(entry.name):
                 numbers[match[1]] = max(int(match[2]), numbers.get(match[1], 0))
     return {name: segment / f"{name}-{number}" for name, number in sorted(numbers.items())}
+
+
+def _cut_vectors(segment: Segment) -> Cached[tuple[str, int, bool], Embeddings]:
+    return Cached(CUTS)
+
+
+_CUT_VECTORS = Attached("cut_vectors", _cut_vectors)  # by digest of the whole vectors, dimensions, and whether of length 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +211,12 @@ class SegmentEmbeddings:
 
     def __len__(self) -> int:
         return len(self.embeddings) if self.rows is None else len(self.rows)
+
+    def cut(self, dims: int, unit: bool) -> SegmentEmbeddings:
+        """Return the first `dims` dimensions; see `Embeddings.cut`. Other states with the segment share them."""
+        key = str(self.embeddings.meta["digest"]), dims, unit
+        cut = _CUT_VECTORS.of(self.leaf.segment).get(key, lambda: self.embeddings.cut(dims, unit))
+        return SegmentEmbeddings(self.leaf, cut)
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -216,8 +257,9 @@ class JoinedEmbeddings:
         for share in shares:
             if (share.embeddings.dtype, share.embeddings.dim) != (self.dtype, self.dim):
                 raise share.embeddings.damaged(f"its vectors differ in form from those of {shares[0].embeddings.folder}")
-        self._facts = {key: facts.get(key) for key in ("encoder", "settings", "fingerprint", "precision", "dtype", "dim")}
+        self._facts = facts_of(facts, FACTS)
         self.searchers: Cached[str, Any] = Cached()
+        self._cuts: Cached[tuple[int, bool], JoinedEmbeddings] = Cached(CUTS)
 
     def __len__(self) -> int:
         return self._rows
@@ -305,6 +347,19 @@ class JoinedEmbeddings:
             return
         for number, rows, leaf_docs in located([share.leaf for share in self.shares], docs):
             yield self.shares[number], rows, leaf_docs
+
+    def cut(self, dims: int, unit: bool) -> JoinedEmbeddings:
+        """Return the first `dims` dimensions of the vectors, with `unit` scaled to length 1 again; kept in memory.
+
+        Raises:
+            ParameterError: The vectors have fewer dimensions.
+        """
+        if dims == self.dim:
+            return self
+        if dims > self.dim:
+            raise ParameterError(f"dims is {dims}, but the stored vectors have {self.dim} dimensions only")
+        facts = {**self._facts, "dtype": "float32", "dim": dims}
+        return self._cuts.get((dims, unit), lambda: JoinedEmbeddings([share.cut(dims, unit) for share in self.shares], facts))
 
     def check(self) -> None:
         """Read every file; raise IndexFormatError if one is damaged."""

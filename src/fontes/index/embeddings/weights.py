@@ -16,21 +16,20 @@ from numpy.typing import NDArray
 from ...core.errors import IndexFormatError, InputError, ParameterError
 from ...core.progress import ProgressCallback
 from ...core.strings import Strings, offsets_of
-from ...storage.artifact import Artifact, ArtifactKind, commit, seal, settings
+from ...storage.artifact import Artifact, ArtifactKind, commit, facts_of, seal, settings
 from ...storage.hashes import hash_json
 from ...storage.interrupts import uninterrupted
 from ..component import components
 from ..inversion import PostingsWriter
-from ..postings import JoinedLists, PostingLists, counted, merge_lists
+from ..parts import Searchable
+from ..postings import PostingLists, merge_lists
 from ..segment import Leaf, Segment
-from ..tables import join_tables, union
+from ..tables import union
 from .encoded import EncodedComponent, EncodingJob
 from .journal import ColumnFile, Encoding
 from .vectors import REMEDY
 
 if TYPE_CHECKING:
-    from ..field_statistics import FieldStatistics
-    from ..positions import Positions
     from ..state import State
 
 SCALE = 10_000  # factor of the weights, which are stored as whole numbers, to four decimals
@@ -69,37 +68,8 @@ class TermVectors(Sequence[Mapping[str, float]]):
         return {self.vocabulary[term]: float(weight) for term, weight in zip(terms[order], weights[order], strict=True)}
 
 
-class ScaledWeights:
-    """Properties that the term weights of one segment and of several share."""
-
-    meta: dict[str, Any]
-    cf: NDArray[np.integer[Any]]
-    separate: tuple[str, ...] = ()
-    has_positions = False
-
-    @property
-    def field_statistics(self) -> FieldStatistics:
-        """Raises ParameterError, as weights belong to whole documents."""
-        raise ParameterError("an encoder's weights of terms have no fields")
-
-    @property
-    def positions(self) -> Positions:
-        """Raises ParameterError, as weights belong to whole documents."""
-        raise ParameterError("an encoder's weights of terms have no positions")
-
-    @property
-    def scale(self) -> float:
-        """Factor of the stored weights."""
-        return float(self.meta["scale"])
-
-    @cached_property
-    def tokens(self) -> int:
-        """Sum of all weights, times the scale."""
-        return int(self.cf.sum(dtype=np.int64))
-
-
-class WeightLists(ScaledWeights, PostingLists):
-    """Term weights of a segment's documents by one encoder, for lexical search; see `postings.Searchable`.
+class WeightLists(PostingLists):
+    """Term weights of a segment's documents by one encoder.
 
     A document's "frequency" of a term is its weight times SCALE.
 
@@ -132,15 +102,6 @@ class WeightLists(ScaledWeights, PostingLists):
         """Digest of all files."""
         return self._artifact.digest
 
-    @cached_property
-    def is_sound(self) -> bool:
-        """Whether the files are as they were written."""
-        try:
-            self._artifact.check()
-        except IndexFormatError:
-            return False
-        return True
-
     def check(self, deep: bool = False) -> None:
         """Read every file; `deep` also compares them with one another."""
         self._artifact.check()
@@ -150,7 +111,7 @@ class WeightLists(ScaledWeights, PostingLists):
     def info(self) -> dict[str, Any]:
         """Encoder, fingerprint, scale, counts, bytes."""
         facts = ("encoder", "settings", "fingerprint", "precision", "scale", "documents", "terms", "postings")
-        return {**{key: self.meta.get(key) for key in facts}, "bytes": self._artifact.bytes}
+        return {**facts_of(self.meta, facts), "bytes": self._artifact.bytes}
 
 
 class WeightEncoding(Encoding[WeightLists]):
@@ -249,50 +210,42 @@ class WeightEncoding(Encoding[WeightLists]):
             )
 
 
-class JoinedWeights(ScaledWeights, JoinedLists):
-    """Term weights of a state's documents by one encoder, for lexical search; see `postings.Searchable`.
+class DocumentWeights(Searchable):
+    """Term weights of a state's documents by one encoder, for lexical search.
 
     Args:
         leaves: The segments.
         lists: The weights of each segment's documents, deleted ones too.
         facts: Encoder, settings and fingerprint, for a state without segments.
+
+    Attributes:
+        meta: Metadata: encoder, settings, fingerprint, precision, scale.
+        scale: Factor of the stored weights.
     """
 
     def __init__(self, leaves: Sequence[Leaf], lists: Sequence[WeightLists], facts: dict[str, Any]) -> None:
-        self.segments = tuple(leaves)
-        self.lists = tuple(lists)
+        self.leaves, self._of_leaves = tuple(leaves), tuple(lists)
         source = {"scale": SCALE, **facts} if not lists else lists[0].meta
         names = ("encoder", "settings", "fingerprint", "precision", "scale")
-        self.meta: dict[str, Any] = {name: source.get(name) for name in names}
-        super().__init__(self.lists, [counted(leaf, part) for leaf, part in zip(leaves, lists, strict=True)])
+        self.meta: dict[str, Any] = facts_of(source, names)
+        self.scale = float(self.meta["scale"])
 
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    @cached_property
-    def ids(self) -> Strings:
-        """Document ids."""
-        live = [None if leaf.dead is None else leaf.live for leaf in self.segments]
-        return join_tables([leaf.segment.ids for leaf in self.segments], live)
+    def lists_of(self, leaf: Leaf) -> WeightLists:
+        return self._of_leaves[self.leaves.index(leaf)]
 
     @cached_property
     def fingerprint(self) -> str:
         """Digest of all files and of the deletions."""
-        pairs = zip(self.segments, self.lists, strict=True)
-        return hash_json([[part.fingerprint, leaf.state] for leaf, part in pairs])
-
-    @cached_property
-    def is_sound(self) -> bool:
-        """Whether the files are as they were written."""
-        return all(part.is_sound for part in self.lists)
+        pairs = [[part.fingerprint, leaf.state] for leaf, part in zip(self.leaves, self._of_leaves, strict=True)]
+        return self._of_leaves[0].fingerprint if len(pairs) == 1 and pairs[0][1] is None else hash_json(pairs)
 
     def info(self) -> dict[str, Any]:
         """Encoder, fingerprint, scale, counts, bytes."""
         counts = {"documents": len(self), "terms": len(self.terms), "postings": int(self.df.sum(dtype=np.int64))}
-        return {**self.meta, **counts, "bytes": sum(part.info()["bytes"] for part in self.lists)}
+        return {**self.meta, **counts, "bytes": sum(part.info()["bytes"] for part in self._of_leaves)}
 
 
-class TermWeightsComponent(EncodedComponent[WeightLists, "WeightLists | JoinedWeights"], name="sparse"):
+class TermWeightsComponent(EncodedComponent[WeightLists, DocumentWeights], name="sparse"):
     """Weights of terms by learned sparse encoders, in folders NAME-ENCODER."""
 
     kind = KIND
@@ -302,8 +255,8 @@ class TermWeightsComponent(EncodedComponent[WeightLists, "WeightLists | JoinedWe
     def load(self, folder: Path, segment: Segment) -> WeightLists:
         return WeightLists(folder, segment.ids)
 
-    def join(self, leaves: Sequence[Leaf], parts: Sequence[WeightLists], facts: dict[str, Any]) -> WeightLists | JoinedWeights:
-        return parts[0] if len(parts) == 1 and leaves[0].dead is None else JoinedWeights(leaves, parts, facts)
+    def join(self, leaves: Sequence[Leaf], parts: Sequence[WeightLists], facts: dict[str, Any]) -> DocumentWeights:
+        return DocumentWeights(leaves, parts, facts)
 
     def encoding(
         self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: WeightLists | None

@@ -1,0 +1,5 @@
+from .index import Index as Index
+from .remote import copy_index as copy_index
+from .state import State as State
+from .suggestions import Suggestions as Suggestions
+from .writer import Change as Change
