@@ -321,7 +321,7 @@ def test_a_damaged_cache_of_choices_is_no_error(own_cache: Path) -> None:
 def test_a_given_precision_is_taken_without_calibration() -> None:
     found = prepare_module(Slow(), lambda module: pytest.fail("calibrated"), precision="bfloat16")
     assert (found.precision, found.module.weight.dtype) == (ComputePrecision("bfloat16", {}), torch.bfloat16)
-    with pytest.raises(ParameterError, match="precision is one of auto, float32, bfloat16, float16, not 'half'"):
+    with pytest.raises(ParameterError, match="precision is one of auto, float32, bfloat16, float16, int8, not 'half'"):
         prepare_module(Slow(), on_sample, precision="half")
 
 

@@ -251,7 +251,7 @@ def test_parameters_outside_their_range_are_named() -> None:
         ({"attention": "sparse"}, r"attention is one of model, favor\+, not 'sparse'"),
         ({"features": 0}, "features must be a whole number from 1 up, not 0"),
         ({"batch_size": 0}, "batch_size must be a whole number from 1 up, not 0"),
-        ({"precision": "int8"}, "precision is one of .*, not 'int8'"),
+        ({"precision": "int4"}, "precision is one of .*, not 'int4'"),
     ):
         encoder = TransformerEncoder(folder, **changes)  # type: ignore[arg-type]
         with pytest.raises(ParameterError, match=message):

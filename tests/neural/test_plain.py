@@ -109,14 +109,6 @@ def test_projections_lengths_and_prompts_are_those_of_sentence_transformers(kind
     assert (encoder.dim, encoder.similarity) == (12, "dot")
 
 
-def test_a_projection_with_a_residual_is_left_to_sentence_transformers(tmp_path: Path) -> None:
-    width = SIZES["hidden_size"]
-    folder = save_encoder(tmp_path / "m", parts.Dense(width, width, use_residual=True))
-    encoder = ours(folder)
-    np.testing.assert_allclose(encoder.encode_queries(TEXTS), theirs(folder), atol=1e-5)
-    assert type(encoder._model) is SentenceModel
-
-
 @pytest.mark.parametrize("kind", ["roberta", "xlm-roberta"])
 def test_a_padding_token_inside_a_text_has_the_position_of_padding(kind: str, tmp_path: Path) -> None:
     folder = save_model(tmp_path / "m", kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from support.tiny_models import CONFIGURATIONS, docs, text, tiny
 import fontes as ft
 from fontes import ChunkedEncoder, ColBERT, Doc, SentenceEncoder, Splade, TransformerEncoder
 from fontes.core import ParameterError
+from fontes.core.errors import InputWarning
 from fontes.neural.encoders import reading as module
 from fontes.neural.encoders.architectures import configured_positions
 from fontes.neural.encoders.reading import token_limit, token_limits
@@ -52,7 +54,12 @@ def test_a_chosen_length_goes_by_the_positions_and_not_by_the_tokenizer(kind: st
     np.testing.assert_allclose(chosen.encode_documents(given), whole, atol=1e-6)
     np.testing.assert_allclose(SentenceEncoder(folder, max_length=150, **EXACT).encode_documents(given), whole, atol=1e-5)
     by_itself = TransformerEncoder(folder, **EXACT)
-    assert by_itself.length == 32
+    with pytest.warns(InputWarning, match="its tokenizer cuts at 32 tokens, its positions allow 512; give max_length=512"):
+        assert by_itself.length == 32
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert TransformerEncoder(tiny(kind), **EXACT).length == 512
+        assert TransformerEncoder(folder, max_length=512, **EXACT).length == 512
     assert by_itself.fingerprint != TransformerEncoder(folder, max_length=2048, **EXACT).fingerprint
 
 

@@ -185,7 +185,7 @@ def test_a_model_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"score": "raw"}, "score is one of logit, sigmoid, not 'raw'"),
+        ({"score": "raw"}, "score is one of logit, sigmoid, model, not 'raw'"),
         ({"batch_size": 0}, "batch_size must be a whole number"),
         ({"max_length": -1}, "max_length must be a whole number"),
         ({"max_length": 64}, "reads at most 48 tokens"),

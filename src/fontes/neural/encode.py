@@ -13,11 +13,11 @@ from ..index.embeddings.encoded import EncodingJob
 from ..index.embeddings.encoding import VECTORS
 from ..index.embeddings.journal import remote_encoder
 from ..index.embeddings.weights import WEIGHTS
-from .dense.dense import check_precision, in_precision, precision_of, settings_of
 from .encoders.base import Encoder, document_vectors
 from .encoders.sentence import SentenceEncoder
 from .late.colbert import ColBERT
 from .sparse.splade import SparseEncoder, is_sparse
+from .stored import check_free, check_precision, in_precision, named_encoder, precision_of, settings_of
 
 if TYPE_CHECKING:
     from ..index import Index, State
@@ -31,6 +31,7 @@ def encode(
     overwrite: bool = False,
     progress: ProgressCallback = silent,
     ray: bool | str | None = None,
+    name: str | None = None,
 ) -> None:
     """Store the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
 
@@ -40,8 +41,8 @@ def encode(
 
     Args:
         index: The index.
-        encoder: Computes the vectors; a string is the model of a `SentenceEncoder`. The precision "auto" becomes the
-            precision of the vectors already stored, if any.
+        encoder: Computes the vectors; a string is the name of stored vectors, or the model of a `SentenceEncoder`. The
+            precision "auto" becomes the precision of the vectors already stored, if any.
         dtype: "float32"; "float16"; "int8", integers with a scale for each vector; or "rabitq4", "rabitq2" or "rabitq1",
             RaBitQ codes of 4, 2 or 1 bits per dimension. None: the dtype of the stored vectors, or float32. The weights of a
             learned sparse encoder are always stored to four decimals.
@@ -49,11 +50,14 @@ def encode(
         progress: Called as documents are encoded.
         ray: Encode on a cluster, in the precision in which the models run here: True for Ray on this machine or at
             RAY_ADDRESS, or an address. Its nodes must see the index's folder and the model under the same paths.
+        name: Name of the vectors, for `index.dense(name)`, pipelines and runs. None: the one that they have, if any.
 
     Raises:
-        ParameterError: The stored vectors have another precision than the one that the encoder names.
+        ParameterError: The stored vectors have another precision than the one that the encoder names, or the name is that of
+            another encoder's vectors, without `overwrite`.
         FontesError: The disk is full, or the cluster is lost; encoded documents are kept.
     """
+    encoder = named_encoder(index, encoder)
     if isinstance(encoder, str):
         encoder = SentenceEncoder(encoder)
     with work(ray=ray):
@@ -63,6 +67,7 @@ def encode(
             raise ParameterError(f"encode needs an encoder, or the name of a sentence encoder, not {encoder!r}")
         sparse = is_sparse(encoder)
         component: Any = WEIGHTS if sparse else VECTORS
+        check_free(index, component, encoder.fingerprint, name, overwrite)
         if sparse and dtype is not None:
             raise ParameterError(f"dtype is for dense vectors; the weights of {encoder!r} are stored to four decimals")
         stored = None if overwrite else index.vectors.precision(component, encoder.fingerprint)
@@ -76,3 +81,4 @@ def encode(
         job = EncodingJob(settings_of(encoder), encode_documents, partial(precision_of, model))
         with remote_encoder(encoder) as actors:
             index.vectors.add(component, encoder, job, dtype, overwrite, progress, actors)
+        index.vectors.label(component, encoder.fingerprint, name, settings_of(encoder, absolute=True))

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import logging
-import shlex
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.builtin import provided
 from ...core.depth import check_page
-from ...core.errors import FontesError, ParameterError, PipelineError
-from ...core.expression import part
-from ...core.part import Part, walk
+from ...core.errors import ParameterError
+from ...core.part import Part
 from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Ranking, Run
 from ...core.stage import Stage, topic_of
@@ -28,14 +26,11 @@ from ...core.work import work
 from ...index.columns import Filter, explain_exclusion, filter_of
 from ...index.embeddings.vectors import DTYPES
 from ...storage.caches import Attached, Cached
-from ..encoders.base import Encoder, document_vectors, encoder_in
-from ..encoders.sentence import SentenceEncoder
-from ..models.base import Pretrained, check_fields
-from ..models.compute import PRECISIONS
+from ..encoders.base import Encoder, document_vectors, encoder_in, unit
+from ..models.base import check_fields
+from ..stored import named_encoder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ...index import Index
     from ...index.embeddings.vectors import JoinedEmbeddings
     from .ann import Searcher
@@ -88,7 +83,8 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     Args:
         index: The index with the vectors.
-        encoder: Encodes topics and documents; a string is the model of a `SentenceEncoder`.
+        encoder: Encodes topics and documents; a string is the name under which vectors are stored (`fontes encode --name`), or
+            the model of a `SentenceEncoder`.
         algorithm: "flat": exact. Approximate, cached and rescored, with its recall logged: "hnsw", a factory string of
             FAISS such as "IVF256,Flat", or "annoy:1000", Annoy with its number of trees.
         k: Maximum documents per topic.
@@ -101,6 +97,8 @@ class Dense(Stage[Topics, Run], name="dense"):
             it has k documents. The run's provenance lists topics with fewer as "exhausted". None: no filter.
         nprobe: Number of IVF lists visited; greater values are slower and raise recall.
         search_k: Number of Annoy nodes inspected; greater values are slower and raise recall.
+        dims: Number of leading dimensions of the vectors that are compared, scaled to length 1 again if the encoder's vectors
+            are; they are cut when first used, and kept in memory as float32. None: all.
 
     Raises:
         ParameterError: When called: the index has no vectors of this encoder, or a parameter is outside its range.
@@ -118,6 +116,12 @@ class Dense(Stage[Topics, Run], name="dense"):
     where: str | None = None
     nprobe: int | None = field(default=None, kw_only=True, metadata={"least": 1})
     search_k: int | None = field(default=None, kw_only=True, metadata={"least": 1})
+    dims: int | None = field(default=None, kw_only=True, metadata={"least": 1})
+
+    def params(self) -> dict[str, Any]:
+        """Return the parameters by name, with the encoder of named vectors in place of their name."""
+        named = named_encoder(self.index, self.encoder)
+        return {**super().params(), **({} if named is self.encoder else {"encoder": named})}
 
     @property
     def _encoder(self) -> Encoder:
@@ -290,7 +294,9 @@ class Dense(Stage[Topics, Run], name="dense"):
         super().check_needs()
 
     def _embeddings(self) -> JoinedEmbeddings:
-        return self.index.embeddings(self._encoder, self.dtype)
+        encoder = self._encoder
+        embeddings = self.index.embeddings(encoder, self.dtype)
+        return embeddings if self.dims is None else embeddings.cut(self.dims, encoder.similarity == "cosine")
 
     def _queries(
         self, topics: list[Topic], embeddings: JoinedEmbeddings, progress: ProgressCallback = silent
@@ -308,24 +314,32 @@ class Dense(Stage[Topics, Run], name="dense"):
         hypothetical = topic.metadata.get(HYPOTHETICAL)
         if not isinstance(hypothetical, Mapping):
             return self._cached_vector(topic.text, dim, encoder)
-        passages = [document_vectors(self._encoder, [Doc("", text)])[0] for text in hypothetical["passages"]]
+        passages = [self._cut(document_vectors(self._encoder, [Doc("", text)])[0]) for text in hypothetical["passages"]]
         vectors = np.concatenate([self._cached_vector(hypothetical["query"], dim, encoder)[None], *passages])
         return np.asarray(vectors.astype(np.float64).mean(axis=0), dtype=np.float32)
 
     def _cached_vector(self, text: str, dim: int, encoder: str) -> NDArray[np.float32]:
         """Vector of a text, encoded by itself, since a model's vectors vary with the batch; recent vectors are cached."""
-        return _QUERY_VECTORS.of(self.index).get((encoder, text), partial(self._encode_query, text, dim))
+        key = encoder if self.dims is None else f"{encoder} {self.dims}"
+        return _QUERY_VECTORS.of(self.index).get((key, text), partial(self._encode_query, text, dim))
 
     def _encode_query(self, text: str, dim: int) -> NDArray[np.float32]:
         """Encode one text; raises ParameterError for a vector of a wrong shape."""
         encoder = self._encoder
-        vector = np.asarray(encoder.encode_queries([text]), dtype=np.float32)
+        vector = self._cut(np.asarray(encoder.encode_queries([text]), dtype=np.float32))
         if vector.shape != (1, dim) or not np.isfinite(vector).all():
             raise ParameterError(
                 f"{encoder!r} gave a vector of the shape {vector.shape}, or one that is not finite, for the query "
                 f"'{text[:40]}'; the index needs {dim} dimensions"
             )
         return np.asarray(vector[0])
+
+    def _cut(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The first `dims` dimensions of vectors, of length 1 if those of the encoder are."""
+        if self.dims in (None, vectors.shape[1]):
+            return vectors
+        leading = vectors[:, : self.dims]
+        return unit(leading) if self._encoder.similarity == "cosine" else leading
 
     def _nearest(self, ready: Ready, queries: NDArray[np.float32], k: int) -> list[Best]:
         """Best `k` documents that pass the filter, with scores, for each query; none for a query of zeros."""
@@ -466,96 +480,3 @@ class Dense(Stage[Topics, Run], name="dense"):
             shares = [len(np.intersect1d(a, b)) / len(b) for (a, _), (b, _) in zip(approximate, exact, strict=True) if len(b)]
             recall[f"R@{depth}"] = float(np.mean(shares)) if shares else 1.0
         return recall
-
-
-E = TypeVar("E")
-
-
-def settings_of(encoder: object) -> str | None:
-    """Text of an encoder without its precision, which depends on the machine; None for an encoder without a text."""
-    if not isinstance(encoder, Part):
-        return None
-    try:
-        return encoder.map(lambda model: model.with_(precision="auto") if isinstance(model, Pretrained) else model).text
-    except PipelineError:
-        return None
-
-
-def precision_of(encoder: object) -> str | None:
-    """Precisions of an encoder's models on this machine, separated by spaces; None without models. Loads the models."""
-    return " ".join(model.chosen_precision.partition(" ")[0] for model in _models(encoder)) or None
-
-
-def check_precision(path: Path, encoder: object, stored: object) -> None:
-    """Raise ParameterError if an encoder's models name another precision than that of vectors stored in an index at `path`.
-
-    `stored` is a result of `precision_of`.
-    """
-    names = str(stored or "").split()
-    chosen = (model.precision for model in _models(encoder) if names and model.precision != "auto")
-    if (other := next((name for name in chosen if name not in names), None)) is not None:
-        raise ParameterError(
-            f"{path} has vectors of this encoder in {stored}; overwrite=True (--overwrite) makes them again in {other}, and "
-            f"without precision='{other}' new documents are encoded in {stored}"
-        )
-
-
-def in_precision(encoder: E, stored: object) -> E:
-    """Set the precision of models with precision "auto" to the precision of stored vectors.
-
-    Args:
-        encoder: The encoder.
-        stored: A result of `precision_of`; unless it is a single precision, the encoder is returned unchanged.
-    """
-    names = set(str(stored or "").split())
-    if not isinstance(encoder, Part) or len(names) != 1 or not names <= set(PRECISIONS):
-        return encoder
-    (name,) = names
-    changed: E = encoder.map(  # type: ignore[assignment]
-        lambda model: model.with_(precision=name) if isinstance(model, Pretrained) and model.precision == "auto" else model
-    )
-    return changed
-
-
-def encoder_from(text: object) -> Encoder:
-    """Parse the text of an encoder; raise ParameterError if this version of Fontes cannot create it."""
-    try:
-        encoder: Encoder = part(text if isinstance(text, str) else "")
-    except FontesError as error:
-        problem = f"the vectors belong to an encoder that this version of Fontes cannot create, {text} ({error}); encode again"
-        raise ParameterError(problem) from error
-    return encoder
-
-
-def encoder_of(index: Index, name: str | None) -> Encoder:
-    """Return the encoder of an index's vectors.
-
-    Args:
-        index: The index.
-        name: Name of the encoder's model, or its last part, if the index has several encoders. The name of another model
-            gives a `SentenceEncoder`; its search raises an error that lists the encoders of the index.
-
-    Raises:
-        ParameterError: The choice is ambiguous, or the encoder cannot be created.
-    """
-    texts = {facts["fingerprint"]: facts["settings"] for facts in index.info()["vectors"] if facts["settings"]}
-    encoders = [encoder for encoder in map(encoder_from, texts.values()) if name is None or name in _names(encoder)]
-    if len(encoders) == 1:
-        return encoders[0]
-    if encoders:
-        which = "give one's name" if name is None else "search from Python"
-        raise ParameterError(f"{index.path} holds vectors of several encoders ({', '.join(map(repr, encoders))}); {which}")
-    if name is None:
-        command = f"fontes encode {shlex.quote(str(index.path))} MODEL"
-        raise ParameterError(f"{index.path} has no vectors of an encoder of Fontes; {command} makes them")
-    return SentenceEncoder(name)
-
-
-def _names(encoder: Encoder) -> set[str]:
-    """Names of an encoder's models, and their last parts."""
-    names = {str(model.name_or_path).rstrip("/") for model in _models(encoder)}
-    return names | {name.rpartition("/")[2] for name in names}
-
-
-def _models(encoder: object) -> list[Pretrained[Any]]:
-    return [model for model in walk(encoder) if isinstance(model, Pretrained)] if isinstance(encoder, Part) else []

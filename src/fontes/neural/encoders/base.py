@@ -69,9 +69,7 @@ def encoder_in(part: Part) -> Encoder:
 
     Raises ParameterError for any other value.
     """
-    encoder: Any = part.encoder  # type: ignore[attr-defined]
-    if isinstance(encoder, str):
-        encoder = part.params()["encoder"]
+    encoder = part.params()["encoder"]
     if not callable(getattr(encoder, "encode_queries", None)):
         raise ParameterError(f"{part.name}: encoder is an encoder, or the name of a sentence encoder, not {encoder!r}")
     return cast(Encoder, encoder)

@@ -5,25 +5,29 @@ Imports torch: import it inside functions only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from ..models.hub import read_json
+from ..models.modules import PACKAGE, Module
 
-Step = Callable[[Tensor], Tensor]
-ACTIVATIONS: dict[str, Step] = {
-    "Identity": lambda vectors: vectors,
-    "Tanh": torch.tanh,
-    "ReLU": torch.relu,
-    "GELU": functional.gelu,
-}
-DEFAULT_NAMES = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
+Features = dict[str, Tensor]
+"""Tensors by their names in sentence-transformers: "token_embeddings", "attention_mask", "sentence_embedding", "scores"."""
+Step = Callable[[Features], None]
+"""A module behind the transformer: reads some of the features and adds or replaces one."""
+# Activations without parameters. A configuration names a class; no other name in it is called.
+ACTIVATIONS = (
+    *("Identity", "Tanh", "Sigmoid", "ReLU", "GELU", "SiLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "CELU", "Mish"),
+    *("Hardtanh", "Hardsigmoid", "Hardswish", "Softplus", "Softsign", "LogSigmoid", "Tanhshrink"),
+)
+TOKENS, MASK, VECTOR = "token_embeddings", "attention_mask", "sentence_embedding"
+LAYER_NORM_EPS = 1e-5  # of torch.nn.LayerNorm, which the module LayerNorm of sentence-transformers does not change
 
 
 def pooled(hidden: Tensor, mask: Tensor, modes: tuple[str, ...]) -> Tensor:
@@ -47,7 +51,9 @@ def _weighted_mean(hidden: Tensor, mask: Tensor) -> Tensor:
 
 
 def _last(hidden: Tensor, mask: Tensor) -> Tensor:
-    return hidden[torch.arange(len(hidden), device=hidden.device), mask.sum(1).long().squeeze(-1) - 1]
+    lengths = mask.sum(1).long()
+    last = hidden[torch.arange(len(hidden), device=hidden.device), lengths.squeeze(-1) - 1]
+    return last * (lengths > 0)  # 0 for a text without tokens
 
 
 POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -70,7 +76,7 @@ OLD_SETTINGS = {  # before sentence-transformers 5, with the mode that each sele
 
 def modes(folder: Path) -> tuple[str, ...] | None:
     """Read the modes of a Pooling module from its folder; None if the module is not supported."""
-    settings = read_json(folder / "config.json")
+    settings = dict(read_json(folder / "config.json"))
     configured = settings.pop("pooling_mode", None) or [mode for name, mode in OLD_SETTINGS.items() if settings.get(name)]
     names = (configured,) if isinstance(configured, str) else tuple(configured)
     unsupported = settings.keys() - {*OLD_SETTINGS, "word_embedding_dimension", "embedding_dimension", "include_prompt"}
@@ -79,31 +85,111 @@ def modes(folder: Path) -> tuple[str, ...] | None:
     return names
 
 
-def step(kind: str, folder: Path) -> Step | None:
-    """Read the function of a Dense or Normalize module from its folder; None if the module is not supported."""
-    settings: dict[str, Any] = read_json(folder / "config.json", {})
-    if any(settings.pop(name, default) not in (default, None) for name, default in DEFAULT_NAMES.items()):
+def activation(name: object) -> Callable[[Tensor], Tensor] | None:
+    """Function of an activation by the name of its class in torch; None for a name that is not supported."""
+    package, _, kind = str(name).rpartition(".")
+    if not f"{package}.".startswith("torch.nn.") or kind not in ACTIVATIONS:
         return None
-    if kind == "Normalize" and not settings:
-        return functional.normalize
-    return _projection(settings, folder) if kind == "Dense" else None
+    function: Callable[[Tensor], Tensor] = getattr(nn, kind)()
+    return function
 
 
-def _projection(settings: Mapping[str, Any], folder: Path) -> Step | None:
-    """Function of a Dense module: a linear layer and an activation; None if the module is not supported."""
-    supported = {"in_features", "out_features", "bias", "activation_function", "use_residual"}
-    package, _, name = str(settings.get("activation_function")).rpartition(".")
-    if (
-        settings.keys() - supported
-        or settings.get("use_residual")
-        or not package.startswith("torch.nn")
-        or name not in ACTIVATIONS
-    ):
+def steps(modules: Iterable[Module]) -> tuple[Step, ...] | None:
+    """Read the modules behind a transformer; None if one of them is not supported here."""
+    read = []
+    for module in modules:
+        step = STEPS[module.kind](module) if module.kind in STEPS and module.type.startswith(f"{PACKAGE}.") else None
+        if step is None:
+            return None
+        read.append(step)
+    return tuple(read)
+
+
+def _pooling(module: Module) -> Step | None:
+    names = modes(module.folder)
+
+    def step(features: Features) -> None:
+        features[VECTOR] = pooled(features[TOKENS], features[MASK], names or ())
+
+    return step if names else None
+
+
+def _normalize(module: Module) -> Step | None:
+    source, target, settings = _names(module)
+    return None if settings else _mapped(source, target, lambda vectors: functional.normalize(vectors, dim=-1))
+
+
+def _dropout(module: Module) -> Step | None:
+    return lambda features: None  # at inference
+
+
+def _layer_norm(module: Module) -> Step | None:
+    """Function of a LayerNorm module."""
+    settings = module.settings
+    size = settings.pop("dimension", None)
+    weights = _weights(module.folder)
+    weight, bias = weights["norm.weight"], weights["norm.bias"]
+    if settings or weight.shape != (size,):
         return None
-    weights = load_file(folder / "model.safetensors")
-    weight, bias = weights["linear.weight"].float(), weights["linear.bias"].float() if settings["bias"] else None
-    if weight.shape != (settings["out_features"], settings["in_features"]):
-        return None
-    return lambda vectors: ACTIVATIONS[name](
-        functional.linear(vectors, weight.to(vectors.device), None if bias is None else bias.to(vectors.device))
+    return _mapped(
+        VECTOR,
+        VECTOR,
+        lambda vectors: functional.layer_norm(
+            vectors, (size,), weight.to(vectors.device), bias.to(vectors.device), LAYER_NORM_EPS
+        ),
     )
+
+
+def _projection(module: Module) -> Step | None:
+    """Function of a Dense module: a linear layer, an activation, and perhaps a residual sum."""
+    source, target, settings = _names(module)
+    function = activation(settings.pop("activation_function", "torch.nn.modules.activation.Tanh"))
+    residual, biased = settings.pop("use_residual", False), settings.pop("bias", True)
+    shape = settings.pop("out_features", None), settings.pop("in_features", None)
+    if settings or function is None:
+        return None
+    weights = _weights(module.folder)
+    weight, bias = weights["linear.weight"], weights["linear.bias"] if biased else None
+    across = weights["residual.weight"] if residual and shape[0] != shape[1] else None
+    if weight.shape != shape:
+        return None
+
+    def project(vectors: Tensor) -> Tensor:
+        device = vectors.device
+        projected = function(functional.linear(vectors, weight.to(device), None if bias is None else bias.to(device)))
+        if not residual:
+            return projected
+        return projected + (vectors if across is None else functional.linear(vectors, across.to(device)))
+
+    return _mapped(source, target, project)
+
+
+def _mapped(source: str, target: str, function: Callable[[Tensor], Tensor]) -> Step:
+    """Step that applies a function to one of the features."""
+
+    def step(features: Features) -> None:
+        features[target] = function(features[source])
+
+    return step
+
+
+def _names(module: Module) -> tuple[str, str, dict[str, Any]]:
+    """Names of a module's input and output, and its other settings."""
+    settings = module.settings
+    source = settings.pop("module_input_name", None) or VECTOR
+    return source, settings.pop("module_output_name", None) or source, settings
+
+
+def _weights(folder: Path) -> Mapping[str, Tensor]:
+    """Weights of a module in float32."""
+    return {name: tensor.float() for name, tensor in load_file(folder / "model.safetensors").items()}
+
+
+STEPS: dict[str, Callable[[Module], Step | None]] = {
+    "Pooling": _pooling,
+    "Dense": _projection,
+    "LayerNorm": _layer_norm,
+    "Normalize": _normalize,
+    "Dropout": _dropout,
+}
+"""By class of a module: the function that reads it; the function returns None for settings that are not supported."""

@@ -24,12 +24,14 @@ class TokenLimit:
         documents: Number of counted documents.
         cut: Number of counted documents with more tokens.
         sampled: Whether the counted documents are a sample of the index's documents.
+        bytes: Bytes that the documents' vectors take in the index; 0 if it has none.
     """
 
     tokens: int
     documents: int
     cut: int
     sampled: bool = False
+    bytes: int = 0
 
     @property
     def share(self) -> float:
@@ -61,7 +63,13 @@ def token_limit(encoder: object, index: Index) -> TokenLimit | None:
     if (limit := model.length) >= NO_LIMIT:
         return None
     lengths = [length for docs in sampled(index) for length in model.document_lengths(docs)]
-    return TokenLimit(limit, len(lengths), sum(length > limit for length in lengths), len(index) > SAMPLE)
+    cut = sum(length > limit for length in lengths)
+    return TokenLimit(limit, len(lengths), cut, len(index) > SAMPLE, _stored_bytes(model, index))
+
+
+def _stored_bytes(encoder: Any, index: Index) -> int:
+    facts = [entry for entries in index.vectors.facts(index.state).values() for entry in entries]
+    return sum(entry["bytes"] for entry in facts if entry.get("fingerprint") == encoder.fingerprint)
 
 
 def token_limits(stage: Part) -> list[TokenLimit]:

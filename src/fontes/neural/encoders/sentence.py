@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import MissingExtraError, ParameterError
+from ...core.errors import InputError, MissingExtraError, ParameterError
 from ...core.progress import ProgressCallback, silent
 from ...core.strings import encodable
 from ...core.values import Doc, text_of
 from ..models.base import token_ids
 from ..models.compute import ComputePrecision, Prepared, prepare_module
-from ..models.hub import NO_CODE, find_local_model, fingerprint, library, model_errors, quiet, read_json
+from ..models.hub import NO_CODE, find_local_model, fingerprint, library, model_errors, quiet
+from ..models.modules import PACKAGE, PROMPTS, ROUTERS, TASKS, ModelSettings, Module, check_modules, modules_for
 from ..models.tokens import STATIC, TokenIds, batch
 from .architectures import NO_LIMIT, declared_attention, install_attention, position_limit
 from .base import PretrainedEncoder, sample_ids, unit
-from .static import StaticModel, stated_truncation, static_module
+from .static import MODULES as STATIC_MODULES, StaticModel, stated_truncation, static_module
 
 if TYPE_CHECKING:
     from ..models.bert import Plain
@@ -34,35 +35,44 @@ SUPPORTED_SETTINGS = {"__version__", "similarity_fn_name", "prompts", "default_p
 
 @dataclass(frozen=True)
 class _Parts:
-    """A model's transformer, pooling, projections and prompts."""
+    """A transformer with its folder and network, the modules behind it, and the model's settings."""
 
+    folder: Path
     transformer: Plain
     network: Any
-    modes: tuple[str, ...]
     steps: tuple[Step, ...]
-    settings: dict[str, Any]
+    settings: ModelSettings
 
 
 class PlainModel:
     """A model of sentence-transformers run from its files, with equal vectors; only its transformer uses `precision`."""
 
-    def __init__(self, parts: _Parts, precision: str, device: str) -> None:
+    def __init__(self, parts: _Parts, precision: str, device: str, prepared: Prepared | None = None) -> None:
         self._parts, self.tokenizer, self.length = parts, parts.transformer.tokens, parts.transformer.length
-        self.prompts: dict[str, str | None] = parts.settings.get("prompts") or {}
-        self.default_prompt_name: str | None = parts.settings.get("default_prompt_name")
+        self.settings = parts.settings
         sample = np.stack(sample_ids(parts.transformer.shape.vocab_size, min(256, self.length)))
-        self.prepared: Prepared = prepare_module(
+        self.prepared: Prepared = prepared or prepare_module(
             parts.network, lambda module: _plain_means(module, sample), precision=precision, device=device
         )
         self.dim = int(self.vectors(self.inputs(["a"], ""), "", "").shape[1])
 
     @classmethod
-    def of(cls, folder: Path, max_length: int | None, precision: str, device: str) -> PlainModel | None:
+    def of(cls, folder: Path, max_length: int | None, precision: str, device: str) -> PlainModel | RoutedModel | None:
         """Load the model of a folder; None if it needs features that are not implemented here."""
         from ..models.bert import try_plain
 
-        parts = try_plain(lambda: _parts(folder, max_length), folder)
-        return None if parts is None else cls(parts, precision, device)
+        routes = try_plain(lambda: _routes(folder, max_length), folder)
+        if routes is None:
+            return None
+        loaded: dict[str, StaticModel | PlainModel] = {}
+        prepared: dict[int, Prepared] = {}  # by identity of the network, which two routes may share
+        for task, parts in routes.items():
+            if isinstance(parts, StaticModel):
+                loaded[task] = parts
+                continue
+            loaded[task] = model = cls(parts, precision, device, prepared.get(id(parts.network)))
+            prepared[id(parts.network)] = model.prepared
+        return RoutedModel(folder, loaded) if len(loaded) > 1 else model
 
     def inputs(self, texts: Sequence[str], prompt: str) -> list[TokenIds]:
         return self.tokenizer.encoded([prompt + text for text in texts])
@@ -75,40 +85,66 @@ class PlainModel:
 
     def vectors(self, inputs: Sequence[TokenIds], prompt: str, task: str) -> NDArray[np.float32]:
         """Vectors of one batch, float32 (texts, dim)."""
-        from .pooling import pooled
-
         torch = library("torch", "SentenceEncoder")
         ids, mask, types = batch(inputs, self._parts.transformer.shape.pad_token_id, self.prepared.device)
         with torch.inference_mode():
-            pooling = pooled(self.prepared.module(ids, mask, types).float(), mask, self._parts.modes)
+            features = {"token_embeddings": self.prepared.module(ids, mask, types).float(), "attention_mask": mask}
             for step in self._parts.steps:
-                pooling = step(pooling)
-            vectors: NDArray[np.float32] = pooling.cpu().numpy()
+                step(features)
+            vectors: NDArray[np.float32] = features["sentence_embedding"].cpu().numpy()
         return vectors
 
 
-def _parts(folder: Path, max_length: int | None) -> _Parts | None:
-    """Read the parts of a model from its folder; None if one of them is not supported."""
-    from ..models.bert import encoder, plain
-    from .pooling import modes, step
+class RoutedModel:
+    """A model with a router: one model for queries, another for documents, of which the attributes here are."""
 
-    settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
-    supported = settings.keys() <= SUPPORTED_SETTINGS and settings.get("truncate_dim") is None
-    modules = [(str(module["type"]).split("."), Path(module["path"])) for module in read_json(folder / "modules.json")]
-    kinds = [name[-1] for name, _ in modules]
-    inside = all(not path.is_absolute() and ".." not in path.parts for _, path in modules)
-    of_package = all(name[0] == "sentence_transformers" for name, _ in modules)
-    of_sentences = settings.get("model_type", "SentenceTransformer") == "SentenceTransformer"
-    if not (supported and inside and of_package and of_sentences and kinds[:2] == ["Transformer", "Pooling"]):
+    def __init__(self, folder: Path, routes: Mapping[str, StaticModel | PlainModel]) -> None:
+        self.routes = routes
+        documents: Any = routes["document"]
+        self.prepared: Prepared = documents.prepared
+        self.tokenizer, self.settings, self.length = documents.tokenizer, documents.settings, documents.length
+        self.untruncated_lengths = documents.untruncated_lengths
+        self.dim = documents.dim
+        if routes["query"].dim != self.dim:
+            raise InputError(f"{folder} gives vectors of {routes['query'].dim} dimensions to queries, {self.dim} to documents")
+
+
+def _routes(folder: Path, max_length: int | None) -> dict[str, _Parts | StaticModel] | None:
+    """Read the parts of a model from its folder, by task if they differ; None if one of them is not supported."""
+    settings = ModelSettings.of(folder)
+    if settings.raw.keys() - SUPPORTED_SETTINGS or settings.kind != "SentenceTransformer":
         return None
-    (_, transformer_path), (_, pooling_path), *following = modules
-    transformer = plain(folder / transformer_path, "feature-extraction", max_length)
-    pooling = modes(folder / pooling_path)
-    steps = [step(name[-1], folder / path) for name, path in following]
-    if transformer is None or pooling is None or None in steps:
+    modules = {task: modules_for(folder, task) for task in TASKS}
+    if modules["query"] == modules["document"]:
+        parts = _parts(modules["document"], settings, max_length)
+        return None if parts is None else {"document": parts}
+    routes: dict[str, _Parts | StaticModel] = {}
+    for task, path in modules.items():
+        if [module.kind for module in path] in STATIC_MODULES:
+            routes[task] = StaticModel(folder, path[0].folder, max_length, normalized=len(path) > 1)
+            continue
+        others = (other for other in routes.values() if isinstance(other, _Parts))
+        network = next((other.network for other in others if other.folder == path[0].folder), None)
+        parts = _parts(path, settings, max_length, network)
+        if parts is None:
+            return None
+        routes[task] = parts
+    return routes
+
+
+def _parts(modules: list[Module], settings: ModelSettings, max_length: int | None, network: Any = None) -> _Parts | None:
+    """Read a transformer, unless `network` is its network, and the modules behind it; None if one is not supported."""
+    from ..models.bert import encoder, plain
+    from .pooling import steps
+
+    first, *following = modules
+    if first.kind != "Transformer" or not first.type.startswith(f"{PACKAGE}."):
         return None
-    network = encoder(transformer.weights, transformer.shape)
-    return _Parts(transformer, network, pooling, tuple(function for function in steps if function is not None), settings)
+    transformer = plain(first.folder, "feature-extraction", max_length)
+    behind = steps(following)
+    if transformer is None or behind is None:
+        return None
+    return _Parts(first.folder, transformer, network or encoder(transformer.weights, transformer.shape), behind, settings)
 
 
 def _plain_means(module: Any, ids: NDArray[np.int32]) -> Any:
@@ -118,28 +154,30 @@ def _plain_means(module: Any, ids: NDArray[np.int32]) -> Any:
     return module(tokens, torch.ones_like(tokens)).float().mean(dim=1)
 
 
-QUERY, DOCUMENT = ("query",), ("document", "passage", "corpus")  # names of prompts in sentence-transformers
-
-
 @dataclass(frozen=True)
-class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | SentenceModel"], name="sentence_encoder"):
-    """An encoder of sentence-transformers with its own pooling, projections, normalization and prompts, or one of Model2Vec.
+class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | RoutedModel | SentenceModel"], name="sentence_encoder"):
+    """An encoder of sentence-transformers with its own modules, prompts and dimensions, or one of Model2Vec.
 
-    The transformer runs in `precision`, everything after it in float32. A BERT, RoBERTa or XLM-RoBERTa with usual settings runs
-    from its files alone, others by the code of sentence-transformers. A Nyströmformer runs with Nyström attention, as in
-    `TransformerEncoder`, not with the full attention of its configuration. A model trained with Fontes declares in
-    `fontes.json` that it runs as a `TransformerEncoder` does. Static embeddings, of Model2Vec or sentence-transformers, run
-    without torch. A model whose first module is of another kind (a router) runs through sentence-transformers' `encode`, in
-    float32.
+    The transformer runs in `precision`, everything after it in float32. A BERT, RoBERTa, XLM-RoBERTa or ModernBERT with usual
+    modules (pooling, dense layers, normalization, a router with parts for queries and documents) runs from its files alone,
+    others by the code of sentence-transformers. A Nyströmformer runs with Nyström attention, as in `TransformerEncoder`, not
+    with the full attention of its configuration. A model trained with Fontes declares in `fontes.json` that it runs as a
+    `TransformerEncoder` does. Static embeddings, of Model2Vec or sentence-transformers, run without torch. A model whose first
+    module is of another kind runs through sentence-transformers' `encode`, in float32.
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub (`all-MiniLM-L6-v2`, `intfloat/e5-base-v2`, …).
-        query_prompt: Text before each query. None: the model's prompt for queries, if any.
-        document_prompt: Text before each document. None: the model's prompt for documents, if any.
+        query_prompt: Text before each query. None: the prompt `query_prompt_name`, or the model's prompt for queries, if any.
+        document_prompt: Text before each document. None: the prompt `document_prompt_name`, or the model's prompt for
+            documents, if any.
         max_length: Maximum tokens read of a text, special ones included. None: the model's.
+        query_prompt_name: Name of the model's prompt before each query.
+        document_prompt_name: Name of the model's prompt before each document.
+        dims: Number of leading dimensions of a vector that are used, before it is normalized. None: the model's
+            `truncate_dim`, or all.
 
     Raises:
-        InputError: On use: the model is missing.
+        InputError: On use: the model is missing, or one of its modules is code of its own.
         ParameterError: On use: a parameter is outside its range.
     """
 
@@ -149,6 +187,20 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | SentenceMode
     query_prompt: str | None = None
     document_prompt: str | None = None
     max_length: int | None = field(default=None, metadata={"least": 3})
+    query_prompt_name: str | None = field(default=None, kw_only=True)
+    document_prompt_name: str | None = field(default=None, kw_only=True)
+    dims: int | None = field(default=None, kw_only=True, metadata={"least": 1})
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions of the vectors."""
+        return self._dim(self._model)
+
+    def _dim(self, model: Any) -> int:
+        dim: int = model.dim
+        if self.dims is not None and self.dims > dim:
+            raise ParameterError(f"dims is {self.dims}, but {self.name_or_path} gives {dim} dimensions only")
+        return min(dim, self.dims or model.settings.truncate_dim or dim)
 
     @property
     def length(self) -> int:
@@ -157,11 +209,11 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | SentenceMode
 
     def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         """Vectors of documents (title, a space, text), float32 (documents, dim)."""
-        return self._encode([text_of(doc) for doc in docs], self.document_prompt, DOCUMENT, progress)
+        return self._encode([text_of(doc) for doc in docs], "document", progress)
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of queries, float32 (queries, dim)."""
-        return self._encode(texts, self.query_prompt, QUERY, silent)
+        return self._encode(texts, "query", silent)
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
         """Number of tokens of each untruncated document, special tokens and prompt included.
@@ -169,8 +221,25 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | SentenceMode
         A model without a transformer over text has no limit; the result is then the number of characters.
         """
         model: Any = self._model
-        prompt = own_prompt(model, DOCUMENT) if self.document_prompt is None else self.document_prompt
+        prompt = self.prompt("document", model.settings)
         return list(model.untruncated_lengths([prompt + text_of(doc) for doc in docs]))
+
+    def prompt(self, task: str, settings: ModelSettings | None = None) -> str:
+        """Text before each text of a task, "query" or "document".
+
+        Args:
+            task: The task.
+            settings: Settings of the model; None reads them.
+
+        Raises:
+            ParameterError: The model has no prompt of the name that a parameter states.
+        """
+        text = self.query_prompt if task == "query" else self.document_prompt
+        name = self.query_prompt_name if task == "query" else self.document_prompt_name
+        if text is not None:
+            return text
+        settings = settings or ModelSettings.of(self.folder)
+        return settings.prompt_for(PROMPTS[task]) if name is None else settings.prompt(name, self.name_or_path)
 
     def check_needs(self) -> None:
         folder = find_local_model(self.name_or_path, self.owner)
@@ -181,26 +250,35 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | SentenceMode
             if find_spec(name) is None:
                 raise MissingExtraError.of(name, "static", STATIC)
 
-    def _encode(
-        self, texts: Sequence[str], prompt: str | None, names: tuple[str, ...], progress: ProgressCallback
-    ) -> NDArray[np.float32]:
-        """Vectors of texts after `prompt`, or for None after the model's prompt of one of these names."""
+    def _encode(self, texts: Sequence[str], task: str, progress: ProgressCallback) -> NDArray[np.float32]:
+        """Vectors of texts of a task, "query" or "document", after its prompt."""
         model: Any = self._model
-        prefix = own_prompt(model, names) if prompt is None else prompt
+        prompt, dim = self.prompt(task, model.settings), self._dim(model)
+        if isinstance(model, RoutedModel):
+            model = model.routes[task]
         if isinstance(model, StaticModel):
-            vectors = model.vectors([prefix + text for text in texts], progress)
+            vectors = model.vectors([prompt + text for text in texts], progress)[:, :dim]
             return unit(vectors) if self.normalize else vectors
-        inputs = model.inputs(texts, prefix)
+        inputs = model.inputs(texts, prompt)
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            vectors: NDArray[np.float32] = model.vectors([inputs[i] for i in batch], prefix, names[0])
-            return vectors
+            vectors: NDArray[np.float32] = model.vectors([inputs[i] for i in batch], prompt, task)
+            return vectors[:, :dim]
 
-        return self._vectors(model.lengths(inputs, prefix), work, progress)
+        return self._vectors(model.lengths(inputs, prompt), work, progress)
 
     def _settings(self) -> dict[str, Any]:
-        """Parameters of the fingerprint: also the truncation of a StaticEmbedding, which earlier releases read whole."""
+        """Parameters of the fingerprint.
+
+        It has what earlier releases had; what they did not read is in it where it is set: names of prompts, the truncation of
+        vectors, and that of texts for a StaticEmbedding.
+        """
         settings, module_folder = super()._settings(), static_module(self.folder, fingerprint(self.folder))
+        del settings["query_prompt_name"]
+        dims = self.dims or (None if module_folder else ModelSettings.of(self.folder).truncate_dim)
+        for name, value in (("dims", dims), ("document_prompt_name", self.document_prompt_name)):
+            settings.pop(name)
+            settings |= {} if value is None else {name: value}
         if self.max_length is None and module_folder is not None:
             length = stated_truncation(module_folder, fingerprint(self.folder))
             settings |= {} if length is None else {"truncation": length}
@@ -209,7 +287,8 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | SentenceMode
     def _device_of(self, folder: Path, fingerprint: str) -> str:
         return "cpu" if static_module(folder, fingerprint) else super()._device_of(folder, fingerprint)
 
-    def _load(self, folder: Path, device: str) -> StaticModel | PlainModel | SentenceModel:
+    def _load(self, folder: Path, device: str) -> StaticModel | PlainModel | RoutedModel | SentenceModel:
+        check_modules(folder, "sentence_transformer")
         if (module_folder := static_module(folder, fingerprint(folder))) is not None:
             return StaticModel(folder, module_folder, self.max_length)
         plain = PlainModel.of(folder, self.max_length, self.precision, device)
@@ -226,8 +305,8 @@ class SentenceModel:
         self.model, self.transformer = sentence_transformer(name, folder, max_length, device)
         self.model.eval().float()
         self.tokenizer: Any = self.model.tokenizer
-        self.prompts: dict[str, str | None] = self.model.prompts or {}
-        self.default_prompt_name: str | None = self.model.default_prompt_name
+        self.settings = ModelSettings.of(folder)
+        self.model.truncate_dim = None  # `SentenceEncoder` truncates the vectors
         self.length = int(min(self.model.max_seq_length or NO_LIMIT, NO_LIMIT))
         if self.transformer is None:
             self.prepared = Prepared(self.model, ComputePrecision("float32", {}), device)
@@ -236,7 +315,11 @@ class SentenceModel:
             self.prepared = prepare_module(
                 self.transformer, lambda network: _means(network, sample), precision=precision, device=device
             )
-        self.dim = int(self.vectors(["a"], "", DOCUMENT[0]).shape[1])
+        try:
+            self.dim = int(self.vectors(["a"], "", "document").shape[1])
+        except (KeyError, ValueError, RuntimeError) as error:
+            kinds = " + ".join(type(module).__name__ for module in self.model)
+            raise InputError(f"{name}: its modules {kinds} cannot be run: {type(error).__name__} {error}") from error
 
     def inputs(self, texts: Sequence[str], prompt: str) -> list[str]:
         return list(map(encodable, texts))
@@ -259,7 +342,7 @@ class SentenceModel:
             encode = getattr(self.model, f"encode_{task}", self.model.encode)
             encoded = encode(texts, prompt=prompt, batch_size=len(texts), show_progress_bar=False, convert_to_numpy=True)
             return np.asarray(encoded, np.float32)
-        features = dict(self.model.preprocess(texts, prompt=prompt or None))
+        features = dict(self.model.preprocess(texts, prompt=prompt or None, task=task))
         features = {name: value.to(self.prepared.device) if hasattr(value, "to") else value for name, value in features.items()}
         with torch.inference_mode():
             features = self.model[0](features)
@@ -267,7 +350,7 @@ class SentenceModel:
                 if isinstance(value, torch.Tensor) and value.is_floating_point():
                     features[name] = value.float()
             for module in list(self.model)[1:]:
-                features = module(features)
+                features = module(features, task=task) if type(module).__name__ in ROUTERS else module(features)
             vectors: NDArray[np.float32] = features["sentence_embedding"].float().cpu().numpy()
         return vectors
 
@@ -295,13 +378,6 @@ def sentence_transformer(name: str, folder: Path, max_length: int | None, device
             raise ParameterError(f"max_length is {max_length}, but {name} has positions for {limit} tokens only")
         model.max_seq_length = max_length
     return model, transformer
-
-
-def own_prompt(model: Any, names: tuple[str, ...]) -> str:
-    """A model's prompt: the first non-empty one under these names; its default prompt if it has none of these names."""
-    prompts: dict[str, str | None] = model.prompts or {}
-    named = [prompts[name] or "" for name in names if name in prompts]
-    return next(filter(None, named), "") if named else prompts.get(model.default_prompt_name or "") or ""
 
 
 def _means(module: Any, ids: NDArray[np.int32]) -> Any:

@@ -16,6 +16,7 @@ from ...core.progress import Progress, ProgressCallback
 from ...storage.compiled import kernel
 from ..models.compute import ComputePrecision, Prepared
 from ..models.hub import library, model_errors, modules_of, read_json
+from ..models.modules import ModelSettings
 from ..models.tokens import FILE, STATIC, StaticTokenizer
 from .architectures import NO_LIMIT
 from .base import unit
@@ -41,9 +42,7 @@ def static_module(folder: Path, fingerprint: str) -> Path | None:
         except InputError:  # the loader of the damaged model reports it
             return None
     modules = modules_of(folder)
-    settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
-    truncated = settings.get("truncate_dim") is not None
-    return None if truncated or [kind for kind, _ in modules] not in MODULES else modules[0][1]
+    return modules[0][1] if [kind for kind, _ in modules] in MODULES else None
 
 
 @lru_cache(maxsize=256)
@@ -74,22 +73,21 @@ class StaticModel:
         folder: Folder of the model.
         module_folder: Folder of its tensors and tokenizer; see `static_module`.
         max_length: Maximum number of tokens read of a text; None: the model's limit.
+        normalized: Whether a module behind it scales its vectors to length 1; None: as the model's modules.json says.
 
     Raises:
         InputError: A file is missing or damaged, or tensors and tokenizer do not fit.
     """
 
-    def __init__(self, folder: Path, module_folder: Path, max_length: int | None) -> None:
-        settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
-        self.prompts: dict[str, str | None] = settings.get("prompts") or {}
-        self.default_prompt_name: str | None = settings.get("default_prompt_name")
+    def __init__(self, folder: Path, module_folder: Path, max_length: int | None, *, normalized: bool | None = None) -> None:
+        self.settings = ModelSettings.of(folder)
         tensors = _tensors(module_folder / "model.safetensors")
         model2vec = "embeddings" in tensors
         if model2vec:
             config: dict[str, Any] = read_json(folder / "config.json", {})
             self._normalized, length = bool(config.get("normalize")), config.get("max_length", MAX_TOKENS)
         else:
-            self._normalized, length = len(modules_of(folder)) > 1, None
+            self._normalized, length = len(modules_of(folder)) > 1 if normalized is None else normalized, None
         self._table = tensors["embeddings" if model2vec else "embedding.weight"].astype(np.float32, copy=False)
         self._mapping, weights = tensors.get("mapping"), tensors.get("weights")
         self._weights = None if weights is None else weights.astype(np.float32, copy=False)

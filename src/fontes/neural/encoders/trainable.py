@@ -7,9 +7,10 @@ from typing import Any
 from ...core.errors import ParameterError
 from ..models.compute import set_dropout
 from ..models.hub import library, transformer_module
+from ..models.modules import TASKS
 from .architectures import install_attention
 from .chunked import ChunkedEncoder
-from .sentence import DOCUMENT, QUERY, SentenceEncoder, own_prompt, sentence_transformer
+from .sentence import SentenceEncoder, sentence_transformer
 from .transformer import TransformerEncoder, read_length
 
 
@@ -47,9 +48,10 @@ def trainable(encoder: Any, *, dropout: float | None = None) -> Any:
 def _of_sentences(encoder: SentenceEncoder) -> Any:
     modules = library("sentence_transformers", "training").sentence_transformer.modules
     model, _ = sentence_transformer(str(encoder.name_or_path), encoder.folder, encoder.max_length, "cpu")
-    for name, names, prompt in (("query", QUERY, encoder.query_prompt), ("document", DOCUMENT, encoder.document_prompt)):
-        model.prompts[name] = own_prompt(model, names) if prompt is None else prompt
+    for task in TASKS:
+        model.prompts[task] = encoder.prompt(task)
     model.default_prompt_name = None
+    model.truncate_dim = encoder.dims or model.truncate_dim
     if not isinstance(model[-1], modules.Normalize):
         model.append(modules.Normalize())
     return model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import ParameterError
+from ...core.errors import InputWarning, ParameterError
 from ...core.progress import ProgressCallback, silent
 from ...core.values import Doc, text_of
 from ..models.base import token_ids
@@ -33,8 +34,8 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
 
     Args:
         pooling: "cls" (the first token), "mean" or "max" over all tokens of the text, special ones included.
-        max_length: Maximum tokens read of a text, special ones included. None: 2,048, within the model's and
-            its tokenizer's limits.
+        max_length: Maximum tokens read of a text, special ones included; an InputWarning tells if the tokenizer allows fewer
+            than the model. None: 2,048, within the model's and its tokenizer's limits.
         query_prompt: Text before each query, as in the training of the model.
         document_prompt: Text before each document.
         attention: "model" (its own), or "favor+": the Performer's, in linear time, for a BERT-shaped model.
@@ -154,7 +155,14 @@ def read_length(name: str, max_length: int | None, positions: int | None, tokeni
         ParameterError: `max_length` exceeds `positions`.
     """
     if max_length is None:
-        return min(MAX_TOKENS, positions or MAX_TOKENS, tokenizer or MAX_TOKENS)
+        most = min(MAX_TOKENS, positions or MAX_TOKENS)
+        if tokenizer is not None and tokenizer < most:
+            remedy = f"give max_length={most} to read that many"
+            warnings.warn(
+                InputWarning(f"{name}: its tokenizer cuts at {tokenizer} tokens, its positions allow {most}; {remedy}"),
+                stacklevel=2,
+            )
+        return min(most, tokenizer or MAX_TOKENS)
     if positions is not None and max_length > positions:
         raise ParameterError(f"max_length is {max_length}, but {name} has positions for {positions} tokens only")
     return max_length

@@ -401,7 +401,7 @@ class ColBERTModel:
         self._query_prompt, self._document_prompt = (settings.query_marker, settings.document_marker) if native else ("", "")
         self.tokenizer = tokenizer_in(checkpoint.backbone, f"{checkpoint.backbone} has no tokenizer that can be loaded")
         network = _network(checkpoint, dim)
-        self._check_lengths(network.backbone.config, str(checkpoint.backbone))
+        self._check_lengths(network.positions, str(checkpoint.backbone))
         self.width: int = network.width
         self.query_marker = self._marker(settings.query_marker, checkpoint)
         self.document_marker = self._marker(settings.document_marker, checkpoint)
@@ -476,9 +476,8 @@ class ColBERTModel:
             raise InputError(f"{checkpoint.backbone}: its vocabulary has no token '{token}', which marks queries or documents")
         return int(marker)
 
-    def _check_lengths(self, config: Any, name: str) -> None:
-        """Raise ParameterError if a length exceeds the model's positions."""
-        longest = getattr(config, "max_position_embeddings", None)
+    def _check_lengths(self, longest: int | None, name: str) -> None:
+        """Raise ParameterError if a length exceeds the model's positions; None: it has no limit."""
         for parameter in ("query_length", "document_length"):
             if longest and getattr(self.settings, parameter) > longest:
                 raise ParameterError(f"{parameter} is {getattr(self.settings, parameter)}, but {name} has {longest} positions")
@@ -489,7 +488,8 @@ def _vectors(module: Any, ids: list[list[int]], fill: int, attended: list[int] |
     torch = library("torch", "a ColBERT model")
     tokens, mask = padded(ids, fill, next(module.parameters()).device, attended=attended)
     with torch.inference_mode():
-        vectors: NDArray[np.float32] = torch.nn.functional.normalize(module(tokens, mask).float(), p=2, dim=2).cpu().numpy()
+        states = module(tokens, mask, attended is not None).float()
+        vectors: NDArray[np.float32] = torch.nn.functional.normalize(states, p=2, dim=2).cpu().numpy()
         return vectors
 
 
@@ -503,10 +503,16 @@ def _concatenated(module: Any, ids: list[list[int]], fill: int) -> Any:
 def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
     """Load the transformer and the projections as one module; raise ParameterError for other dimensions than `dim`."""
     torch, transformers = library("torch", "a ColBERT model"), library("transformers", "a ColBERT model")
-    # transformers does not know the projection's weights and would report them.
-    with model_errors(f"{checkpoint.backbone} cannot be loaded as a transformer"), without_warnings():
-        backbone = transformers.AutoModel.from_pretrained(checkpoint.backbone, **NO_CODE).float()
-    hidden = int(backbone.config.hidden_size)
+    from ..models.bert import backbone, try_plain
+
+    body: Any = try_plain(lambda: backbone(checkpoint.backbone), checkpoint.backbone)
+    runs_here = body is not None
+    if not runs_here:
+        # transformers does not know the projection's weights and would report them.
+        with model_errors(f"{checkpoint.backbone} cannot be loaded as a transformer"), without_warnings():
+            body = transformers.AutoModel.from_pretrained(checkpoint.backbone, **NO_CODE).float()
+    sizes = body.shape if runs_here else body.config
+    hidden = int(sizes.hidden_size)
     projections = checkpoint.projections(hidden, dim)
     with torch.inference_mode():
         width = int(torch.nn.Sequential(*projections)(torch.zeros(1, hidden)).shape[1]) if projections else hidden
@@ -516,10 +522,14 @@ def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
     class TokenNetwork(torch.nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
             super().__init__()
-            self.backbone, self.projection = backbone, torch.nn.Sequential(*projections)
+            self.backbone, self.projection = body, torch.nn.Sequential(*projections)
             self.width = width
+            self.positions = getattr(sizes, "max_position_embeddings", None)
 
-        def forward(self, tokens: Any, mask: Any) -> Any:
+        def forward(self, tokens: Any, mask: Any, every: bool) -> Any:
+            """Vectors of tokens; with `every` also of those whose mask is 0."""
+            if runs_here:
+                return self.projection(self.backbone(tokens, mask, every=every))
             return self.projection(self.backbone(input_ids=tokens, attention_mask=mask)[0])
 
     return TokenNetwork()

@@ -23,7 +23,7 @@ from ...index.embeddings.store import check_segments_exist, encode_segment, with
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmbeddings
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import commit, drafting, seal, settings
-from ..dense.dense import check_precision, in_precision, precision_of
+from ..stored import check_free, check_precision, in_precision, precision_of, settings_of
 from .colbert import ColBERT
 from .residual import DEFAULT_NBITS, NBITS, SAMPLE, SEED, Codec, centroids_for, check_nbits, kmeans, nearest
 from .store import (
@@ -63,6 +63,7 @@ def encode_late(
     overwrite: bool = False,
     progress: ProgressCallback = silent,
     ray: bool | str | None = None,
+    name: str | None = None,
 ) -> dict[str, Any]:
     """Store the documents' token vectors with the index, for `index.late(colbert)`, and measure the recall of its search.
 
@@ -80,6 +81,7 @@ def encode_late(
         overwrite: Whether stored token vectors are replaced.
         progress: Called as documents are encoded.
         ray: Encode on a cluster: True or an address, as in `index.encode`. Everything else runs here.
+        name: Name of the token vectors, for `index.late(name)`. None: the one that they have, if any.
 
     Returns:
         `JoinedTokens.info()`; its `recall` is the share of the exhaustive search's best 10, 100 and 1,000 documents that
@@ -94,12 +96,14 @@ def encode_late(
         raise ParameterError(f"centroids must be 1 or more, not {centroids}")
     state = index.state
     check_segments_exist(state.path, state.leaves)
+    check_free(state, TOKENS, colbert.fingerprint, name, overwrite)
     widths = [nbits] if nbits else _stored_nbits(state, colbert.fingerprint) or [DEFAULT_NBITS]
     with working(ray=ray), remote_encoder(colbert) as actors:
         for bits in widths:
             with contextlib.ExitStack() as stack:
                 _LateEncoding(state, colbert, bits, centroids, topics, overwrite).run(stack, progress, actors)
     state.vectors.forget(TOKENS)
+    state.vectors.label(TOKENS, colbert.fingerprint, name, settings_of(colbert, absolute=True))
     return stored_tokens(state, colbert, widths[0]).info()
 
 

@@ -19,10 +19,11 @@ from ...core.values import Doc, Explanation, Topic, Topics
 from ...core.work import work
 from ...index.columns import explain_exclusion, filter_of
 from ..models.base import check_fields
+from ..stored import named_model
 from .colbert import ColBERT, colbert_in
 from .encode import encode_late
 from .maxsim import best_tokens
-from .store import QUERY_BATCH, JoinedTokens, best, scores_of, search_settings, stored_tokens
+from .store import QUERY_BATCH, TOKENS, JoinedTokens, best, scores_of, search_settings, stored_tokens
 
 if TYPE_CHECKING:
     from ...index import Index
@@ -40,7 +41,8 @@ class Late(Stage[Topics, Run], name="late"):
 
     Args:
         index: The index with the token vectors.
-        colbert: The model; a string is a checkpoint of `ColBERT`.
+        colbert: The model; a string is the name under which token vectors are stored (`fontes encode --name`), or a
+            checkpoint of `ColBERT`.
         algorithm: "centroids" (PLAID; Santhanam et al., CIKM 2022) is approximate, with its recall measured by
             `encode_late`; "exhaustive" scores every document.
         k: Maximum documents per topic.
@@ -70,6 +72,11 @@ class Late(Stage[Topics, Run], name="late"):
     nbits: int | None = None
     threads: int | None = field(default=None, repr=False, metadata={"least": 1})
     where: str | None = None
+
+    def params(self) -> dict[str, Any]:
+        """Return the parameters by name, with the model of named token vectors in place of their name."""
+        named = named_model(self.index, TOKENS, self.colbert)
+        return {**super().params(), **({} if named is self.colbert else {"colbert": named})}
 
     @property
     def _colbert(self) -> ColBERT:

@@ -20,7 +20,7 @@ from ...index.embeddings.encoding import VECTORS
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, rows_of
 from ...index.segment import Leaf, located
 from ...storage.arrays import ByteWriter, write_array
-from ...storage.artifact import Artifact, ArtifactKind, FileTable, read_meta, seal, settings
+from ...storage.artifact import Artifact, ArtifactKind, FileTable, facts_of, read_meta, seal, settings
 from ...storage.hashes import hash_json
 from .colbert import ColBERT
 from .maxsim import interaction, maxsim, padded
@@ -155,7 +155,7 @@ class JoinedTokens:
         counts = [np.diff(part.bounds)[leaf.live] for leaf, part in zip(leaves, parts, strict=True)]
         self.bounds = offsets_of(np.concatenate([np.zeros(0, np.int64), *counts]))
         meta = parts[0].meta if parts else {"dim": 0, "centroids": 0, "recall": {}, **(facts or {})}
-        self.meta: dict[str, Any] = {name: meta.get(name) for name in FACTS}
+        self.meta: dict[str, Any] = facts_of(meta, FACTS)
         self.meta |= {"documents": self.documents, "tokens": len(self), "digest": self._digest()}
         self.nbits: int = self.meta["nbits"]
 

@@ -1,4 +1,4 @@
-"""BERT and RoBERTa (BERT with other positions) for inference, without transformers.
+"""BERT and RoBERTa (BERT with other positions) for inference, without transformers, and reading models of our own networks.
 
 Imports torch: import it inside functions only.
 """
@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
+from . import modernbert
 from .hub import library, read_json
+from .layers import Embedding, Linear, Norm, build, read_tensors
 from .tokens import Tokens, load_tokens
 
 T = TypeVar("T")
@@ -25,7 +25,6 @@ logger = logging.getLogger("fontes.neural")
 
 WEIGHTS = "model.safetensors"
 OTHER_SETTINGS = ("fontes.json", "adapter_config.json")  # files of models that run differently
-PREFIXES = ("bert.", "roberta.")  # of the names of weights that were saved with a head
 BEHIND_PADDING = {"bert": False, "roberta": True, "xlm-roberta": True}  # whether positions start after the one of padding
 # Only these values of a configuration are implemented; they are the defaults of missing settings.
 IMPLEMENTED = {
@@ -36,7 +35,6 @@ IMPLEMENTED = {
     "quantization_config": None,
     "auto_map": None,
 }
-OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 # Names of weights in `Bert`, with the names that transformers gives them.
 EMBEDDINGS = {"words": "word_embeddings", "positions": "position_embeddings", "types": "token_type_embeddings"}
 LAYER = {
@@ -69,8 +67,10 @@ class Shape:
     pad_token_id: int = 0
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Shape | None:
-        """Read the sizes from a configuration; None if it needs more than this network implements."""
+    def of(cls, config: Mapping[str, Any]) -> Shape | modernbert.Shape | None:
+        """Read the sizes from a configuration; None if it needs more than our networks implement."""
+        if config.get("model_type") == modernbert.TYPE:
+            return modernbert.Shape.of(config)
         if config.get("model_type") not in BEHIND_PADDING:
             return None
         if any(config.get(name, value) != value for name, value in IMPLEMENTED.items()):
@@ -89,56 +89,6 @@ class Shape:
     def first_position(self) -> int:
         """Index of a text's first position."""
         return self.pad_token_id + 1 if BEHIND_PADDING[self.model_type] else 0
-
-
-class Uninitialized:
-    """A module whose weights are read from a file; initializing them would load torch's compiler."""
-
-    def reset_parameters(self) -> None:
-        pass
-
-
-class Embedding(Uninitialized, nn.Embedding):
-    """Vectors by token id, position or type."""
-
-
-class Norm(Uninitialized, nn.LayerNorm):
-    """Layer normalization."""
-
-
-class Linear(Uninitialized, nn.Linear):
-    """A linear layer followed by GELU or the sum with a residual.
-
-    In bfloat16 on a CPU its weights are packed once into the processor's blocks (oneDNN) and the following operation is fused;
-    torch's own layer packs them each time.
-    """
-
-    _packed: Tensor | None = None
-
-    def forward(self, inputs: Tensor, gelu: bool = False, residual: Tensor | None = None) -> Tensor:
-        """Outputs, (rows, width), for inputs (rows, input width); with GELU, or plus a residual (rows, width)."""
-        if inputs.dtype == torch.bfloat16 and not inputs.is_cuda and (packed := self._packed_weight()) is not None:
-            linear: Any = torch.ops.mkldnn._linear_pointwise
-            if residual is not None:
-                summed: Tensor = linear.binary(inputs, residual, packed, self.bias, "add")
-                return summed
-            pointwise: Tensor = linear(inputs, packed, self.bias, "gelu" if gelu else "none", [], "none" if gelu else "")
-            return pointwise
-        outputs = functional.linear(inputs, self.weight, self.bias)
-        if gelu:
-            outputs = functional.gelu(outputs)
-        return outputs if residual is None else outputs + residual
-
-    def _packed_weight(self) -> Tensor | None:
-        """The packed weights; None if torch cannot pack them."""
-        if self._packed is None and not torch.is_grad_enabled() and self.weight.device.type == "cpu":
-            with suppress(AttributeError, RuntimeError):  # a torch without oneDNN
-                self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None)
-        return self._packed
-
-    def _apply(self, *arguments: Any, **settings: Any) -> Any:
-        self._packed = None  # the weights may change their dtype or device
-        return super()._apply(*arguments, **settings)  # type: ignore[no-untyped-call]
 
 
 class Layer(nn.Module):
@@ -176,13 +126,14 @@ class Bert(nn.Module):
         self.norm = Norm(shape.hidden_size, shape.layer_norm_eps)
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.num_hidden_layers))
 
-    def forward(self, ids: Tensor, mask: Tensor, types: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, mask: Tensor, types: Tensor | None = None, every: bool = False) -> Tensor:
         """Last hidden states, (texts, positions, width).
 
         Args:
             ids: Token ids, int64 (texts, positions), padded on the right.
-            mask: 1 at tokens and 0 at padding.
+            mask: 1 at tokens and 0 at padding, which no token attends to.
             types: 0 or 1, the text to which a token belongs; None: all 0.
+            every: Whether the states of padding are needed, too; they are always computed.
         """
         texts, length = ids.shape
         positions = torch.arange(length, device=ids.device).expand(texts, length)
@@ -212,15 +163,22 @@ class ClassifierNetwork(nn.Module):
         return values
 
 
-def encoder(file: Path, shape: Shape) -> Bert:
+Network = Bert | modernbert.ModernBert
+
+
+def encoder(file: Path, shape: Shape | modernbert.Shape) -> Network:
     """Load the network from a file of safetensors, in float32; KeyError or RuntimeError if its weights do not fit."""
-    network: Bert = _build(lambda: Bert(shape), _encoder_weights(_read_tensors(file), shape))
+    if isinstance(shape, modernbert.Shape):
+        return modernbert.encoder(file, shape)
+    network: Bert = build(lambda: Bert(shape), _encoder_weights(read_tensors(file), shape))
     return network
 
 
-def classifier(file: Path, shape: Shape, labels: int) -> ClassifierNetwork:
+def classifier(file: Path, shape: Shape | modernbert.Shape, labels: int) -> nn.Module:
     """Load the network with the head of a model for sequence classification; see `encoder`."""
-    stored = _read_tensors(file)
+    if isinstance(shape, modernbert.Shape):
+        return modernbert.classifier(file, shape, labels)
+    stored = read_tensors(file)
     names = ("classifier.dense", "classifier.out_proj") if BEHIND_PADDING[shape.model_type] else ("pooler.dense", "classifier")
     body = {f"bert.{name}": tensor for name, tensor in _encoder_weights(stored, shape).items()}
     head = {
@@ -228,28 +186,8 @@ def classifier(file: Path, shape: Shape, labels: int) -> ClassifierNetwork:
         for layer, name in zip(("dense", "out"), names, strict=True)
         for part in ("weight", "bias")
     }
-    network: ClassifierNetwork = _build(lambda: ClassifierNetwork(shape, labels), {**body, **head})
+    network: ClassifierNetwork = build(lambda: ClassifierNetwork(shape, labels), {**body, **head})
     return network
-
-
-def _build(make: Callable[[], nn.Module], weights: dict[str, Tensor]) -> Any:
-    """Build a network with these weights, without copying them."""
-    with torch.device("meta"):
-        network = make()
-    network.load_state_dict(weights, assign=True)
-    return network.eval().requires_grad_(False)
-
-
-def _read_tensors(file: Path) -> dict[str, Tensor]:
-    """Tensors of a file in float32, by their current names without prefixes."""
-    tensors: dict[str, Tensor] = {}
-    for name, tensor in load_file(file).items():
-        for prefix in PREFIXES:
-            name = name.removeprefix(prefix)
-        for old, new in OLD_NAMES.items():
-            name = name.replace(old, new)
-        tensors[name] = tensor.float()
-    return tensors
 
 
 def _encoder_weights(stored: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
@@ -277,7 +215,7 @@ class Plain:
         config: Its configuration.
     """
 
-    shape: Shape
+    shape: Shape | modernbert.Shape
     weights: Path
     tokens: Tokens
     length: int
@@ -311,13 +249,21 @@ def plain(folder: Path, task: str, length: int | None = None) -> Plain | None:
 
 
 def try_plain(read: Callable[[], T | None], folder: Path) -> T | None:
-    """Return `read()`; None if it fails, since sentence-transformers then reports the problem."""
+    """Return `read()`; None if it fails, since the library that runs other models then reports the problem."""
     library("torch", "running a model")
     try:
         return read()
     except Exception as error:
-        logger.debug("%s is left to sentence-transformers (%s: %s)", folder, type(error).__name__, error)
+        logger.debug("%s is left to other libraries (%s: %s)", folder, type(error).__name__, error)
         return None
+
+
+def backbone(folder: Path) -> Network | None:
+    """Load the transformer of a folder without its head and tokenizer, in float32; None if it is not supported here."""
+    if not (folder / WEIGHTS).is_file() or any((folder / name).exists() for name in OTHER_SETTINGS):
+        return None
+    shape = Shape.of(read_json(folder / "config.json"))
+    return None if shape is None else encoder(folder / WEIGHTS, shape)
 
 
 def _are_defaults(settings: Mapping[str, Any], task: str) -> bool:

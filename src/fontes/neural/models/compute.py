@@ -5,26 +5,34 @@ from __future__ import annotations
 import copy
 import hashlib
 import logging
+import os
 import platform
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from numbers import Real
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import FontesError, ParameterError
-from ...core.processor import cpuinfo, processor_features
+from ...core.processor import cpuinfo, processor_features, processors
 from ...core.progress import Progress, ProgressCallback, silent
+from ...core.work import resources
 from ...storage.caches import Notes
 from .hub import library
 
 logger = logging.getLogger("fontes.neural")
 
-PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+PRECISIONS = ("auto", "float32", "bfloat16", "float16", "int8")
 BATCH_TOKENS = {"cpu": 2048, "cuda": 65536}  # tokens of a batch, padding included; on a CPU per thread
+TOKENS_OF_THREAD = 128  # tokens of a batch below which another thread does not pay
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # variables with the user's number of threads
+INT8 = "int8"
 AGREEMENT = 0.999  # minimum cosine with float32 of a faster precision
 GAIN = 1.1  # minimum speedup of a faster precision
 ROUNDS = 3  # timings of each precision; the shortest counts
@@ -38,7 +46,7 @@ class ComputePrecision:
     """A precision, and how it was chosen.
 
     Args:
-        name: "float32", "bfloat16" or "float16".
+        name: "float32", "bfloat16", "float16" or "int8".
         seconds: Time of the sample in each precision; empty if the precision was set.
         agreement: Least cosine between the outputs in this precision and in float32.
     """
@@ -72,15 +80,16 @@ def prepare_module(
         module: A torch.nn.Module with float32 weights; changed in place.
         outputs: Function that runs a small, typical sample through the module that it is passed, and returns a tensor with one
             row or score per item; called within torch.inference_mode.
-        precision: "float32", "bfloat16", "float16", or "auto": the fastest on the sample that keeps a cosine of 0.999 with
-            float32, item by item for rows and over all items for scores. bfloat16 is tried on CPUs that support it
-            (AVX512-BF16, AMX), both 16-bit precisions on a GPU.
+        precision: "float32", "bfloat16", "float16", "int8", or "auto": the fastest on the sample, int8 excluded, that keeps a
+            cosine of 0.999 with float32, item by item for rows and over all items for scores. bfloat16 is tried on CPUs that
+            support it (AVX512-BF16, AMX), both 16-bit precisions on a GPU. "int8" is for the weights of our own networks on a
+            CPU; the rest then runs in bfloat16 or float32.
         device: Device to run on.
         cache: Whether to store the choice in `precision.json` of the user's caches, by processor, torch's version, threads,
             device and shape of the model.
 
     Raises:
-        ParameterError: The precision is unknown.
+        ParameterError: The precision is unknown; or "int8" for a GPU or a module of another library.
     """
     if precision not in PRECISIONS:
         raise ParameterError(f"precision is one of {', '.join(PRECISIONS)}, not {precision!r}")
@@ -89,9 +98,29 @@ def prepare_module(
     with torch.inference_mode(False):
         module.to(device)
         chosen = _choose(module, outputs, device, cache) if precision == "auto" else ComputePrecision(precision, {})
-        module.to(getattr(torch, chosen.name))
+        if chosen.name == INT8:
+            _to_int8(module, device)
+        else:
+            module.to(getattr(torch, chosen.name))
     logger.info("%s runs on %s in %s", type(module).__name__, device, chosen)
     return Prepared(module, chosen, device)
+
+
+def _to_int8(module: Any, device: str) -> None:
+    """Give the linear layers of a module int8 weights, and compute the rest in the faster precision."""
+    torch = library("torch", "running a model")
+    from .layers import to_int8
+
+    if device != "cpu":
+        raise ParameterError(f'precision "int8" is for the CPU, not for {device}; use "auto"')
+    if torch.backends.quantized.engine == "none" or not hasattr(torch.ops.onednn, "qlinear_pointwise"):
+        raise ParameterError('this torch cannot multiply int8 weights (oneDNN is missing); use precision="auto"')
+    if not to_int8(module):
+        raise ParameterError(
+            "precision \"int8\" is for models of BERT's, RoBERTa's and ModernBERT's kind that Fontes runs itself, "
+            'but this one runs by transformers; use precision="auto"'
+        )
+    module.to(torch.bfloat16 if "bfloat16" in candidates(device) else torch.float32)
 
 
 def in_batches(
@@ -131,7 +160,8 @@ def in_batches(
         count = max(1, tokens // int(sizes[order[done]]))
         batch = order[done : done + count]
         try:
-            batch_results = work(batch)
+            with torch_threads(int(sizes[batch].sum())):
+                batch_results = work(batch)
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -177,7 +207,72 @@ def batch_tokens(tokens: int | None, device: str) -> int:
         return tokens
     if device != "cpu":
         return BATCH_TOKENS["cuda"]
-    return BATCH_TOKENS["cpu"] * int(library("torch", "running a model").get_num_threads())
+    return BATCH_TOKENS["cpu"] * most_threads()
+
+
+class _Threads:
+    """Number of torch's threads outside of `torch_threads`.
+
+    Torch gives each new thread of Python the number that was set last, in whatever thread; while a block of `torch_threads`
+    runs, that is not the number of the process.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._blocks, self._outside = Lock(), 0, 1
+
+    @property
+    def outside(self) -> int:
+        """The number that torch is set to."""
+        with self._lock:
+            return self._outside if self._blocks else self._current()
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """A block in which the number may be changed; threads may enter blocks at the same time."""
+        with self._lock:
+            current = self._current()  # also lets torch set up this thread, which would undo a number that is set before
+            self._outside = self._outside if self._blocks else current
+            self._blocks += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._blocks -= 1
+
+    def _current(self) -> int:
+        return int(library("torch", "running a model").get_num_threads())
+
+
+_threads = _Threads()
+
+
+def most_threads() -> int:
+    """Number of torch's threads for large batches: what torch is set to, but no more than the machine or `work` allows.
+
+    Torch itself starts a thread for each core of the machine. A number in OMP_NUM_THREADS or MKL_NUM_THREADS stays as it is.
+    """
+    threads, limit = _threads.outside, resources().threads
+    return threads if _user_threads() and limit is None else min(threads, limit or processors())
+
+
+def _user_threads() -> bool:
+    """Whether the user has set the number of threads in the environment."""
+    return any(name in os.environ for name in THREADS)
+
+
+@contextmanager
+def torch_threads(tokens: int) -> Iterator[None]:
+    """Run torch on the CPU with as many threads as a batch of so many tokens can use, a short text with one."""
+    if "torch" not in sys.modules or (resources().threads is None and _user_threads()):
+        yield
+        return
+    torch = library("torch", "running a model")
+    with _threads.block():
+        torch.set_num_threads(min(most_threads(), max(1, -(-tokens // TOKENS_OF_THREAD))))
+        try:
+            yield
+        finally:
+            torch.set_num_threads(_threads.outside)
 
 
 def padded(
@@ -194,11 +289,11 @@ def padded(
         ids: The token ids of each text.
         padding: The token id of padding.
         device: Device of the tensors.
-        length: Length to pad to; None: the length of the longest text.
+        length: Length to pad to; None: the length of the longest text, 1 if all are empty.
         attended: Number of leading tokens of each text whose mask is 1; None: all but padding.
     """
     torch = library("torch", "running a model")
-    tokens = np.full((len(ids), max(map(len, ids)) if length is None else length), padding, np.int64)
+    tokens = np.full((len(ids), max(1, *map(len, ids)) if length is None else length), padding, np.int64)
     mask = np.zeros_like(tokens)
     for row, text_ids in enumerate(ids):
         tokens[row, : len(text_ids)] = text_ids
@@ -313,7 +408,7 @@ def _stored_choice(key: str) -> ComputePrecision | None:
         numbers = [stored.agreement, *stored.seconds.values()]
     except (KeyError, TypeError, AttributeError):
         return None
-    return stored if stored.name in PRECISIONS[1:] and all(isinstance(number, Real) for number in numbers) else None
+    return stored if stored.name in PRECISIONS[1:-1] and all(isinstance(number, Real) for number in numbers) else None
 
 
 def _processor() -> str:

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import queue
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -22,9 +23,11 @@ from weakref import WeakValueDictionary
 from ...core.errors import FontesError, InputError, MissingExtraError, ParameterError
 from ...storage.artifact import is_plain
 from ...storage.caches import Notes
+from .packaged import EXAMPLE, INSTALL, packaged_model
 
 T = TypeVar("T")
 
+WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # variables that say how threads wait
 HUB_TIMEOUT = 3.0  # seconds to wait for the hub's answer
 WEIGHTS = (".safetensors", ".bin")
 SETTINGS = (".json", ".txt", ".model", ".spm", ".vocab", ".bpe", ".codes", ".py")  # configurations, vocabularies, code
@@ -56,7 +59,8 @@ _lock = threading.RLock()
 def library(name: str, purpose: str, extra: str = "neural") -> Any:
     """Import the module `name`; raise MissingExtraError, which names `purpose` and the extra, if it is not installed."""
     try:
-        return import_module(name)
+        with _passive_waiting():
+            return import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
         if error.name and error.name.partition(".")[0] != package:
@@ -64,11 +68,29 @@ def library(name: str, purpose: str, extra: str = "neural") -> Any:
         raise MissingExtraError.of(package, extra, purpose) from None
 
 
+@contextmanager
+def _passive_waiting() -> Iterator[None]:
+    """Let the threads of torch, if it is imported in the block, sleep while they wait for each other.
+
+    By default they spin, which on a busy machine takes the time of the threads that they wait for. OpenMP reads the environment
+    once, when it is loaded; variables that the user has set are left alone, and other processes do not inherit the setting.
+    """
+    if "torch" in sys.modules or any(name in os.environ for name in WAITING):
+        yield
+        return
+    os.environ[WAITING[0]] = "PASSIVE"
+    try:
+        yield
+    finally:
+        os.environ.pop(WAITING[0], None)
+
+
 def find_model(name_or_path: str | os.PathLike[str], kind: str = "model", owner: str = "") -> Path:
     """Return the local folder of a model, which is downloaded if needed.
 
-    A name is looked up in the hub's cache first, without network access. A missing model is downloaded, unless HF_HUB_OFFLINE
-    is set or the hub does not answer within three seconds (HF_HUB_ETAG_TIMEOUT, if set).
+    A name is looked up in the hub's cache, then among the models of installed packages, without network access. A missing
+    model is downloaded, unless HF_HUB_OFFLINE is set or the hub does not answer within three seconds (HF_HUB_ETAG_TIMEOUT,
+    if set).
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub.
@@ -97,12 +119,16 @@ def find_model(name_or_path: str | os.PathLike[str], kind: str = "model", owner:
 
 
 def find_local_model(name_or_path: str | os.PathLike[str], owner: str = "") -> Path | None:
-    """Return the local folder of a model as `find_model` does, but without a download; None if it is not on this machine."""
+    """Return the local folder of a model without a download; None if it is not on this machine.
+
+    It is a folder, a model in the hub's cache, or one in an installed package, in this order.
+    """
     model = os.fspath(name_or_path)
     folder = Path(model).expanduser()
     if folder.is_dir():
         return folder.resolve() if _is_model(folder) else None
-    return next((cached for name in _candidate_names(model, owner) if (cached := _cached(name)) is not None), None)
+    cached = next((cached for name in _candidate_names(model, owner) if (cached := _cached(name)) is not None), None)
+    return packaged_model(model) if cached is None else cached
 
 
 def fingerprint(folder: str | os.PathLike[str]) -> str:
@@ -413,7 +439,9 @@ def _first_line(error: Exception) -> str:
 
 def _not_here(kind: str, name: str, reason: str, alternative: str) -> str:
     """Message of the error for a model that is not on this machine."""
+    install = f"{INSTALL}; or " if name.rpartition("/")[2].lower() == EXAMPLE[0].lower() else ""
     return (
-        f"the {kind} {name} is not on this machine and {reason}: run `hf download {name}` on a machine with network access and "
-        f"copy its folder or the hub's cache (HF_HOME) here, give the folder of a model instead of its name, or {alternative}"
+        f"the {kind} {name} is not on this machine and {reason}: {install}run `hf download {name}` on a machine with network "
+        f"access and copy its folder or the hub's cache (HF_HOME) here, give the folder of a model instead of its name, or "
+        f"{alternative}"
     )

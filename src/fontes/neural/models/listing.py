@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from ...core.errors import InputError
 from .hub import find_local_model, find_model, library, model_files, read_json
+from .modules import ModelSettings
+from .packaged import INSTALL, packaged_models
 
 LICENSE = re.compile(r"^license:\s*(.+)$", re.MULTILINE)
 MODEL = re.compile(r"[\w.-]+/[\w.-]+")  # owner/name in the text of a pipeline
@@ -25,6 +27,7 @@ class LocalModel:
         size: Bytes of its weights and settings.
         licence: From its model card; "" if not stated.
         folder: Its folder.
+        package: The installed package that contains it; "" for a model of another place.
     """
 
     name: str
@@ -32,6 +35,7 @@ class LocalModel:
     size: int
     licence: str
     folder: Path
+    package: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,30 @@ def cached_models() -> list[LocalModel]:
     return [describe(name, folder) for name in names if (folder := find_local_model(name)) is not None]
 
 
+def models_of_packages() -> list[LocalModel]:
+    """Return the models in installed packages, in the order of their names."""
+    return [replace(describe(model.name, model.folder), package=model.package) for model in packaged_models()]
+
+
+def packaged_encoder() -> str:
+    """Return the name of a sentence encoder in an installed package, the first in the order of names.
+
+    Raises InputError, which names a package to install, if there is none.
+    """
+    for model in packaged_models():
+        static = read_json(model.folder / "config.json", {}).get("model_type") == "model2vec"
+        if static or ModelSettings.of(model.folder).kind == "SentenceTransformer":
+            return model.name
+    raise InputError(f"no installed package has a sentence encoder: {INSTALL}; or name a model of your own")
+
+
 def model_in(name_or_path: str) -> LocalModel:
-    """Return the model of a folder or of a name in the hub's cache; raise InputError if it is not on this machine."""
+    """Return the model of a folder, or of a name in the hub's cache or a package; raise InputError if there is none here."""
     folder = find_model(name_or_path) if Path(name_or_path).expanduser().exists() else find_local_model(name_or_path)
     if folder is None:
-        raise InputError(f"the model {name_or_path} is not on this machine: it is neither a folder nor in the hub's cache")
+        raise InputError(
+            f"the model {name_or_path} is not on this machine: it is neither a folder nor in the hub's cache or a package"
+        )
     return describe(name_or_path, folder)
 
 

@@ -19,7 +19,7 @@ from .compute import padded
 from .hub import NO_CODE, find_model, library, load_once, model_errors, quiet, read_json
 
 if TYPE_CHECKING:
-    from .bert import Shape
+    from . import bert, modernbert
 
 
 FILE = "tokenizer.json"
@@ -153,7 +153,7 @@ class StaticTokenizer:
         return encodings
 
 
-def load_tokens(folder: Path, shape: Shape, length: int | None = None) -> tuple[Tokens, int] | None:
+def load_tokens(folder: Path, shape: bert.Shape | modernbert.Shape, length: int | None = None) -> tuple[Tokens, int] | None:
     """Load the tokenizer of a folder; return it with its maximum number of tokens, or None if it is not supported here.
 
     Args:

@@ -16,9 +16,11 @@ from ...passages.reranker import Reranker
 from ..models.base import Loaded, Pretrained
 from ..models.compute import Prepared, prepare_module
 from ..models.hub import NO_CODE, library, model_errors, quiet, read_json
+from ..models.modules import PACKAGE, ModelSettings, Module, check_modules, modules_in
 from ..models.tokens import TokenIds, batch
 
 if TYPE_CHECKING:
+    from ..encoders.pooling import Step
     from ..models.bert import Plain
 
 M = TypeVar("M", bound=Loaded)
@@ -59,7 +61,7 @@ def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
         return (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
 
 
-SCORES = ("logit", "sigmoid")
+SCORES = ("logit", "sigmoid", "model")
 SAMPLE_QUERIES = (
     "what is a geyser",
     "the effect of vitamin D on bones",
@@ -73,9 +75,11 @@ SAMPLE_DOCUMENTS = (
     "The novel appeared in the nineteenth century, and its author is remembered for plain and lively sentences since then. ",
 )
 SAMPLE = [(query, document * 2) for query in SAMPLE_QUERIES for document in SAMPLE_DOCUMENTS]
-PACKAGE = "sentence_transformers"
 # Settings of a model of sentence-transformers with which `PlainCrossEncoder` gives the same scores.
 SUPPORTED_SETTINGS = {"__version__", "activation_fn", "prompts", "default_prompt_name", "model_type"}
+CLASS = "CrossEncoder"  # of sentence-transformers
+SCORING = "ForSequenceClassification"  # end of the name of an architecture with a layer for scores
+OLD_ACTIVATION = "sbert_ce_default_activation_function"  # in config.json, before sentence-transformers 4
 
 
 class Start(str):
@@ -91,16 +95,22 @@ class Start(str):
 class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], name="cross_encoder"):
     """Reranks with a cross-encoder (Nogueira and Cho, 2019), such as those of sentence-transformers.
 
-    Both forms of the score give the same order, except that sigmoids of logits above 17.4 are all 1 in float32. The batch
-    changes scores by rounding only. The model is loaded on first use.
+    The model is one for sequence classification, or has modules that give a score: pooling and dense layers behind a
+    transformer, or a token's logit of a decoder. "logit" and "sigmoid" give the same order, except that sigmoids of logits
+    above 17.4 are all 1 in float32. The batch changes scores by rounding only. The model is loaded on first use.
 
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub; a name without an owner may belong to cross-encoder/.
         max_length: Maximum tokens of query and document together. None: the model's.
-        score: "logit", or "sigmoid", from 0 to 1. With two labels the logit is the second's minus the first's.
+        score: "logit"; "sigmoid", from 0 to 1; or "model", what the model's own activation makes of the logit, as in
+            sentence-transformers. With two labels the logit is the second's minus the first's.
+        prompt: Text before each query; for a decoder with a chat template, its instruction. None: the prompt
+            `prompt_name`, or the model's default prompt, if any.
+        prompt_name: Name of the model's prompt.
 
     Raises:
         InputError: On use: the model is missing, or is not a cross-encoder with one or two labels.
+        ParameterError: On use: the model has no prompt of this name.
     """
 
     kind = "cross-encoder"
@@ -108,15 +118,34 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
 
     max_length: int | None = field(default=None, metadata={"least": 1})
     score: str = field(default="logit", metadata={"choices": SCORES})
+    prompt: str | None = field(default=None, kw_only=True)
+    prompt_name: str | None = field(default=None, kw_only=True)
 
     def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
         logits = super().scores(pairs, progress)
+        if self.score == "model":
+            return _activated(logits, self.folder)
         return sigmoid(logits) if self.score == "sigmoid" else logits
 
     def check_needs(self) -> None:
         super().check_needs()
         if not isinstance(self.name_or_path, Start):
             _check_architecture(self.folder)
+
+    def _inputs(self, model: Any, pairs: Sequence[tuple[str, str]]) -> Sequence[Any]:
+        settings: ModelSettings = model.settings
+        if self.prompt is not None:
+            prompt = self.prompt
+        else:
+            prompt = (
+                settings.default_prompt if self.prompt_name is None else settings.prompt(self.prompt_name, self.name_or_path)
+            )
+        return model.inputs(pairs, prompt)  # type: ignore[no-any-return]
+
+    def _settings(self) -> dict[str, Any]:
+        """Parameters of the fingerprint: those of prompts only if they are set, as earlier releases had none."""
+        settings = super()._settings()
+        return {name: value for name, value in settings.items() if value is not None or not name.startswith("prompt")}
 
     def _load(self, folder: Path, device: str) -> PlainCrossEncoder | CrossEncoderModel:
         _check_architecture(folder)
@@ -128,10 +157,22 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
 
 
 class PlainCrossEncoder:
-    """A cross-encoder based on BERT or RoBERTa, run from its files, with the same scores as in sentence-transformers."""
+    """A cross-encoder whose network is our own, run from its files, with the same scores as in sentence-transformers.
 
-    def __init__(self, parts: Plain, network: Any, precision: str, device: str) -> None:
-        self._tokens, self._padding = parts.tokens, parts.shape.pad_token_id
+    Args:
+        parts: Its transformer.
+        network: The network, which gives logits; with `steps`, token vectors.
+        steps: The modules behind the transformer, which make scores of token vectors; in float32.
+        settings: Settings of the model.
+        precision: Precision of the network.
+        device: Device of the network.
+    """
+
+    def __init__(
+        self, parts: Plain, network: Any, steps: tuple[Step, ...], settings: ModelSettings, precision: str, device: str
+    ) -> None:
+        self._tokens, self._padding, self._steps = parts.tokens, parts.shape.pad_token_id, steps
+        self.settings = settings
         sample = self.inputs(SAMPLE)
         self.prepared: Prepared = prepare_module(
             network, lambda module: self.logits(module, sample), precision=precision, device=device
@@ -145,8 +186,8 @@ class PlainCrossEncoder:
         parts = try_plain(lambda: _parts(folder, max_length), folder)
         return None if parts is None else cls(*parts, precision, device)
 
-    def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[TokenIds]:
-        return self._tokens.encoded(pairs)
+    def inputs(self, pairs: Sequence[tuple[str, str]], prompt: str = "") -> list[TokenIds]:
+        return self._tokens.encoded([(prompt + query, document) for query, document in pairs])
 
     def lengths(self, inputs: Sequence[TokenIds]) -> list[int]:
         return [len(pair.ids) for pair in inputs]
@@ -155,6 +196,11 @@ class PlainCrossEncoder:
         ids, mask, types = batch(inputs, self._padding, next(module.parameters()).device)
         with library("torch", "a cross-encoder").inference_mode():
             logits = module(ids, mask, types).float()
+            if self._steps:
+                features = {"token_embeddings": logits, "attention_mask": mask}
+                for step in self._steps:
+                    step(features)
+                logits = features["scores"]
             return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits[:, 0]
 
 
@@ -163,44 +209,52 @@ class CrossEncoderModel:
 
     def __init__(self, folder: Path, max_length: int | None, precision: str, device: str) -> None:
         model = _load_model(folder, max_length)
-        self.tokenizer = model.tokenizer
+        self.tokenizer, self.settings = model.tokenizer, ModelSettings.of(folder)
         self.prepared: Prepared = prepare_module(
-            model, lambda module: self.logits(module, SAMPLE), precision=precision, device=device
+            model, lambda module: logits_of(module, SAMPLE), precision=precision, device=device
         )
 
-    def inputs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        return list(pairs)
+    def inputs(self, pairs: Sequence[tuple[str, str]], prompt: str = "") -> list[tuple[str, str, str]]:
+        """The pairs, each with the prompt."""
+        return [(query, document, prompt) for query, document in pairs]
 
-    def lengths(self, inputs: Sequence[tuple[str, str]]) -> list[int]:
-        queries, documents = map(list, zip(*inputs, strict=True))
-        encoded = self.tokenizer(queries, documents, truncation="longest_first", return_token_type_ids=False)
+    def lengths(self, inputs: Sequence[tuple[str, str, str]]) -> list[int]:
+        queries, documents, prompts = map(list, zip(*inputs, strict=True))
+        prompted = [prompt + query for prompt, query in zip(prompts, queries, strict=True)]
+        encoded = self.tokenizer(prompted, documents, truncation="longest_first", return_token_type_ids=False)
         return [len(ids) for ids in encoded["input_ids"]]
 
-    def logits(self, module: Any, inputs: Sequence[tuple[str, str]]) -> Any:
-        return logits_of(module, list(inputs))
+    def logits(self, module: Any, inputs: Sequence[tuple[str, str, str]]) -> Any:
+        return logits_of(module, [(query, document) for query, document, _ in inputs], inputs[0][2])
 
 
-def logits_of(model: Any, pairs: list[tuple[str, str]]) -> Any:
+def logits_of(model: Any, pairs: list[tuple[str, str]], prompt: str = "") -> Any:
     """Scores of a batch of pairs by a model of sentence-transformers, as a float32 tensor."""
     identity = library("torch", "a cross-encoder").nn.Identity()
     logits = model.predict(
-        pairs, batch_size=len(pairs), activation_fn=identity, show_progress_bar=False, convert_to_tensor=True
+        pairs, batch_size=len(pairs), activation_fn=identity, show_progress_bar=False, convert_to_tensor=True, prompt=prompt
     ).float()
     return logits[:, 1] - logits[:, 0] if logits.ndim == 2 else logits
 
 
-def _parts(folder: Path, max_length: int | None) -> tuple[Plain, Any] | None:
-    """Read the transformer and the network of a model from its folder; None if they are not supported."""
-    from ..models.bert import classifier, plain
+def _parts(folder: Path, max_length: int | None) -> tuple[Plain, Any, tuple[Step, ...], ModelSettings] | None:
+    """Read the transformer, the network, the modules behind it and the settings of a model; None if not supported."""
+    from ..encoders.pooling import steps
+    from ..models.bert import classifier, encoder, plain
 
-    settings: dict[str, Any] = read_json(folder / "config_sentence_transformers.json", {})
-    modules: list[Any] = read_json(folder / "modules.json", [{"path": "", "type": f"{PACKAGE}.models.Transformer"}])
-    single = len(modules) == 1 and modules[0]["path"] == "" and modules[0]["type"].startswith(f"{PACKAGE}.")
-    supported = settings.keys() <= SUPPORTED_SETTINGS and not settings.get("default_prompt_name")
-    if not (single and supported and _architecture(folder).endswith("ForSequenceClassification")):
+    settings = ModelSettings.of(folder)
+    if settings.raw.keys() - SUPPORTED_SETTINGS:
         return None
-    parts = plain(folder, "sequence-classification", max_length)
-    return None if parts is None else (parts, classifier(parts.weights, parts.shape, _labels(parts.config)))
+    first, *following = modules_in(folder) if settings.kind else [Module(f"{PACKAGE}.models.Transformer", folder)]
+    if first.kind != "Transformer" or not first.type.startswith(f"{PACKAGE}."):
+        return None
+    if not following:
+        parts = plain(first.folder, "sequence-classification", max_length)
+        if parts is None or not _architecture(first.folder).endswith(SCORING):
+            return None
+        return parts, classifier(parts.weights, parts.shape, _labels(parts.config)), (), settings
+    parts, behind = plain(first.folder, "feature-extraction", max_length), steps(following)
+    return None if parts is None or not behind else (parts, encoder(parts.weights, parts.shape), behind, settings)
 
 
 def _load_model(folder: Path, max_length: int | None) -> Any:
@@ -219,8 +273,20 @@ def _load_model(folder: Path, max_length: int | None) -> Any:
 
 
 def is_headless(folder: Path) -> bool:
-    """Whether a model is an encoder without a layer for scores, which would be random."""
+    """Whether a model has no trained layer for scores: it is a plain encoder, or none of its modules gives scores."""
+    if modules := _modular(folder):
+        return not any(map(_gives_scores, modules))
     return _architecture(folder).endswith(("Model", "ForMaskedLM", "ForPreTraining"))
+
+
+def _modular(folder: Path) -> list[Module]:
+    """Modules of a cross-encoder that is a transformer with modules behind it; empty for any other model."""
+    modules = modules_in(folder) if ModelSettings.of(folder).kind == CLASS else []
+    return modules if len(modules) > 1 else []
+
+
+def _gives_scores(module: Module) -> bool:
+    return module.kind == "LogitScore" or module.settings.get("module_output_name") == "scores"
 
 
 def _architecture(folder: Path) -> str:
@@ -232,11 +298,38 @@ def _labels(config: Mapping[str, Any]) -> int:
 
 
 def _check_architecture(folder: Path) -> None:
-    """Raise InputError for a model without a layer for scores, or with more than two labels."""
+    """Raise InputError for a model without a layer for scores, with more than two labels, or with code of its own."""
+    check_modules(folder, "cross_encoder")
+    modules = _modular(folder)
     if is_headless(folder):
+        kinds = " + ".join(module.kind for module in modules)
+        lacks = (
+            f"none of its modules ({kinds}) gives" if kinds else f"its architecture is {_architecture(folder)}, which has no"
+        )
         raise InputError(
-            f"{folder} is no cross-encoder: its architecture is {_architecture(folder)}, which has no layer for scores; "
+            f"{folder} is no cross-encoder: {lacks} {'scores' if kinds else 'layer for scores'}; "
             "take a model for sequence classification, or train one from it: fontes train cross-encoder"
         )
-    if (labels := _labels(read_json(folder / "config.json", {}))) > 2:
+    heads = [int(module.settings.get("out_features", 1)) for module in modules if _gives_scores(module)]
+    if (labels := heads[-1] if heads else _labels(read_json(folder / "config.json", {}))) > 2:
         raise InputError(f"{folder} has {labels} labels; a reranker has one, or two of which the second is 'relevant'")
+
+
+def _activated(logits: NDArray[np.float32], folder: Path) -> NDArray[np.float32]:
+    """Scores by the model's own activation, as sentence-transformers applies it to one label.
+
+    Raises InputError for an activation that is not supported.
+    """
+    from ..encoders.pooling import activation
+
+    config = read_json(folder / "config.json", {})
+    older = (config.get("sentence_transformers") or {}).get("activation_fn") or config.get(OLD_ACTIVATION)
+    name = ModelSettings.of(folder).raw.get("activation_fn") or older or "torch.nn.Sigmoid"
+    if (function := activation(name)) is None:
+        raise InputError(f"{folder} names the activation {name}, which Fontes does not run; score='logit' needs none")
+    if not _modular(folder) and _labels(config) == 2 and name.rpartition(".")[2] != "Identity":
+        raise InputError(f"{folder} has two labels, to which its activation {name} does not apply; take score='sigmoid'")
+    torch = library("torch", "a cross-encoder")
+    with torch.inference_mode():
+        activated: NDArray[np.float32] = function(torch.from_numpy(logits)).numpy()
+    return activated

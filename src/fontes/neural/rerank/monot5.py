@@ -23,7 +23,7 @@ class MonoT5(PretrainedReranker["MonoT5Model"], name="mono_t5"):
 
     The model reads "Query: … Document: … Relevant:". The score is the log-probability of "true" against "false" at the first
     decoded position: the logarithm of the softmax over these two tokens, at most 0. The batch changes scores by rounding only.
-    The model is loaded on first use. T5 rerankers cannot be trained with Fontes.
+    The model is loaded on first use. `fontes.train.train_mono_t5` trains one.
 
     Args:
         max_length: Maximum tokens of an input; only the document is truncated.
@@ -48,23 +48,30 @@ class MonoT5(PretrainedReranker["MonoT5Model"], name="mono_t5"):
         return model.inputs(pairs, self.max_length)
 
     def _load(self, folder: Path, device: str) -> MonoT5Model:
-        return MonoT5Model(folder, tuple(self.tokens), self.precision, device)
+        model = MonoT5Model(folder, tuple(self.tokens))
+        model.prepare(self.precision, device)
+        return model
 
     def _load_parameters(self) -> tuple[Any, ...]:
         return tuple(self.tokens)
 
 
 class MonoT5Model:
-    """A T5 and its tokenizer."""
+    """A T5 and its tokenizer, in float32 on the CPU until it is prepared to run."""
 
-    def __init__(self, folder: Path, words: tuple[str, ...], precision: str, device: str) -> None:
-        model, self.tokenizer = seq2seq(folder, KIND)
+    prepared: Prepared
+
+    def __init__(self, folder: Path, words: tuple[str, ...]) -> None:
+        self.network, self.tokenizer = seq2seq(folder, KIND)
         self.words = [self._token(word, folder) for word in words]
-        self.start = model.config.decoder_start_token_id
+        self.start = self.network.config.decoder_start_token_id
         self.pad = int(self.tokenizer.pad_token_id or 0)
+
+    def prepare(self, precision: str, device: str) -> None:
+        """Move the network to a device, in a precision."""
         sample = self.inputs([(query, document * 2) for query in SAMPLE_QUERIES for document in SAMPLE_DOCUMENTS], 512)
-        self.prepared: Prepared = prepare_module(
-            model, lambda module: self.logits(module, sample), precision=precision, device=device
+        self.prepared = prepare_module(
+            self.network, lambda module: self.logits(module, sample), precision=precision, device=device
         )
 
     def inputs(self, pairs: Sequence[tuple[str, str]], max_length: int) -> list[list[int]]:

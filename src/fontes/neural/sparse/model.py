@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ..encoders.architectures import NO_LIMIT, position_limit
 from ..encoders.base import sample_ids
-from ..encoders.sentence import DOCUMENT, QUERY
 from ..models.base import token_ids
 from ..models.compute import padded, prepare_module
-from ..models.hub import NO_CODE, inside, library, model_errors, modules_of, read_json, tensors, tokenizer_in, without_warnings
+from ..models.hub import NO_CODE, library, model_errors, read_json, tensors, tokenizer_in, without_warnings
+from ..models.modules import PROMPTS, TASKS, Module, modules_for
 
 PURPOSE = "a SPLADE model"  # in errors about missing libraries
 MAX_LOGITS = 1 << 23  # logits of a masked language model in memory at a time, if its head is a separate layer
@@ -227,14 +227,13 @@ class SpladeCheckpoint:
     def _of(cls, folder: Path) -> SpladeCheckpoint:
         if not (folder / "modules.json").is_file():
             return cls(folder, max_length=_max_length(folder))
-        modules, static = modules_of(folder), None
-        if [kind for kind, _ in modules] == ["Router"]:
-            modules, static = _routes(modules[0][1])
-        kinds = [kind for kind, _ in modules]
+        queries, documents = (modules_for(folder, task) for task in TASKS)
+        static = None if queries == documents else _static_of(folder, queries)
+        kinds = [module.kind for module in documents]
         if len(kinds) != 2 or not kinds[0].endswith("Transformer") or kinds[1] != "SpladePooling":
             others = ", ".join(kinds) or "none"
             raise InputError(f"{folder} is no SPLADE model: its modules are {others}, not a transformer and SpladePooling")
-        (_, transformer), (_, pooling) = modules
+        transformer, pooling = (module.folder for module in documents)
         config = read_json(pooling / "config.json")
         strategy, activation = config.get("pooling_strategy", "max"), config.get("activation_function", "relu")
         if strategy not in POOLINGS or activation not in LOGARITHMS:
@@ -246,24 +245,18 @@ class SpladeCheckpoint:
             LOGARITHMS[activation],
             _max_length(transformer),
             settings.get("max_active_dims"),
-            _prompt(settings, QUERY),
-            _prompt(settings, DOCUMENT),
+            _prompt(settings, PROMPTS["query"]),
+            _prompt(settings, PROMPTS["document"]),
             static,
         )
 
 
-def _routes(folder: Path) -> tuple[list[tuple[str, Path]], Path | None]:
-    """A router's modules for documents, and the folder of its static weights for queries; InputError without static weights."""
-    router = read_json(folder / "router_config.json")
-    documents, queries = (
-        [(router["types"][module].rpartition(".")[2], inside(folder, module)) for module in router["structure"].get(name, ())]
-        for name in ("document", "query")
-    )
-    kinds = [kind for kind, _ in queries]
-    if kinds != ["SparseStaticEmbedding"]:
-        others = ", ".join(kinds) or "nothing"
+def _static_of(folder: Path, queries: Sequence[Module]) -> Path:
+    """Folder of the static weights of a router's route for queries; InputError without static weights."""
+    if [module.kind for module in queries] != ["SparseStaticEmbedding"]:
+        others = ", ".join(module.kind for module in queries)
         raise InputError(f"{folder} sends queries through {others}; only routers to SparseStaticEmbedding are supported")
-    return documents, queries[0][1]
+    return queries[0].folder
 
 
 def _prompt(settings: Mapping[str, Any], names: Sequence[str]) -> str:

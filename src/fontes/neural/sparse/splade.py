@@ -20,16 +20,17 @@ from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Run
 from ...core.strings import offsets_of
 from ...core.values import Doc, Topic, Topics, text_of
-from ...index.embeddings.weights import TermVectors
+from ...index.embeddings.weights import WEIGHTS, TermVectors
 from ...lexical.learned_sparse import LearnedSparseWeighting
-from ...lexical.retriever import Lexical, bag_of
+from ...lexical.retriever import Lexical, checked_weights
 from ..models.base import Pretrained, check_fields, token_ids
 from ..models.compute import as_objects, in_batches
+from ..stored import named_model
 from .model import WEIGHT, SpladeCheckpoint, SpladeModel
 
 if TYPE_CHECKING:
     from ...index import Index
-    from ...index.embeddings.weights import JoinedWeights, WeightLists
+    from ...index.embeddings.weights import DocumentWeights
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,8 @@ class SpladeRetriever(Lexical, name="splade"):
 
     Args:
         index: The index with the weights.
-        encoder: Encodes topics and documents; a string is the model of a `Splade`.
+        encoder: Encodes topics and documents; a string is the name under which weights are stored (`fontes encode --name`), or
+            the model of a `Splade`.
         k: Maximum documents per topic.
         threads: Search threads, which do not change the run; None: one per processor.
         where: Filter on document metadata, such as "year >= 2020 and lang in ('cs', 'en')"; scores stay those of the whole
@@ -196,13 +198,18 @@ class SpladeRetriever(Lexical, name="splade"):
     threads: int | None = field(default=None, repr=False, metadata={"least": 1})
     where: str | None = None
 
+    def params(self) -> dict[str, Any]:
+        """Return the parameters by name, with the encoder of named weights in place of their name."""
+        named = named_model(self.index, WEIGHTS, self.encoder)
+        return {**super().params(), **({} if named is self.encoder else {"encoder": named})}
+
     @property
     def weighting(self) -> LearnedSparseWeighting:
         """The weighting by the documents' stored weights."""
         return LearnedSparseWeighting(self.searched.scale)
 
     @property
-    def searched(self) -> WeightLists | JoinedWeights:
+    def searched(self) -> DocumentWeights:
         """Stored weights of the documents; raises ParameterError without weights of this encoder."""
         return self.index.weights(self._encoder)
 
@@ -253,18 +260,18 @@ class SpladeRetriever(Lexical, name="splade"):
     def _query_label(self, count: float) -> str:
         return "weight in the query's vector"
 
-    def _counts(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> list[dict[int, float]]:
-        """Term numbers and weights of each topic; texts are encoded one by one, since a batch may change weights."""
+    def _counts(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> list[dict[str, float]]:
+        """Terms and weights of each topic; texts are encoded one by one, since a batch may change weights."""
         searched, start = self.searched, time.perf_counter()
-        bags: list[dict[int, float]] = []
+        bags: list[dict[str, float]] = []
         absent: dict[str, Topic] = {}  # tokens of topics that occur in no document
         for number, topic in enumerate(topics, 1):
             weights: Mapping[str, float] = topic.weights or {}
             if topic.text.strip():
                 weights = self._encoder.encode_queries([topic.text])[0]
             else:
-                absent |= {term: topic for term in weights if searched.term_number(term) < 0}
-            bags.append(bag_of(searched, topic, weights))
+                absent |= {term: topic for term in weights if not searched.df_of(term)}
+            bags.append(checked_weights(topic, weights))
             progress(Progress("encoding", number, len(topics), time.perf_counter() - start, "topics"))
         if absent and (unknown := absent.keys() - set(self._encoder.vocabulary)):
             term = min(unknown)
