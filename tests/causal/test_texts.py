@@ -51,7 +51,7 @@ def test_a_string_stands_for_an_encoder_and_for_a_tagger():
 
 def test_what_makes_no_sense_is_refused_when_the_text_is_read():
     for text, message in [
-        ('causal_filter("backwards")', "roles is one of published, swapped, either, not 'backwards'"),
+        ('causal_filter("backwards")', "roles is one of published, swapped, either, any, not 'backwards'"),
         ('causal_filter(failing="hide")', "failing is drop or below, not 'hide'"),
         ("causal_evidence(near=1)", "near needs an encoder"),
         ("causal_evidence(weight=2)", "interpolate needs a weight between 0 and 1, not 2"),

@@ -194,6 +194,32 @@ def test_leads_below_a_document_are_earlier_than_it(tmp_path):
     assert sorted(cause.text for cause in broke.causes) == ["A wheel", "Grease", "Proverbs"]
 
 
+def test_a_stated_cause_whose_words_state_a_later_date_is_left_out(tmp_path):
+    docs = [
+        Doc("report", "The old harbour flooded because the pumps had been sold in 2016.", "", {"date": "2018-01-01"}),
+        Doc("other", "The old harbour flooded because of the gale of 3 February 2017.", "", {"date": "2017-02-05"}),
+        Doc("sold", "The pumps had been sold because of a debt of 2 May 2017.", "", {"date": "2017-06-01"}),
+        Doc("owed", "The pumps had been sold because nobody had paid the founders.", "", {"date": "2015-06-01"}),
+    ]
+    index = Index.build(docs, tmp_path / "index")
+    assert {source.doc_id for cause in causes(index, "the old harbour flooded").all() for source in cause.sources} == {
+        *("report", "other", "sold", "owed")
+    }
+    chain = causes(index, "the old harbour flooded", before="2017-01-13")
+    assert [source.doc_id for cause in chain.all() for source in cause.sources] == ["report", "owed"]
+
+
+@pytest.mark.parametrize(("date", "sources"), [("2 May 2016", ["sold"]), ("May 2016", ["sold", "owed"])])
+def test_the_causes_of_a_cause_are_earlier_than_the_day_that_its_words_state(tmp_path, date, sources):
+    docs = [
+        Doc("sold", f"The old harbour flooded because the pumps had been sold on {date}."),
+        Doc("owed", "The pumps had been sold because of a fire on 2 May 2016."),
+        *(Doc(f"other{n}", "Nothing happened at the mill.") for n in range(5)),
+    ]
+    chain = causes(Index.build(docs, tmp_path / "index"), "the old harbour flooded", before="2017-01-13")
+    assert [source.doc_id for cause in chain.all() for source in cause.sources] == sources
+
+
 def test_below_a_lead_only_stated_causes_follow(index):
     chain = causes(index, EVENT, depth=4, breadth=9, leads=9, weak=True)
     leads = [cause for cause in chain.all() if cause.lead]
@@ -389,9 +415,9 @@ def test_the_command_refuses_an_unknown_model(index):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(("--encoder", "m"), "--encoder is of dense and hybrid"), (("--before", "2001-05-01"), "--before applies to leads")],
+    [(("--encoder", "m"), "--encoder is of dense and hybrid"), (("--before", "May"), "before is a date such as '2017-01-13'")],
 )
-def test_the_command_refuses_options_that_would_do_nothing(index, options, message):
+def test_the_command_refuses_options_that_would_do_nothing_or_are_no_date(index, options, message):
     error = run(index.path, EVENT, *options).exception
     assert isinstance(error, ParameterError)
     assert message in str(error)

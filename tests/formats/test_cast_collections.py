@@ -24,7 +24,9 @@ PAGE: dict[str, Any] = {
         "Email marketing\n",
         "Email marketing is the act of sending a message.\n",
         "Section::::Types.\n",
+        "Section::::Types.:By aim.\n",
         "BULLET::::- News\n",
+        "BULLET::::2. Offers at 10:30, not a BULLET::::- of its own\n",
     ],
     "anchors": [{"text": "message", "href": "Message", "paragraph_id": 1, "start": 40, "end": 47}],
     "categories": "Marketing,Email",
@@ -90,11 +92,14 @@ def marco(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_page_of_kilt_is_its_paragraphs_in_a_row(kilt: Path) -> None:
+def test_a_page_of_kilt_is_its_paragraphs_in_a_row_without_marks_of_headings_and_items(kilt: Path) -> None:
     corpus = read_corpus(kilt)
     assert corpus.format == "kilt"  # type: ignore[union-attr]
     first, second = corpus
-    text = "Email marketing Email marketing is the act of sending a message. Section::::Types. BULLET::::- News"
+    text = (
+        "Email marketing Email marketing is the act of sending a message. Types. Types. By aim. News "
+        "2. Offers at 10:30, not a BULLET::::- of its own"
+    )
     assert first == Doc("1101759", text, "Email marketing", {"url": PAGE["history"]["url"]})
     assert second == Doc("7", text, "", {})
 

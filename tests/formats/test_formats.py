@@ -53,13 +53,13 @@ def test_the_formats_of_the_field_are_there_the_one_that_is_written_first() -> N
         "corpus": ["jsonl", "ciff", "claims", "csv", "json", "kilt", "parquet", "text", "trec", "tsv", "wapo", "xlsx"],
         "topics": ["jsonl", "canard", "cast", "claims", "csv", "json", "lines", "parquet", "trec", "tsv", "xlsx", "xml"],
         "qrels": ["trec", "beir", "claims", "csv", "json", "jsonl", "parquet", "tsv", "xlsx"],
-        "run": ["trec", "checkthat", "csv", "json", "jsonl", "msmarco", "parquet", "tsv"],
+        "run": ["trec", "checkthat", "csv", "ikat", "json", "jsonl", "msmarco", "parquet", "tsv"],
     }
     assert {kind: list(formats_for("write", kind)) for kind in KINDS} == {
         "corpus": ["jsonl"],
         "topics": ["jsonl", "cast"],
         "qrels": ["trec", "beir"],
-        "run": ["trec", "checkthat", "msmarco", "parquet"],
+        "run": ["trec", "checkthat", "ikat", "msmarco", "parquet"],
     }
 
 
@@ -122,7 +122,9 @@ def test_a_format_may_be_named_for_judgments_and_runs(tmp_path: Path) -> None:
         ParameterError, match="no qrels format 'msmarco'; there are trec, beir, claims, csv, json, jsonl, parquet, tsv"
     ):
         read_qrels(path, "msmarco")
-    with pytest.raises(ParameterError, match="no run format 'beir'; there are trec, checkthat, csv, json, jsonl, msmarco"):
+    with pytest.raises(
+        ParameterError, match="no run format 'beir'; there are trec, checkthat, csv, ikat, json, jsonl, msmarco"
+    ):
         read_run(path, format="beir")
 
 

@@ -172,18 +172,46 @@ def test_ikat_topics_carry_the_conversation_its_statements_and_the_resolved_utte
     diet = Turn("Find a diet", "Find a vegan diet", "", "Sure.", "c-1:2"), Turn("And tea?", "Is tea vegan?", "", "Yes.")
     statements = {"ptkb": ["I am vegan.", "I like tea."]}
     assert read_year(IKAT_2023) == [
-        Topic("9-1_1", "Find a diet", turns=diet[:1], metadata=statements),
+        Topic("9-1_1", "Find a diet", turns=diet[:1], metadata={**statements, "relevant_ptkb": ["I am vegan."]}),
         Topic("9-1_2", "And tea?", turns=diet, metadata=statements),
     ]
     reflux = Turn("What is good for it?", "What is good for reflux?", "", "Bananas.", "c-3:1")
     assert [(topic.id, topic.turns, topic.metadata) for topic in read_year(IKAT_2025)] == [
-        ("1-1_1", (reflux,), {"ptkb": ["I eat late."]}),
+        ("1-1_1", (reflux,), {"ptkb": ["I eat late."], "relevant_ptkb": []}),
         ("1-1_2", (reflux, Turn("And drinks?", "Which drinks?", "", "Water.")), {"ptkb": ["I eat late."]}),
     ]
     with pytest.raises(InputError, match=r"conversation 1-1: 'responses' is not a list of turns with numbers"):
         read(tmp_path, IKAT_2025.replace('"turn_id": 2, ', ""))
     with pytest.raises(InputError, match=r"conversation 1-1: 'ptkb' is neither a list nor an object of texts"):
         read(tmp_path, IKAT_2025.replace('"I eat late."', "7"))
+    with pytest.raises(InputError, match=r"conversation 1-1: the relevant statements of turn 1 are not a list"):
+        read(tmp_path, IKAT_2025.replace('"relevant_ptkbs": []', '"relevant_ptkbs": 3'))
+
+
+def test_relevant_statements_are_numbers_texts_or_objects_and_a_conversation_has_a_number_or_an_id(tmp_path: Path) -> None:
+    """Numbers as in 2023 and 2024, texts as in 2025, objects as in the guidelines of 2023, and an id as in those of 2026."""
+
+    def relevant(named: str) -> list[str]:
+        content = IKAT_2023.replace('"ptkb_provenance": [1]', f'"ptkb_provenance": {named}').replace('"number"', '"conv_id"')
+        topics = read(tmp_path, content)
+        assert [topic.id for topic in topics] == ["9-1_1", "9-1_2"]
+        texts: list[str] = topics[0].metadata["relevant_ptkb"]
+        return texts
+
+    assert relevant("[2, 1]") == relevant('["2", "1"]') == ["I like tea.", "I am vegan."]
+    assert relevant('["I like tea.", "I met a bear."]') == ["I like tea.", "I met a bear."]  # the second is new in this turn
+    assert relevant('[{"id": "2", "text": "I like tea.", "score": 0.9}, {"id": 1}]') == ["I like tea.", "I am vegan."]
+    assert relevant("[7, null]") == []
+
+
+def test_a_written_conversation_keeps_its_statements(tmp_path: Path) -> None:
+    for content in (IKAT_2023, IKAT_2025):
+        topics = read(tmp_path, content)
+        write_topics(topics, tmp_path / "written.json", format="cast")
+        again = list(read_topics(tmp_path / "written.json").values())
+        assert [(topic.id, topic.turns, topic.metadata) for topic in again] == [
+            (topic.id, topic.turns, topic.metadata) for topic in topics
+        ]
 
 
 def test_turns_of_a_topic_are_not_taken_for_a_conversation_and_an_unknown_key_is_named(tmp_path: Path) -> None:

@@ -44,6 +44,32 @@ def test_only_quotes_that_stand_in_their_document_are_kept() -> None:
     assert [len(sentence.citations) for sentence in answer.sentences] == [1, 2]
 
 
+def test_sentences_name_the_addresses_of_their_documents_before_the_full_stop() -> None:
+    docs = [
+        ft.Doc("s1", DOCS[0].text, DOCS[0].title, {"url": "https://a.example/1"}),
+        ft.Doc("https://b.example/2", DOCS[1].text, DOCS[1].title),
+    ]
+    answer, _ = parse_cited_answer(GOOD, docs, "url")
+    first, second = (sentence.sourced for sentence in answer.sentences)
+    assert first == "Geysers erupt (source: https://a.example/1)."
+    assert second == "Karst has caves (source: https://b.example/2; https://a.example/1)."
+    assert answer.sourced == f"{first} {second}"
+    assert answer.text == "Geysers erupt. Karst has caves."
+    question = written(
+        ("Do they erupt?!", [(1, "a hot spring that erupts")]),
+        ("No stop", [(1, "a hot spring that erupts")]),
+        ("間欠泉\u3002", [(1, "a hot spring that erupts")]),
+    )
+    sentences = parse_cited_answer(question, docs, "url")[0].sentences
+    ends = [sentence.sourced.removeprefix(sentence.text.rstrip("?!\u3002")) for sentence in sentences]
+    assert ends == [
+        " (source: https://a.example/1)?!",
+        " (source: https://a.example/1).",
+        " (source: https://a.example/1)\u3002",
+    ]
+    assert "url" not in str(parse_cited_answer(GOOD, docs)[0].model_dump())
+
+
 @pytest.mark.parametrize(
     ("text", "repaired"),
     [
@@ -129,6 +155,12 @@ def test_ask_on_the_command_line(serve: Serve, index: ft.Index, fontes: Fontes, 
     assert values["text"] == "Geysers erupt. Karst has caves."
     assert fontes("ask", index.path, "zebra", "--llm", "m")[1] == f"{NOT_FOUND}\n\n"
     assert fontes("ask", index.path, "geyser", "--llm", "m", "-k", "1")[1] == f"{NOT_FOUND}\n\n"
+    sourced = fontes("ask", index.path, "hot geyser springs", "--llm", "m", "--source", "address")[1]
+    text = "Geysers erupt (source: s1). Karst has caves (source: s2; s1)."
+    assert " ".join(sourced.splitlines()).startswith(f"{text} ")
+    assert "[1] s1: “a HOT spring that erupts”" in sourced
+    stage = ft.pipeline('bm25() >> answer("m", source="address")', index)
+    assert stage("hot geyser springs").topics["1"].metadata["answer"]["text"] == text
     monkeypatch.delenv("FONTES_LLM", raising=False)
     code, _, err = fontes("ask", index.path, "geyser")
     assert (code, err) == (1, "fontes: name the language model that answers: --llm MODEL, or FONTES_LLM in the environment\n")

@@ -11,8 +11,8 @@ import pytest
 
 from fontes.core import Topics
 from fontes.core.errors import IndexFormatError, InputError
-from fontes.ltr import LinearModel, RankModel, TreeModel
-from fontes.ltr.model import hashes
+from fontes.ltr import LinearModel, RankModel, SetModel, TreeModel
+from fontes.ltr.model import hashes, set_scores, set_shapes
 
 MATRIX = np.array([[1.0, 10.0], [np.nan, 20.0], [3.0, np.nan]])
 
@@ -67,6 +67,68 @@ def test_a_linear_score_does_not_depend_on_the_other_rows() -> None:
     assert model.predict(matrix).tolist() == [model.predict(row[None])[0] for row in matrix]
 
 
+def sets(features: int = 2, width: int = 16, blocks: int = 2) -> SetModel:
+    draw = np.random.default_rng(2)
+    weights = {name: draw.normal(size=shape) / 2 for name, shape in set_shapes(features, width, blocks).items()}
+    facts = {"features": list("abcdefgh")[:features], "width": width, "blocks": blocks}
+    return SetModel(facts, draw.normal(size=features), draw.uniform(1, 2, features), weights)
+
+
+def test_the_order_of_candidates_does_not_change_their_scores_and_the_other_candidates_do() -> None:
+    model, draw = sets(5), np.random.default_rng(3)
+    matrix, order = draw.normal(size=(12, 5)), draw.permutation(12)
+    scores = model.predict(matrix)
+    np.testing.assert_allclose(model.predict(matrix[order]), scores[order], rtol=1e-12)
+    assert not np.allclose(model.predict(matrix[:6]), scores[:6])
+    assert model.predict(matrix, np.array([0, 6, 6, 12])).tolist() == [*model.predict(matrix[:6]), *model.predict(matrix[6:])]
+
+
+def test_the_blocks_of_setrank_are_encoder_layers_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    model = sets(5, width=24)
+    inputs = np.random.default_rng(4).normal(size=(2, 7, 5))
+    kept = {name: torch.tensor(array) for name, array in model.weights.items()}
+    hidden = torch.tensor(inputs) @ kept["input"][:-1] + kept["input"][-1]
+    for attention, inner, outer, norms in zip(*(kept[name] for name in ("attention", "inner", "outer", "norms")), strict=True):
+        layer = torch.nn.TransformerEncoderLayer(24, 3, 48, dropout=0.0, batch_first=True, dtype=torch.float64)
+        layer.load_state_dict(
+            {
+                "self_attn.in_proj_weight": torch.cat([matrix[:-1].T for matrix in attention[:3]]),
+                "self_attn.in_proj_bias": torch.cat([matrix[-1] for matrix in attention[:3]]),
+                "self_attn.out_proj.weight": attention[3][:-1].T,
+                "self_attn.out_proj.bias": attention[3][-1],
+                "linear1.weight": inner[:-1].T,
+                "linear1.bias": inner[-1],
+                "linear2.weight": outer[:-1].T,
+                "linear2.bias": outer[-1],
+                **{f"norm{n + 1}.{name}": norms[n][i] for n in (0, 1) for i, name in enumerate(("weight", "bias"))},
+            }
+        )
+        hidden = layer(hidden)
+    expected = (hidden @ kept["output"]).detach().numpy()
+    np.testing.assert_allclose(set_scores(np, model.weights, inputs), expected, rtol=1e-9)
+    padded = torch.tensor(np.concatenate([inputs, np.full((2, 3, 5), 9.0)], axis=1))
+    absent = torch.tensor([0.0] * 7 + [-1e9] * 3, dtype=torch.float64).expand(2, 10)[:, None, None]
+    np.testing.assert_allclose(set_scores(torch, kept, padded, absent)[:, :7].detach().numpy(), expected, rtol=1e-9)
+
+
+def test_contributions_of_setrank_are_changes_of_a_candidate_and_sum_to_its_score() -> None:
+    model, matrix = sets(3), np.random.default_rng(5).normal(size=(6, 3))
+    matrix[1, 2] = np.nan
+    contributions = model.contributions(matrix)
+    np.testing.assert_allclose(contributions.sum(axis=1), model.predict(matrix), rtol=1e-9)
+    assert contributions[1, 2] == 0
+    alone = matrix.copy()
+    alone[4, 1:] = np.nan
+    first, last = model.predict(alone)[4] - contributions[4, 3], model.predict(matrix)[4]
+    alone = matrix.copy()
+    alone[4, 0] = np.nan
+    assert contributions[4, 0] == pytest.approx((first + last - model.predict(alone)[4]) / 2)
+    assert model.contributions(matrix, 4).tolist() == contributions[4:5].tolist()
+    assert model.importance(matrix).sum() == pytest.approx(1)
+    assert model.account(2, np.nan) == "c: its mean, as the value is missing"
+
+
 @pytest.mark.parametrize("options", [{}, {"zero_as_missing": True}, {"use_missing": False}, {"bagging_fraction": 0.5}], ids=str)
 def test_trees_score_and_explain_as_lightgbm(options: dict[str, object]) -> None:
     lightgbm = pytest.importorskip("lightgbm")
@@ -98,7 +160,7 @@ def test_one_tree_by_hand() -> None:
     assert model.contributions(np.array([[0.0, 2.0]])).tolist() == [[-1.375, -0.375, 2.75]]
 
 
-@pytest.mark.parametrize("make", [linear, trees])
+@pytest.mark.parametrize("make", [linear, trees, sets])
 def test_a_saved_model_loads_equal_and_equal_models_give_equal_bytes(make: object, tmp_path: Path) -> None:
     model: RankModel = make()  # type: ignore[operator]
     model.topics = hashes(Topics.of({"b": "Old  wells", "a": "x"}))
@@ -114,7 +176,7 @@ def test_a_saved_model_loads_equal_and_equal_models_give_equal_bytes(make: objec
     assert not any(name.endswith((".pkl", ".pickle", ".joblib")) for name in files)
 
 
-@pytest.mark.parametrize("make", [linear, trees])
+@pytest.mark.parametrize("make", [linear, trees, sets])
 def test_each_changed_byte_and_missing_file_is_one_sentence(make: object, tmp_path: Path) -> None:
     model: RankModel = make()  # type: ignore[operator]
     model.save(tmp_path / "m")

@@ -21,7 +21,7 @@ from fontes.ltr import LearningToRank, RankModel, feature_matrix
 from fontes.ltr.features import features_of
 from fontes.train import RankerSettings, train_ranker
 
-LEARNERS = ("linear", "lightgbm")
+LEARNERS = ("linear", "lightgbm", "setrank")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_the_score_is_the_models_over_the_features(index: Index, models: Path, l
     before = (index.bm25() % 40)(asked())
     after = index.ltr(models / learner)(before)
     matrix = feature_matrix(before, features_of(FEATURES, index))
-    scores = RankModel.load(models / learner).predict(matrix).astype(np.float32)
+    scores = RankModel.load(models / learner).predict(matrix, before.bounds).astype(np.float32)
     assert after == before.with_scores(scores)
     assert after != before
     assert after.provenance["ltr"] == {

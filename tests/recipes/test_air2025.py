@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.posts import air, beir, collection
@@ -17,9 +19,10 @@ from typer.testing import CliRunner
 
 import fontes as ft
 from fontes.app import cli
-from fontes.core import InputError, ParameterError, Qrels, Run, Topics
-from fontes.recipes import Air2025
+from fontes.core import Doc, InputError, ParameterError, Qrels, Run, Topics
+from fontes.recipes import Air2025, learning as training
 from fontes.recipes.result import OtherRuns
+from fontes.train import Mined
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "checkthat25_4b"
 REAL = pytest.mark.skipif(not DATA.is_dir(), reason="the test collections are not here")
@@ -217,3 +220,47 @@ def test_runs_of_others_need_judgments_of_their_topics(start: str, tmp_path: Pat
     one = ft.recipes.recipe("cair2021", encoder="x")
     with pytest.raises((ParameterError, InputError), match="other runs need judgments to be measured"):
         one.run(docs, posts, None, tmp_path, runs={"theirs": {"x": {"d1": 1.0}}})
+
+
+def test_hybrid_candidates_are_reranked_by_the_same_model_and_errors_are_counted(start: str, tmp_path: Path) -> None:
+    docs, posts, qrels = collection()
+    model = str(save_cross_encoder(tmp_path / "cross"))
+    recipe = air(start, seed=1, reranker=model, dense=start)
+    result = recipe.run(docs, posts, qrels, tmp_path / "out")
+    assert list(result.runs) == ["bm25", "reranked", "interpolated", "hybrid", "reranked-hybrid"]
+    hybrid, reranked = result.runs["hybrid"], result.runs["reranked-hybrid"]
+    for topic in hybrid.topics:
+        assert set(hybrid[topic].ids) == set(reranked[topic].ids)
+        assert len(hybrid[topic].ids) == 5
+        both = set(reranked[topic].ids) & set(result.runs["reranked"][topic].ids)
+        scores = [dict(zip(run[topic].ids, run[topic].scores, strict=True)) for run in (reranked, result.runs["reranked"])]
+        assert all(scores[0][doc] == pytest.approx(scores[1][doc], abs=1e-5) for doc in both)
+    page = (tmp_path / "out" / "recipe.md").read_text()
+    assert "\n## Errors of reranking\n" in page
+    assert re.search(r"^\| reranked-hybrid \| 6 \| \d \| \d \| \d \| \d \| \d \| \d \| \d \|$", page, re.MULTILINE)
+    (row,) = re.findall(r"^\| reranked \| runs/reranked.run \| (.*?) \|", page, re.MULTILINE)
+    assert re.fullmatch(r".*cross \([0-9a-f]{8}\)", row.replace("\\", ""))
+    assert "| bm25 | runs/bm25.run | none |" in page
+
+
+def test_guarded_negatives_are_no_duplicates_of_the_relevant_document(
+    start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs, posts, qrels = collection()
+    twins = [Doc(f"twin-{doc.id}", doc.text, doc.title) for doc in docs]
+    mined, mine = [], training.mine_negatives
+
+    def noted(*arguments: Any, **settings: Any) -> Mined:
+        mined.append(mine(*arguments, **settings))
+        return mined[-1]
+
+    monkeypatch.setattr(training, "mine_negatives", noted)
+    for guard in (False, True):
+        recipe = air(start, seed=1, guard=guard, epochs=1, negatives=2, candidates=10, held_out=0.0)
+        recipe.run([*docs, *twins], posts, qrels, tmp_path / str(guard))
+    raw, guarded = (
+        [(one.positive.id, {negative.id for negative in one.negatives}) for one in result.examples] for result in mined
+    )
+    assert any(f"twin-{positive}" in negatives for positive, negatives in raw)
+    assert not any(f"twin-{positive}" in negatives for positive, negatives in guarded)
+    assert [len(negatives) for _, negatives in guarded] == [2] * len(guarded)  # further hits replace the duplicates

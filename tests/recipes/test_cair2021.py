@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +178,64 @@ def test_the_filter_that_the_authors_dropped_is_an_option(result: ft.recipes.Rec
     assert set(cut) < found["either"]
 
 
+@pytest.fixture(scope="module")
+def choosing(tmp_path_factory: pytest.TempPathFactory) -> ft.recipes.RecipeResult:
+    """The recipe with five topics to choose with, and chains of causes."""
+    qrels = HARBOUR.qrels()
+    train, test = (ft.Qrels(row for row in qrels.rows() if (int(row[0]) <= 5) is first) for first in (True, False))
+    quick: dict[str, Any] = {"analyzer": "english", "topicrank": ft.causal.TopicRank("stopwords")}
+    folder = tmp_path_factory.mktemp("choosing")
+    return recipe(**quick, chains=2, before="date").run(STORIES, TOPICS, test, folder, train=train)
+
+
+def test_topics_to_choose_with_choose_fusion_weights_and_number_of_keyphrases(choosing: ft.recipes.RecipeResult) -> None:
+    qrels, recipe_here = HARBOUR.qrels(), choosing.recipe
+    assert set(choosing.runs["chosen"]) == set(choosing.runs["pipeline"]) == {str(n) for n in range(6, 13)}
+    choice, nested = (note for note in choosing.learning.notes if note["role"] == "chosen")
+    name, weights, number = re.fullmatch(r"(\S+), weights (.*), (\S+) keyphrases", choice["choice"]).groups()  # type: ignore[union-attr]
+    systems = recipe_here.build(STORIES, choosing.folder)
+    lexical = systems["title-bm25"]
+    keywords = ft.causal.CausalKeywords(ft.causal.TopicRank("stopwords"), n=None if number == "all" else int(number))
+    lists = [systems["title-semantic"], lexical, keywords >> lexical]
+    fusion = {"sum": {"method": "wsum", "normalize": None}, "min-max": {"method": "wsum"}, "rrf": {"method": "rrf"}}[name]
+    fused = ft.fuse(*lists, weights=[float(weight) for weight in weights.split(", ")], **fusion)
+    assert fused(choosing.runs["chosen"].topics).top(500) == choosing.runs["chosen"]
+    learned = ft.Topics(topic for topic in TOPICS.values() if int(topic.id) <= 5)
+    judged = ft.Qrels(row for row in qrels.rows() if int(row[0]) <= 5)
+    assert choice["value"] == pytest.approx(ft.evaluate(fused(learned), judged, ["AP"])["AP"])
+    assert choice["value"] >= ft.evaluate(systems["pipeline"](learned), judged, ["AP"])["AP"]
+    assert nested["held_out"] <= choice["value"]
+    page = (choosing.folder / "recipe.md").read_text()
+    assert "choices made without the topics on which they are measured have AP" in page
+    assert "| pipeline, chosen, linked, title-narrative-semantic, title-semantic |" in page
+
+
+def test_documents_of_chains_of_causes_are_a_row_alone_and_beside_the_pipeline(choosing: ft.recipes.RecipeResult) -> None:
+    runs = choosing.runs
+    lexical = choosing.recipe.build(STORIES, choosing.folder)["title-bm25"]
+    chains = ft.causal.CausalChains(lexical, depth=2, before="date")
+    assert runs["chains"] == chains(runs["chains"].topics)
+    assert runs["linked"] == ft.fuse(runs["pipeline"], runs["chains"], method="rrf")
+    assert runs["linked"] != runs["pipeline"]
+
+
+def test_causes_are_dated_before_the_event_where_the_filter_says_so(folder: Path) -> None:
+    dated = ft.Topics(replace(topic, metadata={"date": "2014-06-30"}) for topic in TOPICS.values())
+    systems = recipe(filter="any", before="date").build(STORIES, folder / "indexes")
+    kept = {doc for ranking in systems["pipeline"](dated).values() for doc in ranking.ids}
+    assert kept
+    assert kept == {doc.id for doc in STORIES if doc.metadata["date"] < "2014-06-30"}
+
+
+def test_what_cannot_be_chosen_with_is_refused(tmp_path: Path) -> None:
+    qrels = HARBOUR.qrels()
+    one, rest = (ft.Qrels(row for row in qrels.rows() if (row[0] == "1") is first) for first in (True, False))
+    with pytest.raises(ft.core.InputError, match="a fusion is chosen on 2 topics or more, and train has 1"):
+        recipe().run(STORIES, TOPICS, rest, tmp_path, train=one)
+    with pytest.raises(ft.core.ParameterError, match="leave dev out"):
+        recipe().run(STORIES, TOPICS, None, tmp_path, train=rest, dev=one)
+
+
 def test_parts_can_be_replaced(result: ft.recipes.RecipeResult, folder: Path) -> None:
     parts: dict[str, Any] = {
         "encoder": Hashed(dim=8),
@@ -194,7 +254,10 @@ def test_parts_can_be_replaced(result: ft.recipes.RecipeResult, folder: Path) ->
     ("parameter", "message"),
     [
         ({"aggregate": "max"}, "there is no aggregate 'max'; there are sum, min-max, rrf"),
-        ({"filter": "true"}, "there is no filter 'true'; there are published, swapped, either"),
+        ({"filter": "true"}, "there is no filter 'true'; there are published, swapped, either, any"),
+        ({"chains": 0}, "chains must be a whole number from 1 up, not 0"),
+        ({"before": "date"}, "before goes with a filter or chains"),
+        ({"filter": "any"}, "roles='any' keeps all documents"),
         ({"third": "none"}, "there is no third 'none'; there are keyphrases, feedback"),
         ({"keyphrases": 0}, "keyphrases must be a whole number from 1 up, not 0"),
         ({"depth": 0}, "depth must be a whole number from 1 up, not 0"),

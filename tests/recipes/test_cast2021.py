@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import fontes as ft
+from fontes.recipes import TurnErrors, turn_errors
 from fontes.recipes.cast2021 import FirstPassages
 
 BASELINES = ["org_convdr", "org_convdr_bert", "org_manual_ance", "org_manual_ance_bert", "org_manual_bm25"]
@@ -219,10 +220,14 @@ def test_the_first_passages_of_the_best_documents_are_kept(tmp_path: Path) -> No
 @pytest.mark.slow
 def test_the_runs_are_named_as_the_organisers_name_theirs(tmp_path: Path) -> None:
     found = run_recipe(tmp_path)
-    assert list(found.runs) == [AUTOMATIC, f"document_runs/{AUTOMATIC}", MANUAL, f"document_runs/{MANUAL}"]
+    assert list(found.runs) == [
+        *("org_automatic_results_docs_1000.v1.0", AUTOMATIC, f"document_runs/{AUTOMATIC}"),
+        *("org_manual_results_docs_1000.v1.0", MANUAL, f"document_runs/{MANUAL}"),
+    ]
     for name, run in found.runs.items():
         assert ft.read_run(tmp_path / "out" / "runs" / f"{name}.run", TOPICS) == run
     assert list(run_recipe(tmp_path, documents=2, automatic=None).runs) == [
+        "org_manual_results_docs_2.v1.0",
         "org_manual_results_2.v1.0",
         "document_runs/org_manual_results_2.v1.0",
     ]
@@ -243,18 +248,62 @@ def test_first_come_the_documents_of_bm25_with_the_published_parameters(tmp_path
     found = run_recipe(tmp_path).runs
     for name, rewriter in ((AUTOMATIC, ft.rewrite.Automatic()), (MANUAL, ft.rewrite.Manual())):
         assert found[f"document_runs/{name}"].to_dict() == (rewriter >> bm25)(TOPICS).to_dict()
+        assert found[name.replace("_results_", "_results_docs_")] == (rewriter >> bm25)(TOPICS)
     assert found[AUTOMATIC] != found[MANUAL]
 
 
 def test_only_runs_of_documents_are_measured(tmp_path: Path) -> None:
     found = run_recipe(tmp_path)
     assert found.report is not None
-    assert list(found.report.systems) == [f"document_runs/{AUTOMATIC}", f"document_runs/{MANUAL}"]
+    assert list(found.report.systems) == [
+        *("org_automatic_results_docs_1000.v1.0", f"document_runs/{AUTOMATIC}"),
+        *("org_manual_results_docs_1000.v1.0", f"document_runs/{MANUAL}"),
+    ]
     assert [str(m) for m in found.report.measures if "Judged" not in str(m)] == MEASURES
     # The automatic run of the overview of CAsT 2021, as Łajewska and Balog (ECIR 2023) cite it.
     cited = dict(zip(MEASURES, [0.436, 0.504, 0.291, 0.636, 0.607], strict=True))
     assert {row["measure"]: row["published"] for row in found.published()} == cited
     assert {row["system"] for row in found.published()} == {f"document_runs/{AUTOMATIC}"}
+
+
+def turns_at(*depths: int) -> ft.Topics:
+    """A topic t1, t2, … at each of these depths."""
+    return ft.Topics(ft.Topic(f"t{n}", "x", turns=tuple(ft.Turn("x") for _ in range(d))) for n, d in enumerate(depths, 1))
+
+
+def ranked(**documents: str) -> ft.Run:
+    """A run with the documents of each topic, which are letters, best first."""
+    return ft.Run.of({topic: {name: -float(rank) for rank, name in enumerate(names)} for topic, names in documents.items()})
+
+
+def test_a_missed_turn_is_the_fault_of_the_first_step_that_explains_it() -> None:
+    qrels = {f"t{n}": {"r": 2, "s": 1} for n in range(1, 9)} | {"t9": {"s": 1}}
+    candidates = ranked(t1="ra", t2="abr", t3="ab", t4="ra", t5="abr", t6="sa", t7="ab")
+    final = ranked(t1="ra", t2="ra", t3="ab", t4="abr", t5="abr", t6="sa", t7="ba")
+    manual = ranked(t1="ab", t3="ab", t4="ab", t5="ab", t6="ab", t7="br")
+    rows = turn_errors(turns_at(1, 1, 2, 2, 2, 3, 3, 3, 1), final, candidates, qrels, manual, k=2)
+    assert rows == {
+        1: TurnErrors(turns=2, successes=2, by_reranker=1),  # t1, t2; t9 has no relevant document
+        2: TurnErrors(turns=3, retrieval=1, lost_by_reranker=1, ranked_low=1),  # t3, t4, t5
+        3: TurnErrors(turns=3, rewriting=1, retrieval=2),  # t7; t6, and t8 without any document
+    }
+    assert turn_errors(turns_at(1), final, candidates, qrels, k=2, rel=1) == {1: TurnErrors(turns=1, successes=1)}
+    assert turn_errors([ft.Topic("t7", "x")], final, candidates, qrels, k=2) == {1: TurnErrors(turns=1, retrieval=1)}
+    with pytest.raises(ft.core.InputError, match="no topic has a document with a grade of 3 or more"):
+        turn_errors(turns_at(1), final, candidates, qrels, rel=3)
+
+
+def test_the_page_counts_missed_turns_by_depth(tmp_path: Path) -> None:
+    run_recipe(tmp_path)
+    page = (tmp_path / "out" / "recipe.md").read_text()
+    section = page.partition("## Turns found and missed, by depth\n\n")[2].partition("\n## ")[0]
+    automatic, manual = section.partition("With automatic rewrites:\n\n")[2].split("\n\nWith manual rewrites:\n\n")
+    assert automatic.splitlines()[0] == "| turn | turns | found |"
+    assert automatic.splitlines()[2:] == ["| 1 | 1 | 1 |", "| 2 | 1 | 1 |", "| 3 | 1 | 1 |", "| all | 3 | 3 |"]
+    assert manual.strip().splitlines()[-1] == "| all | 3 | 3 |"
+    recipe = ft.recipe("cast2021", reranker=None, passages=NUPUNKT, automatic="raw()", manual=None)
+    recipe.run(DOCS, TOPICS, {"1_1": {"MARCO_D1": 1}}, tmp_path / "without")
+    assert "by depth" not in (tmp_path / "without" / "recipe.md").read_text()
 
 
 def test_duplicates_leave_one_of_their_group(tmp_path: Path) -> None:

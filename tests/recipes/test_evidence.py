@@ -18,7 +18,8 @@ import fontes as ft
 from fontes.core import InputError, MissingExtraError, ParameterError
 from fontes.experiments import Collection
 from fontes.recipes import Evidence, RecipeResult
-from fontes.recipes.evidence import K1, K3, LANGUAGES, B, document_encoder, starts_of
+from fontes.recipes.evidence import LANGUAGES
+from fontes.recipes.rows import K1, K3, WEIGHTS, B, document_encoder, starts_of
 
 pytest.importorskip("torch")
 from support.tiny_cross_encoder import save_cross_encoder
@@ -86,8 +87,8 @@ def assert_same(run: ft.Run, expected: ft.Run) -> None:
 
 @pytest.mark.slow
 def test_without_models_the_rows_of_words_run_and_each_other_row_says_what_to_give() -> None:
-    result = Evidence().run("sample:harbour/claims", "sample:harbour/claims", "sample:harbour/claims", "out")
-    assert [name for name in result.runs if name != "bm25-simplemma"] == LEXICAL
+    result = Evidence(encoder=None).run("sample:harbour/claims", "sample:harbour/claims", "sample:harbour/claims", "out")
+    assert [name for name in result.runs if name != "bm25-simplemma"] == [*LEXICAL, "together"]
     assert result.learning is not None
     without = {note["role"]: note["without"] for note in result.learning.notes if "without" in note}
     assert "run `hf download uw-madison/nystromformer-2048`, or give -s nystromformer=FOLDER" in without["nystromformer"]
@@ -129,12 +130,8 @@ def test_the_measures_are_recall_and_reciprocal_rank_first_and_then_those_of_set
 
 def test_a_row_for_each_model_and_both_together_and_reranked(result: RecipeResult) -> None:
     rows = ["nystromformer", "longformer", "reformer", "performer", "windows", "encoder", "trained", "e5", "splade", "mbert"]
-    assert [name for name in result.runs if name not in (*LEXICAL, "bm25-simplemma")] == [
-        *rows,
-        "colbert",
-        "hybrid",
-        "reranked",
-    ]
+    last = ["colbert", "hybrid", "reranked", "together"]
+    assert [name for name in result.runs if name not in (*LEXICAL, "bm25-simplemma")] == [*rows, *last]
     assert {len(ranking) for ranking in result.runs["reranked"].values()} == {5}
 
 
@@ -187,13 +184,79 @@ def test_the_page_says_how_many_tokens_encoders_read_and_where_its_defaults_are_
     encoder = ft.TransformerEncoder(tiny("bert"), max_length=20)
     result = Evidence(**{**NO_MODELS, "encoder": encoder}).run(DOCS, TOPICS, QRELS, "out", measures=["R@5"])
     page = (result.folder / "recipe.md").read_text()
-    assert "| system | tokens read | documents cut | documents |\n" in page
+    assert "| system | tokens read | documents cut | documents | bytes | seconds to encode | ms a topic |\n" in page
     cut = sum(len(doc.text.split()) + 2 > 20 for doc in DOCS) / len(DOCS)
     for row in ("encoder", "hybrid"):
-        assert f"| {row} | 20 | {cut:.1%} | 12 |" in page
+        size, seconds, milliseconds = costs_of(page, f"{row} | 20 | {cut:.1%} | 12")
+        assert 12 * 32 * 4 <= size < 2 * 12 * 32 * 4
+        assert seconds >= 0 < milliseconds
     assert "| bm25-words | 20" not in page
     assert "| k1 | 1.2 | 1.2 | published |" in page
     assert "| mbert | **None** | google-bert/bert-base-multilingual-cased | ours |" in page
+
+
+def costs_of(page: str, start: str) -> list[float]:
+    """Return bytes, seconds to encode and milliseconds a topic from the row of the page that starts so."""
+    (rest,) = re.findall(rf"^\| {re.escape(start)} \| (.*) \|$", page, re.MULTILINE)
+    return [float(number.replace(",", "")) for number in rest.split(" | ")]
+
+
+def test_each_length_has_a_row_and_its_cost(tmp_path: Path) -> None:
+    recipe = Evidence(
+        **{**NO_MODELS, "nystromformer": tiny("nystromformer"), "reformer": tiny("reformer"), "window": 5, "stride": 4}
+    )
+    own = ft.TransformerEncoder(tiny("bert"), max_length=30)
+    recipe = recipe.set(["length=64,20,2048,512"]).with_(windows=tiny("bert"), performer=own)
+    texts = docs(*range(12, 108, 8))
+    result = recipe.run(texts, TOPICS, QRELS, "out", measures=["R@5"])
+    rows = [f"nystromformer-{length}" for length in (20, 64, 512)]
+    assert [name for name in result.runs if name.startswith(("nystromformer", "reformer", "performer"))] == [
+        *rows,
+        *(f"reformer-{length}" for length in (20, 64, 512)),
+        "performer",
+    ]
+    left_out = {note["role"]: note["without"] for note in result.learning.notes if "without" in note}
+    assert left_out["nystromformer-2048"] == "the model reads no more tokens than in the row nystromformer-512"
+    assert left_out["longformer"].startswith("give -s longformer=FOLDER")
+    page = (result.folder / "recipe.md").read_text().replace("\\_", "_")
+    for row, tokens in zip(rows, (20, 64, 512), strict=True):
+        cut = sum(len(doc.text.split()) + 2 > tokens for doc in texts) / len(texts)
+        assert costs_of(page, f"{row} | {tokens} | {cut:.1%} | 12")[0] >= 12 * 32 * 4
+        assert f"| {row} | {tiny('nystromformer')} |" in page
+    assert "\n| nystromformer-2048 |" not in page
+    assert "\n| performer | 30 |" in page  # an encoder has a length of its own
+    index = ft.Index.build(texts, tmp_path / "x.index")
+    encoder = ft.TransformerEncoder(tiny("nystromformer"), max_length=20, precision="float32")
+    assert_same(result.runs["nystromformer-20"], run_of(index.dense(encoder)))
+    windows = ft.ChunkedEncoder(ft.SentenceEncoder(tiny("bert"), precision="float32"), window=5, stride=4)
+    assert_same(result.runs["windows"], run_of(index.dense(windows)))
+    again = recipe.run(texts, TOPICS, QRELS, "out", measures=["R@5"])
+    assert again.prepared["nystromformer-20"] >= result.prepared["nystromformer-20"]  # of the run that encoded
+    for length in ("0", "2", "'long'", "()"):
+        with pytest.raises(ParameterError, match="recipe evidence: length must be"):
+            Evidence().set([f"length={length}"]).check()
+
+
+def test_a_model_reads_no_more_than_it_was_trained_for(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny("bert"), tmp_path / "trained"))
+    (folder / "modules.json").write_text("[]")
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 256}')
+    lengths = [document_encoder(str(folder), length).max_length for length in (128, 256, 2048)]  # type: ignore[attr-defined]
+    assert lengths == [128, None, None]
+
+
+def test_paragraphs_have_230_tokens_of_the_row_s_model(tmp_path: Path) -> None:
+    bert = tiny("bert")
+    recipe = Evidence(**NO_MODELS)
+    assert repr(recipe.paragraphs(bert)) == f'passages(stride=230, tokens=230, tokenizer="{bert}")'
+    assert recipe.paragraphs(ft.TransformerEncoder(bert)) == recipe.paragraphs(bert)
+    assert recipe.paragraphs(None) == recipe.paragraphs("a/name-that-is-not-here") == ft.Passages(words=230, stride=230)
+    long = ft.Doc("long", " ".join(f"{'pumps deep ' * 10}springs" for _ in range(40)))  # 840 tokens: springs is [UNK]
+    result = recipe.with_(mbert=bert).run([*DOCS, long], TOPICS, QRELS, "out", measures=["R@5"])
+    page = (result.folder / "recipe.md").read_text()
+    paragraphs = len(DOCS) + len(recipe.paragraphs(bert).of(long))
+    assert costs_of(page, f"mbert | 512 | 0.0% | {paragraphs}")
+    assert len(recipe.paragraphs(bert).of(long)) == -(-840 // 230)
 
 
 def test_a_long_encoder_reads_as_far_as_its_positions_whatever_its_tokenizer_says(tmp_path: Path) -> None:
@@ -289,7 +352,7 @@ def test_a_model_for_retrieval_is_not_trained_again(models: dict[str, str], tmp_
     assert starts_of(Evidence(**{**NO_MODELS, "nystromformer": str(folder)})) == {}
     both = {"encoder": models["encoder"], "trained": models["trained"]}
     assert starts_of(Evidence(**{**NO_MODELS, **both})) == {}
-    assert starts_of(Evidence()) == {}  # none of the models by default is here
+    assert starts_of(Evidence(encoder=None)) == {}  # none of the other models by default is here
     with pytest.raises(ParameterError, match="epochs must be"):
         Evidence(epochs=0).check()
 
@@ -334,6 +397,13 @@ def test_lists_end_where_they_promise_a_whole_evidence_set(tmp_path: Path) -> No
     assert run.rows < ft.read_run(tmp_path / "out" / "runs" / "bm25-default.run").rows
     (said,) = [note["chosen"] for note in result.learning.notes if note["role"] == "complete"]
     assert "a list holds a complete evidence set for at least 0.9 of the topics" in said
+    (choice,) = [note for note in result.learning.notes if note["role"] == "together"]
+    assert (choice["measure"], float(choice["choice"]) in (1.0, *WEIGHTS)) == ("Complete@5", True)
+    assert f"together: {choice['choice']}, with which Complete@5 was best" in (tmp_path / "out" / "recipe.md").read_text()
     without = recipe.run(documents, topics, str(tmp_path / "test.qrels"), tmp_path / "alone", measures=["AP"])
+    index = ft.Index.build(documents, tmp_path / "x.index")
+    together = index.bm25(k1=1.2, b=0.75) % 50 >> index.companions(weight=1)
+    assert_same(without.runs["together"], together(topics))
+    assert "together" not in recipe.with_(together=None).systems(Collection(documents, tmp_path))
     left_out = {note["role"]: note["without"] for note in without.learning.notes if "without" in note}
     assert left_out["complete"] == "give --dev, claims from which it learns where lists end"

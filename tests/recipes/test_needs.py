@@ -54,7 +54,9 @@ def test_all_that_cast2021_lacks_is_one_error_with_settings_that_do_without(monk
     ]
     result = recipe.set(settings).run(DOCS, TURNS, None, "out")
     assert {name: len(run) for name, run in result.runs.items() if "/" not in name} == {
+        "org_automatic_results_docs_1000.v1.0": 2,
         "org_automatic_results_1000.v1.0": 2,
+        "org_manual_results_docs_1000.v1.0": 2,
         "org_manual_results_1000.v1.0": 2,
     }
 

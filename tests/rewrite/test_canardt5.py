@@ -245,7 +245,7 @@ def test_the_key_changes_with_the_weights_and_with_what_is_read(t5: ft.CanardT5,
         ({"max_length": 7}, "max_length must be a whole number from 8 up, not 7"),
         ({"max_new_tokens": 1.5}, "max_new_tokens must be a whole number"),
         ({"batch_size": 0}, "batch_size must be a whole number from 1 up"),
-        ({"precision": "int8"}, "precision is one of"),
+        ({"precision": "int4"}, "precision is one of"),
     ],
 )
 def test_parameters_out_of_their_range_are_errors(t5: ft.CanardT5, changes: dict[str, Any], message: str) -> None:

@@ -178,7 +178,7 @@ def test_what_makes_no_sense_is_refused_when_the_text_is_read() -> None:
         ("last_turns(-1)", "must be a whole number from 0 up, not -1"),
         ("canard_t5(num_beams=0)", "num_beams must be a whole number from 1 up, not 0"),
         ("quretec('m', threshold=2.0)", "threshold must be a probability from 0 to 1, not 2.0"),
-        ("quretec('m', precision='int8')", "precision is one of auto, float32"),
+        ("quretec('m', precision='int4')", "precision is one of auto, float32"),
     ]:
         with pytest.raises(ft.core.ParameterError, match=message):
             pipeline(text)

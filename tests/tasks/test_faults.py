@@ -252,11 +252,12 @@ class Recorder:
     def __init__(self, side, seed):
         self.side, self.seed, self.learned_on, self.runs = side, seed, [], []
 
-    def tune(self, text, space, topics, qrels, measure, folds, *, seed, index):
+    def tune(self, stage, space, topics, qrels, measure, folds, *, seed):
         assert seed == self.seed
         halves = [range(0, len(topics), 2), range(1, len(topics), 2)]
-        made = [SimpleNamespace(topics=np.array(half), choice={"k1": 0.9 + n, "b": 0.4}) for n, half in enumerate(halves)]
-        return SimpleNamespace(folds=made, params={"k1": 1.2, "b": 0.4}, topic_ids=list(topics), warnings=[])
+        choices = [{"posts": "", "k1": 0.9 + n, "b": 0.4} for n in range(2)]
+        made = [SimpleNamespace(topics=np.array(half), choice=choice) for half, choice in zip(halves, choices, strict=True)]
+        return SimpleNamespace(folds=made, params={"posts": "", "k1": 1.2, "b": 0.4}, topic_ids=list(topics), warnings=[])
 
     def fit_weights(self, runs, qrels, measure, *, folds, seed):
         assert seed == self.seed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import tomllib
 
 import pytest
@@ -12,8 +13,9 @@ from support.tiny_cross_encoder import save_cross_encoder
 
 import fontes as ft
 from fontes.core import FontesError
+from fontes.core.progress import silent
 from fontes.tasks import TaskOptions, TaskProject, new_project, run_task
-from fontes.tasks.choosing import Choices
+from fontes.tasks.choosing import Choices, Chooser
 from fontes.train import Side
 
 
@@ -29,6 +31,24 @@ def friday(tmp_path_factory):
 
 def lock(result, side):
     return json.loads((result.project.folder / "results" / side / "experiment.lock").read_text())
+
+
+def test_a_dense_row_takes_a_model_of_an_installed_package_by_its_name(friday, tmp_path, monkeypatch):
+    pytest.importorskip("tokenizers")
+    from support.static_models import model2vec
+
+    from fontes.neural.models import packaged
+
+    folder = tmp_path / "words"
+    model2vec(folder, {"normalize": True})
+    model = packaged.PackagedModel("little-words", "", "words", folder)
+    for module in ("packaged", "listing"):
+        monkeypatch.setattr(f"fontes.neural.models.{module}.packaged_models", lambda: (model,))
+    project = TaskProject.open(shutil.copytree(friday.project.folder, tmp_path / "p"))
+    result = run_task(project, TaskOptions(dense="", submit="dense"))
+    assert tomllib.loads((project.folder / "held-out.toml").read_text())["systems"]["dense"] == "dense('little-words')"
+    assert str(tmp_path) not in (project.folder / "results" / "dev" / "experiment.lock").read_text()
+    assert result.submitted == "dense"
 
 
 def test_a_tie_goes_to_the_simplest_system():
@@ -177,3 +197,20 @@ def test_a_cross_encoder_learns_from_a_part_where_there_is_no_dev_side(tmp_path)
     assert str(tmp_path) not in (tmp_path / "p" / "results" / "test" / "experiment.lock").read_text()
     again = run_task(TaskProject.open(tmp_path / "p"), TaskOptions(train=str(start), depth=5))
     assert again.reports["test"].comparisons == result.reports["test"].comparisons
+
+
+@pytest.mark.parametrize(("handles", "start"), [(True, "plain_posts() >> bm25("), (False, "bm25(")])
+def test_posts_are_tried_as_plain_sentences_where_they_have_handles(tmp_path, handles, start):
+    places = ["Cave", "Geyser", "Spring", "Karst", "Lava"]
+    docs = [ft.Doc(f"{place}{kind}", f"{place} {kind}") for place in places for kind in ("Valley", "Lake")]
+    texts = {doc.id: f"#{doc.id} is near!" if handles else f"{doc.text} is near!" for doc in docs}
+    side = Side(ft.Topics.of(texts), ft.Qrels.of({doc.id: {doc.id: 1} for doc in docs}))
+    index = ft.Index.build(docs, tmp_path / "docs.index")
+    stages = {"bm25": index.bm25(), "tfidf": index.tfidf()}
+    texts = {"bm25": "bm25()", "tfidf": "tfidf()"}
+    chooser = Chooser(index, texts, stages, side, "RR@5", tmp_path, TaskOptions(), silent)
+    choices = chooser.choose(None, ft.Topics())
+    assert choices.systems["tuned"].startswith(start)
+    assert choices.values["tuned"] == 1
+    note = "tuned: 10 of 10 topics have a handle, hashtag or link, so plain_posts() was tried; chosen: with it"
+    assert (note in choices.notes) == handles

@@ -124,6 +124,32 @@ def test_a_teachers_distances_are_learned_between_a_querys_own_documents() -> No
     assert loss == pytest.approx(np.mean(expected), rel=1e-4)
 
 
+def test_what_a_lexical_retriever_gets_wrong_is_learned_by_a_hinge_of_the_sum() -> None:
+    model = trainable(start("bert"), dropout=0.0)
+    lexical = {"a": 2.0, "b": 9.0, "c": 1.0, "d": 3.0, "c2": 0.5}
+    scored = Examples(
+        Example(one.topic, one.query, of(one.positive, lexical), tuple(of(passage, lexical) for passage in one.negatives))
+        for one in FEW
+    )
+    settings = BiEncoderSettings(loss="residual", teacher_scale=0.5, scale=4.0, margin=0.25, mini_batch=None)
+    loss = value(dual_encoder.ResidualLoss(model, settings)(*batch_of(model, scored, teacher=True)))
+    hinges = []
+    for one in scored:
+        query = unit_vectors(model, [one.query])[0]
+        sums = {
+            passage.id: 0.5 * lexical[passage.id] + 4 * float(unit_vectors(model, [passage.text])[0] @ query)
+            for passage in (one.positive, *one.negatives)
+        }
+        hinges += [max(0.0, 0.25 - sums[one.positive.id] + sums[passage.id]) for passage in one.negatives]
+    assert len(hinges) == 4
+    assert 0 < sum(hinge > 0 for hinge in hinges) < 4
+    assert loss == pytest.approx(np.mean(hinges), rel=1e-4)
+
+
+def of(passage: Passage, scores: dict[str, float]) -> Passage:
+    return Passage(passage.id, passage.text, scores[passage.id])
+
+
 def test_a_teachers_softmax_is_learned_over_a_querys_own_documents() -> None:
     model = trainable(start("bert"), dropout=0.0)
     scored = Examples(
@@ -484,7 +510,7 @@ def test_what_cannot_be_learned_from_is_refused_before_the_first_step(tmp_path: 
         ({"mini_batch": 0}, "mini_batch must be above 0, not 0"),
         ({"scale": 0.0}, "scale must be above 0, not 0.0"),
         ({"negatives": -1}, "negatives must be 0 or more, not -1"),
-        ({"loss": "triplet"}, "loss must be 'mnrl', 'teacher', 'kl' or 'cosine', not 'triplet'"),
+        ({"loss": "triplet"}, "loss must be 'mnrl', 'teacher', 'kl', 'residual' or 'cosine', not 'triplet'"),
     ],
 )
 def test_settings_that_make_no_sense_are_errors(changes: dict[str, Any], message: str) -> None:

@@ -31,7 +31,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return Index.build(documents(), tmp_path_factory.mktemp("ltr") / "springs.index", separate=True)
 
 
-@pytest.mark.parametrize("learner", ["linear", "lightgbm"])
+@pytest.mark.parametrize("learner", ["linear", "lightgbm", "setrank"])
 def test_a_model_ranks_held_out_topics_better_and_is_reproducible(index: Index, tmp_path: Path, learner: str) -> None:
     run, qrels, settings = candidates(index), judgments(topics()), RankerSettings(learner=learner, **SMALL)
     one = train_ranker(index, run, qrels, FEATURES, tmp_path / "one", settings)
@@ -170,7 +170,7 @@ def test_unusable_training_data_is_one_sentence(index: Index, tmp_path: Path) ->
     bare = Run.of(run.to_dict()).with_(documents=index)
     with pytest.raises(InputError, match="topic 'q0' has no text; a run read from a file gets its topics"):
         train_ranker(index, bare, qrels, FEATURES, settings=settings)
-    with pytest.raises(ParameterError, match="learner must be 'lightgbm' or 'linear', not 'svm'"):
+    with pytest.raises(ParameterError, match="learner must be 'lightgbm', 'linear' or 'setrank', not 'svm'"):
         RankerSettings(learner="svm")
     with pytest.raises(ParameterError, match="the cutoff 'x' is not a number"):
         RankerSettings(measure="nDCG@x")

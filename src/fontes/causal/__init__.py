@@ -3,6 +3,7 @@
 from .chains import Cause, Chain, Source, causes
 from .cues import CUES
 from .evidence import CausalEvidence, CausalHead
+from .linking import CausalChains
 from .narratives import IRRELEVANT, META, CausalKeywords, Narrative, TitleAndNarrative, relevant_part
 from .pairs import CausalFilter, CausalPair, causal_pairs
 from .topicrank import TopicRank
@@ -11,6 +12,7 @@ __all__ = [
     "CUES",
     "IRRELEVANT",
     "META",
+    "CausalChains",
     "CausalEvidence",
     "CausalFilter",
     "CausalHead",

@@ -7,6 +7,7 @@ import re
 from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,7 @@ from ..core.values import Doc, Topic, Topics
 from ..lexical import BM25
 from ..text.sentences import sentence_spans
 from .cues import CUES, HAPPENINGS, literal
+from .dates import day_of, is_before, stated_periods
 from .pairs import CausalPair, causal_pairs
 from .topicrank import FUNCTION_WORDS
 
@@ -184,22 +186,31 @@ def causes(
         weak: Also use weak cues (after, following, amid), at half the score.
         leads: Number of documents to add to an event with fewer stated causes than `breadth`: the best retrieved, with their
             sentence nearest to the event. Leads are not stated causes; below a lead there are only stated causes.
-        before: Take leads only from documents whose metadata `date` is earlier than this (YYYY-MM-DD, as in the documents), and
-            earlier than the date of the document above. Statements may be later, such as statements of an inquiry.
+        before: Day of the event, such as "2017-01-13": causes are dated before it. A stated cause whose words state a later
+            day, month or year is left out; its document may be later, such as the report of an inquiry. Leads are only taken
+            from documents whose metadata `date` is earlier. The causes of a cause are dated before the day that its words
+            state, or else before its document if that is earlier.
         progress: Called by the retriever.
 
     Raises:
-        ParameterError: A number is out of its range.
+        ParameterError: A number is out of its range, or `before` is no date.
         InputError: The event has no words, or the stage's run has no documents.
     """
     for name, number in (("depth", depth), ("breadth", breadth), ("k", k), ("leads", leads)):
         check_whole(name, number, 0 if name == "leads" else 1, MAX_DEPTH if name == "depth" else MAX_EVENTS)
     if not 0 < overlap <= 1:
         raise ParameterError(f"overlap must be above 0, at most 1, not {overlap}")
+    if before is not None and day_of(before) is None:
+        raise ParameterError(f"before is a date such as '2017-01-13', not {before!r}")
     retriever = stage if isinstance(stage, Stage) else BM25(stage)
     retriever.require(Topics, Run, "a chain of causes")
     search = _ChainSearch(retriever % k, depth, breadth, overlap, weak, leads, progress)
-    return Chain(event, search.causes(_Question(event, event, before)))
+    return Chain(event, search.causes(_Question(event, event, None if before is None else day_of(before))))
+
+
+def has_words(event: str, documents: object) -> bool:
+    """Whether the text of an event has words that documents can be searched for; if not, `causes` raises an error."""
+    return bool(_EventTerms.of(documents).event(event))
 
 
 @dataclass(frozen=True)
@@ -208,7 +219,7 @@ class _Question:
 
     event: str
     query: str
-    before: str | None
+    before: date | None
     depth: int = 1
     above: tuple[Terms, ...] = ()
     documents: frozenset[str] = frozenset()
@@ -283,9 +294,11 @@ class _ChainSearch:
         reader = _EventReader.of(words, question.event)
         docs = run["1"].docs()
         above = (*question.above, event)
-        candidates = self._stated_causes(reader, question.event, docs, above)[: self.breadth]
+        candidates = self._stated_causes(reader, question, docs, above)[: self.breadth]
         if len(candidates) < self.breadth and self.leads and question.leads:
-            candidates += self._leads(reader, event, docs, question)[: min(self.leads, self.breadth - len(candidates))]
+            stated = {source.doc_id for candidate in candidates for source in candidate.cause.sources}
+            unread = [doc for doc in docs if doc.id not in stated]
+            candidates += self._leads(reader, event, unread, question)[: min(self.leads, self.breadth - len(candidates))]
         if question.depth == self.depth:
             return tuple(candidate.cause for candidate in candidates)
         above = (*above, *(candidate.terms for candidate in candidates))
@@ -298,15 +311,18 @@ class _ChainSearch:
     ) -> Cause:
         """The cause of a candidate with its own causes."""
         cause = candidate.cause
-        before = min(question.before, cause.sources[0].date or question.before) if question.before is not None else None
+        before = question.before
+        if before is not None:
+            stated = next(stated_periods(cause.text), None)
+            before = min(before, stated.limit if stated else day_of(cause.sources[0].date) or before)
         below = _Question(cause.text, candidate.query, before, question.depth + 1, above, documents, not cause.lead)
         return replace(cause, causes=self.causes(below))
 
     def _stated_causes(
-        self, reader: _EventReader, text: str, docs: Sequence[Doc], above: tuple[Terms, ...]
+        self, reader: _EventReader, question: _Question, docs: Sequence[Doc], above: tuple[Terms, ...]
     ) -> list[_CauseCandidate]:
-        """Causes of the event `text` that the documents state, without causes above it, best first."""
-        words = reader.words
+        """Causes of the event that the documents state, without causes above it and later ones, best first."""
+        words, text = reader.words, question.event
         event, denied = words.event(text), NOT.search(text) is not None
         matches: list[_Match] = []
         min_terms = min(2, len(event))  # one common word of several may be accidental
@@ -319,6 +335,8 @@ class _ChainSearch:
                 if share < self.overlap or len(event & statement.around) < min_terms or statement.denied != denied:
                     continue
                 if statement.has_cause_in(event, words) or any(words.same(statement.cause, terms) for terms in above):
+                    continue
+                if question.before and any(period.first >= question.before for period in stated_periods(statement.pair.cause)):
                     continue
                 matches.append(_Match(share * (WEAK if statement.weak else 1), doc, statement))
         matches.sort(key=lambda match: -match.score)
@@ -344,7 +362,7 @@ class _ChainSearch:
         """Retrieved documents that are earlier than the event, no source in the tree, and state no effect of the event."""
         candidates = []
         for doc in docs:
-            if doc.id in question.documents or (question.before is not None and not "" < _date(doc) < question.before):
+            if doc.id in question.documents or (question.before and not is_before(doc, question.before, "date")):
                 continue
             sentence, score = _nearest(reader, event, doc)
             statements = self._statements_of(reader, doc, True)
@@ -377,12 +395,12 @@ class _EventTerms:
         index = documents
 
         def weight(term: str) -> float:
-            number = index.term_number(term)
-            df = int(index.df[number]) if number >= 0 else 0
+            df = index.df_of(term)
             return math.log(1 + (len(index) - df + 0.5) / (df + 0.5)) if df else 0.0
 
         function = frozenset(index.analyzer(" ".join(FUNCTION_WORDS)))
-        return cls(lambda text: frozenset(index.analyzer(text)), cache(weight), function)
+        terms = cache(lambda text: frozenset(index.analyzer(text)))  # a chain meets documents again and again
+        return cls(terms, cache(weight), function)
 
     def event(self, text: str) -> Terms:
         """Content terms of the event, or all of its terms if it has none."""

@@ -23,6 +23,7 @@ from ..text import Analyzer
 from ..text.external import version_of
 from ..text.sentences import Span, check_sentence_finder, sentence_spans, sentences
 from .cues import CUES, Cue
+from .dates import check_before, is_before, limit_of
 from .narratives import CausalKeywords
 from .topicrank import TopicRank
 
@@ -315,7 +316,7 @@ LOOKBEHIND = re.compile(r"(\(\?<[!=][^)]*\))")
 
 Terms = frozenset[str]
 
-ROLES = ("published", "swapped", "either")
+ROLES = ("published", "swapped", "either", "any")
 FAILING = ("drop", "below")
 
 
@@ -325,19 +326,25 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
     tried and dropped.
 
     A document passes if one of the `causal_pairs` of its title and text is not negated, shares at least `overlap` terms with
-    the topic's title on one side, and as many with the keyphrases of the narrative on the other.
+    the topic's title on one side, and as many with the keyphrases of the narrative on the other. With `before` it must also be
+    dated before the topic's event, since a cause precedes its effect: the published filter has no time.
 
     Title and narrative are those of the topic before rewriting (`origin`). If the narrative is missing or has no keyphrase, the
     title stands for the keyphrases, as in `CausalKeywords`. A run without documents raises InputError.
 
     Args:
-        roles: "published": cause with title, effect with keyphrases; "swapped": the other way round; "either".
+        roles: "published": cause with title, effect with keyphrases; "swapped": the other way round; "either"; "any": no pair
+            is necessary, with `before` alone.
         overlap: Minimum different terms on either side.
         failing: "drop" removes failing documents; "below" ranks them after those that pass.
         weak: Whether pairs by weak cues count as well; see `causal_pairs`.
         sentences: Sentence splitter for documents and narratives: "rules", "nupunkt" or "spacy:MODEL".
         topicrank: Extractor of keyphrases from the narrative; a string is the tagger of a `TopicRank`.
         analyzer: Makes the terms of titles, keyphrases, causes and effects; English stems without stop words.
+        before: Day of the event, such as "2017-01-13", for all topics; or the key of the topics' metadata that has it, such as
+            "date". For a topic without the key it is the first date that the description, title or narrative states; documents
+            until the end of a stated month or year pass. All documents of a topic without any date pass. None: any date.
+        column: Metadata of the documents with their dates; with `before`, a document without a date fails.
     """
 
     selects: ClassVar[bool] = True
@@ -349,6 +356,8 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
     sentences: str = "rules"
     topicrank: TopicRank | str = field(default=TopicRank(), metadata={"string": "topicrank"})
     analyzer: str = "english"
+    before: str | None = None
+    column: str = "date"
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
@@ -356,17 +365,24 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
             raise InputError("CausalFilter needs the documents of the run; run.with_(documents=index) adds them")
         analyze = Analyzer.of(self.analyzer)
         originals = Topics(map(original, run.topics.values()))
-        keywords = CausalKeywords(self.topicrank, sentences=self.sentences)(originals)
+        needs_pair = self.roles != "any"
+        keywords = CausalKeywords(self.topicrank, sentences=self.sentences)(originals) if needs_pair else originals
         start = time.perf_counter()
+        docs: dict[str, Doc] = {}
         terms: dict[str, list[tuple[Terms, Terms]]] = {}
         passing: list[bool] = []
         for topic_id, ranking in run.items():
-            new_ids = [doc_id for doc_id in ranking.ids if doc_id not in terms]
-            for doc_id, doc in zip(new_ids, run.documents.docs(new_ids), strict=True):
-                terms[doc_id] = self._terms(doc, analyze)
+            new_ids = [doc_id for doc_id in ranking.ids if doc_id not in docs]
+            docs |= zip(new_ids, run.documents.docs(new_ids), strict=True)
+            terms |= {doc_id: self._terms(docs[doc_id], analyze) for doc_id in new_ids if needs_pair}
             title = frozenset(analyze(originals[topic_id].text))
             words = frozenset(analyze(keywords[topic_id].text))
-            passing += [any(self._passes(pair, title, words) for pair in terms[doc_id]) for doc_id in ranking.ids]
+            limit = None if self.before is None else limit_of(originals[topic_id], self.before)
+            passing += [
+                (limit is None or is_before(docs[doc_id], limit, self.column))
+                and (not needs_pair or any(self._passes(pair, title, words) for pair in terms[doc_id]))
+                for doc_id in ranking.ids
+            ]
             progress(Progress("filtering", len(passing), run.rows, time.perf_counter() - start))
         mask = np.array(passing, dtype=bool)
         return run.keep(mask) if self.failing == "drop" else run.with_scores(_ranked_below(run, mask))
@@ -376,6 +392,9 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
             raise ParameterError(f"roles is one of {', '.join(ROLES)}, not {self.roles!r}")
         if self.failing not in FAILING:
             raise ParameterError(f"failing is {' or '.join(FAILING)}, not {self.failing!r}")
+        if self.roles == "any" and self.before is None:
+            raise ParameterError("roles='any' keeps all documents; give before, the date of the event")
+        check_before(self.before)
         check_whole("overlap", self.overlap)
         check_sentence_finder(self.sentences)
         Analyzer.of(self.analyzer)

@@ -284,7 +284,7 @@ class _TermFacts:
     def __init__(self, state: State, topic: Topic, ids: Sequence[str]) -> None:
         words = list(dict.fromkeys(WORD.findall(topic.text)))
         self._words = {word: frozenset(terms) for word, terms in zip(words, state.analyzer.many(words), strict=True) if terms}
-        self.unknown = tuple(w for w, terms in self._words.items() if all(state.term_number(term) < 0 for term in terms))
+        self.unknown = tuple(w for w, terms in self._words.items() if not any(map(state.df_of, terms)))
         indexed = [doc_id for doc_id in dict.fromkeys(ids) if doc_id in state] if state.has_texts else []
         self._docs = dict(zip(indexed, map(Counter, state.analyzed(indexed)), strict=True))
         self._mean_length = state.tokens / max(len(state), 1)

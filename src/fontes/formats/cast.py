@@ -7,7 +7,8 @@ are `<document>-<passage>` in 2021; in 2022, an answer made from several passage
 Formats: evaluation_topics of 2019 to 2022 from the track's repository (https://github.com/daltonj/treccastweb), flat or
 as a tree (2022), where a turn's conversation is the path from the root. The topics of iKAT 2023 to 2025
 (https://github.com/irlabamsterdam/iKAT), whose resolved utterances are the manual rewrites, and whose statements about the user
-(PTKB) are the list `metadata["ptkb"]`; the answer's id is the first of its sources.
+(PTKB) are the list `metadata["ptkb"]`; those relevant to the turn, numbers or texts, are `metadata["relevant_ptkb"]`. The
+answer's id is the first of its sources.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ AUTOMATIC = ("automatic_rewritten_utterance", "automatic")
 ANSWER = ("passage", "response", "automatic_passage")
 ANSWER_ID = ("canonical_result_id", "manual_canonical_result_id", "canonical_id")
 SOURCES = ("provenance", "response_provenance", "citations")
-PTKB = "ptkb"
+PTKB, RELEVANT = "ptkb", "relevant_ptkb"  # keys of a topic's metadata; the first also of a conversation
+RELEVANT_KEYS = ("relevant_ptkbs", "ptkb_provenance")
+CONVERSATION_NUMBERS = ("number", "conv_id")
 AUTOMATIC_ANSWER_ID = ("automatic_canonical_result_id", "automatic_canonical_id")
 TEXTS = (*RAW, *MANUAL, *AUTOMATIC, *ANSWER, *ANSWER_ID, *AUTOMATIC_ANSWER_ID, "passage_id")
 MAX_TURNS = 1_000  # turns of a conversation; each holds all earlier ones
@@ -67,9 +70,10 @@ def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
     for position, conversation in enumerate(conversations, 1):
         if not isinstance(conversation, dict):
             raise InputError(f"{name}, item {position}: a {type(conversation).__name__} where a conversation belongs")
-        if not _is_label(conversation.get("number")):
+        conversation_number = next((conversation[key] for key in CONVERSATION_NUMBERS if key in conversation), None)
+        if not _is_label(conversation_number):
             raise InputError(f"{name}, item {position}: the conversation has no number")
-        where = f"{name}, conversation {conversation['number']}"
+        where = f"{name}, conversation {conversation_number}"
         rows = _turns(conversation)
         if rows is None or not all(isinstance(row, dict) and _is_label(_turn_number(row)) for row in rows):
             raise InputError(f"{where}: '{_turns_key(conversation)}' is not a list of turns with numbers")
@@ -78,14 +82,16 @@ def cast_topics(conversations: Any, name: str) -> Iterator[Topic]:
             paths = _tree_paths(rows, where)
         else:
             paths = _flat_paths(rows, where)
+        statements = _statements(conversation, where)
+        row_by_number = {str(_turn_number(row)): row for row in rows}
         for number, path in paths:
-            topic_id = f"{conversation['number']}_{number}"
+            topic_id = f"{conversation_number}_{number}"
             if topic_id in seen:
                 if seen[topic_id] != path[-1].text:
                     raise InputError(f"{where}: turn {number} occurs twice, with different utterances")
                 continue
             seen[topic_id] = path[-1].text
-            description, metadata = _description(conversation, where), _statements(conversation, where)
+            description, metadata = _description(conversation, where), _metadata(statements, row_by_number[number], where)
             yield Topic(topic_id, path[-1].text, description=description, turns=path, metadata=metadata)
 
 
@@ -154,13 +160,28 @@ def _turn_number(row: Mapping[str, Any]) -> Any:
     return next((row[name] for name in NUMBERS if name in row), None)
 
 
-def _statements(conversation: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the metadata of a conversation: the statements about its user, if any."""
-    statements = conversation.get(PTKB) or []
-    statements = list(statements.values()) if isinstance(statements, dict) else statements
-    if not isinstance(statements, list) or not all(isinstance(statement, str) for statement in statements):
+def _statements(conversation: Mapping[str, Any], where: str) -> dict[str, str]:
+    """Return the statements about the user of a conversation by number, from 1 if they are a list."""
+    statements = conversation.get(PTKB) or {}
+    if isinstance(statements, list):
+        statements = dict(enumerate(statements, 1))
+    if not isinstance(statements, dict) or not all(isinstance(statement, str) for statement in statements.values()):
         raise InputError(f"{where}: '{PTKB}' is neither a list nor an object of texts")
-    return {PTKB: statements} if statements else {}
+    return {str(number): statement for number, statement in statements.items()}
+
+
+def _metadata(statements: Mapping[str, str], row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the metadata of a turn: the statements about its user, and those that the file names as relevant."""
+    if not statements:
+        return {}
+    named = next((row[key] for key in RELEVANT_KEYS if key in row), None)
+    if named is None:
+        return {PTKB: list(statements.values())}
+    if not isinstance(named, list):
+        raise InputError(f"{where}: the relevant statements of turn {_turn_number(row)} are not a list")
+    texts = [item.get("text", item.get("id")) if isinstance(item, dict) else item for item in named]
+    relevant = [statements.get(str(text), str(text)) for text in texts if isinstance(text, str) or str(text) in statements]
+    return {PTKB: list(statements.values()), RELEVANT: relevant}
 
 
 def _is_label(value: Any) -> bool:
@@ -207,7 +228,10 @@ def _branches(number: str, topics: list[Topic]) -> Iterator[dict[str, Any]]:
             written.add(following.id)
             path.append(_cast_row(following, following.turns[-1]))
             following = next((t for t in followers.get(following.turns, ()) if t.id not in written), None)
-        yield {"number": as_number(number), **({"description": description} if description else {}), "turn": path}
+        head = {"description": description} if description else {}
+        if statements := topic.metadata.get(PTKB):
+            head[PTKB] = statements
+        yield {"number": as_number(number), **head, "turn": path}
 
 
 def _cast_row(topic: Topic, turn: Turn) -> dict[str, Any]:
@@ -219,7 +243,12 @@ def _cast_row(topic: Topic, turn: Turn) -> dict[str, Any]:
         ANSWER[0]: turn.answer,
         ANSWER_ID[0]: turn.answer_id,
     }
-    return {"number": as_number(topic.id.rpartition("_")[2]), **{name: value for name, value in row.items() if value}}
+    relevant = {RELEVANT_KEYS[0]: topic.metadata[RELEVANT]} if RELEVANT in topic.metadata else {}
+    return {
+        "number": as_number(topic.id.rpartition("_")[2]),
+        **{name: value for name, value in row.items() if value},
+        **relevant,
+    }
 
 
 def _unanswered(path: tuple[Turn, ...]) -> tuple[Turn, ...]:

@@ -256,6 +256,7 @@ FORMATS = {
     "ciff": "fontes.formats.ciff:Ciff",
     "claims": "fontes.formats.claims:ClaimsFormat",
     "csv": "fontes.formats.csv:Csv",
+    "ikat": "fontes.formats.ikat:Ikat",
     "json": "fontes.formats.json:Json",
     "jsonl": "fontes.formats.jsonl:Jsonl",
     "kilt": "fontes.formats.kilt:Kilt",

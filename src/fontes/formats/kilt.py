@@ -6,6 +6,7 @@ NAACL 2021).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,12 +16,16 @@ from .format import File, Format
 from .markup import spaced
 from .records import Fields, json_rows
 
+SECTION = "Section::::"
+BULLET = re.compile(r"\ABULLET::::(?:-\s)?")
+INNER_HEADING = re.compile(r"(?<=[.!?]):(?=\S)")  # "History.:Origins." is the heading "Origins." below "History."
+
 
 class Kilt(Format, name="kilt"):
     """Pages of KILT's knowledge source: `wikipedia_id`, `wikipedia_title`, and `text`, a list of paragraphs.
 
-    Paragraphs are joined by spaces, as in TREC CAsT 2021, with their marks of sections and lists. The page's address becomes
-    the metadata `url`.
+    Paragraphs are joined by spaces, as in TREC CAsT 2021, but without the marks of headings and list items, `Section::::` and
+    `BULLET::::-`, whose words a search would find. The page's address becomes the metadata `url`.
     """
 
     def sniff(self, kind: str, file: File) -> float:
@@ -46,4 +51,11 @@ def _page(row: dict[str, Any], where: str) -> Doc:
     title, history = row.get("wikipedia_title"), row.get("history")
     url = history.get("url") if isinstance(history, dict) else None
     metadata = {"url": url} if isinstance(url, str) else {}
-    return Doc(page_id, spaced(" ".join(paragraphs)), title if isinstance(title, str) else "", metadata)
+    return Doc(page_id, spaced(" ".join(map(_unmarked, paragraphs))), title if isinstance(title, str) else "", metadata)
+
+
+def _unmarked(paragraph: str) -> str:
+    """Return a paragraph without the mark of a heading or list item at its start."""
+    if paragraph.startswith(SECTION):
+        return INNER_HEADING.sub(" ", paragraph.removeprefix(SECTION))
+    return BULLET.sub("", paragraph)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from ..core.answers import ANSWER
 from ..core.progress import ProgressCallback
@@ -36,12 +36,18 @@ class Citation(BaseModel):
     Attributes:
         document: Id of the document.
         quote: Words that occur in the document.
+        url: Address of the document, where the answer names its sources in the text; else empty.
     """
 
     model_config = ConfigDict(frozen=True)
 
     document: str
     quote: str
+    url: str = ""
+
+    @model_serializer(mode="wrap")
+    def _without_empty(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in serialize(self).items() if name != "url" or value}
 
 
 class CitedSentence(BaseModel):
@@ -56,6 +62,15 @@ class CitedSentence(BaseModel):
 
     text: str
     citations: tuple[Citation, ...]
+
+    @property
+    def sourced(self) -> str:
+        """The sentence with the addresses of its citations before the full stop: "Geysers erupt (source: URL; URL)."."""
+        urls = dict.fromkeys(citation.url for citation in self.citations if citation.url)
+        if not urls:
+            return self.text
+        words, stop = re.fullmatch(r"(.*?)([.!?…\u3002\uff01\uff1f]*)", self.text, re.DOTALL).groups()  # type: ignore[union-attr]
+        return f"{words.rstrip()} (source: {'; '.join(urls)}){stop or '.'}"
 
 
 class CitedAnswer(BaseModel):
@@ -77,6 +92,11 @@ class CitedAnswer(BaseModel):
     def text(self) -> str:
         """The sentences, joined; "not found in this collection" without sentences."""
         return " ".join(sentence.text for sentence in self.sentences) or NOT_FOUND
+
+    @property
+    def sourced(self) -> str:
+        """The text, with the addresses of citations that have one."""
+        return " ".join(sentence.sourced for sentence in self.sentences) or NOT_FOUND
 
     @property
     def documents(self) -> tuple[str, ...]:
@@ -105,6 +125,8 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
     Args:
         k: Documents that the model reads.
         words: Words of each document that the model reads.
+        source: Metadata field with the address of a document, such as "url". Sentences then end with "(source: URL)", or
+            "(source: URL; URL)", the form of CheckThat! 2026, task 3; a document without the field is named by its id.
     """
 
     placeholders: ClassVar[tuple[str, ...]] = ("passage", "query", "number")
@@ -114,6 +136,7 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
     max_tokens: int = field(default=1024, kw_only=True, metadata={"least": 1})
     k: int = field(default=5, metadata={"least": 1})
     words: int = field(default=300, kw_only=True, metadata={"least": 1})
+    source: str | None = field(default=None, kw_only=True)
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
@@ -148,9 +171,11 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
         return self.request(self._prompt.messages([plain_passage(text_of(doc), self.words) for doc in docs], query=topic.text))
 
     def _with_answer(self, topic: Topic, docs: Sequence[Doc], stored: StoredAnswer | None) -> Topic:
-        answer, repaired = (CitedAnswer(), False) if stored is None else parse_cited_answer(stored.final_text, docs)
+        answer, repaired = CitedAnswer(), False
+        if stored is not None:
+            answer, repaired = parse_cited_answer(stored.final_text, docs, self.source)
         note = fact_of(self.llm, [] if stored is None else [stored], repaired=int(repaired))
-        return with_fact(topic, note, metadata={ANSWER: {"text": answer.text, **answer.model_dump(mode="json")}})
+        return with_fact(topic, note, metadata={ANSWER: {"text": answer.sourced, **answer.model_dump(mode="json")}})
 
 
 class _RawCitation(BaseModel):
@@ -167,12 +192,13 @@ class _RawAnswer(BaseModel):
     sentences: list[Any]
 
 
-def parse_cited_answer(text: str, docs: Sequence[Doc]) -> tuple[CitedAnswer, bool]:
+def parse_cited_answer(text: str, docs: Sequence[Doc], source: str | None = None) -> tuple[CitedAnswer, bool]:
     """Parse and check an answer in JSON, the form for which the prompt `answer` asks.
 
     Args:
         text: The text of the answer.
         docs: The documents of the prompt, whose numbers count from 1.
+        source: Metadata field with the addresses of documents, for sentences that name them.
 
     Returns:
         The answer, with only the citations whose quote occurs in their document, and only the sentences with such a citation;
@@ -195,7 +221,9 @@ def parse_cited_answer(text: str, docs: Sequence[Doc]) -> tuple[CitedAnswer, boo
                 and _has_quote(doc_texts[citation.document - 1], citation.quote)
             ):
                 quote = " ".join(encodable(citation.quote).split())
-                valid[Citation(document=docs[citation.document - 1].id, quote=quote)] = None
+                doc = docs[citation.document - 1]
+                url = "" if source is None else " ".join(str(doc.metadata.get(source) or doc.id).split())
+                valid[Citation(document=doc.id, quote=quote, url=url)] = None
             else:
                 dropped_citations += 1
         words = "" if sentence is None else " ".join(encodable(sentence.text).split())

@@ -21,6 +21,7 @@ from ..core.values import Topic, Topics
 from ..formats.records import json_rows
 from ..fusion import fuse
 from ..neural.dense.dense import HYPOTHETICAL
+from ..rewrite.statements import statements_of
 from ..rewrite.turns import earlier, utterance
 from ..storage.files import reading
 from ..storage.hashes import hash_text
@@ -30,6 +31,7 @@ from .prompts import plain_passage
 
 LABEL = re.compile(r"(?:rewrite|rewritten question|passage|question|query)\s*:\s*", re.IGNORECASE)
 ITEM = re.compile(r"\s*(?:[-*•]|\(?\d{1,2}[.):])\s+")
+MAX_STATEMENTS = 1_000  # words about the user in a prompt
 MAX_LINE = 300  # maximum number of characters of a keyword or a question
 QUOTES = {'"': '"', "“": "”", "'": "'"}
 
@@ -81,6 +83,8 @@ class LlmRewrite(LlmTopics, name="llm_rewrite"):
     Args:
         answers: Earlier turns whose answers the model reads.
         words: Words of each answer that the model reads.
+        statements: Whether the model reads the statements about the user (TREC iKAT) before the turns: those that `statements`
+            has chosen, or all.
     """
 
     placeholders: ClassVar[tuple[str, ...]] = ("query", "context")
@@ -88,6 +92,7 @@ class LlmRewrite(LlmTopics, name="llm_rewrite"):
     prompt: str = field(default="rewrite", kw_only=True, metadata=FILE)
     answers: int = field(default=3, metadata={"least": 0})
     words: int = field(default=100, metadata={"least": 1})
+    statements: bool = False
 
     def requests(self, topic: Topic) -> list[Request]:
         if not utterance(topic).strip() or not topic.turns:
@@ -102,7 +107,8 @@ class LlmRewrite(LlmTopics, name="llm_rewrite"):
 
     def _context(self, topic: Topic) -> str:
         turns = earlier(topic)
-        lines = []
+        statements = statements_of(topic) if self.statements else ()
+        lines = [f"Known about the user: {plain_passage(' '.join(statements), MAX_STATEMENTS)}"] if statements else []
         for number, turn in enumerate(turns):
             lines.append(f"Q: {turn.text.strip()}")
             if number >= len(turns) - self.answers and turn.answer.strip():

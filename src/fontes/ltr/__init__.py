@@ -1,7 +1,7 @@
 """Learning to rank: features of candidates, models that weigh them, and the stage that applies a model."""
 
 from .features import Column, Coverage, Feature, Length, QueryLength, Score, feature_matrix
-from .model import LinearModel, RankModel, TreeModel
+from .model import LinearModel, RankModel, SetModel, TreeModel
 from .stage import LearningToRank
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "QueryLength",
     "RankModel",
     "Score",
+    "SetModel",
     "TreeModel",
     "feature_matrix",
 ]

@@ -22,7 +22,7 @@ from ..core.stage import Cut, Pipeline, Stage, steps
 from ..core.values import Topics
 from ..index.columns import column_type, column_values
 from ..lexical.fields import check_names, chosen_fields
-from ..lexical.impacts import documents_of
+from ..lexical.parts import documents_of_terms, numbers_in
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -132,9 +132,9 @@ class Coverage(_FieldFeature, name="coverage"):
             if not terms or start == end:
                 continue
             matched = np.zeros(end - start)
-            for term in map(index.term_number, terms):
-                if term >= 0:  # in the vocabulary
-                    matched += np.isin(docs[start:end], documents_of(index, term), assume_unique=True)
+            for term in terms:
+                numbers = numbers_in(index.parts, [term])
+                matched += np.isin(docs[start:end], documents_of_terms(index.parts, numbers, None), assume_unique=True)
             values[start:end] = matched / len(terms)
         return values
 
@@ -150,8 +150,9 @@ class Score(Feature, name="score"):
 def _index_of_field(index: Any, field: str | None) -> Any:
     """Return the index, or one of its fields as an index; raise FontesError for an unknown field."""
     if field is None:
-        return index
-    check_names([field], index.field_statistics.names or [field], f"{index.path} has no field")
+        return index.state
+    index.state.require_fields()
+    check_names([field], index.state.separate or [field], f"{index.path} has no field")
     return chosen_fields(index.state, [field])
 
 

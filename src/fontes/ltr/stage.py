@@ -31,7 +31,8 @@ logger = logging.getLogger("fontes.ltr")
 class LearningToRank(Reordering, name="ltr"):
     """Orders candidates by a trained model over their features: `bm25() % 100 >> ltr("FOLDER")`.
 
-    `fontes train ranker` trains the model: LambdaMART (Burges, 2010) by LightGBM, or a linear model. Features are computed in
+    `fontes train ranker` trains the model: LambdaMART (Burges, 2010) by LightGBM, a linear model, or SetRank, which reads all
+    candidates of a topic at once. Features are computed in
     one pass over the candidates. A retriever scores the candidates and does not search, so its `% k` and `where` have no
     effect. Scores may be below 0, and are comparable only within a topic. The run's provenance has the model's digest and
     features, and the number of topics that the model has learned from. The stage also logs this number, because training
@@ -84,7 +85,7 @@ class LearningToRank(Reordering, name="ltr"):
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         model, features = self._model_and_features
-        scores = model.predict(feature_matrix(run, features, progress)) if run.rows else run.scores
+        scores = model.predict(feature_matrix(run, features, progress), run.bounds) if run.rows else run.scores
         training_topics = int(np.isin(hashes(run.topics), model.topics).sum())
         if training_topics > 1:  # a single one may be a user's query
             logger.warning("%s: the model has learned from %d of the %d topics", self, training_topics, len(run.topics))
@@ -95,21 +96,23 @@ class LearningToRank(Reordering, name="ltr"):
         """Explain a score by the contribution of each feature.
 
         The contribution to a linear model is weight times feature; to trees, its Shapley value (Lundberg et al., 2018), which
-        is LightGBM's `pred_contrib`.
-        Contributions sum to the score.
+        is LightGBM's `pred_contrib`; to SetRank, the change of the score if the candidate's features, one after the other,
+        change from their means to their values, the mean of two orders. Contributions sum to the score.
         """
         model, features = self._model_and_features
-        matrix = feature_matrix(run, features)[row : row + 1]
-        *contributions, constant = model.contributions(matrix)[0].tolist()
-        score = float(np.float32(model.predict(matrix)[0]))
-        topic, doc_id = list(run.topics)[int(run.topic_numbers[row])], run.ids[int(run.codes[row])]
+        number = int(run.topic_numbers[row])
+        first, last = run.bounds[number : number + 2].tolist()
+        matrix, row_in_topic = feature_matrix(run, features)[first:last], row - first
+        *contributions, constant = model.contributions(matrix, row_in_topic)[0].tolist()
+        score = float(np.float32(model.predict(matrix)[row_in_topic]))
+        topic, doc_id = list(run.topics)[number], run.ids[int(run.codes[row])]
         parts = []
         for i, feature in enumerate(features):
             details: tuple[Explanation, ...] = ()
             if isinstance(feature, Stage):
                 with suppress(FontesError):
                     details = (feature.explain_in(run, topic, doc_id),)
-            parts.append(Explanation(contributions[i], model.account(i, float(matrix[0, i])), details))
+            parts.append(Explanation(contributions[i], model.account(i, float(matrix[row_in_topic, i])), details))
         parts.append(Explanation(constant, model.constant_label))
         return Explanation(score, f"{self!r}: sum over the features", tuple(parts))
 

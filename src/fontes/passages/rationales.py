@@ -17,7 +17,6 @@ from ..core.progress import ProgressCallback, silent
 from ..core.values import Documents
 from ..index import Index, State
 from ..lexical import BM25, Postings, Statistics
-from ..lexical.retriever import bag_of
 from .aggregate import SENTENCE_SEPARATOR, BestPassages, split_id
 from .reranker import Reranker
 from .split import Sentences
@@ -63,19 +62,24 @@ class TextScorer(Reranker, name="text_scorer"):
         statistics = Statistics.of(index).over(np.array([len(terms) for terms in tokens], dtype=np.float64))
         text_weights: dict[str, dict[int, float]] = {}  # by text, then by number of the term
         for doc, (text, terms) in enumerate(zip(texts, tokens, strict=True)):
-            bag = bag_of(index, Topic("", text), Counter(terms))
+            bag = _numbered(index, terms)
             numbers, tf = np.array(list(bag), dtype=np.int64), np.array(list(bag.values())).astype(np.int32)
             postings = Postings(numbers, np.ones(len(bag), np.int64), np.full(len(bag), doc, np.int32), tf)
             text_weights[text] = dict(zip(bag, weighting.postings(statistics, postings).tolist(), strict=True))
         query_weights: dict[str, dict[int, float]] = {}
         for query, terms in zip(queries, index.analyzer.many(queries), strict=True):
-            bag = bag_of(index, Topic("", query), Counter(terms))
+            bag = _numbered(index, terms)
             query_weights[query] = dict(zip(bag, weighting.query(np.array(list(bag.values()))).tolist(), strict=True))
         scores = [
             sum(weight * text_weights[text].get(term, 0.0) for term, weight in query_weights[query].items())
             for query, text in pairs
         ]
         return np.array(scores, dtype=np.float32)
+
+
+def _numbered(index: State, terms: Sequence[str]) -> Counter[int]:
+    """Count the terms that an index has, by their numbers."""
+    return Counter(number for term in terms if (number := index.term_number(term)) >= 0)
 
 
 class Rationale(NamedTuple):

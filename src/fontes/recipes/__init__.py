@@ -5,9 +5,12 @@ from .base import LearningRecipe, Need, Recipe, recipe, registry
 from .cair2021 import Cair2021
 from .cast2021 import Cast2021, CastPassages
 from .claims import Claims
+from .draws import DrawMean, Draws, run_draws
+from .errors import RankChanges
 from .evidence import Evidence
 from .learning import RecipeTraining
 from .result import RecipeResult
+from .turn_errors import TurnErrors, turn_errors
 
 __all__ = [
     "Air2025",
@@ -15,12 +18,18 @@ __all__ = [
     "Cast2021",
     "CastPassages",
     "Claims",
+    "DrawMean",
+    "Draws",
     "Evidence",
     "LearningRecipe",
     "Need",
+    "RankChanges",
     "Recipe",
     "RecipeResult",
     "RecipeTraining",
+    "TurnErrors",
     "recipe",
     "registry",
+    "run_draws",
+    "turn_errors",
 ]

@@ -16,10 +16,10 @@ from ..text import Analyzer
 from ..train import CrossEncoderSettings, Side
 from .base import AUTHORS_CODE, PUBLISHED, LearningRecipe, Need, Systems
 from .learning import RecipeTraining
+from .result import RecipeResult
 from .sides import side_of
 
 DRAWS = ("numpy", "sklearn")
-MINING: Mapping[str, Any] = {"guard_duplicates": False}
 ONE_TO_ONE: Mapping[str, Any] = {"epochs": 1, "warm_up": 100, "weight_decay": 0.01, "order": "shuffled", "best": "last"}
 AS_RUN: Mapping[str, Any] = {
     "draw": "sklearn",
@@ -60,7 +60,9 @@ class Air2025(LearningRecipe, name="air2025"):
     measures these encoders on the development posts, not on the fifth.
 
     "interpolated" is not in the report: the sum of both scores scaled to 0 to 1, with weights chosen on the held-out posts.
-    Without such posts the row is left out.
+    Without such posts the row is left out. With `dense`, "hybrid" is the sum of BM25 and an encoder, with weights chosen
+    likewise or else .5 each, and "reranked-hybrid" its best documents in the reranker's order. recipe.md counts the posts whose
+    paper is not among the candidates, is ranked down, or is tied.
 
     Args:
         analyzer: Analyzer of posts and documents.
@@ -73,6 +75,8 @@ class Air2025(LearningRecipe, name="air2025"):
         reranker: Trained cross-encoder to use instead of training.
         negatives: Negatives per post: of the first hits, this number plus one, the relevant document takes the last place if
             missing.
+        guard: Whether to leave out negatives that duplicate the relevant document, which the report does not.
+        dense: Encoder of the rows "hybrid" and "reranked-hybrid", a folder or a name on the hub; None: no such rows.
         precision: Training precision: "float32", "bfloat16", or "auto", the faster one.
         batch: Pairs per step.
         epochs: Training epochs.
@@ -135,6 +139,8 @@ class Air2025(LearningRecipe, name="air2025"):
     start: str = field(default="cross-encoder/ms-marco-MiniLM-L-6-v2", metadata=PUBLISHED)
     reranker: str | None = None
     negatives: int = field(default=4, metadata=PUBLISHED)
+    guard: bool = field(default=False, metadata=AUTHORS_CODE)
+    dense: str | None = None
     precision: str = "auto"
     batch: int = field(default=16, metadata=PUBLISHED)
     epochs: int = field(default=2, metadata=PUBLISHED)
@@ -158,11 +164,17 @@ class Air2025(LearningRecipe, name="air2025"):
         index = collection.index(self.analyzer)
         bm25 = index.bm25(variant=self.variant, k1=self.k1, b=self.b, epsilon=self.epsilon)
         first = bm25 % self.candidates
-        reranked = first >> CrossEncoder(self._reranker(first, learning))
+        reranker = CrossEncoder(self._reranker(first, learning))
+        reranked = first >> reranker
         systems: Systems = {"bm25": first, "reranked": reranked}
         if learning.chooses:
             weights = learning.weights("interpolated", (first, reranked), "RR@5")
             systems["interpolated"] = fuse(first, reranked, method="wsum", weights=weights)
+        if self.dense is not None:
+            pair = bm25, index.dense(SentenceEncoder(learning.note_model("hybrid", self.dense)))
+            weights = learning.weights("hybrid", pair, "RR@5") if learning.chooses else (0.5, 0.5)
+            hybrid = fuse(*pair, method="wsum", weights=weights) % self.candidates
+            systems |= {"hybrid": hybrid, "reranked-hybrid": hybrid >> reranker}
         if self.start_1to1 is not None or self.reranker_1to1 is not None:
             systems["reranked-1to1"] = bm25 % self.candidates_1to1 >> CrossEncoder(self._reranker_1to1(first, learning))
         for name in ENCODERS:
@@ -170,6 +182,10 @@ class Air2025(LearningRecipe, name="air2025"):
                 encoder = SentenceEncoder(learning.note_model(row_of(name), model), query_prompt="", document_prompt="")
                 systems[row_of(name)] = index.dense(encoder, k=self.candidates)
         return systems
+
+    def analysis(self, result: RecipeResult) -> list[str]:
+        before = {"reranked": "bm25", "interpolated": "bm25", "reranked-hybrid": "hybrid"}
+        return result.errors_of_reranking(before)
 
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, Side]:
         if self.draw == "numpy":
@@ -202,10 +218,11 @@ class Air2025(LearningRecipe, name="air2025"):
         return CrossEncoderSettings(held_out=0.0, **{name: getattr(self, name) for name in names})
 
     def _reranker(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:
-        mining = {"per_positive": self.negatives, "ranks": (1, self.negatives + 1), "gold_last": True, **MINING}
+        ranks = 1, self.candidates if self.guard else self.negatives + 1  # the next hits replace duplicates
+        mining = {"per_positive": self.negatives, "ranks": ranks, "gold_last": True, "guard_duplicates": self.guard}
         return learning.model("reranker", self.start, candidates, self._settings(), self.reranker, **mining)
 
     def _reranker_1to1(self, candidates: Stage[Topics, Run], learning: RecipeTraining) -> str:
         start, settings = self.start_1to1 or "", self._settings().with_(**ONE_TO_ONE)
-        mining = {**MINING, "per_positive": 1, "ranks": (1, self.candidates)}
+        mining = {"per_positive": 1, "ranks": (1, self.candidates), "guard_duplicates": self.guard}
         return learning.model("reranker-1to1", start, candidates, settings, self.reranker_1to1, **mining)

@@ -27,7 +27,7 @@ from ..measures import Measure
 from ..measures.names import parse_all
 from ..neural.encoders.reading import token_limits
 from ..train import Side
-from .learning import MIN_TOPICS, RecipeTraining
+from .learning import MIN_TOPICS, RecipeTraining, weights_in
 from .result import PICTURE, OtherRuns, RecipeResult, drawn_as_svg, shown
 from .sides import (
     LEAKS,
@@ -90,7 +90,7 @@ class Recipe(Part, ABC):
     published: ClassVar[Mapping[str, Mapping[str, float]]] = {}
     """The published values, by system and measure."""
     published_on: ClassVar[str] = ""
-    """The topics and documents of the published values."""
+    """The topics and documents of the published values; of a recipe without such values, why there are none."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Parameters by name of a preset: `-s as=NAME` sets them all, and other settings override them."""
 
@@ -150,6 +150,10 @@ class Recipe(Part, ABC):
     def measured(self, system: str) -> bool:
         """Whether a system returns the judged documents, so that its run is measured and compared."""
         return True
+
+    def analysis(self, result: RecipeResult) -> list[str]:
+        """Return further parts of recipe.md, as Markdown, from the runs and their measures; by default none."""
+        return []
 
     def set(self, settings: Iterable[str]) -> Self:
         """Return a copy with parameters given as text, "NAME=VALUE", such as "k1=1.2" or 'reranker=mono_t5("MODEL")'.
@@ -312,8 +316,10 @@ class Recipe(Part, ABC):
 
         def pages(results: Results) -> dict[str, str]:
             picture = drawn_as_svg(built.get(baseline or "") or next(iter(built.values())))
-            reads = {name: token_limits(stage) for name, stage in reproducible(built).items() if isinstance(stage, Stage)}
-            result = RecipeResult(**vars(results), recipe=self, learning=learning, others=others, reads=reads)
+            stages = {name: stage for name, stage in reproducible(built).items() if isinstance(stage, Stage)}
+            reads = {name: token_limits(stage) for name, stage in stages.items()}
+            weights = {name: weights_in(stage, results.folder) for name, stage in stages.items()}
+            result = RecipeResult(**vars(results), recipe=self, learning=learning, others=others, reads=reads, weights=weights)
             page = result.to_markdown(picture=PICTURE if picture else "")
             return {"recipe.md": page, **({PICTURE: picture} if picture else {})}
 

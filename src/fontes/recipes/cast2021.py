@@ -22,6 +22,17 @@ from ..passages.aggregate import check_separator, parents_of
 from ..rewrite import Automatic, Manual
 from ..text.sentences import Spans, sentences
 from .base import AUTHORS_CODE, PUBLISHED, Need, Recipe
+from .result import RecipeResult
+from .turn_errors import errors_table, turn_errors
+
+DOCUMENT_RUNS = "document_runs/"
+FIRST = 3  # documents among which a turn is found, as in the track's main measure
+ERRORS = (
+    f"A turn is found if a document of grade 2 or more is among the first {FIRST} (by reranker: not so before reranking). "
+    "Other turns are counted once, under the first reason that applies: rewriting (found with the manual rewrite), retrieval "
+    f"(no relevant document is a candidate), lost by reranker (one is among the first {FIRST} candidates), ranked low (further "
+    "down)."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,6 +41,9 @@ class Cast2021(Recipe, name="cast2021"):
 
     Topics are turns of conversations, rewritten in two ways; each way gives a run of passages and one of documents. Documents
     are retrieved, split into passages, and the passages reranked. Each step is a parameter: a stage or an expression.
+
+    The runs of documents before reranking, which the organisers call candidates, are saved and measured, too; recipe.md counts
+    the turns that are missed, by depth of the turn and by the step at fault: rewriting, retrieval or reranking.
 
     Published figures: the organisers' automatic run in the CAsT 2021 overview, cited by Łajewska and Balog (ECIR 2023).
 
@@ -92,6 +106,7 @@ class Cast2021(Recipe, name="cast2021"):
         ranked: Stage[Topics, Run] = index.bm25(k1=self.k1, b=self.b, k=self.documents)
         for deduplicate in duplicates:
             ranked = ranked >> deduplicate
+        candidates = ranked
         ranked = ranked >> passages
         if self.depth is not None:
             ranked = ranked >> FirstPassages(self.depth)
@@ -103,16 +118,36 @@ class Cast2021(Recipe, name="cast2021"):
         systems = {}
         for kind in ("automatic", "manual"):
             if (rewriter := self.stage(kind, index)) is not None:
-                name = f"org_{kind}_results_{self.documents}.v1.0"
-                systems[name] = rewriter >> ranked
-                systems[f"document_runs/{name}"] = systems[name] >> to_documents("max")
+                final, before = self._names(kind)
+                systems[before] = rewriter >> candidates
+                systems[final] = rewriter >> ranked
+                systems[f"{DOCUMENT_RUNS}{final}"] = systems[final] >> to_documents("max")
         return systems
+
+    def _names(self, kind: str) -> tuple[str, str]:
+        """Return the names of the final run of passages and of its candidates, both as the organisers name them."""
+        return f"org_{kind}_results_{self.documents}.v1.0", f"org_{kind}_results_docs_{self.documents}.v1.0"
+
+    def analysis(self, result: RecipeResult) -> list[str]:
+        report, runs = result.report, result.runs
+        if report is None or not any(topic.turns for topic in report.topics.values()):
+            return []
+        tables = []
+        for kind in ("automatic", "manual"):
+            final, before = self._names(kind)
+            by_hand = runs.get(DOCUMENT_RUNS + self._names("manual")[0]) if kind == "automatic" else None
+            if before in runs:
+                with suppress(InputError):  # no turn has a relevant document
+                    run = runs[DOCUMENT_RUNS + final]
+                    errors = turn_errors(report.topics, run, runs[before], report.qrels, by_hand, k=FIRST)
+                    tables += [f"With {kind} rewrites:", errors_table(errors)]
+        return ["## Turns found and missed, by depth", ERRORS, *tables] if tables else []
 
     def name_here(self, published: str) -> str:
         return published.replace("_results_1000.", f"_results_{self.documents}.")
 
     def measured(self, system: str) -> bool:
-        return system.startswith("document_runs/")
+        return system.startswith(DOCUMENT_RUNS) or "_results_docs_" in system
 
     def check(self) -> None:
         for name, value in (("documents", self.documents), ("depth", self.depth), ("keep", self.keep)):

@@ -17,6 +17,7 @@ from ..text import Analyzer
 from ..train import BiEncoderSettings, CrossEncoderSettings, Side, split
 from .base import LearningRecipe, Systems
 from .learning import RecipeTraining
+from .result import RecipeResult
 
 if TYPE_CHECKING:
     from ..index_methods import Index
@@ -88,6 +89,9 @@ class Claims(LearningRecipe, name="claims"):
         weights = learning.weights("claims", (first, reranked), MEASURE)
         claims = fuse(first, reranked, method="wsum", weights=weights)
         return {"bm25": bm25, **retrievers, "fused": fused, "reranked": reranked, "claims": claims}
+
+    def analysis(self, result: RecipeResult) -> list[str]:
+        return result.errors_of_reranking({"reranked": "fused", "claims": "fused"})
 
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, Side]:
         sides = split(topics, qrels, self.test, seed=self.seed)

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from ..core import InputError, Qrels, Run, Stage, Topics
-from ..core.part import walk
+from ..core.part import Part, walk
 from ..core.progress import ProgressCallback, silent
+from ..experiments.experiment import MODEL_PARAMETERS
 from ..experiments.problems import System
 from ..experiments.provenance import hash_of_qrels, hash_of_topics
 from ..experiments.runner import reproducible
 from ..experiments.systems import Cache, Searches
 from ..measures import evaluate
+from ..neural.models.hub import find_model, fingerprint
 from ..neural.rerank.crossencoder import Start
 from ..storage.hashes import hash_json
 from ..train import (
@@ -38,6 +40,7 @@ from ..tuning import fit_weights
 
 MODELS, CACHE = "models", "cache"
 MIN_TOPICS = 2  # minimum number of topics to choose weights on
+DIGITS = 8  # of a fingerprint in a table
 NO_SIDE = Side(Topics(), Qrels())
 
 
@@ -138,8 +141,6 @@ class RecipeTraining:
 
         If `ready` names a trained model, it is returned instead; `mining` are parameters of `mine_negatives`.
         """
-        from ..neural.models.hub import find_model, fingerprint
-
         if ready is not None:
             return self.note_model(role, ready)
         kind = "bi-encoder" if isinstance(settings, BiEncoderSettings) else "cross-encoder"
@@ -187,6 +188,24 @@ def training_facts(model: Path) -> dict[str, Any]:
         return {**facts, "queries": record["facts"].get("queries")}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
+
+
+def weights_in(stage: Part, folder: Path) -> list[str]:
+    """Return the models in a stage: name, the digits of the fingerprint, and the start of a training, if it is known.
+
+    A model in the results folder has its path there.
+    """
+    texts: dict[str, None] = {}
+    for part in walk(stage):
+        values = (getattr(part, parameter, None) for parameter in MODEL_PARAMETERS)
+        name = next((str(value) for value in values if value and isinstance(value, (str, Path))), "")
+        if not name:
+            continue
+        fingerprint, start = getattr(part, "fingerprint", ""), training_facts(Path(name)).get("base")
+        shown = Path(name).relative_to(folder).as_posix() if Path(name).is_relative_to(folder) else name
+        digits = f" ({fingerprint[:DIGITS]})" if isinstance(fingerprint, str) and fingerprint else ""
+        texts[f"{shown}{digits}{f', trained from {start}' if start else ''}"] = None
+    return list(texts)
 
 
 def _hash(side: Side) -> str:

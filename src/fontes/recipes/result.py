@@ -20,6 +20,7 @@ from ..measures import Evaluation, Measure, evaluate
 from ..measures.formulas import JudgedShare
 from ..neural.encoders.reading import TokenLimit
 from ..plots.tables import ResultCell, ResultTable
+from .errors import errors_of
 from .learning import RecipeTraining
 
 if TYPE_CHECKING:
@@ -116,12 +117,14 @@ class RecipeResult(Results):
         learning: Training of the recipe; empty if it learns nothing.
         others: Other runs.
         reads: Truncation of documents by the encoders of each system; only for the page.
+        weights: The models of each system; only for the page.
     """
 
     recipe: Recipe = field(kw_only=True)
     learning: RecipeTraining = field(default_factory=RecipeTraining)
     others: OtherRuns = field(default_factory=OtherRuns)
     reads: Mapping[str, Sequence[TokenLimit]] = field(default_factory=dict)
+    weights: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def seconds(self) -> dict[str, float | None]:
@@ -152,6 +155,13 @@ class RecipeResult(Results):
         return {
             system.name: {m: value for m, value in intervals(system.evaluation).items() if m in printed} for system in systems
         }
+
+    def errors_of_reranking(self, before: Mapping[str, str]) -> list[str]:
+        """Return a part of recipe.md that counts the errors of systems; `before` names the run that each reranks."""
+        if self.report is None:
+            return []
+        pairs = {name: (self.runs[first], self.runs[name]) for name, first in before.items() if name in self.report.systems}
+        return errors_of(pairs, self.report.qrels)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything except runs and topics as JSON values: the lock, seconds, and published values."""
@@ -194,15 +204,19 @@ class RecipeResult(Results):
                 f"Published figures are for other documents and topics, unless these are the same.{origin}",
                 self._published_table().markdown(),
             ]
+        elif recipe.published_on:
+            parts += ["## Published and here", recipe.published_on]
         parts += [
             "## Systems",
-            "Seconds cover all steps of a system, including shared ones, but not indexing and encoding."
+            "Seconds cover all steps of a system, including shared ones, but not indexing and encoding. Weights are the models "
+            "that ran, with the first digits of their fingerprints in experiment.lock."
             + (" Tests and intervals are in report.md and report.html." if self.report else ""),
             *([f"![The system {self._baseline or next(iter(self.runs))}]({picture})"] if picture else []),
-            ResultTable.of(["system", "run", "documents", "seconds"], self._systems(), 2).markdown(),
-            *_token_limits(self.reads),
+            ResultTable.of(["system", "run", "weights", "documents", "seconds"], self._systems(), 3).markdown(),
+            *self._token_limits(),
             *_interval_table("Means with their intervals of 95%", self.intervals()),
             *_interval_table("Runs of others", self.others.apart),
+            *recipe.analysis(self),
             *learned_parts(self.learning),
             "## Parameters",
             "A default is published, in the authors' code (or in a library that it calls), or ours.",
@@ -244,9 +258,32 @@ class RecipeResult(Results):
         ]
         return ResultTable.of(header, rows, 1)
 
+    def _token_limits(self) -> list[str]:
+        topics = max(1, len(next(iter(self.runs.values())).topics))
+        rows = []
+        for name, limits in self.reads.items():
+            seconds = self.seconds[name]
+            cost = [f"{self.prepared.get(name, 0.0):,.1f}", "" if seconds is None else f"{1000 * seconds / topics:,.1f}"]
+            for limit in dict.fromkeys(limits):
+                documents = f"{limit.documents:,}{' sampled' * limit.sampled}"
+                rows.append([name, f"{limit.tokens:,}", f"{limit.share:.1%}", documents, f"{limit.bytes:,}", *cost])
+        if not rows:
+            return []
+        explanation = (
+            "Special tokens count. A document is an entry of the index that the system searches: a paragraph where documents "
+            "are split; one of several windows is truncated where one of them is. Bytes are those of the vectors. Seconds to "
+            "encode the documents include loading the model; vectors that an earlier system has encoded took none. "
+            "Milliseconds a topic are of all steps of the system."
+        )
+        header = ["system", "tokens read", "documents cut", "documents", "bytes", "seconds to encode", "ms a topic"]
+        return ["## Tokens that encoders read", explanation, ResultTable.of(header, rows, 1).markdown()]
+
     def _systems(self) -> list[list[str]]:
         seconds = {name: "" if value is None else f"{value:.2f}" for name, value in self.seconds.items()}
-        return [[name, f"runs/{name}.run", f"{run.rows:,}", seconds[name]] for name, run in self.runs.items()]
+        weights = {name: ", ".join(models) or "none" for name, models in self.weights.items()}
+        return [
+            [name, f"runs/{name}.run", weights.get(name, ""), f"{run.rows:,}", seconds[name]] for name, run in self.runs.items()
+        ]
 
     def _parameters(self) -> list[list[str | ResultCell]]:
         rows: list[list[str | ResultCell]] = []
@@ -272,22 +309,6 @@ def _interval_table(title: str, rows: Mapping[str, Mapping[str, MeanInterval]]) 
         for name, values in rows.items()
     ]
     return [f"## {title}", ResultTable.of(["system", "topics", *measures], table, 1).markdown()]
-
-
-def _token_limits(reads: Mapping[str, Sequence[TokenLimit]]) -> list[str]:
-    rows = [
-        [name, f"{limit.tokens:,}", f"{limit.share:.1%}", f"{limit.documents:,}{' sampled' * limit.sampled}"]
-        for name, limits in reads.items()
-        for limit in dict.fromkeys(limits)
-    ]
-    if not rows:
-        return []
-    explanation = (
-        "Special tokens count. A document is an entry of the index that the system searches: a paragraph where documents are "
-        "split; one of several windows is truncated where one of them is."
-    )
-    table = ResultTable.of(["system", "tokens read", "documents cut", "documents"], rows, 1)
-    return ["## Tokens that encoders read", explanation, table.markdown()]
 
 
 def learned_parts(learning: RecipeTraining) -> list[str]:

@@ -69,9 +69,8 @@ class TermVectors:
             texts_per_doc = 1
             texts = [content(doc, index.fields) for doc in contents]
         numbers, bounds = self._vocabulary.encode(texts)
-        new_terms = [index.term_number(term) for term in self._vocabulary.terms[len(self._idf) :]]
-        df = index.df[np.maximum(new_terms, 0)].astype(np.float64) if new_terms else np.zeros(0)
-        idf = np.where(np.array(new_terms) >= 0, np.log(len(index) / np.maximum(df, 1)), -1.0)
+        df = np.array([index.df_of(term) for term in self._vocabulary.terms[len(self._idf) :]], dtype=np.float64)
+        idf = np.where(df > 0, np.log(len(index) / np.maximum(df, 1)), -1.0)
         self._idf = np.concatenate([self._idf, idf])
         rows = np.repeat(np.arange(len(docs), dtype=np.int64), np.diff(bounds[::texts_per_doc]))
         keys, tf = np.unique(rows << 32 | numbers, return_counts=True)

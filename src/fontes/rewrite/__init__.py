@@ -4,6 +4,7 @@ from .canardt5 import CanardT5
 from .conversation import Conversation
 from .hqe import HQE
 from .quretec import QuReTeC
+from .statements import ManualStatements, Statements, statement_scores, statements_of
 from .terms import RewritingScores, TermScores, relevant_terms, rewriting_scores, term_scores
 from .turns import AsTyped, Automatic, LastTurns, Manual, PlainPosts, Raw, WeightedTurns
 
@@ -15,13 +16,17 @@ __all__ = [
     "Conversation",
     "LastTurns",
     "Manual",
+    "ManualStatements",
     "PlainPosts",
     "QuReTeC",
     "Raw",
     "RewritingScores",
+    "Statements",
     "TermScores",
     "WeightedTurns",
     "relevant_terms",
     "rewriting_scores",
+    "statement_scores",
+    "statements_of",
     "term_scores",
 ]

@@ -16,6 +16,7 @@ from ..core.values import Topic, Topics
 from ..neural.models.base import NAMELESS, Pretrained, token_ids
 from ..neural.models.compute import Prepared, padded, prepare_module
 from ..neural.models.hub import library, seq2seq
+from .statements import statements_of
 from .turns import earlier, utterance, with_texts
 
 KIND = "T5 rewriter"
@@ -30,11 +31,14 @@ SAMPLE = (
 )
 
 
-def context_parts(topic: Topic, answers: int) -> tuple[str, ...]:
-    """Return the non-empty parts of a topic's context: earlier turns, the last `answers` with answers, then its last turn."""
+def context_parts(topic: Topic, answers: int, statements: bool = False) -> tuple[str, ...]:
+    """Return the non-empty parts of a topic's context: earlier turns, the last `answers` with answers, then its last turn.
+
+    With `statements`, those about the user come first, the best of them last, since long contexts lose their first parts.
+    """
     previous = earlier(topic)
     answered = len(previous) - answers
-    parts = []
+    parts = list(reversed(statements_of(topic))) if statements else []
     for number, turn in enumerate(previous):
         parts += [turn.text, turn.answer if number >= answered else ""]
     return tuple(part.strip() for part in (*parts, utterance(topic)) if part.strip())
@@ -110,6 +114,8 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
         num_beams: Beams.
         max_length: Maximum input tokens; longer contexts lose their oldest parts.
         max_new_tokens: Maximum tokens of a rewrite.
+        statements: Whether the context begins with the statements about the user (TREC iKAT): those that `statements` has
+            chosen, or all. Longer contexts lose them first, the best last. For a model that was trained with them.
     """
 
     kind = KIND
@@ -123,10 +129,11 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
     num_beams: int = field(default=10, metadata={"least": 1})
     max_length: int = field(default=512, metadata={"least": 8})
     max_new_tokens: int = field(default=63, metadata={"least": 1})
+    statements: bool = False
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
         self.check()
-        parts = {topic.id: context_parts(topic, self.answers) for topic in topics.values() if utterance(topic).strip()}
+        parts = {topic.id: self._parts(topic) for topic in topics.values() if utterance(topic).strip()}
         texts = self._generate(list(dict.fromkeys(parts.values())), progress) if parts else {}
 
         def rewrite(topic: Topic) -> str:
@@ -137,11 +144,15 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
     def context(self, topic: Topic) -> str:
         """Return the model's input for a topic, before truncation.
 
-        It consists of the raw utterances of earlier turns, the last `answers` of them followed by their answers, and the
-        topic's own utterance, joined by " ||| ". For a topic without turns, it is the topic's text.
+        It consists of the statements about the user, if the stage reads them, the raw utterances of earlier turns, the last
+        `answers` of them followed by their answers, and the topic's own utterance, joined by " ||| ". For a topic without
+        turns, the last part is the topic's text.
         """
         self.check()
-        return SEPARATOR.join(context_parts(topic, self.answers))
+        return SEPARATOR.join(self._parts(topic))
+
+    def _parts(self, topic: Topic) -> tuple[str, ...]:
+        return context_parts(topic, self.answers, self.statements)
 
     def _load(self, folder: Path, device: str) -> T5:
         return T5(folder, self.precision, device)

@@ -13,6 +13,7 @@ from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Documents, Explanation, Topic, Topics, Turn
 from ..formats import write_topics
+from ..formats.cast import PTKB
 from ..storage.files import plain_name
 
 
@@ -27,6 +28,7 @@ class Conversation:
         id: str = "1",
         turns: Iterable[Turn] = (),
         answer: Callable[[Ranking], str] | None = None,
+        ptkb: Iterable[str] = (),
     ) -> None:
         """Start a conversation, or continue from earlier turns.
 
@@ -38,6 +40,7 @@ class Conversation:
             turns: Earlier turns, such as the `turns` of a topic from `read_topics`.
             answer: Function from the hits of a turn to the answer to remember, such as a language model; not called
                 without hits. By default the text of the best document or passage.
+            ptkb: Statements about the user, as in TREC iKAT, for a stage such as `Statements`.
         """
         stage.require(Topics, Run, "a conversation")
         if not id:
@@ -45,6 +48,8 @@ class Conversation:
         self.stage = stage % k
         self.id = id
         self._answer = answer
+        statements = list(ptkb)
+        self._metadata = {PTKB: statements} if statements else {}
         self._turns = tuple(turns)
         self._last: tuple[Topic, Ranking] | None = None
 
@@ -76,7 +81,7 @@ class Conversation:
         if not isinstance(current.text, str) or not current.text.strip():
             raise InputError("the turn is empty; ask something")
         turns = (*self._turns, replace(current, answer="", answer_id=""))
-        topic = Topic(f"{self.id}_{len(turns)}", current.text, turns=turns)
+        topic = Topic(f"{self.id}_{len(turns)}", current.text, turns=turns, metadata=self._metadata)
         run = self.stage(topic, progress=progress)
         hits = run[topic.id]
         current = replace(current, automatic=hits.topic.text)
@@ -110,7 +115,9 @@ class Conversation:
     def topics(self) -> Topics:
         """The turns as topics, each with the conversation so far, as `read_topics` reads TREC CAsT's files."""
         turns = self._turns
-        return Topics(Topic(f"{self.id}_{n}", turn.text, turns=turns[:n]) for n, turn in enumerate(turns, 1))
+        return Topics(
+            Topic(f"{self.id}_{n}", turn.text, turns=turns[:n], metadata=self._metadata) for n, turn in enumerate(turns, 1)
+        )
 
     def save(self, path: str | Path) -> None:
         """Write all turns to a file for `read_topics`, in the JSON of TREC CAsT; .jsonl or .jsonl.gz has one topic per line."""

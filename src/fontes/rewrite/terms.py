@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -19,6 +20,12 @@ from .turns import earlier, utterance
 
 WORD = re.compile(r"\w+|[^\w\s]")
 COUNTS = ("term", "occurrence")
+
+
+@cache
+def function_words() -> tuple[str, ...]:
+    """Return the English function words, in lower case."""
+    return tuple((files(__package__) / "quretec_stopwords.txt").read_text(encoding="utf-8").split())
 
 
 def words_of(text: str) -> list[str]:
@@ -44,8 +51,7 @@ class Labels:
         """Use an analyzer: "english" (Porter's stems, function words as stop words), another name, or an `Analyzer`."""
         self._analyzer = Analyzer.of(analyzer)
         if analyzer == "english":
-            stop = (files(__package__) / "quretec_stopwords.txt").read_text(encoding="utf-8").split()
-            self._analyzer = replace(self._analyzer, stopwords=tuple(stop))
+            self._analyzer = replace(self._analyzer, stopwords=function_words())
         self._stems: dict[str, str] = {}
 
     def stems(self, words: Sequence[str]) -> list[str]:
@@ -86,19 +92,21 @@ def relevant_terms(topic: Topic, answers: int = 0, analyzer: str | Analyzer = "e
 
 @dataclass(frozen=True)
 class TermScores:
-    """Precision, recall and F1 of a term classifier, micro-averaged over topics.
+    """Precision, recall and F1 of a classifier of terms or of statements about users, micro-averaged over topics.
 
     Args:
-        topics: Topics with a history.
-        relevant: Number of terms relevant by the manual rewrites.
-        predicted: Number of terms predicted as relevant.
-        correct: Number of predicted terms that are relevant.
+        topics: Topics with a history, or with statements.
+        relevant: Number of terms relevant by the manual rewrites, or of statements named as relevant.
+        predicted: Number of terms or statements predicted as relevant.
+        correct: Number of predicted ones that are relevant.
+        unit: Noun for what is counted.
     """
 
     topics: int
     relevant: int
     predicted: int
     correct: int
+    unit: str = field(default="terms", repr=False, compare=False)
 
     @property
     def precision(self) -> float:
@@ -118,12 +126,12 @@ class TermScores:
 
     def to_dict(self) -> dict[str, Any]:
         """Counts and measures, for JSON."""
-        return {**asdict(self), "precision": self.precision, "recall": self.recall, "f1": self.f1}
+        counts = {name: count for name, count in asdict(self).items() if name != "unit"}
+        return {**counts, "precision": self.precision, "recall": self.recall, "f1": self.f1}
 
     def __str__(self) -> str:
-        return (
-            f"P {self.precision:.3f}  R {self.recall:.3f}  F1 {self.f1:.3f}  ({self.topics:,} topics, {self.relevant:,} terms)"
-        )
+        counts = f"{self.topics:,} topics, {self.relevant:,} {self.unit}"
+        return f"P {self.precision:.3f}  R {self.recall:.3f}  F1 {self.f1:.3f}  ({counts})"
 
 
 def term_scores(
@@ -164,7 +172,7 @@ def term_scores(
         predicted = _keys_of(keys, marks)
         for i, count in enumerate((1, len(relevant), len(predicted), len(relevant & predicted))):
             counts[i] += count
-    return TermScores(*counts)
+    return TermScores(counts[0], counts[1], counts[2], counts[3])
 
 
 def _keys_of(keys: Sequence[Any], marks: Iterable[bool]) -> set[Any]:

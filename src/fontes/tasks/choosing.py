@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.expression import part
 from ..core.progress import ProgressCallback
 from ..measures import evaluate
+from ..neural.models.listing import packaged_encoder
 from ..recipes.claims import RERANKER
 from ..recipes.learning import NO_SIDE, RecipeTraining, cached_run
 from ..recipes.sides import drop_leaked, side_of, split_randomly
@@ -28,7 +30,10 @@ FOLDS = 5
 MIN_TOPICS = 4  # two for each part of two folds
 DEPTH = 100  # documents reranked
 BASELINE = "bm25"
+PLAIN = "plain_posts() >> "
 OWN_DOCUMENTS = " >> not_itself()"  # of all systems, if the baseline has it
+POSTS = re.compile(r"(?<!\w)[@#]\w|https?://|pic\.twitter\.com/")  # handles, hashtags and links
+POSTS_SHARE = 0.1  # least share of topics that have one, for plain_posts() to be tried
 HELD_OUT = 0.2  # share of the training topics on which weights are chosen, if there is no dev side
 
 
@@ -37,7 +42,7 @@ class TaskOptions:
     """Models and settings of a run.
 
     Args:
-        dense: Encoder of a dense row.
+        dense: Encoder of a dense row; "": the one of an installed package.
         sparse: Learned sparse model of a sparse row.
         rerank: Cross-encoder that reranks BM25's best documents.
         train: Model from which a cross-encoder is trained, on the training side.
@@ -133,8 +138,8 @@ class Chooser:
         self._add_models(train, measured)
         tuning = self._tune()
         fixed = [name for name in self._systems if name != BASELINE]
-        texts = [_bm25(fold.choice) + self._ending for fold in tuning.folds]
-        final = _bm25(tuning.params) + self._ending
+        texts = [self._tuned_text(fold.choice) for fold in tuning.folds]
+        final = self._tuned_text(tuning.params)
         learned = self._fit_weights([*fixed, "tuned"], final, self._side.qrels)
         held_out = self._held_out_runs(fixed, tuning, texts)
         weights = ", ".join(f"{weight:g}" for weight in learned.weights)
@@ -147,8 +152,9 @@ class Chooser:
     def _add_models(self, train: Side | None, measured: Topics) -> None:
         options = self._options
         reranker = options.rerank if options.train is None else self._train_reranker(options.train, train, measured)
+        dense = packaged_encoder() if options.dense == "" else options.dense
         rows = {
-            "dense": (f"dense({{}}){self._ending}", options.dense),
+            "dense": (f"dense({{}}){self._ending}", dense),
             "sparse": (f"splade({{}}){self._ending}", options.sparse),
             "reranked": (f"{BASELINE} % {options.depth} >> cross_encoder({{}})", reranker),
         }
@@ -186,11 +192,28 @@ class Chooser:
         return training.model("reranker", start, candidates, settings, **sampling)
 
     def _tune(self) -> Tuning:
-        text = f"bm25(k1=tune({list(K1)}), b=tune({list(B)})){self._ending}"
+        texts = [topic.text for topic in self._side.topics.values()]
+        posts = sum(POSTS.search(text) is not None for text in texts)
+        tries_plain = posts >= POSTS_SHARE * len(texts)
+        # In this order, ties go to posts as they are.
+        space = {"posts": ["", PLAIN] if tries_plain else [""], "k1": list(K1), "b": list(B)}
+
+        def stage(posts: str, k1: float, b: float) -> Stage[Topics, Run]:
+            bm25: Stage[Topics, Run] = part(self._tuned_text({"posts": posts, "k1": k1, "b": b}), self._index)
+            return bm25
+
         folds = min(FOLDS, len(self._side.qrels))
-        tuning = tune(text, None, *self._side, self._measure, folds, seed=self._options.seed, index=self._index)
-        self._notes += [f"tuned: {warning.removeprefix('bm25__')}" for warning in tuning.warnings]
+        tuning = tune(stage, space, *self._side, self._measure, folds, seed=self._options.seed)
+        self._notes += [f"tuned: {warning}" for warning in tuning.warnings]
+        if tries_plain:
+            chosen = "with" if tuning.params["posts"] else "without"
+            facts = f"{posts:,} of {len(texts):,} topics have a handle, hashtag or link"
+            self._notes.append(f"tuned: {facts}, so plain_posts() was tried; chosen: {chosen} it")
         return tuning
+
+    def _tuned_text(self, setting: Mapping[str, Any]) -> str:
+        """Return the expression of a setting of `_tune`."""
+        return f"{setting['posts']}bm25(k1={setting['k1']:g}, b={setting['b']:g}){self._ending}"
 
     def _fit_weights(self, names: Iterable[str], tuned: str, qrels: Qrels) -> Any:
         runs = [self._run(tuned if name == "tuned" else name) for name in names]
@@ -214,8 +237,3 @@ class Chooser:
             stage = self._stages[name] if name in self._stages else part(name, self._index)
             self._runs[name] = cached_run(name, stage, self._side.topics, self._folder, self._progress)
         return self._runs[name]
-
-
-def _bm25(params: Mapping[str, Any]) -> str:
-    values = {name.rpartition("__")[2]: value for name, value in params.items()}
-    return f"bm25(k1={values['k1']:g}, b={values['b']:g})"

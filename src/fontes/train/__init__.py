@@ -17,6 +17,7 @@ from .encoder_fit import SearchValidation
 from .examples import Example, Examples, LabelledPair, LabelledPairs, Passage
 from .learners import RankerSettings
 from .mining import Mined, Mining, mine_negatives
+from .mono_t5 import MonoT5Settings, train_mono_t5
 from .ranker import RankerFold, RankerTraining, RankerValidation, train_ranker, validate_ranker
 from .rewriter import RewriterSettings, train_rewriter
 from .runner.running import Training
@@ -40,6 +41,7 @@ __all__ = [
     "Leakage",
     "Mined",
     "Mining",
+    "MonoT5Settings",
     "Passage",
     "RankerFold",
     "RankerSettings",
@@ -63,6 +65,7 @@ __all__ = [
     "train_causality",
     "train_colbert",
     "train_cross_encoder",
+    "train_mono_t5",
     "train_ranker",
     "train_rewriter",
     "train_splade",

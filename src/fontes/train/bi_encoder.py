@@ -29,15 +29,19 @@ class BiEncoderSettings(EncoderSettings):
     """Training settings of a bi-encoder.
 
     Attributes:
-        loss: "mnrl", "teacher", "kl" or "cosine". The loss "mnrl" (multiple negatives) is the cross-entropy of the relevant
-            document against all others of the batch; "teacher" (MarginMSE) the squared error of score differences against those
-            of a teacher, stored in the examples; "kl" the divergence of the scores of each query's documents from a teacher's;
+        loss: "mnrl", "teacher", "kl", "residual" or "cosine". The loss "mnrl" (multiple negatives) is the cross-entropy of the
+            relevant document against all others of the batch; "teacher" (MarginMSE) the squared error of score differences
+            against those of a teacher, stored in the examples; "kl" the divergence of the scores of each query's documents from
+            a teacher's; "residual" (CLEAR; Gao et al. 2021) a hinge: the sum of the stored scores, those of a lexical
+            retriever, and the encoder's must rank the relevant document `margin` above each other document of the example;
             "cosine" (Sentence-BERT's siamese network) the squared error of the cosines of labelled pairs against their labels.
         scale: Factor of the cosines in the loss, one over the temperature; not used by "cosine".
+        margin: Required difference of the sums, with "residual".
     """
 
-    loss: Literal["mnrl", "teacher", "kl", "cosine"] = "mnrl"
+    loss: Literal["mnrl", "teacher", "kl", "residual", "cosine"] = "mnrl"
     scale: float = Field(default=20.0, gt=0, allow_inf_nan=False)
+    margin: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
 
 def train_bi_encoder(
@@ -91,6 +95,7 @@ def _fit(
 
     start, windows = _starting_encoder(encoder, settings.max_length)
     model = trainable(start, dropout=settings.dropout)
+    loss = dual_encoder.ResidualLoss if settings.loss == "residual" else dual_encoder.DualEncoderLoss
     return encoder_fit(
         split if windows is None else _windowed_split(split, windows, progress),
         search,
@@ -100,7 +105,7 @@ def _fit(
         dual_encoder.cosines(model),
         kind="bi-encoder",
         trainer="SentenceTransformerTrainer",
-        loss=dual_encoder.DualEncoderLoss(model, settings),
+        loss=loss(model, settings),
     )
 
 

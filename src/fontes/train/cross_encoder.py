@@ -23,7 +23,7 @@ BASE = "sentence-transformers/all-MiniLM-L6-v2"
 
 @dataclass(frozen=True)
 class Validation:
-    """Validation of a cross-encoder.
+    """Validation of a cross-encoder or a MonoT5.
 
     Args:
         examples: Examples of held-out queries, for the validation loss; None: some training queries are held out.
@@ -74,7 +74,7 @@ def train_cross_encoder(
     split = training_split(data, None if validation_data.examples is None else Examples.of(validation_data.examples), settings)
     if settings.loss in DISTILLED:
         check_teacher(settings.loss, split.learned, split.validation)
-    candidates = _candidates(validation_data, split.learned, settings)
+    candidates = validation_candidates(validation_data, split.learned, settings)
     from .pair_model import PairModel
 
     folder = find_model(base, "cross-encoder", "cross-encoder")
@@ -106,7 +106,11 @@ def train_cross_encoder(
     return run(fit, settings, target, overwrite, progress)
 
 
-def _candidates(validation: Validation, learned: Examples, settings: CrossEncoderSettings) -> tuple[Run, Qrels] | None:
+def validation_candidates(validation: Validation, learned: Examples, settings: FitSettings) -> tuple[Run, Qrels] | None:
+    """Return the run to rerank and its judgments, without training topics; None if no run is given.
+
+    Raises ParameterError if the settings need a run, or if one of run and judgments is missing.
+    """
     if (validation.run is None) != (validation.qrels is None):
         raise ParameterError("a validation run and its qrels belong together: give both or none")
     if validation.run is None or validation.qrels is None:

@@ -35,6 +35,7 @@ from .examples import Examples, LabelledPairs
 from .runner.running import Rows
 
 if TYPE_CHECKING:
+    from .bi_encoder import BiEncoderSettings
     from .encoder_fit import EncoderSettings, Scores
 
 POSITIVE, NEGATIVE, UNCOUNTED = 1.0, 0.0, -1.0  # labels of a batch's documents for a query
@@ -192,7 +193,24 @@ class DualEncoderLoss(CachedLossMixin, nn.Module):
         is_other = is_labelled & ~positive
         distances = scores[positive][:, None] - scores
         target_distances = labels[positive][:, None] - labels
-        return nn.functional.mse_loss(distances[is_other], target_distances[is_other])
+        return self.distance_loss(distances[is_other], target_distances[is_other])
+
+    def distance_loss(self, distances: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of the score differences to other documents, given those of the scores in the examples."""
+        return nn.functional.mse_loss(distances, targets)
+
+
+class ResidualLoss(DualEncoderLoss):
+    """Mean of max(0, margin - lexical difference - difference) over the other documents of each query.
+
+    The loss of CLEAR (Gao, Dai, Chen, Fan, Van Durme and Callan, ECIR 2021): with a lexical retriever's scores in the examples,
+    the encoder learns what the retriever gets wrong. The sum of both scores ranks.
+    """
+
+    settings: BiEncoderSettings
+
+    def distance_loss(self, distances: Tensor, targets: Tensor) -> Tensor:
+        return (self.settings.margin - targets - distances).relu().mean()
 
 
 def divergence(scores: Tensor, targets: Tensor, is_labelled: Tensor) -> Tensor:

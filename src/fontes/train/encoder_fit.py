@@ -40,7 +40,7 @@ class EncoderSettings(FitSettings):
         mini_batch: Texts computed at once: cached gradients limit memory to one mini-batch, at the cost of computing each text
             twice. None: the whole batch at once, which is faster if memory allows.
         scale: Factor of the scores in the loss, one over the temperature.
-        teacher_scale: Factor of the teacher's scores, with "teacher" and "kl".
+        teacher_scale: Factor of the scores in the examples, with "teacher", "kl" and "residual".
         negatives: Negatives used per example, from the first; None: all.
     """
 

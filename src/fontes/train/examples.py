@@ -544,7 +544,7 @@ def unlearned(run: Run, qrels: Qrels, learned: Iterable[Example]) -> tuple[Run, 
     return run.keep(is_left[run.topic_numbers]), qrels.only(left)
 
 
-DISTILLED = ("teacher", "kl")  # losses that read a teacher's scores
+DISTILLED = ("teacher", "kl", "residual")  # losses that read the scores in the examples
 
 
 def check_teacher(loss: str, *sides: Iterable[Example] | None) -> None:

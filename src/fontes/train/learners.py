@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -24,7 +25,7 @@ from ..core.run import Run
 from ..core.values import Topics
 from ..core.work import thread_count
 from ..ltr.features import Floats, feature_matrix
-from ..ltr.model import LinearModel, RankModel, TreeModel
+from ..ltr.model import HEAD_WIDTH, LinearModel, RankModel, SetModel, TreeModel, set_scores, set_shapes
 from ..measures import DEFAULT, Measure, parse
 from ..measures.evaluation import check_agreement, measure_run
 from .runner.settings import Settings
@@ -45,31 +46,37 @@ class RankerSettings(Settings):
     """Settings of `train_ranker`.
 
     Attributes:
-        learner: "lightgbm", LambdaMART; or "linear", logistic regression over pairs of candidates. The candidates of a pair
-            have the same topic and different grades.
+        learner: "lightgbm", LambdaMART; "linear", logistic regression over pairs of candidates, which have the same topic and
+            different grades; or "setrank", self-attention over all candidates of a topic (Pang et al. 2020), which needs torch.
         trees: Greatest number of trees. The training ends early if more trees do not help on held-out topics.
-        patience: Trees without gain on held-out topics after which training ends.
+        patience: Trees, or passes of "setrank", without gain on held-out topics after which training ends.
         leaves: Leaves of a tree.
         least: Least number of candidates of a leaf.
         lr: Learning rate of the trees.
-        measure: Measure on held-out topics by which the number of trees, or a linear model's L2 term, is chosen.
+        epochs: Greatest number of passes over the topics, with "setrank".
+        width: Columns of a candidate's vector, a multiple of 8, with "setrank".
+        blocks: Blocks of attention, with "setrank".
+        measure: Measure on held-out topics by which the number of trees or passes, or a linear model's L2 term, is chosen.
         folds: Folds of the topics; unused with topics to validate on.
         group: Topics that stay in one fold, besides duplicates: "document" or "conversation". With "document" they share a
             relevant document, which trees may recognise by its length or date; with "conversation" their ids are equal before
             the last "_". None: no others.
         near: Least similarity of duplicate topics, which stay in one fold.
-        seed: Seed of the folds, and of the pairs of a linear model.
+        seed: Seed of the folds, of the pairs of a linear model, and of weights and order of "setrank".
 
     Raises:
         ParameterError: Settings are invalid; the message names all of them.
     """
 
-    learner: Literal["lightgbm", "linear"] = "lightgbm"
+    learner: Literal["lightgbm", "linear", "setrank"] = "lightgbm"
     trees: int = Field(default=500, gt=0)
     patience: int = Field(default=50, gt=0)
     leaves: int = Field(default=15, gt=1)
     least: int = Field(default=20, gt=0)
     lr: float = Field(default=0.05, gt=0, allow_inf_nan=False)
+    epochs: int = Field(default=100, gt=0)
+    width: int = Field(default=32, gt=0, multiple_of=HEAD_WIDTH)
+    blocks: int = Field(default=2, gt=0)
     measure: str = DEFAULT[0]
     folds: int = Field(default=5, gt=1)
     group: str | None = "document"
@@ -223,11 +230,12 @@ def learner_of(settings: RankerSettings, estimator: Any) -> Learner:
 
     Raises:
         ParameterError: The estimator is not a linear model.
-        MissingExtraError: LightGBM is missing.
+        MissingExtraError: LightGBM or torch is missing.
     """
     if estimator is not None:
         return EstimatorLearner(estimator)
-    return Trees() if settings.learner == "lightgbm" else Pairwise()
+    learners: dict[str, type[Trees | Pairwise | SetRank]] = {"lightgbm": Trees, "linear": Pairwise, "setrank": SetRank}
+    return learners[settings.learner]()
 
 
 class Trees(Learner):
@@ -376,6 +384,88 @@ class Pairwise(Learner):
             pairs, signs, weights = np.vstack([pairs, -pairs]), np.array([1, -1]), [np.array([0.5, 0.5])]
         model.fit(pairs * signs[:, None], signs, np.concatenate(weights))
         return scale.model(model.coef_[0], 0.0)
+
+
+class SetRank(Learner):
+    """Attention over all candidates of a topic (Pang et al., SIGIR 2020), trained by the attention rank loss (Ai et al. 2018).
+
+    The loss is the cross-entropy of the softmax of a topic's scores from the softmax of the grades of its relevant candidates.
+    """
+
+    def __init__(self) -> None:
+        with needs_extra("neural", "training with --learner setrank", "torch"):
+            self._torch = import_module("torch")
+
+    def choose(
+        self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
+    ) -> tuple[dict[str, float], Floats]:
+        measure, start = parse(settings.measure), time.perf_counter()
+        held_out_rows = np.sort(np.concatenate([rows for _, rows in splits]))
+        held_out = data.only(held_out_rows)
+        trainings = [self._epochs(data.only(learned), settings) for learned, _ in splits]
+        parts = [data.only(rows) for _, rows in splits]
+        best_value, best_epoch, best_scores = -np.inf, 1, np.zeros(data.run.rows)
+        for epoch in range(1, settings.epochs + 1):
+            scores = np.zeros(data.run.rows)
+            for training, part, (_, rows) in zip(trainings, parts, splits, strict=True):
+                scores[rows] = next(training).predict(part.matrix, part.run.bounds)
+            value = held_out.value(scores[held_out_rows], measure)
+            if value > best_value:
+                best_value, best_epoch, best_scores = value, epoch, scores
+            progress(Progress("training", epoch, settings.epochs, time.perf_counter() - start, "rounds"))
+            if epoch - best_epoch >= settings.patience:
+                break
+        return {"epochs": best_epoch}, best_scores
+
+    def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
+        return next(islice(self._epochs(data, settings), int(chosen["epochs"]) - 1, None))
+
+    def _epochs(self, data: Candidates, settings: RankerSettings) -> Iterator[SetModel]:
+        """Yield the model after each pass over the topics."""
+        torch, generator, scale = self._torch, np.random.default_rng(settings.seed), Scale.of(data.matrix)
+        shapes = set_shapes(data.matrix.shape[1], settings.width, settings.blocks)
+        weights = {
+            name: torch.tensor(_initial(name, shape, generator), dtype=torch.float32, requires_grad=True)
+            for name, shape in shapes.items()
+        }
+        optimizer = torch.optim.Adam(weights.values(), lr=SET_LR)
+        inputs = torch.tensor(scale.apply(data.matrix), dtype=torch.float32)
+        grades = torch.tensor(data.grades, dtype=torch.float32)
+        topics = [rows for rows in data.slices if 0 < np.count_nonzero(data.grades[rows]) < rows.stop - rows.start]
+        facts = {"features": [str(n) for n in range(data.matrix.shape[1])], "width": settings.width, "blocks": settings.blocks}
+        while True:
+            order = generator.permutation(len(topics)).tolist()
+            for first in range(0, len(order), SET_BATCH):
+                batch = [topics[number] for number in order[first : first + SET_BATCH]]
+                padded, targets = (
+                    torch.nn.utils.rnn.pad_sequence([values[rows] for rows in batch], batch_first=True, padding_value=padding)
+                    for values, padding in ((inputs, 0.0), (grades, math.nan))
+                )
+                absent = torch.where(targets.isnan(), ABSENT, 0.0)
+                scores = set_scores(torch, weights, padded, absent[:, None, None]) + absent
+                shares = targets.masked_fill(~(targets > 0), -math.inf).softmax(dim=1)
+                loss = -(shares * scores.log_softmax(dim=1)).sum(dim=1).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            learned = {name: weight.detach().numpy().astype(np.float64) for name, weight in weights.items()}
+            yield SetModel(facts, scale.means, scale.deviations, learned)
+
+
+SET_LR, SET_BATCH = 1e-3, 16  # learning rate of Adam, and topics per step
+ABSENT = -1e9  # logit of padding
+
+
+def _initial(name: str, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
+    """Return the first weights: Glorot's uniform for matrices, 0 for constants, and norms that change nothing."""
+    if name == "norms":
+        return np.broadcast_to(np.array([1.0, 0.0])[:, None], shape).copy()
+    rows, columns = (shape[0], 1) if name == "output" else (shape[-2] - 1, shape[-1])
+    limit = math.sqrt(6 / (rows + columns))
+    weights = generator.uniform(-limit, limit, shape)
+    if name != "output":
+        weights[..., -1, :] = 0.0
+    return weights
 
 
 class EstimatorLearner(Learner):

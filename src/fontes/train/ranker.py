@@ -1,4 +1,4 @@
-"""Training for learning to rank: LambdaMART by LightGBM, and linear models, over features of candidates."""
+"""Training for learning to rank: LambdaMART by LightGBM, linear models, and SetRank, over features of candidates."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ..index import Index
 
 
+UNITS = {"trees": "trees", "epochs": "passes"}  # of chosen parameters
+
+
 @dataclass(frozen=True)
 class RankerTraining:
     """Result of `train_ranker`.
@@ -33,9 +36,9 @@ class RankerTraining:
     Args:
         model: The model.
         settings: Its settings.
-        chosen: Parameter chosen on held-out topics, "trees" or "strength", by name; empty for an estimator.
-        importance: Share of each feature in the gain of all splits, or for a linear model in the sum of |weight| · standard
-            deviation.
+        chosen: Parameter chosen on held-out topics, "trees", "strength" or "epochs", by name; empty for an estimator.
+        importance: Share of each feature in the gain of all splits; for a linear model in the sum of |weight| · standard
+            deviation; for SetRank in the mean absolute changes of scores if all candidates have the feature's mean.
         measure: The measure on held-out topics.
         score: Mean of the measure over held-out topics. It is slightly optimistic, since the parameter was chosen on the same
             topics; the score of `validate_ranker` is not.
@@ -74,7 +77,8 @@ class RankerTraining:
         }
 
     def __str__(self) -> str:
-        kind = "a linear model" if self.model.learner == "linear" else f"LambdaMART of {self.chosen['trees']:,} trees"
+        kind = {"linear": "a linear model", "setrank": "SetRank", "lightgbm": "LambdaMART"}[self.model.learner]
+        kind += "".join(f" of {self.chosen[unit]:,} {name}" for unit, name in UNITS.items() if unit in self.chosen)
         lines = [f"{kind} from {self.candidates:,} candidates of {self.topics:,} topics, {self.relevant:,} of them relevant"]
         if self.unjudged:
             lines.append(f"{self.unjudged:,} topics without judgments left out")
@@ -147,9 +151,9 @@ def train_ranker(
 ) -> RankerTraining:
     """Train a model that reorders candidates by their features, for `ltr(FOLDER)`.
 
-    The number of trees (early stopping) or the strength of the regularization is chosen on held-out topics; then the model
-    learns from all topics of `candidates`. Unjudged candidates count as not relevant, and negative grades as 0. The gain of a
-    grade is the grade itself, as in `nDCG`. The same settings, data and versions of libraries give the same model.
+    The number of trees or passes (early stopping) or the strength of the regularization is chosen on held-out topics; then the
+    model learns from all topics of `candidates`. Unjudged candidates count as not relevant, and negative grades as 0. The gain
+    of a grade is the grade itself, as in `nDCG`. The same settings, data and versions of libraries give the same model.
 
     Args:
         index: The index of the features.
@@ -172,7 +176,7 @@ def train_ranker(
         InputError: No candidate is relevant, a topic has no text, `output` cannot be written, or validation topics duplicate
             training topics.
         ParameterError: A setting, a feature or the estimator is unsuitable.
-        MissingExtraError: LightGBM or scikit-learn is missing.
+        MissingExtraError: LightGBM, scikit-learn or torch is missing.
     """
     start, settings = time.perf_counter(), settings or RankerSettings()
     if output is not None:
@@ -192,7 +196,7 @@ def train_ranker(
         chosen, scores = learner.choose(joined, [(rows[: data.run.rows], rows[data.run.rows :])], settings, progress)
         scores = scores[data.run.rows :]
     model = learner.model(data, settings, chosen)
-    importance = model.importance(data.matrix)
+    importance = model.importance(data.matrix, data.run.bounds)
     if not importance.any():
         raise InputError(
             "the model has learned nothing: no feature tells relevant candidates from others, or there are too few of them"
@@ -274,8 +278,8 @@ def validate_ranker(
         inner = data.only(learned_rows)
         inner.check()
         chosen, _ = learner.choose(inner, inner.splits(settings), settings, progress)
-        scores[held_out_rows] = learner.model(inner, settings, chosen).predict(data.matrix[held_out_rows])
         outer = data.only(held_out_rows)
+        scores[held_out_rows] = learner.model(inner, settings, chosen).predict(outer.matrix, outer.run.bounds)
         ranker_folds.append(RankerFold(chosen, outer.value(scores[held_out_rows], measure), tuple(outer.qrels)))
     score, unranked_score = data.value(scores, measure), data.value(data.run.scores, measure)
     return RankerValidation(measure, score, unranked_score, tuple(ranker_folds), data.ranked(scores))

@@ -14,8 +14,7 @@ from ..core.errors import InputError, ParameterError
 from ..core.progress import ProgressCallback, silent
 from ..core.values import Topics
 from ..neural.models.base import token_ids
-from ..neural.models.compute import set_dropout
-from ..neural.models.hub import find_model, quiet, seq2seq, without_warnings
+from ..neural.models.hub import find_model, seq2seq
 from ..rewrite.canardt5 import KIND, context_ids, context_parts
 from ..rewrite.turns import conversation_of
 from ..storage.hashes import hash_json
@@ -23,6 +22,7 @@ from ..tuning.folds import drawn
 from .runner.checkpoint_folder import check_output_folder
 from .runner.running import Fit, Rows, Training, check_training, run
 from .runner.settings import FitSettings
+from .seq2seq import Seq2SeqModel
 
 BASE = "google-t5/t5-base"
 
@@ -103,6 +103,7 @@ class RewriterSettings(FitSettings):
         max_length: Maximum tokens of a context; the oldest parts are dropped first. None: 512.
         target_length: Maximum tokens of a rewrite; the rest is cut.
         answers: Previous turns whose answers are in the context, as in `CanardT5`.
+        statements: Whether the context begins with the statements about the user (TREC iKAT), as in `CanardT5`.
         held_out: Share of conversations held out, if none are given for validation; below 1.
         limit: Maximum training turns, drawn by the seed; None: all.
         best: State to keep: the least validation "loss", or the "last".
@@ -114,6 +115,7 @@ class RewriterSettings(FitSettings):
     held_out: float = Field(default=0.05, ge=0, lt=1)
     target_length: int = Field(default=64, ge=2)
     answers: int = Field(default=3, ge=0)
+    statements: bool = False
     limit: int | None = Field(default=None, gt=0)
 
     def __init__(self, **settings: Any) -> None:
@@ -131,12 +133,12 @@ class RewritePair:
     rewrite: str
 
 
-def rewrite_pairs(topics: Topics, answers: int) -> list[RewritePair]:
-    """Return the turns with a manual rewrite; their contexts include the answers of up to `answers` previous turns."""
+def rewrite_pairs(topics: Topics, answers: int, statements: bool = False) -> list[RewritePair]:
+    """Return the turns with a manual rewrite, and the context of each; see `context_parts`."""
     pairs = []
     for topic in topics.values():
         rewrite = topic.turns[-1].manual.strip() if topic.turns else ""
-        if rewrite and (context := context_parts(topic, answers)):
+        if rewrite and (context := context_parts(topic, answers, statements)):
             pairs.append(RewritePair(conversation_of(topic), context, rewrite))
     return pairs
 
@@ -145,13 +147,13 @@ def conversation_split(
     topics: Topics, validation: Topics | None, settings: RewriterSettings
 ) -> tuple[list[RewritePair], list[RewritePair]]:
     """Return the training and validation turns, each conversation on one side; raise InputError if that is impossible."""
-    pairs = rewrite_pairs(topics, settings.answers)
+    pairs = rewrite_pairs(topics, settings.answers, settings.statements)
     if not pairs:
         raise InputError("there are no training data: no topic has a manual rewrite of its own turn")
     random = np.random.default_rng(settings.seed)
     validation_pairs: list[RewritePair] = []
     if validation is not None:
-        validation_pairs = rewrite_pairs(validation, settings.answers)
+        validation_pairs = rewrite_pairs(validation, settings.answers, settings.statements)
         if not validation_pairs:
             raise InputError("there are no validation data: no topic has a manual rewrite of its own turn")
         if shared := sorted(conversations(pairs) & conversations(validation_pairs)):
@@ -179,41 +181,16 @@ def hash_of(pairs: Sequence[RewritePair]) -> str:
 
 
 MAX_CONTEXT = 512  # default maximum of tokens in a context
-IGNORED = -100  # label of padding
 
 
-class RewriterModel:
+class RewriterModel(Seq2SeqModel):
     """Encoder-decoder in float32 on the CPU, made from the base in a folder."""
 
     def __init__(self, folder: Path, settings: RewriterSettings) -> None:
-        import transformers
-
+        super().__init__(*seq2seq(folder, KIND), KIND, settings)
         self._settings = settings
-        self.network, self.tokenizer = seq2seq(folder, KIND)
-        if settings.dropout is not None:
-            set_dropout(self.network, settings.dropout)
-        self.collator = transformers.DataCollatorForSeq2Seq(self.tokenizer, model=self.network, label_pad_token_id=IGNORED)
 
     def rows(self, pairs: Sequence[RewritePair]) -> Rows:
         """Return the turns as rows: token ids of the context, and token ids of the rewrite as labels."""
         inputs = context_ids(self.tokenizer, [pair.context for pair in pairs], self._settings.max_length or MAX_CONTEXT)
-        labels = token_ids(self.tokenizer, [pair.rewrite for pair in pairs], self._settings.target_length)
-        pairs_of_ids = zip(inputs, labels, strict=True)
-        rows = [{"input_ids": ids, "attention_mask": [1] * len(ids), "labels": target} for ids, target in pairs_of_ids]
-        return Rows(rows, [len(ids) for ids in inputs])
-
-    def counted(self, batch: Any) -> int:
-        """Return the number of rewrite tokens in a batch; the loss is their mean."""
-        return int((batch["labels"] != IGNORED).sum())
-
-    def save(self, folder: Path) -> None:
-        """Write the model to a folder."""
-        with quiet():
-            self.network.save_pretrained(folder)
-            self.tokenizer.save_pretrained(folder)
-
-    def restore(self, folder: Path) -> None:
-        """Load weights from a folder."""
-        with without_warnings():
-            loaded, _ = seq2seq(folder, KIND)
-        self.network.load_state_dict(loaded.state_dict())
+        return self.rows_of(inputs, token_ids(self.tokenizer, [pair.rewrite for pair in pairs], self._settings.target_length))

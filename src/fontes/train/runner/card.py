@@ -27,6 +27,7 @@ USES = {
     "bi-encoder": 'index.encode(sentence_encoder("{model}"))',
     "ColBERT model": 'encode_late(index, colbert("{model}"))',
     "SPLADE model": 'index.encode(splade_encoder("{model}"))',
+    "T5 reranker": 'run % 100 >> mono_t5("{model}")',
     "T5 rewriter": 'canard_t5("{model}") >> bm25()',
     "term classifier": 'quretec("{model}") >> bm25()',
 }
@@ -35,6 +36,7 @@ TASKS = {
     "bi-encoder": "sentence-similarity",
     "ColBERT model": "sentence-similarity",
     "SPLADE model": "feature-extraction",
+    "T5 reranker": "text-ranking",
     "T5 rewriter": "text2text-generation",
     "term classifier": "token-classification",
 }
@@ -65,7 +67,8 @@ def describe(training: Training, folder: Path, target: Path) -> None:
 
 
 def _card(training: Training, target: Path, curves: str) -> str:
-    library = "transformers" if training.kind in ("T5 rewriter", "term classifier") else "sentence-transformers"
+    is_plain = training.kind in ("T5 reranker", "T5 rewriter", "term classifier")
+    library = "transformers" if is_plain else "sentence-transformers"
     head = {"library_name": library, "pipeline_tag": TASKS.get(training.kind, "")}
     if not Path(training.base).exists():
         head["base_model"] = training.base

@@ -102,7 +102,8 @@ class Training:
     """Record of a training, saved with the model as training.json.
 
     Args:
-        kind: "cross-encoder", "bi-encoder", "ColBERT model", "SPLADE model", "T5 rewriter" or "term classifier".
+        kind: "cross-encoder", "bi-encoder", "ColBERT model", "SPLADE model", "T5 reranker", "T5 rewriter" or "term
+            classifier".
         base: Start, as named by the caller.
         base_fingerprint: Fingerprint of the start.
         licence: Licence of the start, from its README.md or config.json, or "not stated".

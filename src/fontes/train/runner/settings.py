@@ -17,6 +17,7 @@ BOUNDS = {
     "less_than": "below {lt}",
     "less_than_equal": "{le} or less",
     "finite_number": "finite",
+    "multiple_of": "a multiple of {multiple_of}",
     "int_type": "a whole number",
     "float_type": "a number",
     "string_type": "a string",

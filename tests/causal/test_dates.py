@@ -1,0 +1,93 @@
+"""Dates that texts state, and causes before their effects: by the filter and in chains."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from fontes import Doc, Run, Topic, Topics
+from fontes.causal import CausalFilter, TopicRank
+from fontes.causal.dates import day_of, limit_of, stated_periods
+from fontes.core import ParameterError
+
+PLAIN = TopicRank(tagger="stopwords")
+DOCS = {
+    "early": Doc("early", "The pumps caused the flood.", "", {"date": "2016-12-24"}),
+    "eve": Doc("eve", "The pumps caused the flood.", "", {"date": "2017-01-12"}),
+    "same": Doc("same", "The pumps caused the flood.", "", {"date": "13 January 2017"}),
+    "month": Doc("month", "The flood was high.", "", {"date": "2017-01-31T10:00:00Z"}),
+    "late": Doc("late", "The pumps caused the flood.", "", {"date": "2017-02-01"}),
+    "undated": Doc("undated", "The pumps caused the flood."),
+}
+
+
+class Shelf:
+    def docs(self, ids: list[str]) -> list[Doc]:
+        return [DOCS[doc_id] for doc_id in ids]
+
+
+def passing(topic: Topic, **parameters: Any) -> list[str]:
+    run = Run.of({topic.id: {doc_id: 10.0 - n for n, doc_id in enumerate(DOCS)}}, Topics([topic])).with_(documents=Shelf())
+    return list(CausalFilter(topicrank=PLAIN, **parameters)(run)[topic.id].ids)
+
+
+@pytest.mark.parametrize(
+    ("text", "periods"),
+    [
+        ("On 13 January 2017 it broke", [("2017-01-13", "2017-01-14")]),
+        ("January 13 , 2017", [("2017-01-13", "2017-01-14")]),
+        ("2017-01-13 and the 1st of Feb. 2018", [("2017-01-13", "2017-01-14"), ("2018-02-01", "2018-02-02")]),
+        ("in December 2016, after May of 2015", [("2016-12-01", "2017-01-01"), ("2015-05-01", "2015-06-01")]),
+        ("since 1998, in 2016", [("1998-01-01", "1999-01-01"), ("2016-01-01", "2017-01-01")]),
+        ("2000 men in April, room 1999, in 12 days, on 3 May, may 5", []),
+    ],
+)
+def test_days_months_and_years_are_read(text: str, periods: list[tuple[str, str]]) -> None:
+    assert [(str(period.first), str(period.after)) for period in stated_periods(text)] == periods
+
+
+def test_dates_of_metadata_are_days() -> None:
+    assert day_of("2017-01-31T23:00:00Z") == day_of("31 January 2017") == date(2017, 1, 31)
+    assert day_of("soon") is day_of(None) is day_of("05/06/2017") is None
+
+
+def test_the_date_of_an_event_is_given_or_of_its_topic_or_of_its_text() -> None:
+    topic = Topic("1", "Flood of 2 May 2016", "Before 2014", "Why the flood in January 2017?", metadata={"date": "2017-01-13"})
+    assert limit_of(topic, "2015-03-04") == date(2015, 3, 4)
+    assert limit_of(topic, "date") == date(2017, 1, 13)
+    assert limit_of(topic, "day") == date(2017, 2, 1)
+    assert limit_of(Topic("1", "Flood of 2 May 2016", "Before 2014"), "day") == date(2016, 5, 2)
+    assert limit_of(Topic("1", "A flood", "It came in 2014."), "day") == date(2015, 1, 1)
+    assert limit_of(Topic("1", "A flood"), "day") is None
+
+
+def test_documents_pass_that_are_dated_before_the_event_and_have_a_pair() -> None:
+    topic = Topic("1", "the flood", "Relevant documents tell of the pumps.", metadata={"date": "2017-01-13"})
+    assert passing(topic, roles="swapped") == ["early", "eve", "same", "late", "undated"]
+    assert passing(topic, roles="swapped", before="date") == ["early", "eve"]
+    assert passing(topic, roles="swapped", before="2017-01-01") == ["early"]
+    assert passing(topic, roles="any", before="2017-02-01") == ["early", "eve", "same", "month"]
+    assert passing(topic, roles="any", before="date", failing="below") == list(DOCS)
+    assert passing(topic, roles="any", before="date", column="published") == []
+
+
+def test_all_documents_of_a_topic_without_a_date_pass() -> None:
+    assert passing(Topic("1", "the flood"), roles="any", before="date") == list(DOCS)
+    assert passing(Topic("1", "the flood of January 2017"), roles="any", before="date") == ["early", "eve", "same", "month"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"roles": "any"}, "roles='any' keeps all documents; give before"),
+        (
+            {"before": "13/01/2017"},
+            "before is a date such as '2017-01-13', or a key of the topics' metadata such as 'date', not",
+        ),
+    ],
+)
+def test_a_filter_without_sense_is_refused(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        passing(Topic("1", "the flood"), **parameters)

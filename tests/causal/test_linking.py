@@ -1,0 +1,84 @@
+"""The stage that links an event to the documents of its chains of causes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import fontes as ft
+from fontes import Doc, Index, Topic, Topics
+from fontes.causal import CausalChains, causes
+from fontes.core import ParameterError, PipelineError
+
+DOCS = [
+    Doc("pump", "The old harbour flooded because the pump failed.", "", {"date": "2001-05-02"}),
+    Doc("bolts", "The pump failed due to rusty bolts.", "", {"date": "2001-06-01"}),
+    Doc("vote", "Councillors cut money for pumps of the old harbour, they say.", "Money", {"date": "2000-01-01"}),
+    Doc("later", "A poem on the old harbour that flooded.", "Poem", {"date": "2002-01-01"}),
+    *(Doc(f"other{n}", "Nothing happened at the mill.") for n in range(9)),
+]
+EVENT = "the old harbour flooded"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    return Index.build(DOCS, tmp_path_factory.mktemp("linking") / "index")
+
+
+def test_a_document_has_the_score_of_its_cause_less_for_each_link(index: Index) -> None:
+    topics = Topics([Topic("1", EVENT), Topic("2", "a whale in the library")])
+    run = CausalChains(index.bm25(), leads=0, decay=0.25)(topics)
+    assert run.to_dict() == {"1": {"pump": 1.0, "bolts": 0.25}, "2": {}}
+    assert run.documents is index.state
+    chain = causes(index, EVENT, weak=True)
+    assert [cause.sources[0].doc_id for cause in chain.all()] == ["pump", "bolts"]
+    assert CausalChains(index.bm25(), leads=0, depth=1)(topics)["1"].ids == ["pump"]
+
+
+def test_a_topic_without_words_has_no_documents(index: Index) -> None:
+    topics = Topics([Topic("1", "?!"), Topic("2", EVENT), Topic("3", "")])
+    assert CausalChains(index.bm25(), leads=0, depth=1)(topics).to_dict() == {"1": {}, "2": {"pump": 1.0}, "3": {}}
+
+
+def test_the_day_of_the_event_may_have_a_key_with_hyphens(index: Index) -> None:
+    topic = Topic("1", EVENT, metadata={"event-date": "2001-05-01"})
+    assert set(CausalChains(index.bm25(), depth=1, before="event-date")(topic)["1"].ids) == {"pump", "vote"}
+
+
+def test_leads_fill_up_and_are_earlier_than_the_event(index: Index) -> None:
+    topic = Topic("1", EVENT, metadata={"date": "2001-05-01"})
+    assert set(CausalChains(index.bm25(), depth=1)(topic)["1"].ids) == {"pump", "vote", "later"}
+    assert set(CausalChains(index.bm25(), depth=1, before="date")(topic)["1"].ids) == {"pump", "vote"}
+
+
+def test_the_topic_before_rewriting_is_the_event(index: Index) -> None:
+    rewritten = Topic("1", "mill", origin=Topic("1", EVENT))
+    assert CausalChains(index.bm25(), leads=0)(rewritten)["1"].ids == ["pump", "bolts"]
+
+
+def test_the_stage_is_written_and_read_as_text(index: Index) -> None:
+    stage = ft.core.pipeline('fuse(bm25(), causal_chains(bm25(k1=1.2) % 5, depth=2, before="date"))', index)
+    assert repr(ft.core.pipeline(repr(stage), index)) == repr(stage)
+    assert set(stage(Topic("1", EVENT))["1"].ids) >= {"pump", "bolts"}
+    assert stage.key() is not None
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"depth": 0}, "depth must be a whole number from 1 to 100, not 0"),
+        ({"leads": -1}, "leads must be a whole number from 0"),
+        ({"overlap": 0.0}, "overlap must be above 0, at most 1, not 0.0"),
+        ({"decay": 2.0}, "decay must be above 0, at most 1, not 2.0"),
+        ({"before": "1/2"}, "before is a date such as"),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_refused(index: Index, parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        CausalChains(index.bm25(), **parameters)(EVENT)
+
+
+def test_a_stage_that_is_no_retriever_is_refused(index: Index) -> None:
+    with pytest.raises(PipelineError, match="from Topics to Run"):
+        CausalChains(index.rm3())(EVENT)  # type: ignore[arg-type]
