@@ -252,6 +252,11 @@ def test_the_command_reference_has_every_option_and_its_help() -> None:
     assert tool("command_line").written(page) == page, "run: python tools/command_line.py"
 
 
+def test_the_options_that_are_read_without_typer_are_those_that_are_declared() -> None:
+    table = tool("command_line")
+    assert table.quick_table() == table.TABLE.read_text(encoding="utf-8"), "run: python tools/command_line.py"
+
+
 def test_the_command_reference_has_a_section_for_each_command_and_no_other() -> None:
     page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^## fontes (.+)$", page, re.MULTILINE)) == set(tool("command_line").commands())

@@ -59,7 +59,7 @@ DISTRICTS = (  # which the kernel finds by tables of texts
 ROOMS = KERNEL + DISTRICTS
 FRAME_FILES = (
     *("cli", "command_line", "completion", "flags", "options", "output"),
-    *("pipelines", "progress", "results", "running", "usage"),
+    *("pipelines", "progress", "quick", "results", "running", "searching", "usage"),
 )
 FRAME = tuple(f"fontes.app.{name}" for name in FRAME_FILES)
 """The command line without the commands of districts: a part of the kernel."""

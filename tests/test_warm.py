@@ -184,12 +184,28 @@ except SystemExit:
 """
 
 
-@pytest.mark.parametrize(("arguments", "own", "every"), [(["--version"], 50, 400), (["search", "--help"], 166, 760)])
-def test_the_start_of_a_command(arguments: list[str], own: int, every: int) -> None:
-    command = [sys.executable, "-c", START, *arguments]
+def started(*arguments: object) -> Any:
+    """Modules of Fontes, all modules, and opened files of a command in a process of its own."""
+    command = [sys.executable, "-c", START, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    own_modules, modules, files = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "own", "every"), [(["--version"], 5, 240), (["--help"], 25, 600), (["search", "--help"], 150, 760)]
+)
+def test_the_start_of_a_command(arguments: list[str], own: int, every: int) -> None:
+    own_modules, modules, files = started(*arguments)
     assert len(own_modules) <= own, own_modules
     assert len(modules) <= every, modules
+    if arguments != ["--help"]:  # which lists the commands of other packages
+        assert not [file for file in files if file.endswith("entry_points.txt")]
+        assert len(files) <= 12, files  # some tell the quota of the process's control group
+
+
+def test_a_search_from_the_command_line_loads_neither_typer_nor_numba_and_no_formats(index: ft.Index) -> None:
+    own_modules, modules, files = started("search", index.path, QUERY)
+    assert not {"typer", "click", "pydantic", "rich", "numba", "fontes.formats.corpus", "fontes.calibration"} & {*modules}
+    assert len(own_modules) <= 140, own_modules
+    assert len(modules) <= 420, modules
     assert not [file for file in files if file.endswith("entry_points.txt")]
-    assert len(files) <= 5, files

@@ -40,10 +40,12 @@ ELSEWHERE = {  # whose texts the tests of their own make again
         "sentences",
     ),
     *("causal_feedback", "query", "sdm", "splade", "splade_encoder", "text_scorer"),
-    *("abstain", "boost", "calibrated", "collapse", "mmr", "sort"),
+    "causal_chains",  # test_linking
+    *("abstain", "boost", "calibrated", "collapse", "companions", "mmr", "sort"),
     *("column", "coverage", "length", "ltr", "query_length", "score"),
     "synonyms",  # test_synonyms
     "tolerance",  # test_tolerance
+    *("manual_statements", "statements"),  # test_statements
     *("answer", "hyde", "llm", "llm_keywords", "llm_listwise", "llm_pointwise", "llm_questions", "llm_rewrite"),
     *("llm_setwise", "query2doc", "subquestions"),
 }

@@ -1,10 +1,14 @@
-"""Write the lists of options in docs/reference/command-line.md from the commands' help; the text around them stays.
+"""Write the lists of options in docs/reference/command-line.md from the commands' help, and those that `app/quick.py` reads.
+
+In the page, the text around them stays.
 
 python tools/command_line.py
 """
 
 from __future__ import annotations
 
+import inspect
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -13,11 +17,23 @@ from typing import Any, NamedTuple
 import typer
 
 from fontes.app import cli
-from fontes.app.pipelines import MODEL_PARAMETERS
+from fontes.app.commands import search
+from fontes.app.options import model_parameters
+from fontes.app.quick import TABLE
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "command-line.md"
 SAVED = 9  # words saved, from which on an option of several commands is described once
 GENERATED = re.compile(r"^(?:\* `.*\n)+\n?|^\[Shared\]\(#shared-options\): .*\n", re.MULTILINE)
+KINDS = {str: "str", str | None: "str", int: "int", int | None: "int", float | None: "float", bool: "flag"}
+OF_FILES = (
+    "topics",
+    "split",
+    "not_itself",
+    "output",
+    "tag",
+    "ir_metadata",
+    "ray",
+)  # of files of topics
 MODELS = ("search", "explain")  # have an option for each parameter of lexical models
 OF_MODELS = (
     "* `--k1`, `--mu`, …: Each parameter of [`bm25`](stages.md#bm25), [`tfidf`](stages.md#tfidf) and [`ql`](stages.md#ql)"
@@ -56,6 +72,27 @@ def written(page: str) -> str:
     return head + "\n".join(f"## {section}" for section in sections)
 
 
+def quick_table() -> str:
+    """The options of `fontes search` that `app/quick.py` reads: texts, numbers from 1 and flags, without those of files."""
+    declared, every = (inspect.signature(function).parameters for function in (inspect.unwrap(search.search), search.search))
+    own = {name: parameter for name, parameter in every.items() if name in declared}
+    options: dict[str, list[str]] = {}
+    for parameter in commands()["search"].params:
+        name, plain_option = parameter.name, every.get(parameter.name)
+        if plain_option is None or name not in (*own, *model_parameters()) or name in OF_FILES:
+            continue
+        kind, option = KINDS.get(plain_option.annotation.__origin__), plain_option.annotation.__metadata__[0]
+        if kind and option.metavar is None and option.max is None:
+            options |= {typed: [name, kind] for typed in parameter.opts if typed.startswith("-")}
+    table = {
+        "arguments": ["index", "query"],
+        "defaults": {name: parameter.default for name, parameter in own.items() if name not in ("index", "query")},
+        "options": options,
+        "parameters": [name for name in model_parameters() if any(name == option for option, _ in options.values())],
+    }
+    return f"{json.dumps(table)}\n"
+
+
 def shared_rows(rows: list[Row]) -> dict[tuple[str, str], Row]:
     """Options that several commands describe alike, one of each name, with their most frequent default."""
     counts = Counter(one.key for one in rows)
@@ -68,7 +105,7 @@ def shared_rows(rows: list[Row]) -> dict[tuple[str, str], Row]:
 
 def shown(name: str, parameter: Any) -> bool:
     """Whether a parameter gets a row."""
-    of_models = {f"--{own.strip('_').replace('_', '-')}" for own in MODEL_PARAMETERS} if name in MODELS else set()
+    of_models = {f"--{own.strip('_').replace('_', '-')}" for own in model_parameters()} if name in MODELS else set()
     return not (parameter.hidden or of_models & set(parameter.opts))
 
 
@@ -119,3 +156,4 @@ def plain(text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    TABLE.write_text(quick_table(), encoding="utf-8")

@@ -16,8 +16,8 @@ from typing import Any
 from fontes.core.builtin import STAGES
 from fontes.core.parameters import Parameter, parameters, summary
 from fontes.core.part import fields, stages
-from fontes.neural.dense.dense import encoder_of
 from fontes.neural.encode import encode
+from fontes.neural.stored import encoder_of
 
 FILE = Path(__file__).resolve().parent.parent / "src" / "fontes" / "index_methods.py"
 WIDTH = 128
@@ -26,6 +26,7 @@ PLACES = {
     "ColBERT": ".neural.late.colbert",
     "Encoder": ".neural.encoders.base",
     "ProgressCallback": ".core.progress",
+    "Reranker": ".passages.reranker",
     "SparseEncoder": ".neural.sparse.splade",
 }
 """Where the types of parameters are, besides those that the head imports."""

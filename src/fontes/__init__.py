@@ -4,11 +4,16 @@
 are those of `__init__.pyi`; others are in their subpackages, such as `fontes.measures` or `fontes.plots`.
 """
 
+from functools import cache
 from typing import Any
 
-import lazy_loader
 
-_find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+@cache
+def _public() -> Any:
+    """The public names, whose list is read when the first of them is used: commands use none."""
+    import lazy_loader
+
+    return lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
@@ -16,4 +21,10 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("fontes")
-    return _find(name)
+    find, _, names = _public()
+    return names if name == "__all__" else find(name)
+
+
+def __dir__() -> list[str]:
+    names: list[str] = _public()[1]()
+    return names

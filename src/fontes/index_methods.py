@@ -30,11 +30,14 @@ if TYPE_CHECKING:
     from .neural.late.colbert import ColBERT
     from .neural.late.late import Late
     from .neural.sparse.splade import SparseEncoder, SpladeRetriever
+    from .passages.reranker import Reranker
     from .reorder.boost import Boost
     from .reorder.collapse import Collapse
+    from .reorder.companions import Companions
     from .reorder.mmr import MaximalMarginalRelevance
     from .reorder.sort import Sort
     from .rewrite.hqe import HQE
+    from .rewrite.statements import Statements
     from .rewrite.turns import WeightedTurns
 
 
@@ -176,6 +179,20 @@ class Index(index.Index):
         return Column(self, column)
 
     @stage_method
+    def companions(self, weight: float = 1.0, encoder: Any = None, k: int = 1000) -> Companions:
+        """Chooses documents that belong together: `bm25() % 50 >> companions(weight=1)`.
+
+        Args:
+            weight: Weight of the documents chosen before: 0 keeps the order of the scores.
+            encoder: Encoder whose stored vectors are compared, or their mean if a document has several; a string is the model
+                of a `SentenceEncoder`. None: terms of the stored text.
+            k: Maximum documents per topic; the time per topic grows with `k` times the number of its documents.
+        """
+        from .reorder.companions import Companions
+
+        return Companions(self, weight, encoder, k)
+
+    @stage_method
     def coverage(self, field: str | None = None) -> Coverage:
         """The share of the topic's different terms that the document holds, 0 to 1; missing for a topic without terms.
 
@@ -199,11 +216,13 @@ class Index(index.Index):
         *,
         nprobe: int | None = None,
         search_k: int | None = None,
+        dims: int | None = None,
     ) -> Dense:
         """Dense retrieval over the vectors that `index.encode` stored: the inner product of query and document.
 
         Args:
-            encoder: Encodes topics and documents; a string is the model of a `SentenceEncoder`.
+            encoder: Encodes topics and documents; a string is the name under which vectors are stored (`fontes encode --name`),
+                or the model of a `SentenceEncoder`.
             algorithm: "flat": exact. Approximate, cached and rescored, with its recall logged: "hnsw", a factory string of
                 FAISS such as "IVF256,Flat", or "annoy:1000", Annoy with its number of trees.
             k: Maximum documents per topic.
@@ -216,10 +235,12 @@ class Index(index.Index):
                 it has k documents. The run's provenance lists topics with fewer as "exhausted". None: no filter.
             nprobe: Number of IVF lists visited; greater values are slower and raise recall.
             search_k: Number of Annoy nodes inspected; greater values are slower and raise recall.
+            dims: Number of leading dimensions of the vectors that are compared, scaled to length 1 again if the encoder's
+                vectors are; they are cut when first used, and kept in memory as float32. None: all.
         """
         from .neural.dense.dense import Dense
 
-        return Dense(self, encoder, algorithm, k, ef_search, dtype, threads, where, nprobe=nprobe, search_k=search_k)
+        return Dense(self, encoder, algorithm, k, ef_search, dtype, threads, where, nprobe=nprobe, search_k=search_k, dims=dims)
 
     @stage_method
     def hqe(
@@ -266,7 +287,8 @@ class Index(index.Index):
         """Late interaction over the token vectors that `encode_late` stored with the index.
 
         Args:
-            colbert: The model; a string is a checkpoint of `ColBERT`.
+            colbert: The model; a string is the name under which token vectors are stored (`fontes encode --name`), or a
+                checkpoint of `ColBERT`.
             algorithm: "centroids" (PLAID; Santhanam et al., CIKM 2022) is approximate, with its recall measured by
                 `encode_late`; "exhaustive" scores every document.
             k: Maximum documents per topic.
@@ -431,7 +453,8 @@ class Index(index.Index):
         """Learned sparse retrieval over the weights that `index.encode` stored: the inner product of query and document.
 
         Args:
-            encoder: Encodes topics and documents; a string is the model of a `Splade`.
+            encoder: Encodes topics and documents; a string is the name under which weights are stored (`fontes encode --name`),
+                or the model of a `Splade`.
             k: Maximum documents per topic.
             threads: Search threads, which do not change the run; None: one per processor.
             where: Filter on document metadata, such as "year >= 2020 and lang in ('cs', 'en')"; scores stay those of the whole
@@ -440,6 +463,32 @@ class Index(index.Index):
         from .neural.sparse.splade import SpladeRetriever
 
         return SpladeRetriever(self, encoder, k, threads, where)
+
+    @stage_method
+    def statements(
+        self,
+        k: int = 3,
+        reranker: Reranker | None = None,
+        threshold: float | None = None,
+        words: str = "content",
+        weight: float = 1.0,
+        append: bool = True,
+    ) -> Statements:
+        """Appends to each query the statements about the user that bear on it, as in the baselines of TREC iKAT 2023.
+
+        Args:
+            k: Maximum statements.
+            reranker: Scores pairs of a query and a statement, such as the baseline's cross-encoder, cross-encoder/ms-marco-
+                MiniLM-L-6-v2. None: BM25, which chooses only statements that share a term of the collection with the query.
+            threshold: Minimum score of a chosen statement; None: any.
+            words: "content" appends statements without English function words, such as "I" and "my", which have high weights in
+                many collections, and BM25 ignores these words; "all" appends and scores whole statements, for `dense`.
+            weight: Weight of each term of a statement, in a search by terms.
+            append: Whether the statements become part of the query; otherwise they are only chosen.
+        """
+        from .rewrite.statements import Statements
+
+        return Statements(self, k, reranker, threshold, words, weight, append)
 
     @stage_method
     def synonyms(self, file: str | Path, weight: float = 1.0) -> Synonyms:
@@ -518,12 +567,13 @@ class Index(index.Index):
         overwrite: bool = False,
         progress: ProgressCallback = silent,
         ray: bool | str | None = None,
+        name: str | None = None,
     ) -> None:
         """Store the documents' vectors by `encoder` with the index, for `index.dense(encoder)` or `index.splade(encoder)`.
 
         Args:
-            encoder: Computes the vectors; a string is the model of a `SentenceEncoder`. The precision "auto" becomes the
-                precision of the vectors already stored, if any.
+            encoder: Computes the vectors; a string is the name of stored vectors, or the model of a `SentenceEncoder`. The
+                precision "auto" becomes the precision of the vectors already stored, if any.
             dtype: "float32"; "float16"; "int8", integers with a scale for each vector; or "rabitq4", "rabitq2" or "rabitq1",
                 RaBitQ codes of 4, 2 or 1 bits per dimension. None: the dtype of the stored vectors, or float32. The weights of
                 a learned sparse encoder are always stored to four decimals.
@@ -531,18 +581,19 @@ class Index(index.Index):
             progress: Called as documents are encoded.
             ray: Encode on a cluster, in the precision in which the models run here: True for Ray on this machine or at
                 RAY_ADDRESS, or an address. Its nodes must see the index's folder and the model under the same paths.
+            name: Name of the vectors, for `index.dense(name)`, pipelines and runs. None: the one that they have, if any.
         """
         from .neural.encode import encode
 
-        encode(self, encoder, dtype=dtype, overwrite=overwrite, progress=progress, ray=ray)
+        encode(self, encoder, dtype=dtype, overwrite=overwrite, progress=progress, ray=ray, name=name)
 
     def encoder(self, name: str | None) -> Encoder:
         """Return the encoder of an index's vectors.
 
         Args:
-            name: Name of the encoder's model, or its last part, if the index has several encoders. The name of another model
-                gives a `SentenceEncoder`; its search raises an error that lists the encoders of the index.
+            name: Name of the vectors, or of the encoder's model, or its last part, if the index has several encoders. The name
+                of another model gives a `SentenceEncoder`; its search raises an error that lists the encoders of the index.
         """
-        from .neural.dense.dense import encoder_of
+        from .neural.stored import encoder_of
 
         return encoder_of(self, name)

@@ -172,6 +172,15 @@ def test_save_writes_topics_that_resume_and_every_reader_take(run: Chat, tmp_pat
     assert run("/explain\n", "--resume", file)[1].startswith(f"After 2 turns of conversation 1, the last: {SECOND}\n")
 
 
+def test_a_resumed_conversation_keeps_the_statements_about_its_user(run: Chat, tmp_path: Path) -> None:
+    turn = {"turn_id": 1, "user_utterance": "Who noticed?", "resolved_utterance": "Who noticed?", "response": "A boy."}
+    file = tmp_path / "ikat.json"
+    file.write_text(json.dumps([{"number": "7-1", "ptkb": ["I paint bridges.", "I like tea."], "responses": [turn]}]))
+    options = ("--resume", file, "--with", "raw() >> statements()", "--json")
+    (asked,) = objects(run("What of the bridges?\n", *options))
+    assert (asked["topic"], asked["query"]) == ("7-1_2", "What of the bridges? paint bridges")
+
+
 def test_lines_and_the_file_to_resume_may_be_in_another_encoding(run: Chat, tmp_path: Path) -> None:
     file = tmp_path / "talk.json"
     assert run(f"Bridge in K\u00f6ln\n/save {file}\n")[0] == 0

@@ -85,6 +85,7 @@ def test_models_loaded_by_default_are_listed_without_a_network(
     fontes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "none"))
+    monkeypatch.setattr("fontes.neural.models.listing.packaged_models", tuple)
     code, out, _ = fontes("models")
     assert code == 0
     assert "No model is in the hub's cache" in out

@@ -40,7 +40,7 @@ def test_without_steps_only_what_takes_long_is_told() -> None:
 def test_a_terminal_has_a_bar_and_a_line_for_each_finished_step(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=100, highlight=False)
-    monkeypatch.setattr(shown, "Console", lambda **options: console)
+    monkeypatch.setattr("rich.console.Console", lambda **options: console)
     with shown.reporting(steps=True) as report:
         report(Progress("encoding", 50, 100, 1.0))
         assert isinstance(report, shown.Bar)

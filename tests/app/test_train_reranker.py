@@ -59,8 +59,9 @@ def test_the_commands_of_the_guide_print_what_it_shows(base: Path, collection: P
             printed = ""
             for line in inside.splitlines():
                 arguments = shlex.split(line)[1:]
-                if arguments[:2] == ["train", "cross-encoder"]:
-                    arguments += [*map(str, TINY), "--base", str(base)]
+                if arguments[0] == "train":
+                    start = {"cross-encoder": "--base", "bi-encoder": "--encoder"}[arguments[1]]
+                    arguments += [*map(str, TINY), start, str(base)]
                 code, out, err = fontes(*arguments, "--quiet")
                 assert code == 0, f"{line}: {err}"
                 printed += out if arguments[0] != "index" else ""
@@ -69,7 +70,7 @@ def test_the_commands_of_the_guide_print_what_it_shows(base: Path, collection: P
             shown = inside.replace("sentence-transformers/all-MiniLM-L6-v2", str(base))
             assert words(shown) - SOMETIMES == words(printed) - SOMETIMES
         before = mark
-    assert ran == 9
+    assert ran == 13
 
 
 def test_the_command_trains_resumes_nothing_and_prints_json(base: Path, tmp_path: Path, fontes: Fontes) -> None:
@@ -99,7 +100,7 @@ def test_a_pipeline_teaches_a_reranker(base: Path, tmp_path: Path, fontes: Fonte
     command = ("train", "cross-encoder", tmp_path / "e", "-o", tmp_path / "m", "--base", base, *TINY)
     taught = ("--teacher", "bm25()", "--teacher-index", tmp_path / "i")
     code, _, err = fontes(*command, *taught)
-    assert (code, "--teacher goes with --loss teacher or --loss kl" in re.sub(r"[\s│]+", " ", err)) == (2, True)
+    assert (code, "--teacher goes with --loss teacher, kl or residual" in re.sub(r"[\s│]+", " ", err)) == (2, True)
     code, _, err = fontes(*command, "--loss", "kl", *taught[2:])
     assert (code, "--teacher-index goes with --teacher" in re.sub(r"[\s│]+", " ", err)) == (2, True)
     code, out, err = fontes(*command, "--loss", "kl", "--json", *taught)

@@ -125,7 +125,7 @@ class ChatPrompt:
             print_json({**turn, **weights, **answer, "hits": ranking["hits"], **reason})
             return
         if hits.topic.text != text:
-            console.print(Text(f"searched: {hits.topic.text}", style="dim"))
+            console().print(Text(f"searched: {hits.topic.text}", style="dim"))
         print_hits(hits, self.index, self.conversation.stage)
 
     def _explain(self, argument: str) -> None:

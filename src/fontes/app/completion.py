@@ -9,9 +9,9 @@ from pathlib import Path
 
 import typer
 
+from .flags import MODELS
+
 LAST_WORD = re.compile(r"(?P<before>(?:.*[^\w.])?)(?P<word>\w*)", re.DOTALL)
-MODELS = ("bm25", "tfidf", "ql", "dense", "hybrid")
-"""Values of the option --model."""
 ANALYZERS = ("english", "standard", "simple", "whitespace", "cjk", "nltk")
 
 

@@ -141,8 +141,8 @@ def run_demo(directory: Path | None, json: bool) -> None:
                     shutil.rmtree(name)
             for title, code in (*COMMANDS, ("In Python", PYTHON)):
                 if not json:
-                    console.print(Text(f"\n{title}", style="bold"))
-                    console.print(Text(code.strip(), style="green"))
+                    console().print(Text(f"\n{title}", style="bold"))
+                    console().print(Text(code.strip(), style="green"))
                     _run(code)
                     continue
                 with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
@@ -197,15 +197,15 @@ def measured_tasks(index: Index) -> list[dict[str, Any]]:
 def _print_tasks(tasks: list[dict[str, Any]]) -> None:
     say("\nFour tasks on these stories, measured over all their topics:")
     for number, task in enumerate(tasks, 1):
-        console.print(Text(f"\n{number}. {task['title']}", style="bold"))
-        console.print(Text(task["command"], style="green"))
+        console().print(Text(f"\n{number}. {task['title']}", style="bold"))
+        console().print(Text(task["command"], style="green"))
         table = Table(f"{task['topics']} topics", box=None)
         for measure in list(task["systems"][0])[1:]:
             table.add_column(measure, justify="right")
         for text, *values in (row.values() for row in task["systems"]):
             table.add_row(Text(text), *(f"{value:.4f}" for value in values))
-        console.print(table)
+        console().print(table)
         for extra, addition in task["extras"].items():
             say(f"With fontes[{extra}]: {addition}.")
         for name in task["recipes"]:
-            console.print(Text(f"fontes recipe run {name} --sample -o {name}  # {registry[name].cite}", style="green"))
+            console().print(Text(f"fontes recipe run {name} --sample -o {name}  # {registry[name].cite}", style="green"))

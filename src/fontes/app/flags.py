@@ -1,4 +1,4 @@
-"""Flags of all commands, such as `--debug` and `--quiet`, allowed anywhere on the line; and `--ray` without a value."""
+"""Flags of all commands, such as `--debug` and `--quiet`, allowed anywhere on the line; and options without a value."""
 
 from __future__ import annotations
 
@@ -24,9 +24,13 @@ class Flags:
 
 flags = Flags()
 VERSION = "--version"
-GLOBAL_FLAGS = ("--debug", "--quiet", "--replay", VERSION)
+QUIET = "--quiet"
+GLOBAL_FLAGS = ("--debug", QUIET, "--replay", VERSION)
 BUDGET = "--token-budget"  # allowed anywhere, with its value
-RAY = "--ray"
+RAY, DENSE = "--ray", "--dense"  # options whose value may be left out
+LEXICAL = ("bm25", "tfidf", "ql")
+MODELS = (*LEXICAL, "dense", "hybrid")
+"""Values of the option --model."""
 ADDRESS = re.compile(r"auto|local|(ray://)?\S+:\d+")
 
 
@@ -44,6 +48,11 @@ def print_version() -> None:
     print(f"fontes {version('fontes')}")
 
 
+def ray_of(ray: str | None) -> bool | str | None:
+    """Value of the option `Ray`: an address, or True if the option has no value."""
+    return True if ray == "" else ray
+
+
 def command_of(arguments: list[str]) -> str:
     """The first word that is neither a flag nor the value of a flag."""
     return next((word for word in _join_values(arguments) if not _is_global(word)), "")
@@ -54,12 +63,15 @@ def _is_global(word: str) -> bool:
 
 
 def _join_values(arguments: list[str]) -> list[str]:
-    """Join `--token-budget` with its value, and give `--ray` without an address an empty one, by `=`."""
-    words = [
-        f"{RAY}=" if word == RAY and not ADDRESS.fullmatch(following) else word
-        for word, following in pairwise([*arguments, ""])
-    ]
+    """Join `--token-budget` with its value, and give `--ray` and `--dense` without a value an empty one, by `=`."""
+    words = [f"{word}=" if _lacks_value(word, following) else word for word, following in pairwise([*arguments, ""])]
     if BUDGET in words[:-1]:
         i = words.index(BUDGET)
         words[i : i + 2] = [f"{BUDGET}={words[i + 1]}"]
     return words
+
+
+def _lacks_value(word: str, following: str) -> bool:
+    if word == DENSE:
+        return following == "" or following.startswith("-")
+    return word == RAY and not ADDRESS.fullmatch(following)

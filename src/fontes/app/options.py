@@ -16,7 +16,9 @@ import typer
 from ..core.checks import real
 from ..core.errors import InputError, ParameterError
 from ..core.parameters import Parameter, parameters
+from ..core.part import stages
 from .completion import complete_column, complete_measures, complete_model, complete_pipeline
+from .flags import LEXICAL
 
 if TYPE_CHECKING:
     from ..core import Doc
@@ -74,7 +76,10 @@ IdPrefixes = Annotated[
     list[str] | None,
     typer.Option("--id-prefix", help="Prefix of the ids of all parts; repeated, of each part.", show_default=False),
 ]
-Memory = Annotated[str, typer.Option(help="Memory for postings before they go to disk.")]
+Memory = Annotated[
+    str | None,
+    typer.Option(help="Memory for postings before they go to disk, such as 2G.", show_default="64M a processor, at least 128M"),
+]
 Threads = Annotated[int | None, typer.Option(help="How many threads.", min=1, show_default="all")]
 Results = Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write.", show_default="FILE's stem, .results")]
 CheckLock = Annotated[bool, typer.Option("--check", help="Run it again elsewhere and compare every number with the lock.")]
@@ -85,6 +90,9 @@ ReportFiles = Annotated[
 ]
 RunOutput = Annotated[str, typer.Option("-o", "--output", help="Where the run goes.")]
 Tag = Annotated[str, typer.Option(help="Name of the run, its last column.")]
+RunFormat = Annotated[
+    str | None, typer.Option("--to", help="Format of the run: trec, msmarco, checkthat, ikat, …", show_default="trec")
+]
 
 Analyzer = Annotated[
     str | None,
@@ -162,11 +170,6 @@ def check_local(check: bool, ray: str | None) -> None:
     """
     if check and ray is not None:
         raise typer.BadParameter("--check runs on this machine, without --ray")
-
-
-def ray_of(ray: str | None) -> bool | str | None:
-    """Value of the option `Ray`: an address, or True if the option has no value."""
-    return True if ray == "" else ray
 
 
 def weights_of(option: str, typed: str) -> dict[str, float]:
@@ -290,6 +293,19 @@ def options_of(
         return run
 
     return decorate
+
+
+def options_of_models(command: Command) -> Command:
+    """Add an option for each of `model_parameters`; see `options_of`."""
+    return options_of({name: stages[name] for name in LEXICAL}, *model_parameters(), to="parameters")(command)
+
+
+def model_parameters() -> tuple[str, ...]:
+    """Return the parameters that not every lexical retriever has."""
+    from ..lexical.retriever import Lexical
+
+    names = (name for model in LEXICAL for name in parameters(stages[model]) if name not in Lexical.__annotations__)
+    return tuple(dict.fromkeys(names))
 
 
 WEIGHTS = "Mapping[str, float]"

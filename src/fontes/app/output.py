@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-from rich.tree import Tree
 
 from ..core import Doc, Explanation, Ranking, Topic
 from ..core.answers import cited_answer
@@ -27,6 +23,9 @@ from ..text import Snippet, snippet
 from .results import least_total_of, rationales, why_empty
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.tree import Tree
+
     from ..experiments.provenance import Check
     from ..index import Change, Index
     from ..measures import Evaluation
@@ -34,19 +33,44 @@ if TYPE_CHECKING:
 
 
 SHOWN_VALUES = 10  # of a column
+FORCING = {"FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "JUPYTER_COLUMNS"}  # variables that rich reads
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # handled by `running.run`; rich would end the process with 1
+@cache
+def console() -> Console:
+    """Return the console of standard output, for what has colours or columns on a terminal."""
+    from rich.console import Console
 
+    class Pipe(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # handled by `running.run`; rich would end the process with 1
 
-console = _Console(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1000)
+    return Pipe(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else 1000)
 
 
 def say(text: str) -> None:
     """Print a line."""
-    console.print(text, markup=False)
+    say_parts((text, ""))
+
+
+def say_parts(*parts: tuple[str, str]) -> None:
+    """Print a line of texts, each with its style on a terminal."""
+    line = "".join(text for text, _ in parts)
+    if _is_plain() and line.replace("\n", "").isprintable():  # as rich does, which takes as long to import as a search
+        try:
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise BrokenPipeError from None  # without the number at which Typer would exit with 1; see `console`
+        return
+    from rich.text import Text
+
+    console().print(Text.assemble(*parts))
+
+
+def _is_plain() -> bool:
+    """Whether standard output is neither a terminal nor, by an environment variable, treated as one."""
+    return not (sys.stdout.isatty() or FORCING & os.environ.keys())
 
 
 def counted(number: int, noun: str) -> str:
@@ -92,7 +116,9 @@ def end_check(checks: Mapping[Path, Check], values: Any = None) -> None:
             outcome = "is reproduced" if check else f"is not reproduced: {counted(len(check.differences), 'difference')}"
             say(f"{lock} {outcome}; {counted(check.numbers, 'number')} compared")
     if not all(checks.values()):
-        raise typer.Exit(1)
+        from typer import Exit
+
+        raise Exit(1)
 
 
 def check_values(check: Check) -> dict[str, Any]:
@@ -112,7 +138,7 @@ def print_report(report: TableReport, files: Iterable[Path] | None = None, json:
     if json:
         sys.stdout.write(report.to_json())
     elif sys.stdout.isatty():
-        console.print(report)
+        console().print(report)
     else:
         sys.stdout.write(f"{report}\n")
 
@@ -149,14 +175,14 @@ def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
     )
     docs = ranking.docs() if ranking.has_texts else [Doc(hit.id, "") for hit in ranking]
     for hit, doc in zip(ranking, docs, strict=True):
-        console.print(Text.assemble(f"{hit.rank:>3}  {hit.score:8.4f}  ", (hit.id, "bold cyan")))
+        say_parts((f"{hit.rank:>3}  {hit.score:8.4f}  ", ""), (hit.id, "bold cyan"))
         selected = rationales(ranking, hit.id)
         for text in (doc.title, "" if selected else doc.text):
             if text:
-                console.print(Text("     ") + _styled(snippet(index.analyzer, text, terms)))
+                say_parts(("     ", ""), *_styled(snippet(index.analyzer, text, terms)))
         for number, score, text in selected:
-            prefix = Text.assemble(f"     {score:8.4f}  ", (f"{number}: ", "dim"))
-            console.print(prefix + _styled(snippet(index.analyzer, text, terms, len(text))))
+            prefix = (f"     {score:8.4f}  ", ""), (f"{number}: ", "dim")
+            say_parts(*prefix, *_styled(snippet(index.analyzer, text, terms, len(text))))
 
 
 def print_count(ranking: Ranking) -> None:
@@ -184,35 +210,43 @@ def print_facets(counts: Mapping[str, Mapping[Any, int]]) -> None:
 
 
 def print_answer(answer: dict[str, Any]) -> None:
-    """Print an answer with the numbers of its citations, and a line for each with its document and the quoted words."""
+    """Print an answer with the numbers of its citations, and a line for each with its document and the quoted words.
+
+    If the text names its sources, it has no numbers.
+    """
     numbers: dict[tuple[str, str], int] = {}
+    from rich.text import Text
+
     text = Text()
     for sentence in answer["sentences"]:
         marks = [numbers.setdefault((cited["document"], cited["quote"]), len(numbers) + 1) for cited in sentence["citations"]]
         text.append(f"{sentence['text']} ")
         text.append("".join(f"[{mark}]" for mark in dict.fromkeys(marks)), "bold cyan").append(" ")
-    console.print(text if numbers else Text(answer["text"]))
+    sourced = any("url" in cited for sentence in answer["sentences"] for cited in sentence["citations"])
+    console().print(text if numbers and not sourced else Text(answer["text"]))
     for (document, quote), number in numbers.items():
-        console.print(Text.assemble(f"{f'[{number}]':>5} ", (document, "bold cyan"), f": “{quote}”"))
-    console.print()
+        console().print(Text.assemble(f"{f'[{number}]':>5} ", (document, "bold cyan"), f": “{quote}”"))
+    console().print()
 
 
 def print_evaluation(result: Evaluation, per_topic: bool) -> None:
     """Print the means, and the values of each topic if `per_topic`."""
     if per_topic:
+        from rich.table import Table
+
         table = Table("topic", box=None)
         for measure in result:
             table.add_column(str(measure), justify="right")
         columns = [result.per_topic(measure) for measure in result]
         for topic in columns[0] if columns else []:
             table.add_row(topic, *(f"{column[topic]:.4f}" for column in columns))
-        console.print(table)
+        console().print(table)
     say(str(result))
 
 
 def print_explanation(explanation: Explanation) -> None:
     """Print the tree."""
-    console.print(_branch(explanation, None))
+    console().print(_branch(explanation, None))
 
 
 def print_change(path: Path, change: Change, action: str, seconds: float, json: bool) -> None:
@@ -234,6 +268,9 @@ def print_change(path: Path, change: Change, action: str, seconds: float, json: 
 
 def print_info(facts: dict[str, Any]) -> None:
     """Print a description of an index."""
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(show_header=False, box=None)
     sizes = dict(payload_sizes(facts))
     for name, value in facts.items():
@@ -246,21 +283,27 @@ def print_info(facts: dict[str, Any]) -> None:
             continue
         text = f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else _one_line(value)
         table.add_row(name.replace("_", " "), Text(text))
-    console.print(table)
+    console().print(table)
 
 
-def _styled(piece: Snippet) -> Text:
+def _styled(piece: Snippet) -> Iterator[tuple[str, str]]:
     """A snippet with its matches highlighted: by colour on a terminal, otherwise by marks."""
-    if not console.is_terminal:
-        return Text(piece.marked())
-    text = Text(piece.text)
+    if _is_plain() or not console().is_terminal:
+        yield piece.marked(), ""
+        return
+    position = 0
     for start, end in piece.matches:
-        text.stylize("bold yellow", start, end)
-    return text
+        yield piece.text[position:start], ""
+        yield piece.text[start:end], "bold yellow"
+        position = end
+    yield piece.text[position:], ""
 
 
 def _branch(explanation: Explanation, parent: Tree | None) -> Tree:
     """The tree of an explanation, as a branch of `parent` if there is one."""
+    from rich.text import Text
+    from rich.tree import Tree
+
     label = Text.assemble((f"{explanation.value:.6g}", "bold"), f"  {explanation.label}")
     tree = Tree(label) if parent is None else parent.add(label)
     for part in explanation.parts:
@@ -268,8 +311,13 @@ def _branch(explanation: Explanation, parent: Tree | None) -> Tree:
     return tree
 
 
+def _named(facts: dict[str, Any], model: str = "encoder") -> str:
+    """The name of stored vectors, if they have one, and their model."""
+    return f"{facts['name']} = {facts[model]}" if "name" in facts else str(facts[model])
+
+
 def _vectors(facts: dict[str, Any]) -> str:
-    line = f"{facts['encoder']}: {facts['vectors']:,} of {facts['dim']} dimensions, {facts['dtype']}, {size(facts['bytes'])}"
+    line = f"{_named(facts)}: {facts['vectors']:,} of {facts['dim']} dimensions, {facts['dtype']}, {size(facts['bytes'])}"
     for searcher in facts["approximate"]:
         recall = ", ".join(f"{name} {value:.3f}" for name, value in searcher["recall"].items())
         line += f"; {searcher['algorithm']} ({recall} of exact search)"
@@ -277,12 +325,12 @@ def _vectors(facts: dict[str, Any]) -> str:
 
 
 def _weights(facts: dict[str, Any]) -> str:
-    return f"{facts['encoder']}: {facts['postings']:,} of {counted(facts['terms'], 'term')}, {size(facts['bytes'])}"
+    return f"{_named(facts)}: {facts['postings']:,} of {counted(facts['terms'], 'term')}, {size(facts['bytes'])}"
 
 
 def _token_vectors(facts: dict[str, Any]) -> str:
     storage = f"{facts['nbits']} bits, {size(facts['bytes'])}"
-    return f"{facts['colbert']}: {facts['tokens']:,} of {facts['dim']} dimensions, {storage}"
+    return f"{_named(facts, 'colbert')}: {facts['tokens']:,} of {facts['dim']} dimensions, {storage}"
 
 
 def _one_line(value: Any) -> str:

@@ -12,26 +12,18 @@ from ..core.builtin import provided
 from ..core.errors import ParameterError
 from ..core.hints import nearest
 from ..core.narrowing import filtered
-from ..core.parameters import parameters
 from ..core.part import stages, walk
 from ..core.precision import fix_precision
 from ..core.progress import ProgressCallback
 from ..core.work import cluster, work
 from ..index.factory import stage_method
-from ..lexical.retriever import Lexical
-from .completion import MODELS
-from .options import ray_of
+from .flags import LEXICAL, MODELS, ray_of
 
 if TYPE_CHECKING:
     from ..core import Run, Stage, Topics
     from ..index import Index
     from ..lexical.language import ParsedQuery
 
-LEXICAL: dict[str, type[Any]] = {name: stages[name] for name in ("bm25", "tfidf", "ql")}
-MODEL_PARAMETERS = tuple(
-    dict.fromkeys(name for cls in LEXICAL.values() for name in parameters(cls) if name not in Lexical.__annotations__)
-)
-"""Parameters that not every lexical retriever has."""
 DENSE = ("dense", "hybrid")
 SHOWN_REMARKS = 5  # maximum remarks on topics in the query language
 READ_AHEAD = 100  # number of topics that are searched for remarks
@@ -59,9 +51,9 @@ def retriever(
         ParameterError: The expression is invalid, options conflict, or the model is unknown.
         PipelineError: The expression is not a stage from topics to a run.
     """
-    from ..core import Run, Topics, expression
-
     if pipeline is not None:
+        from ..core import Run, Topics, expression
+
         conflicting = [
             f"--{name}" for name, value in (("model", model), ("encoder", encoder), *options.items()) if value is not None
         ]
@@ -78,7 +70,8 @@ def retriever(
     if encoder is not None and model not in DENSE:
         raise ParameterError(f"--encoder is of dense and hybrid, not of {model}")
     if model in LEXICAL:
-        return filtered(stage_method(LEXICAL[model])(index, **options), where)
+        retrievers: Any = stages
+        return filtered(stage_method(retrievers[model])(index, **options), where)
     if options:
         raise ParameterError(f"--{next(iter(options))} is no option of {model}")
     return filtered(_dense(index, model, encoder), where)
@@ -153,10 +146,9 @@ def rewriter_for(stage: Stage[Topics, Run]) -> str | None:
 
 def ends_lists(stage: Stage[Topics, Run]) -> bool:
     """Whether the last stage ends lists by a promise, which a further limit of documents would break."""
-    from ..calibration import PromisedCut
     from ..core.stage import steps
 
-    return isinstance(steps(stage)[-1], PromisedCut)
+    return getattr(steps(stage)[-1], "ends_by_promise", False)
 
 
 def warm(stage: Stage[Topics, Run]) -> None:
@@ -234,5 +226,5 @@ def _dense(index: Index, model: str, encoder: str | None) -> Stage[Topics, Run]:
     from ..fusion import fuse
 
     retrievers: Any = stages
-    dense: Stage[Topics, Run] = retrievers["dense"](index, provided("encoder_of")(index, encoder))
+    dense: Stage[Topics, Run] = retrievers["dense"](index, provided("encoder_or_name")(index, encoder))
     return dense if model == "dense" else fuse(retrievers["bm25"](index), dense, method="wsum", weights=(0.5, 0.5))

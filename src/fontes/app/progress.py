@@ -6,12 +6,13 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress as RichProgress, TextColumn
+from typing import TYPE_CHECKING
 
 from ..core.progress import Progress, ProgressCallback, lines, silent
 from .flags import flags
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
 
 
 @contextlib.contextmanager
@@ -29,6 +30,9 @@ def reporting(quiet: bool = False, *, steps: bool = False, compiling: bool = Fal
     if quiet or flags.quiet:
         yield silent
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as RichProgress, TextColumn
+
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if compiling and not _kernels_are_cached():
         console.print("Compiling the kernels, once: this takes some fifteen seconds.")

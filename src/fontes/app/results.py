@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..calibration import Abstain, refused
 from ..core import Doc, Pipeline, PipelineError, Ranking, Run, Stage, Topic, Topics
 from ..core.answers import cited_answer
 from ..core.part import Part, uses_model, walk
@@ -157,6 +156,10 @@ def why_empty(ranking: Ranking, index: Index, stage: Part) -> NoHits:
 def _refusal(ranking: Ranking, stage: Part) -> NoHits | None:
     """Return that the pipeline abstains, with the nearest documents; None if it does not."""
     parts = steps(stage) if isinstance(stage, Stage) else ()
+    if all(part.name != "abstain" for part in parts):
+        return None
+    from ..calibration import Abstain, refused
+
     number, abstain = next(((n, part) for n, part in enumerate(parts) if isinstance(part, Abstain)), (0, None))
     if abstain is None:
         return None

@@ -12,14 +12,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, BinaryIO, NoReturn, cast
 
-import typer
-
 from ..core.errors import FontesError, InputWarning
-from ..storage.caches import cache_folder
 from ..storage.interrupts import complete
 from .flags import flags, flags_first
 
-UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])  # of Click, which newer versions of Typer contain
+
+def _usage_errors() -> tuple[type[Exception], type[Exception]] | tuple[()]:
+    """Errors of usage and of an aborted question; none if the command ran without Typer."""
+    if (typer := sys.modules.get("typer")) is None:
+        return ()
+    return typer.BadParameter.__mro__[1], typer.Abort  # the first is Click's, which newer versions of Typer contain
 
 
 def run(app: Callable[..., Any], error_code: int | None = None) -> NoReturn:
@@ -39,10 +41,10 @@ def run(app: Callable[..., Any], error_code: int | None = None) -> NoReturn:
     try:
         code = app(args=arguments, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
-    except UsageError as error:
+    except _usage_errors() as error:
+        if type(error).__name__ == "Abort":
+            _fail("aborted", error_code)
         _fail_usage(error, arguments, error_code or 2)
-    except typer.Abort:
-        _fail("aborted", error_code)
     except (FontesError, Interrupted) as error:
         _fail(str(error), error_code)
     except BrokenPipeError:
@@ -91,6 +93,8 @@ class Interrupted(BaseException):
 
 def _interrupt(number: int, frame: object) -> NoReturn:
     """Handle SIGINT: raise Interrupted with a sentence about the files that are complete."""
+    from ..storage.caches import cache_folder
+
     cache = cache_folder().absolute()
     paths = [path for path in complete if cache not in path.absolute().parents]
     if not paths:

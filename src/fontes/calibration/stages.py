@@ -188,6 +188,7 @@ class PromisedCut(Promised, name="cut"):
         is_promised = any(promises.get(name) is not None for name in PROMISES)
         return super().__new__(cls) if k is None or is_promised else Cut(k)
 
+    ends_by_promise: ClassVar[bool] = True
     k: int | None = field(default=None, metadata={"leading": True})
     _: KW_ONLY
     recall: float | None = None

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -89,6 +90,8 @@ class Results:
         report: The comparison of the measured systems; None without judgments.
         files: The files of the folder, without the lock.
         lock: The lock; empty while pages are made.
+        prepared: Seconds of preparing each system, encoding above all, in the run that did it; what an earlier system has
+            prepared costs nothing.
     """
 
     folder: Path
@@ -96,6 +99,7 @@ class Results:
     report: Report | None
     files: tuple[str, ...] = ()
     lock: Mapping[str, Any] = field(default_factory=dict)
+    prepared: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def runs(self) -> dict[str, Run]:
@@ -127,8 +131,10 @@ def run(plan: Plan, folder: Path, progress: ProgressCallback = silent) -> Result
                 systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
             actors = cluster()
             with nullcontext() if actors is None else actors.joined_here("the experiment"):
+                prepared = _prepare(plan, systems, folder / "cache" / PREPARED, progress)
                 runs = _run_systems(plan, systems, Cache(folder / "cache"), progress)
-        return _write_results(plan, systems, Results(folder, runs, _compare(plan, runs)), measurements)
+        results = Results(folder, runs, _compare(plan, runs), prepared=prepared)
+        return _write_results(plan, systems, results, measurements)
 
 
 def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
@@ -144,13 +150,27 @@ def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
     return {name: system.map(in_float32, replaced) if isinstance(system, Stage) else system for name, system in systems.items()}  # type: ignore[misc]
 
 
-def _run_systems(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: ProgressCallback) -> dict[str, SystemRun]:
-    """Run each system, after all missing vectors are built."""
-    stages = [system for system in systems.values() if isinstance(system, Stage)]
-    if any(not len(index) for stage in stages for index in indexes_of(stage).values()):
+def _prepare(plan: Plan, systems: Mapping[str, System], file: Path, progress: ProgressCallback) -> dict[str, float]:
+    """Build all missing vectors; return the seconds of each system, kept in a file for later runs that find the vectors."""
+    stages = {name: system for name, system in systems.items() if isinstance(system, Stage)}
+    if any(not len(index) for stage in stages.values() for index in indexes_of(stage).values()):
         raise InputError(f"there are no documents to run {plan.title} on")
-    for stage in stages:
+    try:
+        earlier: dict[str, float] = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        earlier = {}
+    seconds, kept = {}, dict(earlier)
+    for name, stage in stages.items():
+        start = time.perf_counter()
         stage.prepare(progress)
+        elapsed, key = time.perf_counter() - start, hash_json([stage.key() or name])
+        seconds[name] = kept[key] = max(elapsed, earlier.get(key, 0.0))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_json(file, kept)
+    return seconds
+
+
+def _run_systems(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: ProgressCallback) -> dict[str, SystemRun]:
     searches = Searches(plan.topics or Topics(), cache, progress)
     runs = {}
     for name, system in systems.items():
@@ -209,7 +229,7 @@ def _write_results(plan: Plan, systems: Mapping[str, System], results: Results, 
         if measurements:
             lock["measurements"] = dict(measurements)
         finish(lock)
-    return Results(folder, results.systems, report, tuple(files), lock)
+    return replace(results, files=tuple(files), lock=lock)
 
 
 def _run_facts(run: Run, path: Path, name: str) -> dict[str, Any]:
@@ -220,6 +240,7 @@ def _run_facts(run: Run, path: Path, name: str) -> dict[str, Any]:
 
 
 LOCK = "experiment.lock"
+PREPARED = "prepared.json"  # in the folder of cached runs
 UNFINISHED = "unfinished.json"  # lists the files being written, so that the next run can remove stale files
 PAGES = (*(f"report{suffix}" for suffix in SUFFIXES), "recipe.md", "recipe.svg")
 FOLDERS = ("runs", "indexes", "cache", "models")

@@ -20,7 +20,6 @@ from fontes import Doc, Index, Topic
 from fontes.app.server.health import Metrics
 from fontes.app.server.searching import BatchSearch, SearchOptions, SearchRequest
 from fontes.app.server.served import ServedIndex
-from fontes.lexical.impacts import _LISTS
 
 
 def until(condition, seconds: float = 120) -> None:
@@ -86,7 +85,7 @@ def test_what_former_states_had_goes_with_them_without_a_search_for_garbage(tmp_
                 request = SearchRequest(served, "bm25", SearchOptions(**options), (Topic("1", "hot water"),))
                 (answer,) = searcher([request])
                 assert isinstance(answer, bytes) or "explain" in options
-            former += [weakref.ref(served.state.index.state), weakref.ref(_LISTS.of(served.state.index.state))]
+            former += [weakref.ref(served.state.index.state), weakref.ref(served.state.index.state.parts[0])]
             Index.open(path).add([Doc(f"n{n}", f"water of the well {n}")])
             assert served.refresh(now=True)
         assert [one() for one in former] == [None] * 6

@@ -21,7 +21,7 @@ def add(
     format: Format = None,
     id_prefix: IdPrefixes = None,
     analyzer: Analyzer = None,
-    memory: Memory = "2G",
+    memory: Memory = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:

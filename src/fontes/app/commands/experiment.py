@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ..options import CheckLock, Json, Ray, Results, check_local, ray_of
+from ..flags import ray_of
+from ..options import CheckLock, Json, Ray, Results, check_local
 
 commands = typer.Typer()
 

@@ -6,14 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, options_of
-from ..pipelines import LEXICAL, MODEL_PARAMETERS
+from ..options import Analyzer, Encoder, IndexPath, Json, Model, Pipeline, Verify, options_of_models
 
 commands = typer.Typer()
 
 
 @commands.command(rich_help_panel="Search")
-@options_of(LEXICAL, *MODEL_PARAMETERS, to="parameters")
+@options_of_models
 def explain(
     parameters: dict[str, Any],
     index: IndexPath,

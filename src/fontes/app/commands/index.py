@@ -12,7 +12,8 @@ import typer
 
 from ...index import Index
 from ..completion import complete_analyzer
-from ..options import Format, IdPrefixes, Json, Memory, Parts, Ray, Threads, documents, options_of, ray_of, reads_files
+from ..flags import ray_of
+from ..options import Format, IdPrefixes, Json, Memory, Parts, Ray, Threads, documents, options_of, reads_files
 
 commands = typer.Typer()
 
@@ -43,7 +44,7 @@ def index(
         ),
     ] = None,
     ray: Ray = None,
-    memory: Memory = "2G",
+    memory: Memory = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:

@@ -15,7 +15,7 @@ commands = typer.Typer()
 @commands.command(rich_help_panel="Index")
 def merge(
     index: IndexPath,
-    memory: Memory = "2G",
+    memory: Memory = None,
     threads: Threads = None,
     drop_vectors: Annotated[
         bool,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..completion import complete_pipeline
-from ..options import Analyzer, Json, Ray, RunOutput, Tag, Topics, TopicsSplit, Verify, check_one_stdin, reads_files
+from ..options import Analyzer, Json, Ray, RunFormat, RunOutput, Tag, Topics, TopicsSplit, Verify, check_one_stdin, reads_files
 
 commands = typer.Typer()
 
@@ -34,6 +34,7 @@ def rerank(
     verify: Verify = False,
     output: RunOutput = "-",
     tag: Tag = "fontes",
+    to: RunFormat = None,
     ray: Ray = None,
     json: Json = False,
 ) -> None:
@@ -55,4 +56,4 @@ def rerank(
         for ranking in reranked.values():
             print_json(ranking_as_json(ranking, text=False))
     else:
-        write_run(reranked, output, tag=tag)
+        write_run(reranked, output, tag, to or "trec")

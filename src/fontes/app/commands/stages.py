@@ -162,7 +162,7 @@ def _print_all(parts: dict[str, type[Part]]) -> None:
     for part in parts.values():
         stage_facts = facts(part)
         table.add_row(Text(stage_facts["name"], style="bold"), _arrow(stage_facts), Text(stage_facts["summary"]))
-    console.print(table)
+    console().print(table)
 
 
 def _print_part(part: type[Part]) -> None:
@@ -173,7 +173,7 @@ def _print_part(part: type[Part]) -> None:
 
     stage_facts = facts(part)
     arrow = _arrow(stage_facts)
-    console.print(Text.assemble((stage_facts["name"], "bold"), f"  {arrow}" if arrow else ""))
+    console().print(Text.assemble((stage_facts["name"], "bold"), f"  {arrow}" if arrow else ""))
     say(stage_facts["summary"])
     if not stage_facts["parameters"]:
         return
@@ -183,4 +183,4 @@ def _print_part(part: type[Part]) -> None:
     for parameter in stage_facts["parameters"]:
         cells = (parameter["name"], parameter["type"], parameter.get("default", "required"), parameter["description"])
         table.add_row(*map(Text, cells))
-    console.print(table)
+    console().print(table)

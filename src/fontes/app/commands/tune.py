@@ -11,6 +11,7 @@ from ...core.parameters import parameters
 from ...lexical import BM25
 from ...tuning import tune as tune_stage
 from ..completion import complete_pipeline
+from ..flags import ray_of
 from ..options import (
     Analyzer,
     Group,
@@ -24,7 +25,6 @@ from ..options import (
     Verify,
     check_one_stdin,
     options_of,
-    ray_of,
     reads_files,
 )
 

@@ -26,7 +26,7 @@ from ...lexical.hints import reads_language
 from ...reorder import Sort
 from ...rewrite.turns import turns_rewriter
 from ...storage.caches import Cached
-from ...storage.compiled import load
+from ...storage.compiled import load, prepare_for_change
 from ..pipelines import retriever, rewriter_for, warm
 from .answers import RefusedError
 from .examples import example_queries, overview_of
@@ -269,6 +269,7 @@ class ServedIndex:
         load()
         for stage in self.state.pipelines.values():
             warm(stage)
+        prepare_for_change()
 
     def warm_suggestions(self) -> None:
         """Count the words for suggestions, so that no request has to wait for it."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...core.errors import FontesError, ParameterError
+from ...core.processor import processors
 from ...core.stage import Stage
 from ...core.strings import SURROGATE
 from ...core.values import Topic, Topics
@@ -71,7 +72,7 @@ class Service:
         self.described: dict[str, Any] = {}  # additional values in the response of /indexes
         texts = {text for served in self.indexes.values() for text in served.texts}
         self.expressions = ExpressionReader(texts, max(settings.k, 1000)) if settings.any_pipeline else None
-        threads = os.cpu_count() or 1
+        threads = processors()
         self._pools = {
             "search": ThreadPoolExecutor(threads, "search"),
             "models": ThreadPoolExecutor(1, "models"),
@@ -193,9 +194,10 @@ class Service:
     def _rehearse(self, served: ServedIndex) -> None:
         """Call each pipeline with all options, so that no request has to wait for compilation."""
         index = served.state.index
-        if not len(index.terms):
+        part = next((part for part in index.state.parts if len(part.terms)), None)
+        if part is None:
             return
-        topic = Topic("1", index.terms[int(index.df.argmax())])
+        topic = Topic("1", part.terms[int(part.df.argmax())])
         columns = tuple(index.columns)
         any_value = " or ".join(f"metadata[{column!r}] is None" for column in columns) or None
         search = self._batch_search("rehearsal")

@@ -30,7 +30,7 @@ def why(
     weak: Annotated[bool, typer.Option("--weak", help="Also read after, following, amid.")] = False,
     leads: Annotated[int, typer.Option(help="Documents to add where no cause is stated.", min=0)] = 0,
     before: Annotated[
-        str | None, typer.Option(help="Take leads from earlier documents only: YYYY-MM-DD.", show_default=False)
+        str | None, typer.Option(help="Day of the event, YYYY-MM-DD: causes and leads are dated before it.", show_default=False)
     ] = None,
     pipeline: Pipeline = None,
     model: Model = None,
@@ -41,20 +41,17 @@ def why(
 ) -> None:
     """Print a tree of the causes of an event, as documents state them, with sources. English only."""
     from ....causal import causes
-    from ....core.errors import ParameterError
     from ...output import console, print_json, say
     from ...pipelines import open_index, retriever
     from ...usage import refuse_exchanged
 
-    if before is not None and not leads:
-        raise ParameterError("--before applies to leads; give --leads too")
     refuse_exchanged(index, event)
     stage = retriever(open_index(index, analyzer, verify), pipeline, model, encoder)
     chain = causes(stage, event, depth, breadth, k=k, overlap=overlap, weak=weak, leads=leads, before=before)
     if json:
         print_json(chain.to_dict())
     elif chain:
-        console.print(_tree(chain), soft_wrap=False)
+        console().print(_tree(chain), soft_wrap=False)
     else:
         unused = [f"--{name}" for name, used in (("weak", weak), ("leads 3", leads)) if not used]
         say(f"No document states a cause of '{event}'{'; ' + ' or '.join(unused) + ' looks further' if unused else ''}.")

@@ -32,6 +32,12 @@ def ask(
         ),
     ] = None,
     k: Annotated[int, typer.Option("-k", help="Documents that it reads.", min=1)] = 5,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            help="Metadata field with addresses, such as url, for sentences that end with (source: URL).", show_default=False
+        ),
+    ] = None,
     pipeline: Pipeline = None,
     encoder: Encoder = None,
     where: Where = None,
@@ -58,7 +64,7 @@ def ask(
     stage = retriever(opened, pipeline, "dense" if encoder else None, encoder, where) % k
     with reporting(json) as report:
         run = stage(question, progress=report)
-        answered = LlmAnswer(model_of(name), k)(run, progress=report)
+        answered = LlmAnswer(model_of(name), k, source=source)(run, progress=report)
     answer = cited_answer(answered["1"].topic) or {}
     no_hits = None if len(run["1"]) else why_empty(run["1"], opened, stage)
     if json:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ....core.errors import ParameterError
-from ...options import IndexPath, Json, Ray, ray_of
+from ...flags import ray_of
+from ...options import IndexPath, Json, Ray
 
 if TYPE_CHECKING:
     from ....index import Index
@@ -22,10 +23,15 @@ def encode(
     encoder: Annotated[
         str,
         typer.Argument(
-            help="A model: a folder, a name on the hub, or an encoder as an expression: 'chunked_encoder(\"MODEL\")'.",
+            help="A model: a folder, a name on the hub, the name of stored vectors, or an encoder as an expression: "
+            "'chunked_encoder(\"MODEL\")'.",
             show_default=False,
         ),
     ],
+    name: Annotated[
+        str | None,
+        typer.Option(help="Name of the vectors, for dense(NAME) in pipelines.", show_default="the one that they have"),
+    ] = None,
     dtype: Annotated[
         str | None,
         typer.Option(help="float32, float16, int8, rabitq4, rabitq2 or rabitq1.", show_default="as the stored ones, float32"),
@@ -44,7 +50,9 @@ def encode(
     ] = None,
     precision: Annotated[
         str | None,
-        typer.Option(help="auto, float32, bfloat16 or float16; auto is chosen by timing.", show_default="the encoder's: auto"),
+        typer.Option(
+            help="auto, float32, bfloat16, float16 or int8; auto is chosen by timing.", show_default="the encoder's: auto"
+        ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Encode documents again that have vectors.")] = False,
     ray: Ray = None,
@@ -58,13 +66,12 @@ def encode(
 
     if late and sparse:
         raise ParameterError("--late and --sparse need different models; give one of them")
-    model = _in_precision(
-        _parse_encoder(encoder, "colbert" if late else "splade_encoder" if sparse else "sentence_encoder"), precision
-    )
+    opened = open_index(index)
+    kind = "colbert" if late else "splade_encoder" if sparse else "sentence_encoder"
+    model = _in_precision(_parse_encoder(opened, encoder, kind), precision)
     sparse = is_sparse(model)
     _check_options(late, sparse, dtype, algorithm, nbits)
-    opened = open_index(index)
-    options = {"overwrite": overwrite, "ray": ray_of(ray)}
+    options = {"overwrite": overwrite, "ray": ray_of(ray), "name": name}
     start = time.perf_counter()
     if late:
         facts = _encode_late(opened, model, nbits, json, **options)
@@ -94,11 +101,16 @@ def _check_options(late: bool, sparse: bool, dtype: str | None, algorithm: str |
         raise ParameterError("--nbits goes with --late")
 
 
-def _parse_encoder(text: str, name: str) -> Any:
-    """Return the encoder of an expression, or for the name of a model the encoder with the registered `name`."""
+def _parse_encoder(index: Index, text: str, name: str) -> Any:
+    """Return the encoder of an expression or of stored vectors, or for a model the encoder with the registered `name`."""
     from ....core import expression
     from ....core.part import Part
+    from ....index.component import components
+    from ....neural.stored import named_model
 
+    stored_as: Any = components[{"colbert": "late", "splade_encoder": "sparse", "sentence_encoder": "vectors"}[name]]
+    if (named := named_model(index, stored_as, text)) is not text:
+        return named
     if not text.rstrip().endswith(")"):
         return expression.part(f"{name}({text!r})")
     encoder = expression.part(text)
@@ -181,7 +193,8 @@ def _print_sparse(index: Index, facts: dict[str, Any], seconds: float) -> None:
 @commands.command(rich_help_panel="Models")
 def models(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Folders, or names on the hub.", show_default="those in the hub's cache")
+        list[str] | None,
+        typer.Argument(help="Folders, or names of models.", show_default="those in the hub's cache and in packages"),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -190,11 +203,12 @@ def models(
     from dataclasses import asdict
 
     from ....core.part import stages
-    from ....neural.models.listing import cached_models, default_models, model_in
+    from ....neural.models.listing import cached_models, default_models, model_in, models_of_packages
+    from ....neural.models.packaged import INSTALL
     from ....recipes import registry
     from ...output import print_json
 
-    models_listed = [model_in(name) for name in names] if names else cached_models()
+    models_listed = [model_in(name) for name in names] if names else [*cached_models(), *models_of_packages()]
     users: dict[str, type] = {**dict(stages.items()), **{f"recipe {name}": cls for name, cls in registry.items()}}
     defaults = [] if names else list(default_models(users))
     if json:
@@ -205,10 +219,10 @@ def models(
         return
     lines = [
         f"{model.name}  {model.architecture or 'unknown architecture'}, {model.size / 1e6:.1f} MB, "
-        f"{model.licence or 'no licence stated'}  {model.folder}"
+        f"{model.licence or 'no licence stated'}  {f'package {model.package}' if model.package else model.folder}"
         for model in models_listed
     ]
-    lines = lines or ["No model is in the hub's cache; a folder can be named in place of a model's name."]
+    lines = lines or [f"No model is in the hub's cache or in a package: {INSTALL}; a folder can be named in place of a name."]
     if defaults:
         lines += ["", "Loaded by default:"]
         lines += [

@@ -47,7 +47,7 @@ def list_(json: Json = False) -> None:
             "\n".join(_figures(best)),
         )
         table.add_row(Text(name, style="bold"), *map(Text, cells))
-    console.print(table, soft_wrap=False)
+    console().print(table, soft_wrap=False)
     note("'fontes recipe show NAME' describes a recipe; 'fontes recipe run NAME --sample -o FOLDER' tries it.")
 
 
@@ -64,17 +64,17 @@ def show(name: Name, json: Json = False) -> None:
     if json:
         print_json({**_facts(type(chosen)), "parameters": {key: shown(value) for key, value in values.items()}})
         return
-    console.print(f"[bold]{chosen.name}[/]")
+    console().print(f"[bold]{chosen.name}[/]")
     say(f"{chosen.source}\n\n{_description(type(chosen))}")
-    console.print("\n[bold]Parameters[/]")
+    console().print("\n[bold]Parameters[/]")
     for parameter in parameters(type(chosen)).values():
         say(f"  {parameter.name}={written(values[parameter.name])}\n      {parameter.description}")
     if chosen.presets:
-        console.print("\n[bold]Presets[/]")
+        console().print("\n[bold]Presets[/]")
     for preset, changes in chosen.presets.items():
         say(f"  as={preset}\n      {', '.join(f'{key}={written(value)}' for key, value in changes.items()) or 'the defaults'}")
     if chosen.published:
-        console.print(f"\n[bold]Published[/]{chosen.published_on and f', on {chosen.published_on}'}")
+        console().print(f"\n[bold]Published[/]{chosen.published_on and f', on {chosen.published_on}'}")
     for system, figures in chosen.published.items():
         say(f"  {system}: {', '.join(_figures(figures))}")
 
@@ -129,11 +129,18 @@ def run(
         typer.Option(help="Topics with the same text on two sides: error or drop.", show_default="error"),
     ] = None,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Compare systems that found nothing, too.")] = False,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            help="Draws of the topics to measure with, for a recipe that divides them, with mean and interval over draws.",
+            show_default="one",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run a recipe on a collection, or on its sample, and write runs and a report."""
-    from ....recipes import recipe
-    from ...output import print_json
+    from ....recipes import recipe, run_draws
+    from ...output import print_json, print_report
     from ...progress import note, reporting
 
     chosen = recipe(name).set(settings or [])
@@ -146,22 +153,25 @@ def run(
     assert collection is not None  # checked above
     assert topics is not None
     assert output is not None
+    data: tuple[Any, ...] = _documents(collection, id_prefix or []), tuple(topics), tuple(qrels) if qrels else None, output
     with reporting(json, steps=True, compiling=True) as report:
-        result = chosen.run(
-            _documents(collection, id_prefix or []),
-            tuple(topics),
-            tuple(qrels) if qrels else None,
-            output,
-            split=split or None,
-            train=train,
-            dev=dev,
-            runs=runs or (),
-            measures=measures or None,
-            leaks=leaks or "error",
-            allow_empty=allow_empty,
-            progress=report,
-        )
-    if json:
+        how: dict[str, Any] = {
+            "split": split or None,
+            "train": train,
+            "dev": dev,
+            "runs": runs or (),
+            "measures": measures or None,
+            "leaks": leaks or "error",
+            "allow_empty": allow_empty,
+            "progress": report,
+        }
+        if draws is not None:
+            drawn = run_draws(chosen, *data, draws=draws, **how)
+        else:
+            result = chosen.run(*data, **how)
+    if draws is not None:
+        print_report(drawn, json=json)
+    elif json:
         print_json(result.to_dict())
     else:
         note(result.summary)

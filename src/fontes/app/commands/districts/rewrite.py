@@ -45,6 +45,7 @@ def chat(
     """Hold a conversation: each question is searched in the context of the earlier ones."""
     from ....core import Topic
     from ....core.stage import steps
+    from ....formats.cast import PTKB
     from ....formats.decoding import reading_of
     from ....rewrite import Conversation
     from ....rewrite.turns import turns_rewriter
@@ -61,7 +62,8 @@ def chat(
     last = list(topics.values())[-1] if topics else Topic("1_0", "")
     warm(stage)
     name = last.id.rpartition("_")[0] or last.id
-    conversation = Conversation(stage, k, id=name, turns=last.turns, answer=answer_of(opened))
+    ptkb = last.metadata.get(PTKB, ())
+    conversation = Conversation(stage, k, id=name, turns=last.turns, answer=answer_of(opened), ptkb=ptkb)
     # Save to the same file only if that keeps all its topics and its encoding is UTF-8.
     keeps_all = at is None and reading_of().encoding is None and dict(conversation.topics()) == dict(topics)
     prompt = ChatPrompt(conversation, opened, json=json, file=Path(resume) if resume and keeps_all else None)

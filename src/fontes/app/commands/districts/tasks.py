@@ -101,7 +101,12 @@ def check(
 def run(
     folder: Folder,
     dense: Annotated[
-        str | None, typer.Option(help="An encoder, for a dense row: a folder, or a name on the hub.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="[MODEL]",
+            help="An encoder, for a dense row: a folder or a name; without a value, one of an installed package.",
+            show_default=False,
+        ),
     ] = None,
     sparse: Annotated[str | None, typer.Option(help="A learned sparse model, for a sparse row.", show_default=False)] = None,
     rerank: Annotated[

@@ -12,6 +12,7 @@ from .....train import (
     CalibrationSettings,
     ColBERTSettings,
     CrossEncoderSettings,
+    MonoT5Settings,
     RankerSettings,
     RewriterSettings,
     SpladeSettings,
@@ -32,7 +33,7 @@ Teacher = Annotated[
     str | None,
     typer.Option(
         "--teacher",
-        help="What scores the examples, for --loss teacher or kl: a reranker, or a pipeline over --teacher-index.",
+        help="What scores the examples, for --loss teacher, kl or residual: a reranker, or a pipeline over --teacher-index.",
         show_default="the scores in the examples",
     ),
 ]
@@ -42,6 +43,16 @@ TeacherIndex = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing model.")]
 
 START = "sentence-transformers/all-MiniLM-L6-v2"
+T5_START = "google-t5/t5-base"
+CandidateRun = Annotated[str | None, typer.Option("--run", help="Candidates to rerank and to measure.", show_default="none")]
+CandidateIndex = Annotated[Path | None, typer.Option("--index", help="Index that has their text.", show_default="none")]
+CandidateTopics = Annotated[
+    str | None, typer.Option("--topics", help="Their topics: a file, a BEIR folder, …", show_default="none")
+]
+CandidateQrels = Annotated[
+    str | None, typer.Option("--qrels", help="Their judgments: a file, a BEIR folder, …", show_default="none")
+]
+CandidateDepth = Annotated[int, typer.Option("-k", help="The best candidates of each topic.", min=1)]
 RUN_NEEDS = "--run, --index, --topics and --qrels belong together: the candidates to validate on, their texts and judgments"
 group = typer.Typer()
 
@@ -56,12 +67,12 @@ def cross_encoder(
     base: Annotated[str, typer.Option(help="The start: a folder, or a name on the hub.")] = START,
     preset: Annotated[str | None, typer.Option(help="air2025, or air2025-run.", show_default="air2025")] = None,
     validation: ValidationFile = None,
-    run: Annotated[str | None, typer.Option(help="Candidates to rerank and to measure.", show_default="none")] = None,
-    index: Annotated[Path | None, typer.Option(help="Index that has their text.", show_default="none")] = None,
-    topics: Annotated[str | None, typer.Option(help="Their topics: a file, a BEIR folder, …", show_default="none")] = None,
-    qrels: Annotated[str | None, typer.Option(help="Their judgments: a file, a BEIR folder, …", show_default="none")] = None,
+    run: CandidateRun = None,
+    index: CandidateIndex = None,
+    topics: CandidateTopics = None,
+    qrels: CandidateQrels = None,
     split: Split = None,
-    k: Annotated[int, typer.Option("-k", help="The best candidates of each topic.", min=1)] = 100,
+    k: CandidateDepth = 100,
     teacher: Teacher = None,
     teacher_index: TeacherIndex = None,
     overwrite: Overwrite = False,
@@ -78,6 +89,36 @@ def cross_encoder(
         validated = Validation(held_out, *candidates)
         training = train_cross_encoder(train_set, output, base, settings_of(preset, **settings), validated, overwrite, progress)
     report(output, training, f'cross_encoder("{output}")', json)
+
+
+@group.command("mono-t5")
+@reads_files("id", "text", of="topics")
+@options_of(MonoT5Settings)
+def mono_t5(
+    settings: dict[str, Any],
+    examples: Annotated[str, typer.Argument(help="Examples of `fontes mine`: JSON lines, or -.", show_default=False)],
+    output: Output,
+    base: Annotated[str, typer.Option(help="The T5 to start from: a folder, or a name on the hub.")] = T5_START,
+    validation: ValidationFile = None,
+    run: CandidateRun = None,
+    index: CandidateIndex = None,
+    topics: CandidateTopics = None,
+    qrels: CandidateQrels = None,
+    split: Split = None,
+    k: CandidateDepth = 100,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Train a MonoT5 that reranks. After an interruption the same command resumes from the last checkpoint."""
+    from .....neural import MonoT5
+    from .....train import Validation, train_mono_t5
+    from ....progress import reporting
+
+    model_settings = MonoT5Settings(**settings)
+    validated = Validation(validation, *_candidates(run, index, topics, qrels, split, k))
+    with reporting(json) as progress:
+        training = train_mono_t5(examples, output, base, model_settings, validated, overwrite, progress)
+    report(output, training, repr(MonoT5(str(output), tokens=(model_settings.true, model_settings.false))), json)
 
 
 def _candidates(
@@ -197,6 +238,7 @@ def _scored(
 ) -> tuple[Any, Any]:
     """Return the files of examples for training and validation, or with a teacher the examples with its scores."""
     from .....train import Examples
+    from .....train.examples import DISTILLED
     from .....train.runner.checkpoint_folder import check_output_folder
     from ....output import counted
     from ....pipelines import open_index
@@ -207,8 +249,8 @@ def _scored(
         if index is not None:
             raise typer.BadParameter("--teacher-index goes with --teacher")
         return files
-    if settings.get("loss") not in ("teacher", "kl"):
-        raise typer.BadParameter("--teacher goes with --loss teacher or --loss kl, which learn its scores")
+    if settings.get("loss") not in DISTILLED:
+        raise typer.BadParameter("--teacher goes with --loss teacher, kl or residual, which read its scores")
     check_output_folder(output, overwrite)  # scoring takes long
     stage = teacher_of(teacher, None if index is None else open_index(index))
 
@@ -288,7 +330,7 @@ def rewriter(
     settings: dict[str, Any],
     topics: Conversations,
     output: Output,
-    base: Annotated[str, typer.Option(help="The T5 to start from: a folder, or a name on the hub.")] = "google-t5/t5-base",
+    base: Annotated[str, typer.Option(help="The T5 to start from: a folder, or a name on the hub.")] = T5_START,
     validation: Annotated[
         str | None, typer.Option(help="Other conversations to validate on.", show_default="some that are held out")
     ] = None,
@@ -378,7 +420,7 @@ def ranker(
     verify: Verify = False,
     json: Json = False,
 ) -> None:
-    """Train a model of learning to rank, for ltr("FOLDER"): LambdaMART by LightGBM, or a linear model."""
+    """Train a model of learning to rank, for ltr("FOLDER"): LambdaMART by LightGBM, a linear model, or SetRank."""
     from .....datasets import judged_topics
     from .....formats import read_run, write_run
     from .....train import train_ranker, validate_ranker
