@@ -25,15 +25,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "command-
 SAVED = 9  # words saved, from which on an option of several commands is described once
 GENERATED = re.compile(r"^(?:\* `.*\n)+\n?|^\[Shared\]\(#shared-options\): .*\n", re.MULTILINE)
 KINDS = {str: "str", str | None: "str", int: "int", int | None: "int", float | None: "float", bool: "flag"}
-OF_FILES = (
-    "topics",
-    "split",
-    "not_itself",
-    "output",
-    "tag",
-    "ir_metadata",
-    "ray",
-)  # of files of topics
+OF_FILES = ("topics", "split", "not_itself", "output", "tag", "to", "ir_metadata", "ray")  # parameters for files of topics
 MODELS = ("search", "explain")  # have an option for each parameter of lexical models
 OF_MODELS = (
     "* `--k1`, `--mu`, …: Each parameter of [`bm25`](stages.md#bm25), [`tfidf`](stages.md#tfidf) and [`ql`](stages.md#ql)"

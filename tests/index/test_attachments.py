@@ -145,6 +145,7 @@ def test_vectors_of_only_some_documents_are_an_error_with_their_number_and_the_c
 
 def test_a_merge_by_the_way_carries_vectors_along_and_encodes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draft, "FACTOR", 3)
+    monkeypatch.setattr(draft, "FEW", 3)
     log = tmp_path / "log"
     index = Index.build(DOCS[:20], tmp_path / "x")
     for first in range(20, 300, 40):
@@ -162,6 +163,7 @@ def test_a_merge_by_the_way_carries_vectors_along_and_encodes_nothing(tmp_path: 
 
 def test_segments_with_different_vectors_are_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draft, "FACTOR", 2)
+    monkeypatch.setattr(draft, "FEW", 2)
     index = Index.build(DOCS[:100], tmp_path / "x")
     index.encode(Hashed())
     index.add(DOCS[100:120])
@@ -352,6 +354,7 @@ def test_after_a_random_history_runs_are_those_of_a_new_index_byte_for_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     monkeypatch.setattr(draft, "FACTOR", 3)
+    monkeypatch.setattr(draft, "FEW", 3)
     monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", 8)
     draw, encoders = random.Random(seed), (Counting(), Several(fingerprint="several"), CountingTerms())
     left = {f"d{n}": f"fox w{n % 12}" for n in range(draw.randrange(1, 20))}

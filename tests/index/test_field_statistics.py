@@ -58,6 +58,7 @@ def lived(tmp_path_factory: Any, steps: Any, seed: int, shards: int, memory: str
     docs = {doc.id: doc for doc in some_docs(seed, [f"a{n}" for n in range(20)])}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(draft, "FACTOR", 3)
+        patch.setattr(draft, "FEW", 3)
         patch.setattr(draft, "MIN_TIER_DOCUMENTS", 15)
         patch.setattr(inversion, "CHUNK_POSTINGS", 40)
         index = Index.build(list(docs.values()), folder / "x", shards=shards, memory=memory, **BOTH)

@@ -216,6 +216,7 @@ class Life(RuleBasedStateMachine):
 def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments are soon merged, and what histories change is as it was after them."""
     monkeypatch.setattr(draft, "FACTOR", 3)
+    monkeypatch.setattr(draft, "FEW", 3)
     monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", 15)
 
 

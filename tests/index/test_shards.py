@@ -91,6 +91,7 @@ def test_documents_are_added_to_the_smallest_shard_and_deleted_where_they_are(tm
 
 def test_merges_stay_within_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draft, "FACTOR", 3)
+    monkeypatch.setattr(draft, "FEW", 3)
     index = built(DOCS, tmp_path / "x", shards=2)
     for n in range(12):
         index.add([Doc(f"new{n}", "w1")])

@@ -186,10 +186,10 @@ def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
         if 2 * leaf.documents < leaf.segment.documents and merge_conflict([leaf]) is None:
             return number, number + 1
     tier, largest = MIN_TIER_DOCUMENTS, max((leaf.documents for leaf in leaves), default=0)
-    while len(leaves) >= min(FACTOR, FEW):
+    while len(leaves) >= FEW:
         lowest = 0 if tier == MIN_TIER_DOCUMENTS else tier // FACTOR
         for first, last in _mergeable_ranges(leaves, tier):
-            if sum(leaf.documents > lowest for leaf in leaves[first:last]) >= (FACTOR if lowest else min(FACTOR, FEW)):
+            if sum(leaf.documents > lowest for leaf in leaves[first:last]) >= (FACTOR if lowest else FEW):
                 return first, last
         if tier >= largest:
             break

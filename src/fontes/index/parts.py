@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -165,7 +166,7 @@ class Part:
         return rows, docs if leaf.dead is None else leaf.live[docs].astype(np.int32)
 
 
-class Searchable:
+class Searchable(ABC):
     """Documents with terms, as lexical search needs them: an index's texts, some of their fields, or a model's weights.
 
     Attributes:
@@ -184,9 +185,9 @@ class Searchable:
         """Whether positions of terms are stored."""
         return False
 
+    @abstractmethod
     def lists_of(self, leaf: Leaf) -> SegmentLists:
         """Return the postings of a segment."""
-        raise NotImplementedError
 
     @property
     def whole(self) -> Searchable:
@@ -208,13 +209,8 @@ class Searchable:
     @cached_property
     def tokens(self) -> int:
         """Number of terms of all documents together."""
-        total = 0
-        for part in self.parts:
-            dead = part.dead
-            total += int(part.lengths.sum(dtype=np.int64)) - (
-                0 if dead is None else int(part.lengths[dead].sum(dtype=np.int64))
-            )
-        return total
+        living = (part.lengths if part.dead is None else part.lengths[~part.dead] for part in self.parts)
+        return sum(int(lengths.sum(dtype=np.int64)) for lengths in living)
 
     @cached_property
     def documents_with_terms(self) -> int:

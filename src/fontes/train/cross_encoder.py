@@ -13,7 +13,7 @@ from ..core.progress import ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..neural.models.hub import find_model
-from .examples import DISTILLED, Examples, check_teacher, queries, training_split, unlearned
+from .examples import DISTILLED, Examples, TrainingSplit, check_teacher, training_split, unlearned
 from .runner.checkpoint_folder import check_output_folder
 from .runner.running import Fit, Training, check_training, run
 from .runner.settings import LAST, LOSS, FitSettings
@@ -68,13 +68,9 @@ def train_cross_encoder(
     target = Path(output)
     check_output_folder(target, overwrite)
     check_training("training a cross-encoder")
-    data = Examples.of(examples)
-    data.check_labels()
-    validation_data = validation if isinstance(validation, Validation) else Validation(validation)
-    split = training_split(data, None if validation_data.examples is None else Examples.of(validation_data.examples), settings)
+    split, candidates = reranker_split(examples, validation, settings)
     if settings.loss in DISTILLED:
         check_teacher(settings.loss, split.learned, split.validation)
-    candidates = validation_candidates(validation_data, split.learned, settings)
     from .pair_model import PairModel
 
     folder = find_model(base, "cross-encoder", "cross-encoder")
@@ -96,8 +92,7 @@ def train_cross_encoder(
         restore=model.restore,
         identity=split.hashes,
         facts={
-            "queries": len(split.queries),
-            "queries_validated": len(queries(split.validation)) if split.validation else 0,
+            **split.counts,
             "topics_measured": len(candidates[1]) if candidates else 0,
             "new_head": model.new_head,
             **model.cut_of(split.learned),
@@ -106,11 +101,28 @@ def train_cross_encoder(
     return run(fit, settings, target, overwrite, progress)
 
 
-def validation_candidates(validation: Validation, learned: Examples, settings: FitSettings) -> tuple[Run, Qrels] | None:
-    """Return the run to rerank and its judgments, without training topics; None if no run is given.
+def reranker_split(
+    examples: object, validation: object, settings: FitSettings
+) -> tuple[TrainingSplit[Examples], tuple[Run, Qrels] | None]:
+    """Return the examples to learn from and to validate on, and the run to rerank with its judgments, None if none is given.
 
-    Raises ParameterError if the settings need a run, or if one of run and judgments is missing.
+    Args:
+        examples: Anything `Examples.of` takes.
+        validation: A `Validation`, or examples; None: held-out queries.
+        settings: The settings of the training.
+
+    Raises:
+        InputError: The examples cannot be used, or no topic of the run is left beside those that are learned from.
+        ParameterError: The settings need a run, or one of run and judgments is missing.
     """
+    data = Examples.of(examples)
+    data.check_labels()
+    checked = validation if isinstance(validation, Validation) else Validation(validation)
+    split = training_split(data, None if checked.examples is None else Examples.of(checked.examples), settings)
+    return split, _candidates(checked, split.learned, settings)
+
+
+def _candidates(validation: Validation, learned: Examples, settings: FitSettings) -> tuple[Run, Qrels] | None:
     if (validation.run is None) != (validation.qrels is None):
         raise ParameterError("a validation run and its qrels belong together: give both or none")
     if validation.run is None or validation.qrels is None:

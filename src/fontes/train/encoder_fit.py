@@ -19,7 +19,7 @@ from ..core.part import Part
 from ..core.progress import ProgressCallback
 from ..core.qrels import Qrels
 from ..core.values import Topic, Topics, text_of
-from .examples import DISTILLED, Examples, LabelledPairs, TrainingSplit, check_teacher, passages_of, queries, training_split
+from .examples import DISTILLED, Examples, LabelledPairs, TrainingSplit, check_teacher, passages_of, training_split
 from .runner.checkpoint_folder import check_output_folder
 from .runner.running import Fit, Rows, Training, check_training, run
 from .runner.settings import FitSettings
@@ -163,8 +163,7 @@ def encoder_fit(
         restore=partial(dual_encoder.restore, model),
         identity={**split.hashes, "encoder": hash_of(str(start.key()))},
         facts={
-            "queries": len(split.queries),
-            "queries_validated": len(queries(split.validation)) if split.validation is not None else 0,
+            **split.counts,
             "topics_measured": len(search_data[2]) if search_data else 0,
             **facts,
             **dual_encoder.cut_of(model, training_rows),

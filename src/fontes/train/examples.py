@@ -504,6 +504,12 @@ class TrainingSplit(Generic[Set]):
         """The training queries."""
         return queries(self.learned)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of queries that are learned from and validated on, for the card."""
+        validated = 0 if self.validation is None else len(queries(self.validation))
+        return {"queries": len(self.queries), "queries_validated": validated}
+
 
 def training_split(data: Set, validation: Set | None, settings: FitSettings) -> TrainingSplit[Set]:
     """Return training and validation data: the given validation data, or the share of queries that the settings hold out.

@@ -19,8 +19,8 @@ from ..neural.models.compute import batch_tokens, in_batches
 from ..neural.models.hub import find_model
 from ..neural.rerank.monot5 import KIND, MonoT5Model
 from ..passages.reranker import Reranker
-from .cross_encoder import Validation, validation_candidates
-from .examples import Example, Examples, passages_of, queries, training_split
+from .cross_encoder import reranker_split
+from .examples import Example, passages_of
 from .runner.checkpoint_folder import check_output_folder
 from .runner.running import Fit, Rows, Training, check_training, run
 from .runner.settings import FitSettings
@@ -84,11 +84,7 @@ def train_mono_t5(
     target = Path(output)
     check_output_folder(target, overwrite)
     check_training("training a MonoT5")
-    data = Examples.of(examples)
-    data.check_labels()
-    validation_data = validation if isinstance(validation, Validation) else Validation(validation)
-    split = training_split(data, None if validation_data.examples is None else Examples.of(validation_data.examples), settings)
-    candidates = validation_candidates(validation_data, split.learned, settings)
+    split, candidates = reranker_split(examples, validation, settings)
 
     folder = find_model(base, KIND)
     model = TrainableMonoT5(folder, settings)
@@ -108,8 +104,7 @@ def train_mono_t5(
         counted=model.counted,
         identity=split.hashes,
         facts={
-            "queries": len(split.queries),
-            "queries_validated": len(queries(split.validation)) if split.validation else 0,
+            **split.counts,
             "topics_measured": len(candidates[1]) if candidates else 0,
             **model.cut_of(split.learned),
         },
