@@ -183,5 +183,6 @@ def test_a_plan_has_the_clauses_the_segments_and_the_code(tmp_path):
     clauses = plan_of(index.query() >> index.bm25(), '+"red1 plum1" all')
     assert (clauses.code, clauses.rows[-1]) == ("compiled loops over clauses", ("segment", "2 of 2", 1))
     assert plan_of(index.bm25() >> index.rm3() >> index.ql(), "plum1").stage.startswith("ql(")
+    assert index.tfidf().plan("plum1").code == "compiled loops over terms"
     with pytest.raises(PipelineError, match="lexical retrievers such as bm25"):
         plan_of(index.mmr(), "plum1")

@@ -295,7 +295,7 @@ class Lexical(Stage[Topics, Run]):
         elif self._search_directly(topic, 10) is not None:
             code = "one compiled call"
         else:
-            code = "compiled loops over clauses"
+            code = f"compiled loops over {'terms' if structured is None else 'clauses'}"
         rows += [PlanRow("segment", f"{n} of {len(parts)}", len(part)) for n, part in enumerate(parts, 1)]
         return SearchPlan(repr(self), code, tuple(rows))
 
