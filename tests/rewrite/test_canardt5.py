@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.odd_conversations import ODD, SIXTY, conversation
 
 import fontes as ft
@@ -237,7 +238,7 @@ def test_the_key_changes_with_the_weights_and_with_what_is_read(t5: ft.CanardT5,
     assert t5.with_(batch_size=3).key() == t5.key()
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"num_beams": 0}, "num_beams must be a whole number from 1 up, not 0"),

@@ -10,7 +10,7 @@ import fontes as ft
 from fontes.core import ParameterError, Topics
 from fontes.core.expression import pipeline
 from fontes.rewrite import AsTyped, PlainPosts
-from fontes.rewrite.turns import parts_of
+from fontes.text.posts import parts_of
 
 POST = "Hey @IlhanMN: no #PizzaVendingMachine 😂👍🏽 https://t.co/zBhFpic.twitter.com/z3 — Jim McGrath (@jgm41) July 12, 2016"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.term_classifier import NOUNS, TOPICS, asked, base, model, one_thread, trained
 
 from fontes.core import InputError, ParameterError, Topic, Topics, Turn
@@ -157,7 +158,7 @@ def test_a_very_long_turn_leaves_half_to_the_history(model: QuReTeC) -> None:
     assert model(topic)["1_1"].text.startswith("old old")
 
 
-@pytest.mark.parametrize(
+@each(
     ("texts", "expected"),
     [
         (("why?",), "why?"),
@@ -234,7 +235,7 @@ def test_models_that_are_no_term_classifiers_are_errors(base: Path, tmp_path: Pa
         QuReTeC(tmp_path / "empty")(TOPICS)
 
 
-@pytest.mark.parametrize("change", [{"threshold": 1.5}, {"answers": -1}, {"max_length": 3}, {"answers": 0.5}])
+@each("change", [{"threshold": 1.5}, {"answers": -1}, {"max_length": 3}, {"answers": 0.5}])
 def test_parameters_that_make_no_sense_are_errors(model: QuReTeC, change: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=f"{next(iter(change))} must be"):
         model.with_(**change)(TOPICS)

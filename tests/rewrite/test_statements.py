@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.each import each
 
 import fontes as ft
 from fontes import Doc, Index, Topic, Topics, Turn
 from fontes.core import InputError, ParameterError, expression
 from fontes.core.progress import ProgressCallback, silent
 from fontes.passages.rationales import TextScorer
-from fontes.passages.reranker import Reranker
+from fontes.rerank.reranker import Reranker
 from fontes.rewrite import ManualStatements, Statements, statement_scores, statements_of
 from fontes.rewrite.canardt5 import context_parts
 from fontes.train.rewriter import rewrite_pairs
@@ -122,7 +123,7 @@ def test_statements_that_the_file_names_are_appended() -> None:
         one(ManualStatements(), Topic("2", "river", weights={"river": 1.0}, metadata=TOPIC.metadata))
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "message"),
     [
         ({"k": 0}, "statements: k must be a whole number from 1 up"),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.each import each
 from support.odd_conversations import ODD, SIXTY, conversation
 
 import fontes as ft
@@ -88,9 +89,7 @@ def test_a_k_that_is_no_number_of_turns_is_an_error() -> None:
             ft.rewrite.LastTurns(k=k)(TOPICS)
 
 
-@pytest.mark.parametrize(
-    "stage", [ft.rewrite.Raw(), ft.rewrite.Manual("raw"), ft.rewrite.Automatic("raw"), ft.rewrite.LastTurns()], ids=repr
-)
+@each("stage", [ft.rewrite.Raw(), ft.rewrite.Manual("raw"), ft.rewrite.Automatic("raw"), ft.rewrite.LastTurns()])
 def test_a_rewritten_topic_keeps_all_but_its_text_and_weights(stage: ft.Stage[Topics, Topics]) -> None:
     given = replace(TOPICS["1_3"], weights={"lung": 2.0}, narrative="n", description="d")
     found = stage(given)["1_3"]
@@ -134,7 +133,7 @@ def test_rewritten_turns_are_searched(tmp_path: Path) -> None:
     assert pipeline(TOPICS).topics["1_4"].origin == TOPICS["1_4"]
 
 
-@pytest.mark.parametrize(("year", "automatic"), [("2019", 0), ("2020", 216), ("2021", 239), ("2022", 205)])
+@each(("year", "automatic"), [("2019", 0), ("2020", 216), ("2021", 239), ("2022", 205)])
 def test_every_turn_of_cast_has_a_manual_rewrite(shared: Path, year: str, automatic: int) -> None:
     topics = ft.read_topics(shared / f"cast{year}" / "turns.jsonl")
     assert texts(ft.rewrite.Manual()(topics)) == [topic.turns[-1].manual for topic in topics.values()]

@@ -21,7 +21,7 @@ from ..core.values import Topic, Topics
 from ..formats.cast import PTKB, RELEVANT
 from ..lexical import BM25
 from ..passages.rationales import MIN_POSITIVE_SCORE, TextScorer
-from ..passages.reranker import Reranker
+from ..rerank.reranker import Reranker
 from .terms import TermScores, function_words, words_of
 from .turns import join_texts
 

@@ -124,6 +124,31 @@ def test_a_connection_with_an_id_is_a_session_of_the_log(served: tuple[str, Path
     assert set.union(*asked.values()) == queries
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_what_was_shown_belongs_to_the_connection_or_the_named_session(served: tuple[str, Path], mode: str) -> None:
+    async def use(session: str = "") -> Any:
+        async with client(served[0], KEY, mode) as connected:
+            found = []
+            for _ in range(2):
+                answer = await connected.call_tool(
+                    "search",
+                    {"query": "cannery", "k": 2, "seen": "drop"},
+                    meta={"fontes/session": session} if session else None,
+                )
+                text = answer.content[0].text
+                found.append(text if answer.is_error else [hit["id"] for hit in json.loads(text)["hits"]])
+            return found
+
+    first, second = asyncio.run(use(f"named {mode}"))
+    assert len(first) == len(second) == 2
+    assert not set(first) & set(second)
+    assert asyncio.run(use(f"named {mode}"))[0] != first  # another connection, the same session
+    if mode == "legacy":  # the connection has an id
+        assert asyncio.run(use()) == asyncio.run(use()) == [first, second]
+    else:
+        assert asyncio.run(use())[0].startswith("seen='drop' needs a session, and this connection has none")
+
+
 # With real processes.
 
 

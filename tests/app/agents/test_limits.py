@@ -133,7 +133,7 @@ def test_a_call_that_its_client_leaves_is_logged_once_as_cancelled(
     async def leave() -> None:
         begun = asyncio.Event()
 
-        async def slow(name: str, arguments: Any) -> Answer:
+        async def slow(name: str, arguments: Any, session: str | None) -> Answer:
             begun.set()
             await asyncio.sleep(60)
             return Answer("late")

@@ -128,6 +128,36 @@ def test_each_distinct_query_is_a_topic_with_the_turns_before_it(log: Any) -> No
     assert [turn.text for turn in topics[2].turns] == ["flood", "pumps idle", "the flap jammed"]
 
 
+def test_a_topic_has_the_first_reasoning_of_its_calls(log: Any, tmp_path: Path) -> None:
+    refused = log(("f", "search", {"query": "flood", "reasoning": "much too long"}, []), error="the reasoning has")
+    log(
+        ("f", "search", {"query": "flood"}, ["d1"]),
+        ("f", "search", {"query": "flood", "reasoning": "why the\n  tide rose", "seen": "drop"}, ["d2"]),
+        ("f", "search", {"query": "flood", "reasoning": "again", "seen": "drop"}, []),
+        ("f", "search", {"query": "pumps", "reasoning": 7}, ["d2"]),
+    )
+    sessions = read_log(refused)
+    export(sessions, tmp_path / "out")
+    topics = Topics.read(str(tmp_path / "out"))
+    assert [topic.metadata for topic in topics.values()] == [{"reasoning": "why the tide rose"}, {}]
+    means = {mean.name: mean.mean for mean in report_of(sessions, {"f": {"d2": 1, "d9": 1}}, "judged").means}
+    assert means["searches with reasoning, share"] == 0.5
+    assert means["hits shown before, share"] == pytest.approx(1 / 3)
+    assert means["repeated calls, share"] == 1 / 5  # the query of the refused call again
+    evidence = report_of(sessions, {"f": {"d2": 1, "d9": 1}}, "judged").evidence
+    assert (evidence[-1].name, evidence[-1].mean) == ("documents per 1,000 tokens", 1000 / 500)
+
+
+def test_reasoning_in_other_words_is_a_repeated_call_and_the_next_hits_are_none(log: Any) -> None:
+    def call(**arguments: Any) -> tuple[str, str, dict[str, Any], list[str]]:
+        return "s", "search", {"query": "flood", **arguments}, []
+
+    calls = read_log(log(call(), call(reasoning="a"), call(reasoning="b"), call(seen="demote"), call(seen="demote")))[0].calls
+    assert _repeats(calls) == 3
+    again = read_log(log(call(seen="drop"), call(seen="drop"), name="calls-2.jsonl"))[0].calls
+    assert _repeats(again) == 3
+
+
 def test_what_was_read_after_it_was_shown_is_relevant_and_what_is_cited_more_so(log: Any) -> None:
     sessions = read_log(log(FLOOD, READ, PUMPS, EVIDENCE, NONE))
     assert weak_qrels(sessions) == {"f.1": {"d2": 1}, "f.2": {"d4": 1}}
@@ -201,7 +231,7 @@ def test_a_report_counts_each_session_once(log: Any) -> None:
     assert _repeats([same[0], other, replace(same[0], arguments={"query": "flood", "k": 4})]) == 1
     assert means["searches without hits, share"].mean == 0.5
     assert [(mean.name, mean.mean, mean.sessions) for mean in report.evidence] == [
-        *(("by call 1", 1.0, 1), ("by call 2", 1.0, 1), ("by call 3", 1.0, 1))
+        *(("by call 1", 1.0, 1), ("by call 2", 1.0, 1), ("by call 3", 1.0, 1), ("documents per 1,000 tokens", 2.5, 1)),
     ]
     assert "2 sessions, 5 calls: search 4, read 1" in str(report)
     assert json.loads(json.dumps(report.to_dict()))["sessions"] == 2
@@ -210,7 +240,8 @@ def test_a_report_counts_each_session_once(log: Any) -> None:
 def test_evidence_is_counted_by_the_call_that_first_showed_it(log: Any) -> None:
     sessions = read_log(log(READ, FLOOD, PUMPS))
     evidence = report_of(sessions, {"f": {"d2": 1, "d4": 2, "d9": 0}}, "judged").evidence
-    assert [mean.mean for mean in evidence] == [0.0, 0.5, 1.0]  # a document that is read by its id was not shown by that
+    assert evidence[-1].mean == pytest.approx(2 / 0.3)
+    assert [mean.mean for mean in evidence[:-1]] == [0.0, 0.5, 1.0]  # a document that is read by its id was not shown by that
 
 
 def test_a_long_session_is_read_in_linear_time(log: Any) -> None:
@@ -256,8 +287,26 @@ def test_pipelines_and_tools_are_compared_on_a_replayed_log(log: Any, folder: Pa
     code, out, err = fontes("agent", "replay", place, index, "--tool", "search", "--tool", "evidence", "-m", "R@10", "--json")
     assert code == 0, err
     values = json.loads(out)
-    assert set(values["tokens"]) == {"search", "evidence"}
+    assert set(values["tokens"]) == set(values["evidence"]) == {"search", "evidence"}
+    assert all(0 < rate["low"] <= rate["mean"] <= rate["high"] for rate in values["evidence"].values())
     assert (values["queries"], values["judged"]) == (3, 2)
+
+
+def test_a_replay_reads_reasoning_and_shows_all_documents_again(log: Any, folder: Path) -> None:
+    from fontes.app.agents.replay import replay
+
+    reasoned = {"query": "what happened", "reasoning": "the cannery burned down", "k": 5}
+    place = log(
+        *HARBOUR[:2],
+        ("a", "search", {**reasoned, "seen": "drop"}, ["h150"]),
+        ("a", "read", {"id": "h150"}, ["h150"]),
+    )
+    sessions = read_log(place)
+    pipelines = {"plain": "bm25()", "reasoned": "with_reasoning() >> bm25()"}
+    result = replay(sessions, folder / "harbour.index", pipelines, weak_qrels(sessions), ["R@5"])
+    assert (result.topics, result.judged) == (2, 2)
+    assert result.evidence["reasoned"].mean > result.evidence["plain"].mean > 0
+    assert "relevant documents per 1,000 tokens: plain " in str(result)
 
 
 def test_the_commands_report_and_export_a_log(log: Any, tmp_path: Path, fontes: Any) -> None:

@@ -15,6 +15,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
+from support.each import each
 from typer.main import get_command
 
 from fontes.app import cli
@@ -98,25 +99,25 @@ def test_the_prompt_says_how_to_search_an_index(tools: Any) -> None:
     assert "year (integer)" in text
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.1.2.3"])
+@each("host", ["127.0.0.1", "::1", "localhost", "127.1.2.3"])
 def test_this_machine_alone_needs_no_key(host: str) -> None:
     check_key(ServerSettings(host=host))
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "search.example.org"])
+@each("host", ["0.0.0.0", "::", "192.168.1.2", "search.example.org"])
 def test_other_machines_need_a_key(host: str) -> None:
     check_key(ServerSettings(host=host, key="k" * 16))
     with pytest.raises(ParameterError, match=f"--host {host}: other machines need a key: --key-file FILE, or FONTES_KEY"):
         check_key(ServerSettings(host=host))
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "sentence"),
     [
         (("none.index",), "none.index"),
         (("INDEX", "--pipeline", "dens()"), "there is no stage 'dens'; did you mean 'dense'?"),
         (("INDEX", "--port", "1"), "--port applies to a server over HTTP: add --http"),
-        (("INDEX", "--at-once", "2"), "--at-once applies to a server over HTTP: add --http"),
+        (("INDEX", "--max-concurrency", "2"), "--max-concurrency applies to a server over HTTP: add --http"),
         (("INDEX", "--key-file", "key"), "--key-file applies to a server over HTTP: add --http"),
         (("INDEX", "--http", "--session", "a"), "--session names the session of standard input and output; over HTTP each"),
         (("INDEX", "--http", "--host", "0.0.0.0"), "--host 0.0.0.0: other machines need a key"),
@@ -200,7 +201,7 @@ def test_a_line_that_is_no_message_is_answered_with_an_error(folder: Path, tmp_p
     assert by_id[1]["error"]["message"].startswith("not a message of the protocol (Invalid JSON: unexpected end of hex escape")
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "id_"),
     [
         ('{"id": 12, "a": [', 12),

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.ciff import ciff
+from support.each import each
 
 import fontes as ft
 from fontes.app.agents.budget import as_json, cut, fit, tokens_of, tokens_of_values
@@ -37,8 +38,8 @@ def test_a_token_is_four_bytes_of_utf8_rounded_up() -> None:
     assert json.loads(as_json({"a": "half \ud800 of a character"})) == {"a": "half ? of a character"}
 
 
-@pytest.mark.parametrize("tokens", [200, 231, 400, 1_000, 5_000])
-@pytest.mark.parametrize(
+@each("tokens", [200, 231, 400, 1_000, 5_000])
+@each(
     ("tool", "arguments"),
     [
         ("search", {"query": "storm flood bridge cannery fire", "k": 50}),
@@ -332,8 +333,8 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Any:
     service.close()
 
 
-@pytest.mark.parametrize("tokens", [200, 600])
-@pytest.mark.parametrize(
+@each("tokens", [200, 600])
+@each(
     ("tool", "arguments"),
     [
         ("search", {"query": "storm"}),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ...core.json_text import json_text
+from ...formats.json_text import json_text
 
 BYTES = 4  # bytes per token
 MORE_TOKENS = 24  # tokens reserved for the sentence on how to get more items

@@ -7,7 +7,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ from ...index import Index
 from ...index.columns import filter_of
 from ...index.columns.facets import ORDERED
 from ...passages import Rationales
+from ...rewrite.reasoning import REASONING
+from ...suggest import suggest
 from ..results import why_empty
 from ..server.answers import RefusedError, busy, problem_of
 from ..server.searching import BINS, SearchOptions, SearchRequest, topics_read, topics_tolerated
@@ -30,6 +32,7 @@ from ..server.served import ServedState
 from ..server.service import Service
 from .budget import MORE_TOKENS, Answer, as_json, cut, fit, shortened, tokens_of
 from .near_duplicates import groups_of, reason
+from .shown import ShownDocuments
 from .tools import MIN_TOKENS, NOTHING, TOOLS, Arguments, Evidence, Explain, Facets, Read, Search, Similar, Why
 
 log = logging.getLogger("fontes.server")
@@ -38,6 +41,7 @@ VALUES = 12  # maximum values of a column in an answer
 OVERHEAD = 40  # tokens of an explanation besides the tree
 COLUMNS = 50  # maximum columns of a card
 MAX_COUNTED_HITS = 100  # hits that are counted for facets, if the pipeline cannot count all matches
+ALL_SHOWN = "this session has shown all {:,} hits; use other words, or seen='keep'"
 MAX_VALUE_LENGTH = 80  # maximum characters of metadata values shown with a hit
 
 
@@ -56,6 +60,8 @@ class Tools:
 
     def __init__(self, service: Service, wait: bool = False) -> None:
         self.service = service
+        self.shown = ShownDocuments()
+        """Documents of answers that clients have received."""
         self._wait = wait
         self._calls: dict[str, Callable[..., Any]] = {
             "search": self._search,
@@ -67,8 +73,14 @@ class Tools:
             "evidence": self._evidence,
         }
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Call a tool. Errors become answers with a remedy; only cancellation raises."""
+    async def call(self, name: str, arguments: Mapping[str, Any], session: str | None = None) -> Answer:
+        """Call a tool. Errors become answers with a remedy; only cancellation raises.
+
+        Args:
+            name: Name of the tool.
+            arguments: Its arguments.
+            session: Name of the session whose documents `seen` is about; None if the caller has no session of its own.
+        """
         start, checked = time.perf_counter(), None
         try:
             if name not in TOOLS:
@@ -77,7 +89,8 @@ class Tools:
             if self._wait:
                 await self._wait_until_loaded()
             async with asyncio.timeout(self.service.settings.seconds):
-                reply: Reply = await self._calls[name](checked)
+                more = {"session": session} if isinstance(checked, Search) else {}
+                reply: Reply = await self._calls[name](checked, **more)
         except TimeoutError:
             limit = f"{self.service.settings.seconds:g} seconds"
             text, is_error, reply = f"no answer within {limit}; ask for less (a smaller k or depth), or again", True, Reply({})
@@ -90,7 +103,7 @@ class Tools:
             text, is_error = as_json(reply.values), False
         if is_error:
             text = cut(text, MIN_TOKENS if checked is None else checked.tokens)
-        index = "" if checked is None else checked.index or next(iter(self.service.indexes))
+        index = "" if checked is None else self._index_of(checked)
         stage = reply.state.pipelines.get(reply.pipeline) if reply.state else None
         return Answer(
             text,
@@ -102,6 +115,9 @@ class Tools:
             expression=repr(stage) if stage else reply.pipeline,
             seconds=time.perf_counter() - start,
         )
+
+    def _index_of(self, call: Arguments) -> str:
+        return call.index or next(iter(self.service.indexes))
 
     async def _wait_until_loaded(self) -> None:
         """Wait until everything is loaded; the time does not count towards the time limit of the call."""
@@ -149,10 +165,29 @@ class Tools:
             "limits": {"query": self.service.settings.query, "k": self.service.settings.k},
         }
 
-    async def _search(self, call: Search) -> Reply:
+    async def _search(self, call: Search, session: str | None) -> Reply:
+        topic, shown = self._topic(call), frozenset[str]()
+        if call.seen != "keep":
+            if session is None:
+                raise RefusedError(
+                    422,
+                    f"seen='{call.seen}' needs a session, and this connection has none: leave seen out; "
+                    "the client can name a session in _meta, as fontes/session",
+                )
+            if call.seen == "drop" and call.offset:
+                raise ParameterError("seen='drop' goes without offset: the same call again gives the next hits")
+            shown = frozenset(self.shown.of(session, self._index_of(call)))
+        more = len(shown) if call.seen == "drop" else 0
+        answer, state = await self._rank(call, topic, call.offset + call.k + more)
+        return await self.service.work(self._hits, call, call.query, answer, state, "", shown)
+
+    def _topic(self, call: Search | Explain) -> Topic:
+        """The topic of a query, with the reasoning, if any, in its metadata."""
         self.service.check_query(call.query)
-        answer, state = await self._rank(call, Topic("1", call.query), call.offset + call.k)
-        return await self.service.work(self._hits, call, call.query, answer, state, "")
+        if call.reasoning is None:
+            return Topic("1", call.query)
+        self.service.check_query(call.reasoning, "the reasoning")
+        return Topic("1", call.query, metadata={REASONING: call.reasoning})
 
     async def _similar(self, call: Similar) -> Reply:
         served = self.service.served(call.index)
@@ -175,22 +210,42 @@ class Tools:
         state = search.served.state
         return json.loads(await self.service.search(search)), state
 
-    def _hits(self, call: Search | Similar, query: str, answer: dict[str, Any], state: ServedState, excluded_id: str) -> Reply:
-        """The hits of an answer, without the document `excluded_id`, with near-duplicates listed at their first hit."""
+    def _hits(
+        self,
+        call: Search | Similar,
+        query: str,
+        answer: dict[str, Any],
+        state: ServedState,
+        excluded_id: str,
+        shown: Set[str] = frozenset(),
+    ) -> Reply:
+        """The hits of an answer, without the document `excluded_id`, with near-duplicates listed at their first hit.
+
+        Documents in `shown` are left out, or come last and short, as `seen` says.
+        """
         no_hits = answer.get("no_hits", {})
-        hits = [hit for hit in answer["hits"] or no_hits.get("nearest", ()) if hit["id"] != excluded_id]
-        offset = call.offset if isinstance(call, Search) else 0
+        others = (hit for hit in answer["hits"] or no_hits.get("nearest", ()) if hit["id"] != excluded_id)
+        hits = [hit | {"rank": rank} for rank, hit in enumerate(others, 1)]
+        offset, seen = (call.offset, call.seen) if isinstance(call, Search) else (0, "keep")
+        number_of_hits = len(hits)
+        if seen == "drop":
+            hits = [hit for hit in hits if hit["id"] not in shown][: call.k]
         leaders = groups_of([f"{hit.get('title', '')} {hit.get('text', '')}" for hit in hits])
         also: dict[int, list[str]] = {}
         for i, leader in enumerate(leaders):
             if leader != i:
                 also.setdefault(leader, []).append(hits[i]["id"])
         leading = [i for i, leader in enumerate(leaders) if leader == i and offset <= i < offset + call.k]
+        leading.sort(key=lambda i: hits[i]["id"] in shown)
         columns = state.index.columns
 
         def items() -> Iterator[dict[str, Any]]:
             for i in leading:
                 hit = hits[i]
+                if hit["id"] in shown:
+                    item = {"rank": hit["rank"], "id": hit["id"], "title": hit.get("title"), "seen": True, "also": also.get(i)}
+                    yield {key: value for key, value in item.items() if value}
+                    continue
                 metadata = {
                     column: value
                     for column, value in hit.get("metadata", {}).items()
@@ -198,7 +253,7 @@ class Tools:
                 }
                 sentences = [rationale["text"] for rationale in hit.get("rationales") or ()]
                 item = {
-                    "rank": i + 1,
+                    "rank": hit["rank"],
                     "id": hit["id"],
                     "title": hit.get("title"),
                     "why": reason(state.index, query, hit) if not excluded_id else f"score {hit['score']:.4g}",
@@ -208,11 +263,13 @@ class Tools:
                 }
                 yield {key: value for key, value in item.items() if value}
 
-        def more(shown: int) -> str | None:
+        def more(count: int) -> str | None:
             if not isinstance(call, Search):
-                return None if shown == len(leading) else "raise tokens"
-            if shown < len(leading):
-                return f"offset={leading[shown]}"
+                return None if count == len(leading) else "raise tokens"
+            if seen == "drop":
+                return "the same call again" if count < len(leading) or len(hits) == call.k else None
+            if rest := [i for i in leading[count:] if hits[i]["id"] not in shown]:
+                return f"offset={min(rest)}"
             end = offset + call.k
             return f"offset={end}" if len(answer["hits"]) >= end else None
 
@@ -222,17 +279,20 @@ class Tools:
         if "tolerated" in answer:
             words = {word["word"]: [also["word"] for also in word["also"]] for word in answer["tolerated"]}
             head["tolerated"] = shortened(words, call.tokens // 4)
+        last = hits[-1]["rank"] if len(hits) == call.k else number_of_hits
+        if seen == "drop" and last > len(hits):
+            head["left_out"] = last - len(hits)
         name = "nearest" if "nearest" in no_hits else "hits"
         if name == "nearest":
             head["hint"] = no_hits["sentence"]
         elif not hits:
-            head["hint"] = self._hint(state.index, query, call.where)
+            head["hint"] = ALL_SHOWN.format(number_of_hits) if number_of_hits else self._hint(state.index, query, call.where)
         values = fit(head, name, items(), call.tokens, more)
         return Reply(values, tuple(_ids(values[name])), answer["pipeline"], state)
 
     def _hint(self, index: Index, query: str, where: str | None) -> str:
         """Advice for a search without hits."""
-        correction = index.suggest(query).correction
+        correction = suggest(index, query).correction
         hints = [f"try '{correction}'"] if correction else []
         hints += ["without `where`, or check its values with facets"] if where else []
         return "nothing matches: " + "; ".join([*hints, "use other or fewer words"])
@@ -330,13 +390,13 @@ class Tools:
         return await self._work_cancellably(find_causes, search.has_model)
 
     async def _explain(self, call: Explain) -> Reply:
-        self.service.check_query(call.query)
+        typed = self._topic(call)
         search = self._request(call, self.service.settings.k)
         self._check_document(search.served.state, call.id, search.served.name)
 
         def explain() -> Reply:
             stage, index = self.service.stage(search), search.served.state.index
-            topics = topics_read(index, search.options.syntax, [Topic("1", call.query)])[0]
+            topics = topics_read(index, search.options.syntax, [typed])[0]
             (topic,) = topics_tolerated(stage, index, search.options.tolerance, topics)
             lines = str(stage.explain(topic, call.id)).splitlines()
             remaining, text = call.tokens - OVERHEAD - tokens_of(call.id), ""

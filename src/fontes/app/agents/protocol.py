@@ -30,8 +30,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from ...core.errors import ParameterError
-from ...core.json_text import json_text
 from ...core.strings import encodable
+from ...formats.json_text import json_text
 from ..server import health
 from ..server.answers import RefusedError
 from ..server.application import plain_application
@@ -92,8 +92,9 @@ class Protocol:
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         arguments = params.arguments or {}
+        session, is_own = self._session_of(context)
         try:
-            answer = await self._tools.call(params.name, arguments)
+            answer = await self._tools.call(params.name, arguments, session if is_own else None)
         except asyncio.CancelledError:
             with contextlib.suppress(OSError):
                 self._log_call(context, params.name, arguments, None)
@@ -102,22 +103,27 @@ class Protocol:
             self._log_call(context, params.name, arguments, answer)
         except OSError as error:
             answer = Answer(f"no answer, since its log cannot be written ({error.strerror or error}): tell the owner", True)
+        if is_own and not answer.is_error:
+            self._tools.shown.add(session, answer.index, answer.documents)
         return types.CallToolResult(content=[types.TextContent(type="text", text=answer.text)], is_error=answer.is_error)
 
     def _log_call(self, context: Context, tool: str, arguments: Mapping[str, Any], answer: Answer | None) -> None:
         if self._log is not None:
-            self._log.write(self._session_of(context), _client(context), tool, arguments, answer)
+            self._log.write(self._session_of(context)[0], _client(context), tool, arguments, answer)
 
-    def _session_of(self, context: Context) -> str:
-        """Name of a call's session: from the request, from the connection, or the client's address and name."""
+    def _session_of(self, context: Context) -> tuple[str, bool]:
+        """Name of a call's session, and whether no other client has it.
+
+        The name is that in the request, in the connection, or else, shared, the client's address and program.
+        """
         session = (context.meta or {}).get(SESSION)
         if isinstance(session, str) and session.strip():
-            return session.strip()[:100]
+            return session.strip()[:100], True
         if context.request is None:
-            return self._session
+            return self._session, True
         if session_id := context.request.headers.get("mcp-session-id"):
-            return str(session_id)
-        return f"{getattr(context.request.client, 'host', '')} {_client(context)}".strip()
+            return str(session_id), True
+        return f"{getattr(context.request.client, 'host', '')} {_client(context)}".strip(), False
 
     async def _list_resources(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         cards = [

@@ -15,11 +15,15 @@ from ...core.qrels import Qrels
 from ...core.run import Run
 from ...core.values import Topics
 from ...experiments import compare
+from ...rewrite.reasoning import REASONING
 from ..server.service import Service
 from ..server.settings import ServerSettings
 from .calls import Tools
-from .log import Session
+from .log import MAX_ARGUMENT, Session
+from .report import Mean, mean_of
 from .sessions import QUERY, TOPICS, LoggedTopic, topics_of_log
+
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -29,18 +33,22 @@ class Replay:
     Args:
         report: Comparison of the answers' documents, by topic.
         tokens: Mean tokens of an answer, by system.
+        evidence: Relevant documents in an answer per 1,000 tokens of it, by system: the mean over topics, with its interval.
         topics: Number of queries in the log.
         judged: Number of these queries with a relevant document; only they are replayed.
     """
 
     report: Report
     tokens: Mapping[str, float]
+    evidence: Mapping[str, Mean]
     topics: int
     judged: int
 
     def __str__(self) -> str:
         tokens = ", ".join(f"{name} {value:,.0f}" for name, value in self.tokens.items())
-        return f"{self.report}\ntokens of an answer: {tokens}\n{self.judged:,} judged of {self.topics:,} queries"
+        rates = ", ".join(f"{name} {rate.mean:.2f} ({rate.low:.2f} to {rate.high:.2f})" for name, rate in self.evidence.items())
+        evidence = f"relevant documents per 1,000 tokens: {rates}"
+        return f"{self.report}\ntokens of an answer: {tokens}\n{evidence}\n{self.judged:,} judged of {self.topics:,} queries"
 
 
 def replay(
@@ -56,7 +64,8 @@ def replay(
     """Search the queries of a log again and compare the answers.
 
     A system is a tool with a pipeline. Its run has the documents of each answer, as shown to the model: within the budget of
-    tokens, near-duplicates behind their hit. Filters, k and budget are taken from the log.
+    tokens, near-duplicates behind their hit. Filters, k, budget and, for searches, reasoning are taken from the log. Each query
+    is searched alone: `seen` is not replayed.
 
     Args:
         sessions: The sessions.
@@ -89,7 +98,7 @@ def replay(
         raise InputError(
             "none of the log's queries has a relevant document: nothing was read after a search, and --qrels names none"
         )
-    service = Service([index], ServerSettings(seconds=600.0), pipelines)
+    service = Service([index], ServerSettings(seconds=600.0, query=MAX_ARGUMENT), pipelines)
     try:
         answers = asyncio.run(_answers(Tools(service), judged_topics, list(system_names), tokens, progress))
     finally:
@@ -102,8 +111,19 @@ def replay(
         for key, name in system_names.items()
     }
     means = {name: sum(size for _, size in answers[key].values()) / len(judged_topics) for key, name in system_names.items()}
+    rates = {
+        name: mean_of(
+            name,
+            [
+                1000 * sum(qrels[topic].get(doc_id, 0) > 0 for doc_id in ids) / size
+                for topic, (ids, size) in answers[key].items()
+            ],
+            CONFIDENCE,
+        )
+        for key, name in system_names.items()
+    }
     report = compare(runs, topics, qrels, list(measures), baseline=next(iter(runs)), allow_empty=True, cache=False)
-    return Replay(report, means, len(logged_topics), len(judged_topics))
+    return Replay(report, means, rates, len(logged_topics), len(judged_topics))
 
 
 Answers = dict[tuple[str, str], dict[str, tuple[list[str], int]]]
@@ -127,8 +147,9 @@ async def _answers(
             arguments |= {QUERY[tool]: logged.topic.text, "pipeline": pipeline}
             if tokens is not None:
                 arguments["tokens"] = tokens
-            if tool == "search" and logged_arguments.get("syntax"):
-                arguments["syntax"] = logged_arguments["syntax"]
+            if tool == "search":
+                stated = {"syntax": logged_arguments.get("syntax"), REASONING: logged.topic.metadata.get(REASONING)}
+                arguments |= {name: value for name, value in stated.items() if value}
             answer = await tools.call(tool, arguments)
             if answer.is_error:
                 raise InputError(f"topic '{logged.topic.id}' cannot be replayed: {answer.text}")

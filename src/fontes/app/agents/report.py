@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,8 +12,9 @@ import numpy as np
 
 from ...comparison.statistics import bootstrap
 from ...plots.tables import EMPTY_CELL, ResultTable, TableReport, json_values
+from ...rewrite.reasoning import REASONING
 from .log import LoggedCall, Session
-from .sessions import QUERY, TOPICS, by_session, first_shown, query_of, read_ids
+from .sessions import QUERY, TOPICS, by_session, first_shown, query_of, read_ids, reasoning_in
 
 CALLS = (1, 2, 3, 5, 10, 20)  # numbers of calls after which evidence is counted
 
@@ -38,7 +39,7 @@ class AgentReport(TableReport):
         calls: Number of calls by tool.
         failed: Number of failed calls by sentence, the most frequent first.
         means: Means over the sessions.
-        evidence: Share of a session's evidence shown up to a call.
+        evidence: Share of a session's evidence shown up to a call, and documents of the evidence per 1,000 tokens of answers.
         judged: Source of the evidence: "read", "cited" or "judged".
         confidence: Confidence of the intervals.
     """
@@ -89,7 +90,7 @@ def report_of(
 
     Means are over sessions, each of which counts once; their intervals are bootstrapped over sessions. A repeat is a call with
     the tool and arguments of an earlier call of its session. Evidence is shown by call n if one of the first n calls returned
-    it; a call that names the document does not count.
+    it; a call that names the document does not count. It is also counted per 1,000 tokens of the session's answers.
 
     Args:
         sessions: The sessions; at least one.
@@ -112,13 +113,20 @@ def report_of(
             if doc_ids
         ]
         if shares:
-            evidence.append(_mean(f"by call {number}", shares, confidence))
+            evidence.append(mean_of(f"by call {number}", shares, confidence))
+    if evidence:
+        rates = [
+            1000 * len(doc_ids & first[session.id].keys()) / tokens
+            for session in sessions
+            if (doc_ids := relevant[session.id]) and (tokens := sum(call.tokens for call in session.calls))
+        ]
+        evidence.append(mean_of("documents per 1,000 tokens", rates, confidence))
     failed = Counter(call.error for session in sessions for call in session.calls if call.error)
     return AgentReport(
         sessions=len(sessions),
         calls=dict(Counter(call.tool for session in sessions for call in session.calls).most_common()),
         failed=dict(failed.most_common()),
-        means=tuple(_mean(name, values, confidence) for name, values in figures.items()),
+        means=tuple(mean_of(name, values, confidence) for name, values in figures.items()),
         evidence=tuple(evidence),
         judged=judged,
         confidence=confidence,
@@ -137,22 +145,43 @@ def _figures(session: Session) -> dict[str, float]:
         "documents read": len({doc_id for call in calls for doc_id in read_ids(call)}),
         "repeated calls, share": _repeats(calls) / len(calls),
         "failed calls, share": sum(bool(call.error) for call in calls) / len(calls),
-        "searches without hits, share": sum(not call.documents for call in searches) / len(searches) if searches else math.nan,
+        "searches with reasoning, share": _share(bool(reasoning_in(call)) for call in searches),
+        "hits shown before, share": _share(_shown_before(searches)),
+        "searches without hits, share": _share(not call.documents for call in searches),
     }
 
 
+def _share(values: Iterable[bool]) -> float:
+    """Share of the values that are true; NaN without values."""
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else math.nan
+
+
+def _shown_before(searches: Sequence[LoggedCall]) -> Iterator[bool]:
+    """Yield for each document that the searches returned whether an earlier search had returned it."""
+    shown: set[tuple[str, str]] = set()
+    for call in searches:
+        documents = {(call.index, doc_id) for doc_id in call.documents}
+        yield from (document in shown for document in documents)
+        shown |= documents
+
+
 def _repeats(calls: Sequence[LoggedCall]) -> int:
-    """Number of calls that repeat tool, query and other arguments of an earlier call; case and budget do not count."""
+    """Number of calls that repeat tool, query and other arguments of an earlier call.
+
+    Case, reasoning and budget do not count. A search that leaves out what was shown is no repeat: it gives the next hits.
+    """
     keys = set()
-    for call in calls:
+    for number, call in enumerate(calls):
         other_arguments = {
-            name: value for name, value in call.arguments.items() if name not in ("tokens", QUERY.get(call.tool))
+            name: value for name, value in call.arguments.items() if name not in ("tokens", REASONING, QUERY.get(call.tool))
         }
-        keys.add((call.tool, query_of(call).casefold(), repr(sorted(other_arguments.items()))))
+        continued = number if call.arguments.get("seen") == "drop" else None
+        keys.add((call.tool, query_of(call).casefold(), repr(sorted(other_arguments.items())), continued))
     return len(calls) - len(keys)
 
 
-def _mean(name: str, values: Sequence[float], confidence: float) -> Mean:
+def mean_of(name: str, values: Sequence[float], confidence: float) -> Mean:
     """Mean of the values that are defined, with its interval."""
     defined = np.array([value for value in values if not math.isnan(value)], dtype=np.float64)
     if not len(defined):

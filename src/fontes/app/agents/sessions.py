@@ -15,6 +15,7 @@ from ...core.values import Topic, Topics, Turn
 from ...formats import write_run
 from ...formats.folder import QRELS, QUERIES
 from ...formats.format import format_named
+from ...rewrite.reasoning import REASONING
 from ...storage.files import write
 from .log import LoggedCall, Session
 
@@ -30,7 +31,8 @@ class LoggedTopic:
     """A topic of a log.
 
     Args:
-        topic: The topic; its turns are the last queries of the session, up to its own.
+        topic: The topic; its turns are the last queries of the session, up to its own, and its metadata have the reasoning of
+            the first call that has any.
         session: The session.
         positions: Positions of the topic's calls in the session, from 0.
     """
@@ -70,6 +72,12 @@ def query_of(call: LoggedCall) -> str:
     return SPACES.sub(" ", str(call.arguments.get(QUERY.get(call.tool, ""), ""))).strip()
 
 
+def reasoning_in(call: LoggedCall) -> str:
+    """Return the reasoning of a call, white space collapsed; "" if it has none, or the call failed."""
+    reasoning = call.arguments.get(REASONING)
+    return SPACES.sub(" ", reasoning).strip() if isinstance(reasoning, str) and not call.error else ""
+
+
 def topics_of_log(sessions: Sequence[Session]) -> list[LoggedTopic]:
     """Return a topic for each distinct query of a session, with the id SESSION.NUMBER and the last queries as its turns."""
     topics = []
@@ -80,7 +88,13 @@ def topics_of_log(sessions: Sequence[Session]) -> list[LoggedTopic]:
                 positions_of.setdefault(text, []).append(position)
         turns = [Turn(text) for text in positions_of]
         for number, (text, positions) in enumerate(positions_of.items(), 1):
-            topic = Topic(f"{session.id}.{number}", text, turns=tuple(turns[max(0, number - TURNS) : number]))
+            stated = next(filter(None, (reasoning_in(session.calls[position]) for position in positions)), "")
+            topic = Topic(
+                f"{session.id}.{number}",
+                text,
+                turns=tuple(turns[max(0, number - TURNS) : number]),
+                metadata={REASONING: stated} if stated else {},
+            )
             topics.append(LoggedTopic(topic, session, tuple(positions)))
     return topics
 
