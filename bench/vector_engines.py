@@ -13,6 +13,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -25,6 +26,7 @@ Search = Callable[[Any, int, Any, int], Any]
 M, EF_CONSTRUCTION = 32, 200  # of HNSW graphs: as Fontes has them
 MANY = 200_000  # documents from which Seismic makes larger clusters
 NBITS = 4  # of a dimension of a token vector
+CENTROIDS = 1 << 15  # of TACHIOM
 
 
 @cache
@@ -50,7 +52,10 @@ class Stored:
     folder: Path
     similarity = "cosine"
     fingerprint = "0" * 32
-    dim = 384
+
+    @property
+    def dim(self) -> int:
+        return int(array(self.folder, "base").shape[1])
 
     def encode_documents(self, docs: Any, progress: Any = None) -> Any:
         return array(self.folder, "base")[[int(doc.id) for doc in docs]]
@@ -363,6 +368,28 @@ def late_plaid(folder: Path, _: str) -> Search:
         torch.set_num_threads(threads)
         lists = index.search([queries[row] for row in rows], top_k=k, show_progress=False, **(effort or {}))
         return [[doc for doc, _ in one] for one in lists]
+
+    return search
+
+
+def late_tachiom(folder: Path, _: str) -> Search:
+    import tachiom
+
+    queries = [np.ascontiguousarray(query) for query in token_queries(folder)]
+
+    def build() -> None:
+        np.save(folder / "lengths.npy", np.diff(array(folder, "bounds")).astype(np.int64))
+        files = [str(folder / f"{name}.npy") for name in ("tokens", "ids", "lengths")]
+        tachiom.Tachiom.build(*files, total_centroids=CENTROIDS).save(str(folder / "tachiom"))
+
+    built(folder, "tachiom", build)
+    index = tachiom.Tachiom.load(str(folder / "tachiom"))
+
+    def search(rows: Any, k: int, effort: Any, threads: int) -> Any:
+        if len(rows) == 1 or threads == 1:
+            return [index.search(queries[row], k=k, **effort)[1] for row in rows]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(lambda row: index.search(queries[row], k=k, **effort)[1], rows))
 
     return search
 

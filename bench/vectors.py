@@ -39,13 +39,18 @@ EFFORTS: dict[str, list[Any]] = {  # of the systems whose recall depends on it
         {"nprobe": 4, "threshold": 0.4, "candidates": 2048},
     ],
     "late plaid": [None, {"n_ivf_probe": 4, "n_full_scores": 1024}],
+    "late tachiom": [
+        {"k_centroids": 20, "ef_search": 30, "k_docs_to_score": 250, "alpha": 0.45},  # its own for MS MARCO
+        {"k_centroids": 40, "ef_search": 60, "k_docs_to_score": 500, "alpha": 0.35},
+        {"k_centroids": 160, "ef_search": 240, "k_docs_to_score": 1000, "alpha": None},
+    ],
     "sparse seismic": [(3, 0.9), (8, 0.9), (10, 0.7), (20, 0.5)],  # terms of the query that are looked at; heap factor
 }
 SYSTEMS = {
     "dense": [f"{engine} {dtype}" for dtype in ("float32", "float16", "int8", *CODES) for engine in ("fontes", "faiss")]
     + ["faiss binary", "usearch float32", "usearch float16", "numpy float32"],
     "hnsw": ["fontes", "faiss", "hnswlib", "usearch"],
-    "late": ["fontes centroids", "plaid", "fontes exhaustive", "numpy"],
+    "late": ["fontes centroids", "tachiom", "plaid", "fontes exhaustive", "numpy"],
     "sparse": ["fontes", "scipy", "pisa maxscore", "pisa block_max_wand", "seismic"],
 }
 TRUTH = {"dense": "numpy float32", "hnsw": "numpy", "late": "numpy", "sparse": "scipy"}
@@ -66,7 +71,7 @@ class Engine(Worker):
 
     def __init__(self, part: str, name: str, folder: Path, options: argparse.Namespace) -> None:
         ours = name.startswith("fontes")
-        python = sys.executable if ours else peers.python(options.peers / ("plaid" if name == "plaid" else "vectors"))
+        python = sys.executable if ours else peers.python(options.peers / (name if name in ("plaid", "tachiom") else "vectors"))
         variables = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "FONTES_CACHE": str(options.work / "cache")}
         super().__init__([python, HERE / "vector_engines.py", part, name, folder], variables)
         self.built = self.answer()

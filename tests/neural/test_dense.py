@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
 from support.pairs import every_other
 
@@ -196,7 +197,7 @@ def test_vectors_of_another_encoder_are_an_error_that_names_both(index):
         index.dense(Hashed(dim=77), dtype="float16").search("w1")
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"k": 0}, "k must be a whole number from 1 up, not 0"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.each import each
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
 
 from fontes.core import ParameterError
@@ -67,8 +68,8 @@ def test_approximate_search_caches_its_index_and_gives_exact_scores(tmp_path, ow
     assert {file.name for file in index.path.rglob("*")} == names  # an index brings no file that FAISS or Annoy reads
 
 
-@pytest.mark.parametrize(("algorithm", "linked"), [("hnsw", 3), ("IVF4,Flat", 1)])
-def test_a_graph_is_linked_by_as_many_threads_as_search(tmp_path, own_cache, monkeypatch, algorithm, linked):
+@pytest.mark.parametrize(("algorithm", "linked"), [("PCA8,HNSW8", 3), ("IVF4,Flat", 1)])
+def test_a_graph_of_faiss_is_linked_by_as_many_threads_as_search(tmp_path, own_cache, monkeypatch, algorithm, linked):
     threads: list[int | None] = []
     held = ann.FaissThreads
     monkeypatch.setattr(ann, "FaissThreads", lambda count: threads.append(count) or held(count))
@@ -78,8 +79,14 @@ def test_a_graph_is_linked_by_as_many_threads_as_search(tmp_path, own_cache, mon
     assert threads[0] == linked
 
 
-@pytest.mark.parametrize("algorithm", ["flat", "hnsw", "IVF16,Flat", "PCA16,IVF4,PQ4x4"])
-@pytest.mark.parametrize("encoder", [Hashed(), Parts()])
+@pytest.mark.parametrize("algorithm", ["HNSW1", "HNSW0,Flat", "HNSW4096"])
+def test_a_graph_of_too_few_or_too_many_neighbors_is_refused(index, algorithm):
+    with pytest.raises(ParameterError, match=f"a graph has 2 to 1,024 neighbors a row; '{algorithm}' is outside this range"):
+        index.dense(Hashed(), algorithm=algorithm).search("w1")
+
+
+@each("algorithm", ["flat", "hnsw", "IVF16,Flat", "PCA16,IVF4,PQ4x4"])
+@each("encoder", [Hashed(), Parts()])
 def test_one_query_is_answered_as_in_a_run(tmp_path, algorithm, encoder):
     index = Index.build(made_docs(), tmp_path / "x")
     index.encode(encoder)

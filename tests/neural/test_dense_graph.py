@@ -6,15 +6,15 @@ import heapq
 
 import numpy as np
 import pytest
+from support.each import each
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
 
+from fontes.core.work import work
 from fontes.index import Index
 from fontes.neural.dense import graph
 from fontes.neural.dense.ann import Hnsw
 from fontes.neural.dense.graph import Graph
 from fontes.neural.dense.vectors import all_rescored
-
-pytest.importorskip("faiss")
 
 
 def linked(folder, count=700, encoder=None):
@@ -71,8 +71,8 @@ def walked(graph: Graph, query: np.ndarray, visits: int, allowed: np.ndarray) ->
     return [row for _, row in sorted(best, reverse=True)]
 
 
-@pytest.mark.parametrize("share", [1.0, 0.5, 0.1])
-@pytest.mark.parametrize("visits", [3, 20, 700])
+@each("share", [1.0, 0.5, 0.1])
+@each("visits", [3, 20, 700])
 def test_a_walk_returns_what_the_algorithm_does_in_plain_python(built, share, visits):
     embeddings, searcher = built
     allowed = np.random.default_rng(5).random(len(embeddings)) < share
@@ -82,8 +82,8 @@ def test_a_walk_returns_what_the_algorithm_does_in_plain_python(built, share, vi
         assert nearest[nearest >= 0].tolist() == walked(searcher.graph, query, visits, allowed)
 
 
-@pytest.mark.parametrize("share", [1.0, 0.1])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@each("share", [1.0, 0.1])
+@each("dtype", ["float32", "float16", "int8"])
 def test_one_call_walks_and_scores_as_two_calls_do(tmp_path, share, dtype):
     index = Index.build(made_docs(300), tmp_path / "x", analyzer="whitespace")
     index.encode(Hashed(), dtype=dtype)
@@ -120,17 +120,90 @@ def test_rows_that_are_hardly_among_the_nearest_are_not_returned(built):
         assert set(every[np.argsort(-own[every])[:10]].tolist()) <= set(nearest.tolist())
 
 
-def test_faiss_and_its_copy_of_the_vectors_go_once_the_graph_is_stored(tmp_path):
+def test_a_stored_graph_is_the_same_one(tmp_path):
     embeddings, searcher = linked(tmp_path / "x", 100)
-    shape, vectors = searcher.shape, vectors_of(5)
-    rows = searcher.graph.nearest(vectors, 10, 10, 50)
+    rows = searcher.graph.nearest(vectors_of(5), 10, 10, 50)
     searcher.save(tmp_path / "graph")
     again = Hnsw("HNSW4")
     again.load(tmp_path / "graph", embeddings)
-    for one in (searcher, again):
-        assert one.index is None
-        assert one.shape == shape == (100, 32)
-        assert one.graph.nearest(vectors, 10, 10, 50).tolist() == rows.tolist()
+    assert again.shape == searcher.shape == (100, 32)
+    assert again.graph.neighbors.tolist() == searcher.graph.neighbors.tolist()
+    assert again.graph.nearest(vectors_of(5), 10, 10, 50).tolist() == rows.tolist()
+
+
+@pytest.mark.parametrize("content", [b"", b"no graph", bytes(4 * 700), b"\xff" * 2800])
+def test_a_damaged_file_of_a_graph_is_refused(tmp_path, built, content):
+    (tmp_path / "graph").write_bytes(content)
+    with pytest.raises(OSError, match="graph is not a graph of 700 rows"):
+        Hnsw("HNSW4").load(tmp_path / "graph", built[0])
+
+
+def inserted(graph: Graph, visits: int, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Algorithms 1, 2 and 4 of Malkov and Yashunin, row by row in plain Python: the neighbors of each row on level 0."""
+    codes, scales = graph._arrays[0][0].astype(np.int64), graph._arrays[1][0]
+    top, width = {int(graph.order[0]): int(graph.levels[graph.order[0]])}, graph.width
+    links = {(row, level): [] for row in graph.order.tolist() for level in range(graph.levels[row] + 1)}
+
+    def key(row, other):
+        return np.float32(codes[row] @ codes[other]) * scales[other], other
+
+    def choose(row, rows, most):
+        chosen: list[int] = []
+        for product, other in sorted({key(row, one) for one in rows}, reverse=True):
+            nearer = all(key(other, one)[0] * scales[other] <= product * scales[row] for one in chosen)
+            if nearer and len(chosen) < most:
+                chosen.append(other)
+        return chosen
+
+    def search(row, entry, level, most):
+        met, heap, best = {entry}, [tuple(-x for x in key(row, entry))], [key(row, entry)]
+        while heap:
+            product, other = heapq.heappop(heap)
+            if len(best) == most and (-product, -other) < best[0]:
+                break
+            for one in links[-other, level]:
+                if one not in met:
+                    met.add(one)
+                    if len(best) < most or key(row, one) > best[0]:
+                        heapq.heappush(heap, tuple(-x for x in key(row, one)))
+                        best = sorted([*best, key(row, one)])[-most:]
+        return [other for _, other in reversed(best)]
+
+    for row in graph.order[1:].tolist():
+        ((entry, highest),) = top.items()
+        for level in range(highest, graph.levels[row], -1):
+            while (nearest := max([entry, *links[entry, level]], key=lambda one: key(row, one)[0])) != entry:
+                entry = nearest
+        for level in range(graph.levels[row], -1, -1):
+            found, most = search(row, entry, level, visits), 2 * width if level == 0 else width
+            links[row, level], entry = choose(row, found, most), found[0]
+            for other in links[row, level]:
+                links[other, level].append(row)
+                if len(links[other, level]) > most:
+                    links[other, level] = choose(other, links[other, level], most)
+    return [links.get((row, 0), []) for row in range(len(scales))]
+
+
+def test_a_graph_of_batches_of_one_row_is_that_of_the_algorithm_in_plain_python(tmp_path, monkeypatch):
+    monkeypatch.setattr(graph, "BATCH_ROWS", 1)
+    _, searcher = linked(tmp_path / "x", 250)
+    made = searcher.graph
+    assert made.levels.max() > 1
+    own = [made.neighbors[a : a + 2 * made.width] for a in made.offsets[:-1]]
+    assert [sorted(row[row >= 0].tolist()) for row in own] == [sorted(row) for row in inserted(made, 200, monkeypatch)]
+
+
+def test_a_graph_is_the_same_whatever_the_number_of_threads(tmp_path, built):
+    with work(threads=3):
+        _, searcher = linked(tmp_path / "x")
+    assert searcher.graph.neighbors.tolist() == built[1].graph.neighbors.tolist()
+
+
+def test_every_row_is_reached(built):
+    embeddings, searcher = built
+    rows = searcher.graph.nearest(embeddings.decoded(slice(0, 700)), 1, 1, 64)
+    products = np.sum(embeddings.decoded(rows[:, 0]) * embeddings.decoded(slice(0, 700)), axis=1)
+    assert (products > 0.99).mean() > 0.99
 
 
 def test_vectors_of_zeros_lead_on_and_are_not_returned(tmp_path):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.each import each
 from support.pairs import every_other
 from support.tiny_models import CONFIGURATIONS, docs, tiny
 
@@ -18,6 +19,8 @@ from fontes.core.values import text_of
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
+
+from fontes.neural.models.bert import Bert  # noqa: E402
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -60,7 +63,17 @@ def test_vectors_are_those_of_transformers(kind: str, pooling: str) -> None:
         np.testing.assert_allclose(row, recomputed(folder, doc, pooling, 400), atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", [*CONFIGURATIONS, "favor+"])
+@each("kind", ["bert", "roberta"])
+def test_bert_and_roberta_run_on_our_own_network(kind: str) -> None:
+    encoder = TransformerEncoder(tiny(kind), normalize=False, precision="float32")
+    given = docs(3, 70, 20)
+    for row, doc in zip(encoder.encode_documents(given), given, strict=True):
+        np.testing.assert_allclose(row, recomputed(tiny(kind), doc, "mean", 400), atol=1e-5)
+    assert type(encoder._model.prepared.module) is Bert
+    assert type(TransformerEncoder(tiny("bert"), attention="favor+")._model.prepared.module) is not Bert
+
+
+@each("kind", [*CONFIGURATIONS, "favor+"])
 def test_a_text_has_the_same_vector_alone_and_in_a_batch(kind: str) -> None:
     folder, attention = (tiny("bert"), "favor+") if kind == "favor+" else (tiny(kind), "model")
     given = docs(3, 70, 20, 41, 5, 14, 30, 8, 100)
@@ -81,7 +94,7 @@ def test_bert_reads_as_much_as_it_has_positions_for() -> None:
     np.testing.assert_allclose(short.encode_documents(given)[0], recomputed(folder, given[0], "mean", 20), atol=1e-4)
 
 
-@pytest.mark.parametrize(("kind", "length"), [("roberta", 401), ("longformer", 513), ("nystromformer", 512), ("reformer", 256)])
+@each(("kind", "length"), [("roberta", 401), ("longformer", 513), ("nystromformer", 512), ("reformer", 256)])
 def test_the_limit_of_a_model_is_what_its_positions_allow(kind: str, length: int) -> None:
     encoder = TransformerEncoder(tiny(kind), precision="float32")
     assert encoder.length == length
@@ -103,7 +116,7 @@ def nystrom_by_transformers(folder: str, given: Doc, segment: int) -> NDArray[np
     return found
 
 
-def test_nystroemformer_runs_the_approximation_of_transformers_and_not_full_attention() -> None:
+def test_nystroemformer_runs_the_approximation_of_transformers() -> None:
     folder = tiny("nystromformer")
     encoder = TransformerEncoder(folder, normalize=False, precision="float32")
     given = docs(62, 126, 6, 70)  # 64 and 128 tokens: multiples of the 8 landmarks; 8: as many; 72 pads the batch

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.counting_terms import CountingTerms
 from support.described import TYPES, described, same
+from support.each import each
 from support.hashed_encoder import Hashed, Parts
 
 from fontes.core import Doc, Topics
@@ -51,8 +52,8 @@ def index(tmp_path_factory) -> Index:
     return living(tmp_path_factory.mktemp("filters") / "x", described(800, words=9), encode)
 
 
-@pytest.mark.parametrize("encoder", [Hashed(), Parts(dim=24)], ids=repr)
-@pytest.mark.parametrize("dtype", ["float32", "int8", "rabitq2"])
+@each("encoder", [Hashed(), Parts(dim=24)])
+@each("dtype", ["float32", "int8", "rabitq2"])
 def test_exact_dense_search_gives_the_best_k_that_pass(index, encoder, dtype):
     every = index.dense(encoder, dtype=dtype, k=ALL)(TOPICS)
     for where in WHERES:

@@ -90,7 +90,7 @@ def test_a_search_that_looks_at_little_finds_some_documents_with_their_exact_sco
     assert late.with_(candidates=400)(QUERIES).to_dict() == exhaustive
 
 
-def test_candidates_are_the_documents_of_the_probed_centroids_with_the_best_centroids(index: ft.Index, model: ColBERT) -> None:
+def test_candidates_are_the_documents_of_the_probed_centroids(index: ft.Index, model: ColBERT) -> None:
     store, (query,) = stored_tokens(index, model, 2), model.encode_queries([QUERIES["q1"]])
     similarities = query @ store.codec.centroids.T
     probed = set(np.argsort(-similarities, axis=1)[:, :2].ravel().tolist())

@@ -133,9 +133,9 @@ def test_the_candidates_of_several_segments_are_those_of_one(tmp_path: Path, mod
     index = lived(tmp_path / "x", model, 2)
     chosen = None if allowed is None else np.random.default_rng(3).random(len(index)) < allowed
     (query,) = model.encode_queries([QUERIES["q1"]])
-    several = [stored_tokens(index, model).candidates(query, 1, 0.4, count, chosen) for count in (12, 40, 400)]
+    several = [stored_tokens(index, model).candidates(query, 1, 0.4, count, allowed=chosen) for count in (12, 40, 400)]
     index.merge()
-    one = [stored_tokens(index, model).candidates(query, 1, 0.4, count, chosen) for count in (12, 40, 400)]
+    one = [stored_tokens(index, model).candidates(query, 1, 0.4, count, allowed=chosen) for count in (12, 40, 400)]
     for docs, expected in zip(several, one, strict=True):
         np.testing.assert_array_equal(docs, expected)
         assert chosen is None or chosen[docs].all()
@@ -222,7 +222,7 @@ def test_an_index_without_documents_left_finds_nothing(tmp_path: Path, model: Co
 
 
 @pytest.mark.slow
-def test_new_documents_have_the_precision_of_the_others_where_the_model_leaves_it_open(tmp_path: Path, model: ColBERT) -> None:
+def test_new_documents_have_the_precision_of_the_others(tmp_path: Path, model: ColBERT) -> None:
     index = ft.Index.build(DOCS[:20], tmp_path / "x")
     encode_late(index, model.with_(precision="bfloat16"))
     with pytest.raises(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 
 from fontes.core.errors import ParameterError
 from fontes.index.segment import Leaf
@@ -27,8 +28,8 @@ def case(tokens: int = 11, dim: int = 24, documents: int = 40) -> tuple[np.ndarr
     return unit(rng, tokens, dim), unit(rng, int(bounds[-1]), dim), bounds
 
 
-@pytest.mark.parametrize("tokens", [1, 15, 16, 17, 32])
-@pytest.mark.parametrize("dim", [1, 24, 128])
+@each("tokens", [1, 15, 16, 17, 32])
+@each("dim", [1, 24, 128])
 def test_maxsim_is_the_sum_of_the_greatest_products(tokens: int, dim: int) -> None:
     query, vectors, bounds = case(tokens, dim)
     expected = [(query @ vectors[a:b].T).max(axis=1).sum() for a, b in itertools.pairwise(bounds)]
@@ -58,8 +59,8 @@ def test_the_best_tokens_add_up_to_the_score_bit_for_bit() -> None:
         assert places.tolist() == np.argmax(query @ vectors[a:b].T, axis=1).tolist()
 
 
-@pytest.mark.parametrize("dim", [23, 25])
-@pytest.mark.parametrize("score", [lambda query, vectors: maxsim(query, vectors, np.array([0, 3])), best_tokens])
+@each("dim", [23, 25])
+@each("score", [lambda query, vectors: maxsim(query, vectors, np.array([0, 3])), best_tokens])
 def test_vectors_of_other_dimensions_than_those_of_the_query_are_not_read(dim: int, score: Any) -> None:
     query, vectors, _ = case(dim=dim)[0], *case(dim=24)[1:]
     with pytest.raises(ParameterError, match=f"the query's vectors have {dim} dimensions, the documents' have 24"):
@@ -107,18 +108,28 @@ def test_a_centroid_as_near_as_the_threshold_counts() -> None:
 def test_the_effort_for_a_depth_is_that_of_plaid_for_the_next_larger_one() -> None:
     """Santhanam et al., CIKM 2022, table 2: nprobe, t_cs and ndocs for k = 100 and 1,000."""
     published = {100: (2, 0.45, 1024), 1000: (4, 0.4, 4096)}
-    assert {k: search_settings(k) for k in (1, 10, 11, 100, 101, 1000)} == {
+    assert {k: search_settings(k)[:3] for k in (1, 10, 11, 100, 101, 1000)} == {
         k: published[deep] for k, deep in ((1, 100), (10, 100), (11, 1000), (100, 1000), (101, 1000), (1000, 1000))
     }
 
 
 def test_the_effort_grows_with_a_depth_above_1024_so_that_as_many_documents_are_left() -> None:
     assert [search_settings(k) for k in (1001, 1024, 1025, 5000)] == [
-        (4, 0.4, 4096),
-        (4, 0.4, 4096),
-        (4, 0.4, 4100),
-        (4, 0.4, 20_000),
+        (4, 0.4, 4096, 1024),
+        (4, 0.4, 4096, 1024),
+        (4, 0.4, 4100, 1025),
+        (4, 0.4, 20_000, 5000),
     ]
+
+
+def test_an_eighth_of_the_candidates_is_rescored_and_more_for_a_larger_k() -> None:
+    assert [search_settings(k)[3] for k in (1, 10, 11, 60, 100, 600)] == [128, 128, 512, 600, 1000, 1024]
+    assert [search_settings(10, candidates=count) for count in (4, 40, 400)] == [
+        (2, 0.45, 4, 1),
+        (2, 0.45, 40, 10),
+        (2, 0.45, 400, 100),
+    ]
+    assert search_settings(10, 5, -1.0, 8) == (5, -1.0, 8, 2)
 
 
 class Stored(TokenVectors):
@@ -156,8 +167,8 @@ def plaid(store: Stored, query: np.ndarray, nprobe: int, threshold: float, ndocs
     return sorted(found)
 
 
-@pytest.mark.parametrize("nprobe", [1, 3])
-@pytest.mark.parametrize("ndocs", [8, 40, 100])
+@each("nprobe", [1, 3])
+@each("ndocs", [8, 40, 100])
 def test_the_candidates_are_those_of_the_stages_of_plaid(nprobe: int, ndocs: int) -> None:
     rng = np.random.default_rng(6)
     query, centroids = unit(rng, 5, 6), unit(rng, 40, 6)
@@ -169,6 +180,26 @@ def test_the_candidates_are_those_of_the_stages_of_plaid(nprobe: int, ndocs: int
         assert found[threshold] == plaid(store, query, nprobe, threshold, ndocs)
         assert len(found[threshold]) == ndocs // 4
     assert len({tuple(docs) for docs in found.values()}) > 1, "the threshold makes a difference here"
+
+
+def test_the_candidates_left_have_the_greatest_similarities_with_the_tokens_of_the_nearest_centroids() -> None:
+    rng = np.random.default_rng(8)
+    query, centroids = unit(rng, 5, 6), unit(rng, 40, 6)
+    bounds = np.concatenate([[0], np.cumsum(rng.integers(2, 9, 300))])
+    store = Stored(centroids, rng.integers(0, 40, int(bounds[-1])).astype(np.int32), bounds)
+    vectors = centroids[store.codes] + 0.3 * unit(rng, int(bounds[-1]), 6)
+    store.rows = lambda rows: vectors[rows]  # type: ignore[method-assign]
+    quarter = store.joined.candidates(query, 3, 0.4, 100)
+    scores = []
+    for doc in quarter:
+        rows = range(bounds[doc], bounds[doc + 1])
+        nearest = [max(rows, key=lambda row: (centroids[store.codes[row]] @ token, -row)) for token in query]
+        scores.append(sum(float(vectors[row] @ token) for row, token in zip(nearest, query, strict=True)))
+    for count in (1, 7, 24):
+        expected = sorted(quarter[np.argsort(scores)[::-1][:count]].tolist())
+        assert store.joined.candidates(query, 3, 0.4, 100, count).tolist() == expected
+    for count in (25, 30, None):
+        assert store.joined.candidates(query, 3, 0.4, 100, count).tolist() == quarter.tolist()
 
 
 @pytest.mark.parametrize("k", [1024, 1025, 1300])
@@ -197,8 +228,8 @@ def test_so_few_documents_as_would_be_left_are_all_candidates() -> None:
     assert store.joined.candidates(centroids[:1], 1, 0.5, 36).tolist() == [0, 9]
 
 
-@pytest.mark.parametrize("nbits", [1, 2, 4])
-@pytest.mark.parametrize("dim", [16, 30])
+@each("nbits", [1, 2, 4])
+@each("dim", [16, 30])
 def test_residuals_come_back_as_the_value_of_their_bucket(nbits: int, dim: int) -> None:
     vectors = unit(np.random.default_rng(5), 600, dim)
     codec = Codec.fitted(kmeans(vectors, 16), vectors, nbits)

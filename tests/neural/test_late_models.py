@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -96,9 +97,9 @@ def texts() -> list[str]:
     return [f"{doc.title} {doc.text}".strip() for doc in DOCS]
 
 
-@pytest.mark.parametrize("binary", [False, True], ids=["safetensors", "bin"])
-@pytest.mark.parametrize("attend", [False, True])
-@pytest.mark.parametrize("punctuation", [False, True])
+@each("binary", [False, True])
+@each("attend", [False, True])
+@each("punctuation", [False, True])
 def test_a_checkpoint_of_colbert_gives_the_vectors_and_scores_of_its_code(
     tmp_path: Path, binary: bool, attend: bool, punctuation: bool
 ) -> None:
@@ -120,9 +121,9 @@ def test_a_checkpoint_of_colbert_gives_the_vectors_and_scores_of_its_code(
     )
 
 
-@pytest.mark.parametrize("binary", [False, True], ids=["safetensors", "bin"])
-@pytest.mark.parametrize("attend", [False, True])
-@pytest.mark.parametrize("expand", [False, True])
+@each("binary", [False, True])
+@each("attend", [False, True])
+@each("expand", [False, True])
 def test_a_checkpoint_of_pylate_gives_the_vectors_and_scores_of_its_code(
     tmp_path: Path, binary: bool, attend: bool, expand: bool
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -42,8 +43,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
     return tiny_colbert(tmp_path_factory.mktemp("models") / "colbert")
 
 
-@pytest.mark.parametrize("factor", [1, 1.5, 2, 3, 50])
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 11, 60])
+@each("factor", [1, 1.5, 2, 3, 50])
+@each("count", [1, 2, 3, 4, 11, 60])
 def test_vectors_are_pooled_as_by_sentence_transformers(factor: float, count: int) -> None:
     vectors = unit_vectors(count)
     expected = library.HierarchicalTokenPooling(factor).pool([torch.from_numpy(vectors.copy())])[0].numpy()
@@ -125,7 +126,7 @@ def test_a_pooling_module_with_other_settings_is_refused(tmp_path: Path, model: 
         _ = ColBERT(str(tmp_path / "m")).settings
 
 
-@pytest.mark.parametrize("pool", [0, 0.5, float("nan"), "2"])
+@each("pool", [0, 0.5, float("nan"), "2"])
 def test_a_factor_below_one_is_an_error(pool: Any, model: ColBERT) -> None:
     with pytest.raises(ParameterError, match="pool must be 1 or more"):
         model.with_(pool=pool).encode_documents([DOC])

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 
 pytest.importorskip("torch")
 
@@ -90,7 +91,7 @@ def test_threads_do_not_change_what_is_found(index: ft.Index, monkeypatch: pytes
     assert len({(tuple(run.ids), run.scores.tobytes()) for run in runs}) == 1
 
 
-def test_recall_is_measured_with_the_first_sentences_of_so_many_documents_and_no_more(tmp_path: Path) -> None:
+def test_recall_is_measured_with_first_sentences_of_a_sample(tmp_path: Path) -> None:
     texts = [f" fox {n}. A dog. The end" for n in range(QUERIES + 8)]
     docs = [(f"d{n}", text) for n, text in enumerate([*texts, "", " "])]
     sentences = _first_sentences(Index.build(docs, tmp_path / "x", threads=1).state)
@@ -98,8 +99,9 @@ def test_recall_is_measured_with_the_first_sentences_of_so_many_documents_and_no
     assert set(sentences) <= {f"fox {n}" for n in range(QUERIES + 8)}
 
 
-@pytest.mark.parametrize(
-    ("k", "expected"), [(10, (2, 0.45, 1024)), (11, (4, 0.4, 4096)), (1024, (4, 0.4, 4096)), (1025, (4, 0.4, 4100))]
+@each(
+    ("k", "expected"),
+    [(10, (2, 0.45, 1024, 128)), (11, (4, 0.4, 4096, 512)), (1024, (4, 0.4, 4096, 1024)), (1025, (4, 0.4, 4100, 1025))],
 )
-def test_the_effort_of_a_search_is_that_of_the_next_larger_k(k: int, expected: tuple[int, float, int]) -> None:
+def test_the_effort_of_a_search_is_that_of_the_next_larger_k(k: int, expected: tuple[int, float, int, int]) -> None:
     assert search_settings(k) == expected

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.tiny_models import MARKS, WORDS, save_tokenizer, text, tiny
 
 import fontes as ft
@@ -30,6 +31,8 @@ sentence_transformers = pytest.importorskip("sentence_transformers")
 from sentence_transformers.sentence_transformer import modules as parts  # noqa: E402
 
 from fontes.neural.models import bert, modernbert  # noqa: E402
+from fontes.neural.models.compute import prepare_module  # noqa: E402
+from fontes.neural.models.layers import Linear  # noqa: E402
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 48}
 WINDOW = 8  # tokens that a token attends to in local attention
@@ -84,7 +87,7 @@ def network_of(folder: Path) -> Any:
     return network
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@each("settings", SETTINGS.values(), SETTINGS)
 def test_hidden_states_are_those_of_transformers(settings: dict[str, Any], tmp_path: Path) -> None:
     folder = save_model(tmp_path / "m", **settings)
     network, model = network_of(folder), transformers.AutoModel.from_pretrained(folder).eval()
@@ -117,7 +120,7 @@ def test_each_setting_of_attention_changes_the_hidden_states(tmp_path: Path) -> 
     assert all(float((first - second).abs().max()) > 1e-2 for first, second in zip(states[1:], states[:-1], strict=True))
 
 
-@pytest.mark.parametrize(
+@each(
     "settings",
     [
         {"hidden_activation": "relu"},
@@ -130,7 +133,6 @@ def test_each_setting_of_attention_changes_the_hidden_states(tmp_path: Path) -> 
         {"sliding_window": 8},
         {"quantization_config": {}},
     ],
-    ids=lambda settings: next(iter(settings)),
 )
 def test_other_settings_are_left_to_transformers(settings: dict[str, Any]) -> None:
     config = {**transformers.ModernBertConfig(**SIZES).to_dict()}
@@ -148,8 +150,8 @@ def test_an_encoder_gives_the_vectors_of_sentence_transformers(tmp_path: Path) -
     assert type(encoder._model) is PlainModel
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-@pytest.mark.parametrize("labels", [1, 2])
+@each("pooling", ["cls", "mean"])
+@each("labels", [1, 2])
 def test_a_cross_encoder_gives_the_logits_of_sentence_transformers(pooling: str, labels: int, tmp_path: Path) -> None:
     settings = {**BIASES, "num_labels": labels, "classifier_pooling": pooling}
     folder = save_model(tmp_path / "m", "ForSequenceClassification", **settings)
@@ -189,9 +191,28 @@ def test_int8_weights_give_nearly_the_vectors_of_float32(tmp_path: Path) -> None
     texts = ["the spring", text(300), text(70)]
     exact, rounded = (ft.SentenceEncoder(folder, precision=name, device="cpu") for name in ("float32", "int8"))
     cosines = (exact.encode_queries(texts) * rounded.encode_queries(texts)).sum(1)
-    assert rounded.chosen_precision == "int8"
+    assert rounded.chosen_precision.startswith("int8 (calibration: ")
     assert 0.99 < cosines.min() < cosines.max() < 1 - 1e-6
     assert exact.fingerprint == rounded.fingerprint
+
+
+@pytest.mark.parametrize("seconds", [0.5, 2.0])
+def test_int8_weights_that_take_longer_than_without_are_a_warning(
+    seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def timed(outputs: Any, module: Any) -> tuple[np.ndarray, float]:
+        rounded = any(part._int8 is not None for part in module.modules() if isinstance(part, Linear))
+        return np.eye(2), seconds if rounded else 1.0
+
+    monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(compute, "_timed", timed)
+    encoder = ft.SentenceEncoder(save_encoder(tmp_path / "m"), precision="int8", device="cpu")
+    assert encoder.chosen_precision.startswith("int8")
+    warned = "int8 takes 2 times as long as" in caplog.text
+    assert warned is (seconds > 1)
+    monkeypatch.setattr(compute, "_timed", lambda *_: pytest.fail("timed again"))
+    stored = prepare_module(bert.backbone(tmp_path / "body"), lambda module: module, precision="int8")
+    assert stored.precision.seconds["int8"] == seconds
 
 
 def test_int8_weights_of_a_model_that_another_library_runs_are_refused(tmp_path: Path) -> None:
@@ -232,7 +253,7 @@ def four_threads() -> Any:
     torch.set_num_threads(before)
 
 
-def test_a_short_text_is_the_work_of_one_thread_and_a_long_one_of_as_many_as_there_are(
+def test_a_short_text_is_encoded_by_one_thread_and_a_long_one_by_all(
     monkeypatch: pytest.MonkeyPatch, four_threads: None
 ) -> None:
     assert threads_of(monkeypatch, 64, [1, 128, 129, 4096]) == [1, 1, 2, 4]
@@ -242,9 +263,7 @@ def test_a_short_text_is_the_work_of_one_thread_and_a_long_one_of_as_many_as_the
     assert torch.get_num_threads() == 4
 
 
-def test_threads_of_python_that_encode_together_leave_each_other_the_threads_of_torch(
-    monkeypatch: pytest.MonkeyPatch, four_threads: None
-) -> None:
+def test_concurrent_encodings_share_the_threads_of_torch(monkeypatch: pytest.MonkeyPatch, four_threads: None) -> None:
     for name in compute.THREADS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(compute, "processors", lambda: 64)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 
 pytest.importorskip("sentence_transformers")
 
@@ -60,7 +61,7 @@ def check_vectors(folder: Path, **settings: Any) -> Any:
 ACTIVATIONS = [torch.nn.Tanh(), torch.nn.GELU(), torch.nn.SiLU(), torch.nn.ReLU(), torch.nn.LeakyReLU(), torch.nn.Sigmoid()]
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS, ids=lambda one: type(one).__name__)
+@each("activation", ACTIVATIONS)
 def test_dense_layers_of_each_activation_behind_the_pooling(activation: Any, tmp_path: Path) -> None:
     dense = parts.Dense(WIDTH, 12, activation_function=activation)
     modules = [transformer(tmp_path / "m"), parts.Pooling(WIDTH, "mean"), dense, parts.Dropout(0.4), parts.LayerNorm(12)]
@@ -102,7 +103,7 @@ def test_a_text_without_tokens_has_the_vector_of_sentence_transformers(kind: str
 # Routers
 
 
-def test_a_router_behind_the_pooling_sends_queries_and_documents_on_routes_of_their_own(tmp_path: Path) -> None:
+def test_a_router_after_pooling_has_routes_for_queries_and_documents(tmp_path: Path) -> None:
     routes = {task: [parts.Dense(WIDTH, 10), parts.Normalize()] for task in ("query", "document")}
     router = parts.Router(routes, default_route="document")
     folder = save_modules(tmp_path / "m", [transformer(tmp_path / "m"), parts.Pooling(WIDTH), router])
@@ -118,7 +119,7 @@ def test_a_router_of_a_model_with_modules_of_other_kinds_has_its_routes_too(tmp_
     assert check_vectors(save_modules(tmp_path / "m", modules)) is SentenceModel
 
 
-def test_a_router_in_front_may_have_a_transformer_for_documents_and_static_embeddings_for_queries(tmp_path: Path) -> None:
+def test_a_router_may_have_a_transformer_and_static_embeddings(tmp_path: Path) -> None:
     static = parts.StaticEmbedding(words(), embedding_weights=table(columns=WIDTH))
     router = parts.Router.for_query_document([static], [transformer(tmp_path / "m"), parts.Pooling(WIDTH)])
     folder = save_modules(tmp_path / "m", [router, parts.Normalize()], prompts={"query": "warm ", "document": "deep "})
@@ -237,7 +238,7 @@ def test_a_modular_cross_encoder_of_dense_and_normalizing_layers(kind: str, tmp_
     np.testing.assert_allclose(short.scores(PAIRS), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("activation", [torch.nn.Sigmoid(), torch.nn.Tanh(), torch.nn.Identity(), torch.nn.Softplus()], ids=str)
+@each("activation", [torch.nn.Sigmoid(), torch.nn.Tanh(), torch.nn.Identity(), torch.nn.Softplus()])
 def test_the_default_activation_of_a_model_is_the_one_of_its_settings(activation: Any, tmp_path: Path) -> None:
     modules = [transformer(tmp_path / "m"), parts.Pooling(WIDTH), head(activation=torch.nn.Tanh())]
     assert check_scores(save_pairs(tmp_path / "m", modules, activation_fn=activation)) is PlainCrossEncoder
@@ -290,7 +291,7 @@ def of_sentences(folder: Path) -> None:
     change(folder / "config_sentence_transformers.json", model_type="SentenceTransformer")
 
 
-@pytest.mark.parametrize(
+@each(
     ("odd", "problem"),
     [
         (without_scores, r"none of its modules \(Transformer \+ Pooling \+ Dense\) gives scores"),

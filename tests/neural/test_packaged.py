@@ -50,7 +50,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     packaged.packaged_models.cache_clear()
 
 
-def test_a_model_of_a_package_is_found_by_the_name_in_its_card_and_by_that_of_the_package(site: Path) -> None:
+def test_a_packaged_model_is_found_by_either_name(site: Path) -> None:
     folder = install(site, "words-as-package", "words_as_package/data/model")
     for name in ("little-words", "Little-Words", "model2vec/little-words", "words-as-package"):
         assert find_model(name) == folder

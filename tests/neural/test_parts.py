@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.each import each
 from support.hashed_encoder import Hashed
 from support.tiny_colbert import documents, tiny_colbert
 from support.tiny_models import tiny
@@ -140,7 +141,7 @@ def test_an_encoder_is_stored_by_its_text_without_the_precision() -> None:
     assert encoder_from(text) == ft.ChunkedEncoder(ft.TransformerEncoder("m", "cls"), window=5, stride=5)
 
 
-@pytest.mark.parametrize("text", ["old_encoder('m')", 'sentence_encoder("m", colour=3)', {"class": "SentenceEncoder"}, "("])
+@each("text", ["old_encoder('m')", 'sentence_encoder("m", colour=3)', {"class": "SentenceEncoder"}, "("])
 def test_an_encoder_stored_by_a_text_that_cannot_be_read_is_one_sentence(text: Any) -> None:
     with pytest.raises(ParameterError, match=r"that this version of Fontes cannot create, .*; encode again$") as caught:
         encoder_from(text)

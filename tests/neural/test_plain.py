@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.tiny_models import MARKS, SIZES, WORDS, docs, text, tiny
 
 import fontes as ft
@@ -85,7 +86,7 @@ def ours(folder: Path, **settings: Any) -> ft.SentenceEncoder:
 POOLINGS = ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken", ("mean", "cls", "max")]
 
 
-@pytest.mark.parametrize("pooling", POOLINGS, ids=str)
+@each("pooling", POOLINGS)
 def test_each_pooling_is_that_of_sentence_transformers(pooling: Any, tmp_path: Path) -> None:
     folder = save_encoder(tmp_path / "m", pooling=pooling)
     encoder = ours(folder)
@@ -94,8 +95,8 @@ def test_each_pooling_is_that_of_sentence_transformers(pooling: Any, tmp_path: P
     assert encoder.length == 40
 
 
-@pytest.mark.parametrize("kind", ["bert", "xlm-roberta"])
-@pytest.mark.parametrize("activation", [torch.nn.Tanh(), torch.nn.Identity()], ids=["tanh", "identity"])
+@each("kind", ["bert", "xlm-roberta"])
+@each("activation", [torch.nn.Tanh(), torch.nn.Identity()])
 def test_projections_lengths_and_prompts_are_those_of_sentence_transformers(kind: str, activation: Any, tmp_path: Path) -> None:
     projection = parts.Dense(SIZES["hidden_size"], 12, bias=kind == "bert", activation_function=activation)
     prompts = {"query": "the sea ", "document": "of "}
@@ -202,8 +203,8 @@ def test_windows_see_all_tokens_of_a_text_that_is_longer_than_the_model_reads(tm
     assert words == long.split(" ")
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "xlm-roberta"])
-@pytest.mark.parametrize("labels", [1, 2])
+@each("kind", ["bert", "roberta", "xlm-roberta"])
+@each("labels", [1, 2])
 def test_cross_encoders_give_the_scores_of_sentence_transformers(kind: str, labels: int, tmp_path: Path) -> None:
     folder = save_model(tmp_path / "m", kind, "ForSequenceClassification", labels)
     with hub.quiet():

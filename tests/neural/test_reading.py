@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.tiny_models import CONFIGURATIONS, docs, text, tiny
 
 import fontes as ft
@@ -83,7 +84,7 @@ def test_a_length_beyond_the_positions_is_an_error() -> None:
             use()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CONFIGURATIONS if kind not in ("reformer", "t5")])
+@each("kind", [kind for kind in CONFIGURATIONS if kind not in ("reformer", "t5")])
 def test_a_folder_says_how_many_positions_its_model_has(kind: str) -> None:
     assert configured_positions(Path(tiny(kind))) == TransformerEncoder(tiny(kind), **EXACT)._model.limit
 

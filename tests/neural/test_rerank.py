@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.each import each
 
 import fontes as ft
 from fontes.core.progress import Progress, ProgressCallback, silent
 from fontes.neural.rerank.crossencoder import sigmoid
-from fontes.passages import reranker
+from fontes.rerank import reranker
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def test_a_weight_of_one_keeps_the_rerankers_order_and_of_zero_the_runs() -> Non
     assert reranker.interpolate(0)(RUN)["q1"].ids == RUN["q1"].ids
 
 
-@pytest.mark.parametrize("weight", [-0.1, 1.1, "0.5", True])
+@each("weight", [-0.1, 1.1, "0.5", True])
 def test_a_weight_outside_0_to_1_is_refused(weight: Any) -> None:
     with pytest.raises(ft.core.ParameterError, match="weight between 0 and 1"):
         Overlap().interpolate(weight)(RUN)

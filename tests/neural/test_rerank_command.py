@@ -10,6 +10,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from support.each import each
 from support.tiny_cross_encoder import pairs, save_cross_encoder
 from support.tiny_t5 import WORDS, save_t5
 
@@ -84,7 +85,7 @@ def test_monot5_is_chosen_by_its_name(work: Work, tmp_path: Path) -> None:
     near(ft.read_run(work.output), ft.MonoT5(str(folder), precision="float32", device="cpu")(work.run.top(2)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("expression", "message"),
     [
         ("mono_t6('m')", "there is no stage 'mono_t6'; did you mean 'mono_t5'?"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.tiny_cross_encoder import pairs, save_cross_encoder
 from support.tiny_t5 import WORDS, save_t5
 
@@ -182,7 +183,7 @@ def test_a_model_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPat
         ft.MonoT5().scores(pairs(1))
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "message"),
     [
         ({"score": "raw"}, "score is one of logit, sigmoid, model, not 'raw'"),

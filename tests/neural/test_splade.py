@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.each import each
 from support.tiny_models import docs, save_tokenizer, text, tiny, torch, transformers
 from support.tiny_splade import CONFIGURATIONS, SIZE, VOCABULARY, dense, masked_lm, splade, write
 
@@ -15,9 +16,12 @@ from fontes.core import InputError, ParameterError
 from fontes.core.values import Doc
 from fontes.neural import Splade
 from fontes.neural.models import hub
+from fontes.neural.models.compute import padded
 from fontes.neural.sparse import model as of_model
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
+
+from fontes.neural.models.masked import MaskedNetwork  # noqa: E402
 
 DOCS = docs(7, 1, 30, 80, 12, 3)
 TEXTS = [doc.text for doc in DOCS]
@@ -34,8 +38,8 @@ def folder(tmp_path_factory) -> Path:
     return splade(tmp_path_factory.mktemp("splade") / "m")
 
 
-@pytest.mark.parametrize("activation", ["relu", "log1p_relu"])
-@pytest.mark.parametrize("pooling", ["max", "sum"])
+@each("activation", ["relu", "log1p_relu"])
+@each("pooling", ["max", "sum"])
 def test_vectors_are_those_of_sentence_transformers_with_each_pooling_and_activation(tmp_path, pooling, activation):
     folder = splade(tmp_path / "m", {"pooling_strategy": pooling, "activation_function": activation})
     expected = reference(folder).encode_document(TEXTS).to_dense().numpy()
@@ -44,7 +48,7 @@ def test_vectors_are_those_of_sentence_transformers_with_each_pooling_and_activa
     assert 0.1 < (expected > 0).mean() < 0.9
 
 
-@pytest.mark.parametrize("kind", CONFIGURATIONS)
+@each("kind", CONFIGURATIONS)
 def test_any_masked_language_model_is_pooled_as_sentence_transformers_pools_it(tmp_path, kind):
     folder = masked_lm(tmp_path / "m", kind)
     encoder = Splade(folder, max_length=40, **EXACT)
@@ -52,6 +56,21 @@ def test_any_masked_language_model_is_pooled_as_sentence_transformers_pools_it(t
     sparse.max_seq_length = 40
     assert np.abs(dense(encoder.encode_documents(DOCS)) - sparse.encode_document(TEXTS).to_dense().numpy()).max() < 1e-4
     assert np.abs(dense(encoder.encode_queries(TEXTS)) - sparse.encode_query(TEXTS).to_dense().numpy()).max() < 1e-4
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "modernbert"])
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+def test_logits_of_our_own_network_are_those_of_transformers(tmp_path, kind, tied):
+    folder = masked_lm(tmp_path / "m", kind, tie_word_embeddings=tied)
+    encoder = Splade(folder, max_length=40, **EXACT)
+    network = encoder._model.prepared.module
+    assert type(network.body) is MaskedNetwork
+    model = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
+    ids, mask = padded(encoder._model.ids(TEXTS, 40), 0, "cpu")
+    with torch.inference_mode():
+        expected = model(input_ids=ids, attention_mask=mask).logits[mask.bool()]
+        hidden = network.body(ids, mask)[mask.bool()]
+        assert torch.allclose(hidden @ network.head.weight.T + network.head.bias, expected, atol=1e-5)
 
 
 def test_a_weight_is_the_greatest_logarithm_of_the_models_own_logits(folder):
@@ -69,6 +88,7 @@ def test_a_weight_is_the_greatest_logarithm_of_the_models_own_logits(folder):
 def test_a_model_whose_head_cannot_be_detached_gives_the_same(folder, monkeypatch):
     whole = Splade(folder, **EXACT).encode_documents(DOCS)
     monkeypatch.setattr(of_model, "_detached_head", lambda module: None)
+    monkeypatch.setattr("fontes.neural.models.masked.masked_network", lambda folder: None)
     for models in ("_recent", "_in_use"):
         monkeypatch.setattr(f"fontes.neural.models.hub.{models}", type(getattr(hub, models))())
     assert np.allclose(dense(Splade(folder, **EXACT).encode_documents(DOCS)), dense(whole), atol=1e-5)

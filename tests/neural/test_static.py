@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("safetensors")
@@ -195,7 +196,7 @@ def test_a_folder_of_an_older_model2vec_without_modules_is_recognised(tmp_path: 
     assert model_in(str(folder)).architecture == "StaticModel"
 
 
-@pytest.mark.parametrize(
+@each(
     ("broken", "problem"),
     [
         ({"embeddings": np.zeros((3,), np.float32)}, r"its embeddings have the shape \(3,\), not tokens times dimensions"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.paired_words import one_thread  # noqa: F401
 from support.tiny_models import CONFIGURATIONS, docs, tiny
 
@@ -44,7 +45,7 @@ def alone(folder: Path) -> Any:
         return sentence_transformers.SentenceTransformer(str(folder), device="cpu")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_a_saved_model_gives_the_vectors_of_the_trained_one(kind: str, tmp_path: Path) -> None:
     given = encoder(kind, query_prompt="the ", document_prompt="of deep ", pooling="mean", max_length=90)
     model = trainable(given)
@@ -80,7 +81,7 @@ def test_what_was_saved_is_trained_again_as_it_was(kind: str, tmp_path: Path) ->
     assert [path.name for path in second.iterdir()].count("fontes.json") == (kind not in PLAIN)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_in_training_a_text_has_the_same_vector_alone_and_in_a_batch(kind: str) -> None:
     model = trainable(encoder(kind), dropout=0.0).train()
     together = vectors(model, TEXTS)
@@ -89,7 +90,7 @@ def test_in_training_a_text_has_the_same_vector_alone_and_in_a_batch(kind: str) 
     np.testing.assert_allclose(together.detach(), encoder(kind).encode_documents(GIVEN), atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_gradients_flow_into_every_parameter_but_that_of_the_unused_pooler(kind: str) -> None:
     model = trainable(encoder(kind), dropout=0.0).train()
     weights = torch.randn(len(TEXTS), model.get_embedding_dimension(), generator=torch.Generator().manual_seed(0))
@@ -158,7 +159,7 @@ def test_reformer_has_the_gradients_of_its_reversible_layers() -> None:
     assert_like_transformers("reformer", 256, prepare, use_cache=False)
 
 
-@pytest.mark.parametrize("kind", ["bert", "nystromformer", "longformer", "reformer", "favor+"])
+@each("kind", ["bert", "nystromformer", "longformer", "reformer", "favor+"])
 def test_dropout_follows_the_state_of_the_random_numbers(kind: str) -> None:
     model = trainable(encoder(kind), dropout=0.2).train()
     torch.manual_seed(5)
@@ -170,7 +171,7 @@ def test_dropout_follows_the_state_of_the_random_numbers(kind: str) -> None:
     assert torch.equal(second, vectors(model, TEXTS))
 
 
-@pytest.mark.parametrize("kind", ["bert", "t5", "longformer", "reformer"])
+@each("kind", ["bert", "t5", "longformer", "reformer"])
 def test_dropout_is_set_in_all_layers_and_not_in_the_configuration(kind: str) -> None:
     model = trainable(encoder(kind), dropout=0.0).train()
     assert torch.equal(vectors(model, TEXTS), vectors(model, TEXTS))
@@ -201,7 +202,7 @@ def test_encoders_that_cannot_be_trained_are_named() -> None:
             trainable(given)
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         "{",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.each import each
+from support.hashed_encoder import Hashed
 
 import fontes as ft
 from fontes.core import InputError, ParameterError
@@ -123,7 +127,7 @@ def test_what_the_index_offers_and_cannot_search_is_left_out_with_a_note(index, 
         fit(index, *judged, "20ms", candidates=["tfidf()"])
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "message"),
     [
         ({"budget": "20"}, "the budget is a time above 0, such as 20ms or 1s, not '20'"),
@@ -137,6 +141,36 @@ def test_what_the_index_offers_and_cannot_search_is_left_out_with_a_note(index, 
 def test_invalid_parameters_are_refused(index, judged, parameters, message):
     with pytest.raises((ParameterError, InputError, ft.FontesError), match=message):
         fit(index, *judged, **{"budget": "20ms", **parameters})
+
+
+def test_the_time_of_a_search_has_that_of_encoding_a_new_query(judged, monkeypatch, tmp_path: Path):
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
+
+    class Slow(Hashed):
+        def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+            clock.now += 0.03
+            return super().encode_queries(texts)
+
+    index, encoder = ft.Index.build("sample:harbour", tmp_path / "harbour.index"), Slow()
+    index.encode(encoder)
+    topics = ft.Topics(list(judged[0].values())[:12])
+    monkeypatch.setattr(fitting, "time", clock)
+    dense = index.dense(encoder)
+    for stage in (dense, ft.fuse(index.bm25(), dense)):  # the second finds no vectors of the first
+        assert fitting.timed(stage, topics, 1.0) == pytest.approx(0.03)
+    assert fitting.timed(index.bm25(), topics, 1.0) == 0
+    assert len(fitting.search_seconds(dense, topics, 1.0)) == 12
+    assert len(fitting.search_seconds(dense, topics, 0.009)) == 10  # more than three times the budget
+
+
+def test_every_kind_of_stored_vectors_is_a_candidate():
+    facts = {
+        "vectors": [{"encoder": "sentence_encoder('a')"}],
+        "weights": [{"encoder": "splade_encoder('b')"}],
+        "token_vectors": [{"colbert": "colbert('c')"}],
+    }
+    texts = fitting.first_round(SimpleNamespace(info=lambda: facts), ())
+    assert texts[-3:] == ["dense(sentence_encoder('a'))", "splade(splade_encoder('b'))", "late(colbert('c'))"]
 
 
 def test_seconds_are_read_from_words():

@@ -1,4 +1,4 @@
-"""Numba's and LLVM's functions for generating instructions, typed as Any."""
+"""Numba's and LLVM's functions for generating instructions, typed as Any; and an instruction that loads memory ahead."""
 
 from typing import Any
 
@@ -11,3 +11,24 @@ cgutils: Any = _cgutils
 intrinsic: Any = _intrinsic
 ir: Any = _ir
 types: Any = _types
+
+CACHE_LINE = 64  # bytes of a line of the processor's cache
+
+
+def _prefetch(context: Any, array: Any, row: Any, column: Any) -> Any:
+    """Ask the processor to load the cache line of `array[row, column]`."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind, byte, word = signature.args[0], ir.IntType(8).as_pointer(), ir.IntType(32)
+        pointer = cgutils.get_item_pointer(
+            target, builder, kind, target.make_array(kind)(target, builder, arguments[0]), arguments[1:]
+        )
+        function = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        prefetch = cgutils.get_or_insert_function(builder.module, function, "llvm.prefetch.p0i8")
+        builder.call(prefetch, [builder.bitcast(pointer, byte), word(0), word(3), word(1)])  # data to read, into all caches
+        return target.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), generate
+
+
+prefetch: Any = intrinsic(_prefetch)

@@ -1,4 +1,4 @@
-"""Approximate vector search with FAISS or Annoy: built once with a fixed seed, kept in the user's cache.
+"""Approximate vector search with HNSW graphs, FAISS or Annoy: built once with a fixed seed, kept in the user's cache.
 
 Loading a FAISS file from an untrusted source is unsafe. A Fontes index therefore never contains one: only files built on this
 machine are loaded.
@@ -26,7 +26,7 @@ from ...storage.artifact import Artifact, ArtifactKind, settings
 from ...storage.caches import Cached, DiskCache
 from ...storage.hashes import hash_text
 from ..models.hub import library
-from .graph import Graph
+from .graph import Graph, drawn_levels
 from .vectors import Best
 
 SEED = 7
@@ -35,7 +35,9 @@ KIND = ArtifactKind("fontes-approximate", 1, "an approximate index", "it is buil
 FILE = "index"  # file of the library
 BLOCK_VECTORS = 1 << 16  # vectors added at a time
 SAMPLE = 1 << 20  # maximum number of vectors for training FAISS
-HNSW = "HNSW32,Flat"
+WIDTH = 32  # neighbors of a row of "hnsw" on each level above 0
+MIN_WIDTH, MAX_WIDTH = 2, 1024
+GRAPH_FORMAT = 1  # graphs of other numbers are built again
 EF_CONSTRUCTION = 200
 EF_SEARCH = 256  # minimum of the default
 MIN_LISTS, LIST_SHARE = 16, 8  # IVF visits one in 8 of its lists, at least 16, and as many as contain enough rows
@@ -71,7 +73,7 @@ class Searcher(ABC):
 
     @abstractmethod
     def build(self, embeddings: JoinedEmbeddings) -> None:
-        """Build the index; reproducible, except an HNSW graph linked by several threads."""
+        """Build the index; reproducible, except an HNSW graph that FAISS links in several threads."""
 
     @abstractmethod
     def candidates(
@@ -142,14 +144,13 @@ class Faiss(Searcher):
     def build(self, embeddings: JoinedEmbeddings) -> None:
         """Train on up to SAMPLE vectors and add all vectors; in one thread, except HNSW, which gains much from several."""
         faiss = _faiss()
-        factory = HNSW if self.spec == "hnsw" else self.spec
-        if "OPQ" in factory and len(embeddings) < embeddings.dim:
+        if "OPQ" in self.spec and len(embeddings) < embeddings.dim:
             raise ParameterError(
                 f"FAISS cannot make an index {self.spec!r} of {len(embeddings):,} vectors (its OPQ crashes where there are "
                 f"fewer of them than dimensions, {embeddings.dim}); take one without OPQ, or flat"
             )
         try:
-            self.index = faiss.index_factory(embeddings.dim, factory, faiss.METRIC_INNER_PRODUCT)
+            self.index = faiss.index_factory(embeddings.dim, self.spec, faiss.METRIC_INNER_PRODUCT)
         except RuntimeError as e:
             raise ParameterError(f"FAISS cannot make an index {self.spec!r} of {embeddings.dim} dimensions; {RULE}") from e
         self.quantizers = self._seed()
@@ -255,28 +256,41 @@ class Faiss(Searcher):
         return inner if isinstance(inner, faiss.IndexHNSW) else None
 
 
-class Hnsw(Faiss):
-    """An HNSW graph built by FAISS and searched without it; once stored, FAISS's copy of the vectors is released."""
+class Hnsw(Searcher):
+    """An HNSW graph, linked and searched by compiled loops."""
 
-    precise, filters, parameter = False, True, "ef_search"
+    filters, parameter = True, "ef_search"
     graph: Graph | None = None
 
     @property
+    def library(self) -> str:
+        return f"fontes.graph {GRAPH_FORMAT}"
+
+    @property
     def shape(self) -> tuple[int, int]:
-        return super().shape if self.graph is None else self.graph.shape
+        assert self.graph is not None
+        return self.graph.shape
+
+    @property
+    def width(self) -> int:
+        """Neighbors of a row on each level above 0."""
+        digits = self.spec.removeprefix("HNSW").removesuffix(",Flat")
+        return int(digits) if digits.isdigit() else WIDTH
 
     def build(self, embeddings: JoinedEmbeddings) -> None:
-        super().build(embeddings)
-        self.graph = self._graph(embeddings)
-
-    def load(self, file: Path, embeddings: JoinedEmbeddings) -> None:
-        super().load(file, embeddings)
-        if self.shape == (len(embeddings), embeddings.dim):
-            self.graph, self.index = self._graph(embeddings), None
+        self.graph = Graph(embeddings, self.width, drawn_levels(len(embeddings), self.width))
+        self.graph.link(EF_CONSTRUCTION)
 
     def save(self, file: Path) -> None:
-        super().save(file)
-        self.index = None
+        """Write the levels and the neighbors as whole numbers of 32 bits."""
+        assert self.graph is not None
+        np.concatenate([self.graph.levels, self.graph.neighbors]).astype("<i4").tofile(file)
+
+    def load(self, file: Path, embeddings: JoinedEmbeddings) -> None:
+        levels, neighbors = np.split(np.fromfile(file, "<i4"), [len(embeddings)])
+        if len(levels) < len(embeddings) or (levels < 0).any() or len(neighbors) != np.sum(self.width * (levels + 2)):
+            raise OSError(f"{file} is not a graph of {len(embeddings):,} rows")
+        self.graph = Graph(embeddings, self.width, levels, neighbors)
 
     def candidates(
         self,
@@ -305,12 +319,6 @@ class Hnsw(Faiss):
     ) -> tuple[list[Best], list[bool]] | None:
         assert self.graph is not None
         return self.graph.best(queries, *_walk_limits(min_count, count, visits), allowed, vectors, ranks, longest, k)
-
-    def _graph(self, embeddings: JoinedEmbeddings) -> Graph:
-        to_array, hnsw = _faiss().vector_to_array, self._hnsw().hnsw
-        neighbors, offsets = to_array(hnsw.neighbors), to_array(hnsw.offsets)
-        starts = to_array(hnsw.cum_nneighbor_per_level)
-        return Graph(embeddings, neighbors, offsets, starts, hnsw.entry_point, hnsw.max_level)
 
 
 def _walk_limits(min_count: int, count: int, visits: int | None) -> tuple[int, int, int]:
@@ -400,6 +408,9 @@ def check_algorithm(spec: str) -> None:
         raise ParameterError(f"{RULE}; it is {spec!r}")
     if ANNOY.fullmatch(spec):
         _annoy()
+    elif GRAPH.fullmatch(spec):
+        if not MIN_WIDTH <= Hnsw(spec).width <= MAX_WIDTH:
+            raise ParameterError(f"a graph has {MIN_WIDTH} to {MAX_WIDTH:,} neighbors a row; {spec!r} is outside this range")
     elif spec != "flat":
         _faiss()
 

@@ -25,7 +25,7 @@ from ...core.values import Doc, Explanation, Topic, Topics, text_of
 from ...core.work import work
 from ...index.columns import Filter, explain_exclusion, filter_of
 from ...index.embeddings.vectors import DTYPES
-from ...storage.caches import Attached, Cached
+from ...storage.caches import Cached, LazyAttribute
 from ..encoders.base import Encoder, document_vectors, encoder_in, unit
 from ..models.base import check_fields
 from ..stored import named_encoder
@@ -68,7 +68,7 @@ def _query_vector_cache(index: Index) -> Cached[tuple[str, str], NDArray[np.floa
     return Cached(CACHED_QUERIES)
 
 
-_QUERY_VECTORS = Attached("query_vectors", _query_vector_cache)  # by encoder and text
+_QUERY_VECTORS = LazyAttribute("query_vectors", _query_vector_cache)  # by encoder and text
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         ef_search: HNSW's efSearch; greater values are slower and raise recall.
         dtype: Stored vectors to use: "float32", "float16", "int8", "rabitq4", "rabitq2" or "rabitq1". None: the most
             exact ones.
-        threads: Search threads, which do not change the run; an HNSW graph is reproducible with 1 only. None: one
-            per processor.
+        threads: Search threads, which do not change the run. None: one per processor.
         where: Filter on document metadata. HNSW applies it during the search; another approximate search is repeated until
             it has k documents. The run's provenance lists topics with fewer as "exhausted". None: no filter.
         nprobe: Number of IVF lists visited; greater values are slower and raise recall.
@@ -130,7 +129,7 @@ class Dense(Stage[Topics, Run], name="dense"):
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         actors = self.index.actors
         if actors is not None and self.algorithm != "flat":
-            raise ParameterError(f"{self!r}: an approximate index is of all vectors; actors search shards by 'flat' alone")
+            raise ParameterError(f"{self!r}: an approximate index is of all vectors; actors search shards only by 'flat'")
         embeddings = self._ready().embeddings
         vectors = self._queries([topic for topic in topics.values() if topic.text.strip()], embeddings, progress)
         if actors is None:

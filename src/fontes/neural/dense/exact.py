@@ -13,7 +13,7 @@ from ...storage.compiled import affordable
 
 RATE = 64  # products of two numbers that numpy computes in a microsecond
 BLOCK_VECTORS = 1 << 12  # vectors multiplied at a time
-LANES = 8  # partial sums, as in `vectors._dot`
+LANES = 8  # partial sums, as in `products._dot`
 
 Best = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, best first
 
@@ -50,7 +50,7 @@ def few_nearest(
 
 
 def _scores(queries: NDArray[np.float64], embeddings: Embeddings, docs: NDArray[np.integer]) -> NDArray[np.float32]:
-    """Scores of documents of a segment, float32 (queries, docs), summed in the order of `vectors.scored`."""
+    """Scores of documents of a segment, float32 (queries, docs), summed in the order of `products.scored`."""
     scores = np.empty((len(queries), len(docs)))
     aligned = embeddings.dim - embeddings.dim % LANES
     for start in range(0, len(docs), BLOCK_VECTORS):

@@ -1,4 +1,4 @@
-"""Search in an HNSW graph by products of int8 vectors (Malkov and Yashunin, TPAMI 2020, algorithms 2 and 5).
+"""HNSW graphs, linked and searched by products of int8 vectors (Malkov and Yashunin, TPAMI 2020, algorithms 1, 2, 4 and 5).
 
 A filter applies during the walk: rows that do not pass lead to their neighbors, but are not returned.
 """
@@ -6,25 +6,30 @@ A filter applies during the walk: rows that do not pass lead to their neighbors,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.threads import in_threads
+from ...core.strings import offsets_of
+from ...core.work import thread_count
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings
 from ...storage.arrays import fixed
 from ...storage.compiled import compiled
 from ...storage.pinned import buffer, pinned, view
-from ..llvm import cgutils, intrinsic, ir, types
-from .vectors import Best, best_of, without_float16
+from ...storage.threads import in_threads
+from ..llvm import CACHE_LINE, prefetch
+from .products import without_float16
+from .vectors import Best, best_of
 
 BLOCK_VECTORS = 1 << 14  # vectors quantized at a time
 QUERIES_PER_CALL = 32  # queries that a thread takes at a time
+BATCH_ROWS = 1 << 9  # maximum number of rows that are linked at a time
+LINKED_SHARE = 16  # at most one row for so many that are linked already
+ROWS_PER_CALL = 32  # rows that a thread links at a time
+SEED = 7
 LEVELS = 127  # of int8
 MARGIN = 2.0  # about 5 standard deviations of the difference of two products: 5 · √2 / √12 of a level times the query's length
-LINE = 64  # bytes of a line of the processor's cache
 ALL_ROWS: NDArray[np.bool_] = fixed(np.zeros(0, np.bool_))  # in place of a mask
 CODES, SCALES, NEIGHBORS, OFFSETS, STARTS = range(5)  # arrays of a graph
 MARKS, CLOCK, HEAP, ROWS, PRODUCTS = range(5)  # arrays of a search
@@ -35,34 +40,90 @@ class Graph:
 
     Args:
         embeddings: The vectors.
-        neighbors: int32: the neighbors of each row, level by level; -1 follows the last neighbor of a level.
-        offsets: (rows + 1,): the start of each row's neighbors.
-        starts: The start of each level within the neighbors of a row.
-        entry: The row where each search begins.
-        top: The level of `entry`.
+        width: Greatest number of a row's neighbors on each level above 0; on level 0 there are at most twice as many.
+        levels: int32 (rows,): the highest level of each row.
+        neighbors: int32: the neighbors of each row, level by level; -1 follows the last neighbor of a level. None: a graph
+            without links.
+
+    Attributes:
+        width: As above.
+        levels: As above.
+        neighbors: As above, int32.
+        shape: Number of rows, and of dimensions.
+        order: int64: the rows that are not zeros, from the highest level down, in an arbitrary order otherwise. Each search
+            begins at the first one.
     """
 
     def __init__(
         self,
         embeddings: JoinedEmbeddings,
-        neighbors: NDArray[np.int32],
-        offsets: NDArray[np.integer[Any]],
-        starts: NDArray[np.integer[Any]],
-        entry: int,
-        top: int,
+        width: int,
+        levels: NDArray[np.int32],
+        neighbors: NDArray[np.int32] | None = None,
     ) -> None:
         self.shape = count, dim = len(embeddings), embeddings.dim
+        self.width, self.levels, self._single = width, levels, embeddings.single
         self._levels = min(np.iinfo(np.int16).max, np.iinfo(np.int32).max // (LEVELS * dim))  # products fit into an int32
         codes, scales = _aligned((count, dim), np.int8), np.empty(count, np.float32)
         for start in range(0, count, BLOCK_VECTORS):
             rows = slice(start, min(start + BLOCK_VECTORS, count))
             _quantize(embeddings.decoded(rows), codes[rows], scales[rows])
-        links = _aligned(neighbors.shape, np.int32)
-        links[:] = neighbors
-        self._arrays = (codes, np.int8), (scales, np.float32), (links, np.int32), *_int64(offsets, starts)
-        self._graph = pinned(self._arrays), entry, top
-        self._width, self._single = int(starts[1]), embeddings.single
+        self.starts = np.concatenate([[0], width * np.arange(2, max(levels, default=0) + 3)])
+        self.offsets = offsets_of(self.starts[levels + 1])
+        self.neighbors = _aligned((int(self.offsets[-1]),), np.int32)
+        self.neighbors[:] = -1 if neighbors is None else neighbors
+        shuffled = np.random.default_rng(SEED).permutation(count)
+        shuffled = shuffled[scales[shuffled] > 0]
+        self.order = shuffled[np.argsort(-levels[shuffled], kind="stable")]
+        entry = int(self.order[0]) if len(self.order) else 0
+        self._arrays = (
+            (codes, np.int8),
+            (scales, np.float32),
+            (self.neighbors, np.int32),
+            (self.offsets, np.int64),
+            (self.starts, np.int64),
+        )
+        self._graph = pinned(self._arrays), entry, int(levels[entry]) if count else 0
         self._buffers: list[tuple[NDArray[np.int64], Any]] = []  # of finished searches, for reuse
+
+    def link(self, effort: int) -> None:
+        """Link the rows, batch by batch: first to rows of earlier batches, then these to them.
+
+        The graph is the same with any number of threads.
+
+        Args:
+            effort: efConstruction: number of the nearest rows among which neighbors are chosen.
+        """
+        linked = min(1, len(self.order))
+        while linked < len(self.order):
+            rows = self.order[linked : linked + max(1, min(linked // LINKED_SHARE, BATCH_ROWS))]
+            linked += len(rows)
+            size = max(1, min(ROWS_PER_CALL, -(-len(rows) // thread_count())))
+
+            def link_rows(start: int, rows: NDArray[np.int64] = rows, size: int = size) -> None:
+                buffers = self._take_buffers()
+                _link(rows[start : start + size], self.levels, *self._graph, self.shape[1], effort, ALL_ROWS, buffers[0])
+                self._buffers.append(buffers)
+
+            in_threads(link_rows, range(0, len(rows), size))
+            for level in range(int(self.levels[rows].max()) + 1):
+                self._link_back(rows[self.levels[rows] >= level], level)
+
+    def _link_back(self, rows: NDArray[np.int64], level: int) -> None:
+        """Link the neighbors of rows on a level to these rows."""
+        first, last = self.starts[level : level + 2]
+        targets = self.neighbors[self.offsets[rows][:, None] + np.arange(first, last)]
+        sources = np.repeat(rows, np.count_nonzero(targets >= 0, axis=1))
+        targets = targets[targets >= 0].astype(np.int64)
+        order = np.argsort(targets, kind="stable")
+        targets, sources = targets[order], sources[order]
+        bounds = np.flatnonzero(np.diff(targets, prepend=-1, append=-1))
+        size = max(1, -(-(len(bounds) - 1) // thread_count()))
+
+        def link_targets(start: int) -> None:
+            _link_back(targets, sources, bounds[start : start + size + 1], self._graph[0], self.shape[1], level)
+
+        in_threads(link_targets, range(0, len(bounds) - 1, size))
 
     def nearest(
         self, queries: NDArray[np.float32], min_count: int, count: int, visits: int, allowed: NDArray[np.bool_] | None = None
@@ -131,7 +192,7 @@ class Graph:
         try:  # another thread may take the last ones
             return self._buffers.pop()
         except IndexError:
-            count, width = self.shape[0], max(1, self._width)
+            count, width = self.shape[0], 2 * self.width
             marks, clock = (np.zeros(count, np.uint8), np.uint8), (np.zeros(1, np.uint8), np.uint8)
             heap = np.empty(count + 1, np.int64), np.int64
             rows, products = (np.empty(width, np.int64), np.int64), (np.empty(width, np.float32), np.float32)
@@ -139,35 +200,18 @@ class Graph:
             return pinned(arrays), arrays
 
 
-def _int64(*arrays: NDArray[np.integer[Any]]) -> Iterator[tuple[NDArray[np.int64], type[np.int64]]]:
-    return ((np.ascontiguousarray(array, np.int64), np.int64) for array in arrays)
+def drawn_levels(count: int, width: int) -> NDArray[np.int32]:
+    """Levels of rows, int32 (count,): one row in `width` of each level is on the next one too."""
+    draws = 1 - np.random.default_rng(SEED).random(count)
+    return (-np.log(draws) / math.log(width)).astype(np.int32)
 
 
 def _aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """An empty array that starts at a line of the processor's cache, so that a row takes as few lines as possible."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    raw = np.empty(size + LINE, np.uint8)
-    start = -raw.ctypes.data % LINE
+    raw = np.empty(size + CACHE_LINE, np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE
     return np.asarray(raw[start : start + size].view(dtype).reshape(shape))
-
-
-def _prefetch(context: Any, array: Any, row: Any, column: Any) -> Any:
-    """Ask the processor to load the cache line of `array[row, column]`."""
-
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind, byte, word = signature.args[0], ir.IntType(8).as_pointer(), ir.IntType(32)
-        pointer = cgutils.get_item_pointer(
-            target, builder, kind, target.make_array(kind)(target, builder, arguments[0]), arguments[1:]
-        )
-        function = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        prefetch = cgutils.get_or_insert_function(builder.module, function, "llvm.prefetch.p0i8")
-        builder.call(prefetch, [builder.bitcast(pointer, byte), word(0), word(3), word(1)])  # data to read, into all caches
-        return target.get_dummy_value()
-
-    return types.void(array, types.intp, types.intp), generate
-
-
-prefetch: Any = intrinsic(_prefetch)
 
 
 @compiled()
@@ -256,19 +300,11 @@ def _nearest(
     out: Any,
 ) -> int:
     """Write the nearest rows of a query to `out`, and return their number."""
-    scales, codes = view(graph, SCALES, np.float32), view(graph, CODES, np.int8)
-    links = view(graph, NEIGHBORS, np.int32), view(graph, OFFSETS, np.int64), view(graph, STARTS, np.int64)
-    arrays = codes.reshape(len(scales), len(query)), scales, links[0], links[1], links[2], entry, top
-    neighbors = buffer(buffers, ROWS, np.int64), buffer(buffers, PRODUCTS, np.float32)
-    views = (
-        buffer(buffers, MARKS, np.uint8),
-        buffer(buffers, CLOCK, np.uint8),
-        buffer(buffers, HEAP, np.int64),
-        neighbors[0],
-        neighbors[1],
-    )
+    arrays = _arrays_of(graph, len(query))
+    scales, starts = arrays[1], arrays[4]
     _round(query, levels, code)
-    count = _walk(code, arrays, allowed, views, best)
+    row, product = _entry(code, arrays, entry, top, 0)
+    count = _walk(code, arrays, row, product, starts[0], starts[1], allowed, buffers, best)
     keys, products = np.sort(best[:count])[::-1], np.empty(count, np.float32)
     ordered, squares, row_count = products.view(np.int32), 0.0, 0
     for x in code:
@@ -283,21 +319,34 @@ def _nearest(
 
 
 @compiled()
-def _walk(query: Any, arrays: Any, allowed: Any, buffers: Any, best: Any) -> int:
+def _arrays_of(graph: Any, dim: int) -> Any:
+    """Codes, scales, neighbors, offsets and starts of a graph."""
+    scales, codes = view(graph, SCALES, np.float32), view(graph, CODES, np.int8)
+    links = view(graph, NEIGHBORS, np.int32), view(graph, OFFSETS, np.int64), view(graph, STARTS, np.int64)
+    return codes.reshape(len(scales), dim), scales, links[0], links[1], links[2]
+
+
+@compiled()
+def _walk(
+    query: Any, arrays: Any, entry: int, product: float, first: int, last: int, allowed: Any, buffers: Any, best: Any
+) -> int:
     """Fill `best`, a heap, with the keys of the nearest rows that pass, and return their number.
+
+    The walk begins at the row `entry` and follows the neighbors from `first` to `last` of each row, those of a level.
 
     A key has the product, as an integer of the same order, in its upper 32 bits and the row in its lower 32 bits: greater keys
     are nearer. `heap` has the complements of the keys of rows whose neighbors are still to be visited, the nearest row first.
     """
-    codes, scales, neighbors, offsets, starts, _, _ = arrays
-    marks, clock, heap, rows, products = buffers
+    codes, scales, neighbors, offsets, _ = arrays
+    marks, clock, heap = buffer(buffers, MARKS, np.uint8), buffer(buffers, CLOCK, np.uint8), buffer(buffers, HEAP, np.int64)
+    rows, products = buffer(buffers, ROWS, np.int64), buffer(buffers, PRODUCTS, np.float32)
     bits = products.view(np.int32)
     clock[0] += 1
     if clock[0] == 0:  # all marks of a uint8 are used
         marks[:] = 0
         clock[0] = 1
     mark = clock[0]
-    rows[0], products[0] = _entry(query, arrays)
+    rows[0], products[0] = entry, product
     marks[rows[0]] = mark
     fresh, size, count = 1, 0, 0
     while True:
@@ -319,7 +368,7 @@ def _walk(query: Any, arrays: Any, allowed: Any, buffers: Any, best: Any) -> int
         size -= 1
         _replace(heap, size, heap[size])
         fresh = 0
-        for i in range(offsets[row], offsets[row] + starts[1]):
+        for i in range(offsets[row] + first, offsets[row] + last):
             neighbor = np.int64(neighbors[i])
             if neighbor < 0:
                 break
@@ -327,19 +376,19 @@ def _walk(query: Any, arrays: Any, allowed: Any, buffers: Any, best: Any) -> int
                 marks[neighbor] = mark
                 rows[fresh] = neighbor
                 fresh += 1
-                for line in range(0, codes.shape[1], LINE):
+                for line in range(0, codes.shape[1], CACHE_LINE):
                     prefetch(codes, neighbor, line)
         for i in range(fresh):
             products[i] = np.float32(_product(query, codes[rows[i]])) * scales[rows[i]]
 
 
 @compiled()
-def _entry(query: Any, arrays: Any) -> Any:
-    """Descend the upper levels to a row that is nearer than its neighbors; return the row and its product."""
-    codes, scales, neighbors, offsets, starts, row, top = arrays
+def _entry(query: Any, arrays: Any, row: Any, top: int, lowest: int) -> Any:
+    """Descend from a row on the level `top` to one above `lowest` that is nearer than its neighbors; and its product."""
+    codes, scales, neighbors, offsets, starts = arrays
     best = np.float32(_product(query, codes[row])) * scales[row]
-    for level in range(top, 0, -1):
-        last = np.int64(-1)
+    for level in range(top, lowest, -1):
+        last = -1
         while row != last:
             last = row
             for i in range(offsets[last] + starts[level], offsets[last] + starts[level + 1]):
@@ -350,6 +399,71 @@ def _entry(query: Any, arrays: Any) -> Any:
                 if product > best:
                     row, best = neighbor, product
     return row, best
+
+
+@compiled()
+def _link(rows: Any, levels: Any, graph: Any, entry: int, top: int, dim: int, effort: int, allowed: Any, buffers: Any) -> None:
+    """Choose the neighbors of rows on each of their levels; no row has them as a neighbor yet."""
+    arrays, links = _arrays_of(graph, dim), buffer(graph, NEIGHBORS, np.int32)
+    codes, scales, _, offsets, starts = arrays
+    code, best = np.empty(dim, np.int16), np.empty(effort, np.int64)
+    number = np.empty(1, np.float32)
+    bits = number.view(np.int32)
+    for row in rows:
+        for i in range(dim):
+            code[i] = codes[row, i]
+        nearest, product = _entry(code, arrays, entry, top, levels[row])
+        for level in range(levels[row], -1, -1):
+            first, last = starts[level], starts[level + 1]
+            count = _walk(code, arrays, nearest, product, first, last, allowed, buffers, best)
+            keys = np.sort(best[:count])[::-1]
+            _choose(keys, row, codes, scales, links[offsets[row] + first : offsets[row] + last])
+            nearest, bits[0] = keys[0] & 0xFFFFFFFF, _bits(keys[0] >> 32)
+            product = number[0]
+
+
+@compiled()
+def _link_back(targets: Any, sources: Any, bounds: Any, graph: Any, dim: int, level: int) -> None:
+    """Add `sources` to the neighbors of `targets`, grouped by these; of too many for a row, some are chosen again."""
+    codes, scales, _, offsets, starts = _arrays_of(graph, dim)
+    links, number = buffer(graph, NEIGHBORS, np.int32), np.empty(1, np.float32)
+    bits = number.view(np.int32)
+    for group in range(len(bounds) - 1):
+        row, added = targets[bounds[group]], sources[bounds[group] : bounds[group + 1]]
+        out, count = links[offsets[row] + starts[level] : offsets[row] + starts[level + 1]], 0
+        while count < len(out) and out[count] >= 0:
+            count += 1
+        if count + len(added) <= len(out):
+            out[count : count + len(added)] = added
+            continue
+        keys = np.empty(count + len(added), np.int64)
+        for i in range(len(keys)):
+            other = np.int64(out[i]) if i < count else added[i - count]
+            number[0] = np.float32(_product(codes[row], codes[other])) * scales[other]
+            keys[i] = _bits(np.int64(bits[0])) << 32 | other
+        _choose(np.sort(keys)[::-1], row, codes, scales, out)
+
+
+@compiled()
+def _choose(keys: Any, row: int, codes: Any, scales: Any, out: Any) -> None:
+    """Choose neighbors of a row in the order of `keys`: those that are nearer to it than to each one chosen before."""
+    number, count = np.empty(1, np.float32), 0
+    bits = number.view(np.int32)
+    for key in keys:
+        if count == len(out):
+            break
+        candidate = key & 0xFFFFFFFF
+        bits[0] = _bits(key >> 32)
+        limit, nearer = number[0] * scales[row], True
+        for i in range(count):
+            other = out[i]
+            if np.float32(_product(codes[candidate], codes[other])) * scales[other] * scales[candidate] > limit:
+                nearer = False
+                break
+        if nearer:
+            out[count] = candidate
+            count += 1
+    out[count:] = -1
 
 
 @compiled()

@@ -18,135 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.strings import Strings
-from ...core.threads import in_threads
 from ...core.work import thread_count
 from ...index.embeddings.rabitq import BITS
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmbeddings, rows_of
 from ...storage.arrays import fixed
 from ...storage.compiled import compiled
-from ..llvm import intrinsic, ir, types
+from ...storage.threads import in_threads
 from .blas import single_threaded_blas
 from .codes import multiply_codes, rounding_error
-
-STREAMS = 4  # memory streams that a thread reads at a time; one stream leaves a third of the bandwidth unused
-
-
-def decoded(embeddings: Embeddings, first: int, last: int) -> NDArray[np.float32]:
-    """Rows `first` to `last` as float32, with RaBitQ codes still rotated; rows stored as float32 are not copied."""
-    if embeddings.dtype == "float32":
-        return embeddings.vectors[first:last]
-    numbers = without_float16(embeddings.numbers(slice(first, last)))
-    out = np.empty(numbers.shape, dtype=np.float32)
-    _decode(numbers, embeddings.scales[first:last], out)
-    return out
-
-
-def without_float16(vectors: NDArray[Any]) -> NDArray[Any]:
-    """Vectors for compiled code, which does not support float16: float16 is viewed as uint16."""
-    return vectors.view(np.uint16) if vectors.dtype == np.float16 else vectors
-
-
-def _to_float32(context: Any, value: Any) -> Any:
-    """Convert a stored number to float32: a float32, an int8, or the bits of a finite float16 as uint16."""
-
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        (number,), wide = arguments, ir.FloatType()
-        if value == types.float32:
-            return number
-        if value == types.int8:
-            return builder.sitofp(number, wide)
-        triple, _, features = target.codegen().magic_tuple()
-        if "+f16c" in features.split(",") or triple.startswith(("aarch64", "arm64")):
-            return builder.fpext(builder.bitcast(number, ir.HalfType()), wide)
-        # Shift the bits to their places in a float32 and correct the exponent by a product.
-        word: Any = ir.IntType(32)
-        bits = builder.zext(number, word)
-        magnitude = builder.shl(builder.and_(bits, word(0x7FFF)), word(13))
-        sign = builder.shl(builder.and_(bits, word(0x8000)), word(16))
-        return builder.fmul(builder.bitcast(builder.or_(magnitude, sign), wide), ir.Constant(wide, 2.0**112))
-
-    return types.float32(value), generate
-
-
-to_float32: Any = intrinsic(_to_float32)
-
-
-@compiled()
-def _multiply(queries: Any, vectors: Any, scales: Any, out: Any) -> None:
-    """Write the float32 products of a few queries with all vectors to `out`."""
-    step = len(vectors) // STREAMS
-    for query in range(len(queries)):
-        row = out[query]
-        for i in range(step):
-            a, b, c, d = _dot_four(queries[query], vectors[i], vectors[i + step], vectors[i + 2 * step], vectors[i + 3 * step])
-            row[i], row[i + step], row[i + 2 * step], row[i + 3 * step] = a, b, c, d
-        for i in range(STREAMS * step, len(vectors)):
-            row[i] = _dot_four(queries[query], vectors[i], vectors[i], vectors[i], vectors[i])[0]
-        for i in range(len(scales)):
-            row[i] *= scales[i]
-
-
-@compiled(fastmath={"reassoc", "contract"})
-def _dot_four(query: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    s = t = u = v = np.float32(0)
-    for i in range(len(query)):
-        x = query[i]
-        s += x * to_float32(a[i])
-        t += x * to_float32(b[i])
-        u += x * to_float32(c[i])
-        v += x * to_float32(d[i])
-    return s, t, u, v
-
-
-@compiled()
-def _decode(vectors: Any, scales: Any, out: Any) -> None:
-    for row in range(len(vectors)):
-        for i in range(vectors.shape[1]):
-            out[row, i] = to_float32(vectors[row, i])
-        if len(scales) > 0:
-            for i in range(vectors.shape[1]):
-                out[row, i] *= scales[row]
-
-
-@compiled()
-def scored(query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs: Any, out: Any) -> None:
-    """Write the exact scores of documents of a segment to `out`: float64 sums, or -inf if all vectors are zeros."""
-    for i in range(len(docs)):
-        first, last = docs[i], docs[i] + 1
-        if len(bounds) > 0:
-            first, last = bounds[docs[i]], bounds[docs[i] + 1]
-        best = -np.inf
-        for row in range(first, last):
-            if norms[row] > 0:
-                scale = np.float64(scales[row]) if len(scales) > 0 else 1.0
-                best = max(best, scale * _dot(query, vectors[row]))
-        out[i] = best
-
-
-@compiled()
-def _dot(query: Any, vector: Any) -> float:
-    """Inner product in eight partial sums, each of every eighth term. Products of two float32 are exact in float64."""
-    a = b = c = d = e = f = g = h = 0.0
-    aligned = len(query) - len(query) % 8
-    for i in range(0, aligned, 8):
-        a += query[i] * np.float64(to_float32(vector[i]))
-        b += query[i + 1] * np.float64(to_float32(vector[i + 1]))
-        c += query[i + 2] * np.float64(to_float32(vector[i + 2]))
-        d += query[i + 3] * np.float64(to_float32(vector[i + 3]))
-        e += query[i + 4] * np.float64(to_float32(vector[i + 4]))
-        f += query[i + 5] * np.float64(to_float32(vector[i + 5]))
-        g += query[i + 6] * np.float64(to_float32(vector[i + 6]))
-        h += query[i + 7] * np.float64(to_float32(vector[i + 7]))
-    for i in range(aligned, len(query)):
-        a += query[i] * np.float64(to_float32(vector[i]))
-    return ((a + b) + (c + d)) + ((e + f) + (g + h))
-
+from .products import decoded, multiply, scored, without_float16
 
 QUERIES = 512  # queries searched together
 SCORES = 1 << 19  # scores of one matrix product; they fit into the processor's cache
 NUMBERS = 1 << 20  # numbers of document vectors decoded at a time
 FEW_QUERIES = 4  # for at most 4 queries, loading the vectors takes longer than multiplying them
-BLOCK_ROWS = 1 << 13  # vectors per block for a few queries
+MIN_BLOCK_ROWS, BLOCK_ROWS = 1 << 13, 1 << 15  # vectors per block for a few queries
+THREAD_BLOCKS = 4  # blocks per thread, if they have MIN_BLOCK_ROWS vectors
 THREAD_WORK = 1 << 22  # multiplications that are worth starting a thread
 UNIT = 2.0**-24  # unit roundoff of float32
 UNPACKED_DOCS = 1 << 14  # documents whose codes are unpacked together
@@ -185,7 +72,7 @@ def nearest(
     if not count:
         return [NO_RESULTS] * len(queries)
     batches = [queries[start : start + QUERIES] for start in range(0, len(queries), QUERIES)]
-    return [best for batch in batches for best in Search(embeddings, batch, count, ids, allowed).run()]
+    return [best for batch in batches for best in VectorSearch(embeddings, batch, count, ids, allowed).run()]
 
 
 def rescored(
@@ -282,7 +169,7 @@ class VectorBlock:
     last: int
 
 
-class Search:
+class VectorSearch:
     """Exact search for a batch of queries: threads take blocks of documents, and each collects its own candidates."""
 
     def __init__(
@@ -313,7 +200,11 @@ class Search:
     def _blocks(self, segment: SegmentEmbeddings) -> Iterator[VectorBlock]:
         """Divide a segment into blocks whose decoded vectors and scores fit into the processor's cache."""
         embeddings = segment.embeddings
-        max_rows = BLOCK_ROWS if self._few else max(1, min(SCORES // len(self._queries), NUMBERS // max(1, embeddings.dim)))
+        if self._few:
+            share = len(embeddings) // (THREAD_BLOCKS * thread_count())
+            max_rows = min(BLOCK_ROWS, max(MIN_BLOCK_ROWS, share))
+        else:
+            max_rows = max(1, min(SCORES // len(self._queries), NUMBERS // max(1, embeddings.dim)))
         bounds, start, count = embeddings.bounds, 0, embeddings.documents
         while start < count:
             end = start + max_rows
@@ -354,7 +245,7 @@ class Search:
             if embeddings.bits:
                 multiply_codes(self._queries, vectors, scales, embeddings.bits, scores)
             else:
-                _multiply(self._queries, without_float16(vectors), scales, scores)
+                multiply(self._queries, without_float16(vectors), scales, scores)
         else:
             scores = np.matmul(self._queries, decoded(embeddings, start, end).T)
         zeros = embeddings.zeros

@@ -109,14 +109,22 @@ class TransformerModel:
 
     def __init__(self, name: str, folder: Path, attention: str, features: int, precision: str, device: str) -> None:
         transformers = library("transformers", "TransformerEncoder")
-        module = architectures.load(folder, name)
+        library("torch", "TransformerEncoder")
+        from ..models.bert import backbone, try_plain
+
+        module: Any = try_plain(lambda: backbone(folder), folder) if attention == "model" else None
+        self._by_transformers = module is None
+        if not self._by_transformers:
+            vocabulary, limit = module.shape.vocab_size, module.shape.longest
+        else:
+            module = architectures.load(folder, name)
+            vocabulary, limit = module.config.vocab_size, architectures.install_attention(module, attention, features)
         with model_errors(f"transformers finds no tokenizer in the model {name}"), quiet():
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
-        limit = architectures.install_attention(module, attention, features)
         self.padding: int = self.tokenizer.pad_token_id or 0
         self.limit = limit or architectures.NO_LIMIT
         self.name = name
-        sample = [ids.tolist() for ids in sample_ids(module.config.vocab_size, min(256, self.limit))]
+        sample = [ids.tolist() for ids in sample_ids(vocabulary, min(256, self.limit))]
         self.prepared = prepare_module(
             module, lambda network: self.pooled(network, sample, "mean"), precision=precision, device=device
         )
@@ -138,8 +146,11 @@ class TransformerModel:
         from .pooling import pooled
 
         tokens, mask = padded(ids, self.padding, next(module.parameters()).device)
-        hidden = module(input_ids=tokens, attention_mask=mask).last_hidden_state.float()
-        return pooled(hidden, mask, (pooling,))
+        if self._by_transformers:
+            hidden = module(input_ids=tokens, attention_mask=mask).last_hidden_state
+        else:
+            hidden = module(tokens, mask)
+        return pooled(hidden.float(), mask, (pooling,))
 
 
 def read_length(name: str, max_length: int | None, positions: int | None, tokenizer: int | None) -> int:

@@ -49,8 +49,8 @@ class Late(Stage[Topics, Run], name="late"):
         nprobe: Centroids probed for each token of a query. None for this and the next two: 2, 0.45 and 1,024 for k up to
             10; else 4, 0.4 and 4 k, at least 4,096.
         threshold: Minimum similarity of a centroid to any token of the query, in the first round.
-        candidates: Documents left after the first round, a quarter of which are rescored. Smaller collections are searched
-            exhaustively.
+        candidates: Documents left after the first round. A quarter is left after the second one, and an eighth, but at
+            least 10 k of the quarter, is rescored. Collections of no more than a quarter are searched exhaustively.
         nbits: Bits per dimension of the stored vectors to use. None: the most.
         threads: Search threads, which do not change the run; None: one per processor.
         where: Filter on document metadata, such as "year >= 2020 and lang in ('cs', 'en')"; scores stay those of the whole
@@ -86,7 +86,7 @@ class Late(Stage[Topics, Run], name="late"):
         self.check()
         actors = self.index.actors
         if actors is not None and self.algorithm != "exhaustive":
-            raise ParameterError(f"{self!r}: candidates are chosen among all documents; actors search by 'exhaustive' alone")
+            raise ParameterError(f"{self!r}: candidates are chosen among all documents; actors search only by 'exhaustive'")
         store = self._stored()
         queries = self._colbert.encode_queries([topic.text for topic in topics.values() if topic.text.strip()])
         if actors is None:
@@ -184,14 +184,9 @@ class Late(Stage[Topics, Run], name="late"):
         orders = [best(docs, scores, ranks, self.k) for docs, scores in scored]
         return [(docs[order], scores[order]) for (docs, scores), order in zip(scored, orders, strict=True)]
 
-    def _search_settings(self, k: int) -> tuple[int, float, int]:
-        """(nprobe, threshold, candidates) for the best k documents: this stage's parameters, or the defaults."""
-        nprobe, threshold, candidates = search_settings(k)
-        return (
-            nprobe if self.nprobe is None else self.nprobe,
-            threshold if self.threshold is None else self.threshold,
-            candidates if self.candidates is None else self.candidates,
-        )
+    def _search_settings(self, k: int) -> tuple[int, float, int, int]:
+        """(nprobe, threshold, candidates, rescored) for the best k documents: this stage's parameters, or the defaults."""
+        return search_settings(k, self.nprobe, self.threshold, self.candidates)
 
     def check(self) -> None:
         check_fields(self)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
 from ...core.strings import offsets_of
-from ...core.threads import in_threads
 from ...core.work import thread_count
 from ...index.component import components
 from ...index.embeddings.encoded import EncodedComponent
@@ -22,8 +21,9 @@ from ...index.segment import Leaf, located
 from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import Artifact, ArtifactKind, FileTable, facts_of, read_meta, seal, settings
 from ...storage.hashes import hash_json
+from ...storage.threads import in_threads
 from .colbert import ColBERT
-from .maxsim import interaction, maxsim, padded
+from .maxsim import interaction, maxsim, nearest_tokens, padded
 from .residual import DEFAULT_NBITS, NBITS, WHOLE_NBITS, Codec
 
 if TYPE_CHECKING:
@@ -91,10 +91,14 @@ class TokenVectors:
     def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Concatenated token vectors of these documents, float32 (tokens, dim), and their bounds, int64 (docs + 1,)."""
         rows, bounds = rows_of(self.bounds, docs)
+        return self.rows(rows), bounds
+
+    def rows(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Token vectors by their row numbers, float32 (rows, dim)."""
         if self._whole is not None:
-            return self._whole.decoded(rows), bounds
+            return self._whole.decoded(rows)
         assert self.residuals is not None
-        return self.codec.decompress(self.codes[rows], self.residuals[rows]), bounds
+        return self.codec.decompress(self.codes[rows], self.residuals[rows])
 
     def documents_with(self, centroids: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether each document has a token in one of these centroids, bool (documents,)."""
@@ -191,13 +195,16 @@ class JoinedTokens:
         nprobe: int,
         threshold: float,
         count: int,
+        rescored: int | None = None,
         allowed: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.int64]:
         """Select documents for exact scoring (PLAID; Santhanam et al., CIKM 2022).
 
         1. Documents with a token in one of the `nprobe` centroids nearest to a token of the query;
         2. of these the best `count` by centroid interaction over centroids at least as similar as `threshold` to the query;
-        3. of these the best `count` / 4 by centroid interaction over all centroids.
+        3. of these the best `count` / 4 by centroid interaction over all centroids;
+        4. of these the best `rescored` by a lower bound of MaxSim, which is not in the paper: the similarity of each token of
+           the query with one token of the document, whose centroid is nearest.
 
         A collection of at most `count` / 4 documents is returned whole. With `allowed`, more centroids are probed until there
         are enough allowed documents.
@@ -207,6 +214,7 @@ class JoinedTokens:
             nprobe: Centroids probed for each token of the query.
             threshold: Minimum similarity of a centroid to a token of the query, in step 2.
             count: Number of documents after step 2.
+            rescored: Number of documents after step 4; None, or `count` / 4 and more: step 4 is left out.
             allowed: bool (documents,): the documents that pass a filter; None: all.
 
         Returns:
@@ -228,6 +236,8 @@ class JoinedTokens:
             if len(docs) > max_docs:
                 scores = self._interaction(similarities, tokens, docs, min_similarity)
                 docs = np.sort(docs[np.argsort(-scores, kind="stable")[:max_docs]])
+        if rescored is not None and len(docs) > rescored:
+            docs = np.sort(docs[np.argsort(-self._lower_bounds(query, similarities, docs), kind="stable")[:rescored]])
         return docs
 
     def check_queries(self, queries: Sequence[NDArray[np.float32]]) -> None:
@@ -265,6 +275,18 @@ class JoinedTokens:
             scores[rows] = part_scores
         return scores
 
+    def _lower_bounds(
+        self, query: NDArray[np.float32], similarities: NDArray[np.float32], docs: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Lower bounds of the scores of documents with tokens, float32 (docs,), from one token for each token of the query."""
+        bounds = np.empty(len(docs), dtype=np.float32)
+        for number, places, leaf_docs in located(self._leaves, docs):
+            part = self.parts[number]
+            rows = nearest_tokens(similarities, len(query), part.codes, part.bounds, leaf_docs)
+            vectors = part.rows(rows.reshape(-1)).reshape(*rows.shape, -1)
+            bounds[places] = np.einsum("dtj,tj->d", vectors, query)
+        return bounds
+
     def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64]) -> NDArray[np.float32]:
         """MaxSim of the query with each of these documents, float32 (docs,)."""
         self.check_queries([query])
@@ -287,14 +309,23 @@ def fit_of(files: FileTable) -> list[str]:
     return [str(files[f"{name}.npy"]["sha256"]) for name in ("centroids", "cutoffs", "weights") if f"{name}.npy" in files]
 
 
-def search_settings(k: int) -> tuple[int, float, int]:
-    """(nprobe, threshold, candidates) for the best k documents: PLAID's settings for the next larger k.
+def search_settings(
+    k: int, nprobe: int | None = None, threshold: float | None = None, candidates: int | None = None
+) -> tuple[int, float, int, int]:
+    """(nprobe, threshold, candidates, rescored) for the best k documents: those given, or PLAID's for the next larger k.
 
-    PLAID's settings for k would miss a twentieth of the best 10 and a tenth of the best 100 documents.
+    PLAID's settings for k would miss a twentieth of the best 10 and a tenth of the best 100 documents. An eighth of the
+    candidates, but at least 10 k and at most a quarter, is rescored.
     """
-    if k <= 10:
-        return 2, 0.45, 1024
-    return 4, 0.4, max(4 * k, 4096)
+    defaults = (2, 0.45, 1024) if k <= 10 else (4, 0.4, max(4 * k, 4096))
+    candidates = defaults[2] if candidates is None else candidates
+    rescored = min(candidates // 4, max(candidates // 8, 10 * k))
+    return (
+        defaults[0] if nprobe is None else nprobe,
+        defaults[1] if threshold is None else threshold,
+        candidates,
+        rescored,
+    )
 
 
 def scores_of(store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[np.int64]) -> NDArray[np.float32]:

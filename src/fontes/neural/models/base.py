@@ -66,8 +66,8 @@ class Pretrained(Part, Generic[M]):
     Args:
         name_or_path: A folder, or a name on the Hugging Face hub.
         batch_size: Texts of maximum length per batch; batches of shorter texts are larger. None: a fast size for the device.
-        precision: "float32", "bfloat16", "float16", "int8" (weights of BERT, RoBERTa or ModernBERT on a CPU), or "auto": the
-            fastest of the first three here that agrees with float32.
+        precision: "float32", "bfloat16", "float16", "int8" (weights of BERT, RoBERTa or ModernBERT on a CPU; slower for small
+            models, of which a warning tells), or "auto": the fastest of the first three here that agrees with float32.
         device: "cpu", "cuda", …; None uses a GPU if there is one.
     """
 

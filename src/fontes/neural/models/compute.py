@@ -9,9 +9,9 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from threading import Lock
 from typing import Any
@@ -83,7 +83,7 @@ def prepare_module(
         precision: "float32", "bfloat16", "float16", "int8", or "auto": the fastest on the sample, int8 excluded, that keeps a
             cosine of 0.999 with float32, item by item for rows and over all items for scores. bfloat16 is tried on CPUs that
             support it (AVX512-BF16, AMX), both 16-bit precisions on a GPU. "int8" is for the weights of our own networks on a
-            CPU; the rest then runs in bfloat16 or float32.
+            CPU; the rest then runs in bfloat16 or float32. A warning tells if it is slower than without int8.
         device: Device to run on.
         cache: Whether to store the choice in `precision.json` of the user's caches, by processor, torch's version, threads,
             device and shape of the model.
@@ -97,30 +97,48 @@ def prepare_module(
     module.eval()
     with torch.inference_mode(False):
         module.to(device)
-        chosen = _choose(module, outputs, device, cache) if precision == "auto" else ComputePrecision(precision, {})
-        if chosen.name == INT8:
-            _to_int8(module, device)
+        if precision == INT8:
+            chosen = _to_int8(module, outputs, device, cache)
         else:
+            chosen = _choose(module, outputs, device, cache) if precision == "auto" else ComputePrecision(precision, {})
             module.to(getattr(torch, chosen.name))
     logger.info("%s runs on %s in %s", type(module).__name__, device, chosen)
     return Prepared(module, chosen, device)
 
 
-def _to_int8(module: Any, device: str) -> None:
-    """Give the linear layers of a module int8 weights, and compute the rest in the faster precision."""
+def _to_int8(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool) -> ComputePrecision:
+    """Give the linear layers of a module int8 weights, and compute the rest in the faster precision; warn if that is slower."""
     torch = library("torch", "running a model")
-    from .layers import to_int8
+    from .layers import has_linear, to_int8
 
     if device != "cpu":
         raise ParameterError(f'precision "int8" is for the CPU, not for {device}; use "auto"')
     if torch.backends.quantized.engine == "none" or not hasattr(torch.ops.onednn, "qlinear_pointwise"):
         raise ParameterError('this torch cannot multiply int8 weights (oneDNN is missing); use precision="auto"')
-    if not to_int8(module):
+    if not has_linear(module):
         raise ParameterError(
             "precision \"int8\" is for models of BERT's, RoBERTa's and ModernBERT's kind that Fontes runs itself, "
             'but this one runs by transformers; use precision="auto"'
         )
-    module.to(torch.bfloat16 if "bfloat16" in candidates(device) else torch.float32)
+    rest = next(iter(candidates(device)), "float32")
+    key = f"{INT8} {_choice_key(module, device)}"
+    stored = _stored_choice(key) if cache else None
+    if stored is not None and not {rest, INT8} <= stored.seconds.keys():
+        stored = None
+    other = copy.deepcopy(module).to(getattr(torch, rest)) if stored is None else None
+    to_int8(module)
+    module.to(getattr(torch, rest))
+    if stored is None:
+        modules = {rest: other, INT8: module}
+        exact, rounded = (_timed(outputs, model)[0] for model in modules.values())  # also warms up
+        stored = ComputePrecision(INT8, least_seconds(modules, lambda name: _timed(outputs, modules[name])[1]))
+        stored = replace(stored, agreement=agreement(exact, rounded))
+        if cache:
+            _NOTES.note(key, asdict(stored))
+    ratio = stored.seconds[INT8] / stored.seconds[rest]
+    if ratio > 1:
+        logger.warning('int8 takes %.2g times as long as %s for this model here; precision="auto" is faster', ratio, rest)
+    return stored
 
 
 def in_batches(
@@ -354,21 +372,25 @@ def _calibrate(module: Any, outputs: Callable[[Any], Any], names: list[str]) -> 
 def fastest_of(names: Sequence[str], timed: Callable[[str], float]) -> tuple[str, dict[str, float]]:
     """Return the fastest precision, and the seconds of each; float32 unless another is GAIN times as fast.
 
-    Each round times all precisions, so that other work on the machine affects all of them.
-
     Args:
         names: The precisions, "float32" among them.
         timed: Function that does the work in a precision and returns the seconds that it took.
     """
+    seconds = least_seconds(names, timed)
+    best = min(names, key=lambda name: seconds[name])
+    return best if seconds[best] * GAIN <= seconds["float32"] else "float32", seconds
+
+
+def least_seconds(names: Iterable[str], timed: Callable[[str], float]) -> dict[str, float]:
+    """Return the shortest of ROUNDS times of each precision; each round times all, so that other work affects all of them."""
     seconds = dict.fromkeys(names, float("inf"))
     start = time.perf_counter()
     for turn in range(ROUNDS):
         if turn and time.perf_counter() - start > MAX_SECONDS:
             break
-        for name in names:
+        for name in seconds:
             seconds[name] = min(seconds[name], timed(name))
-    best = min(names, key=lambda name: seconds[name])
-    return best if seconds[best] * GAIN <= seconds["float32"] else "float32", seconds
+    return seconds
 
 
 def _timed(outputs: Callable[[Any], Any], module: Any) -> tuple[NDArray[np.float64], float]:
@@ -408,7 +430,7 @@ def _stored_choice(key: str) -> ComputePrecision | None:
         numbers = [stored.agreement, *stored.seconds.values()]
     except (KeyError, TypeError, AttributeError):
         return None
-    return stored if stored.name in PRECISIONS[1:-1] and all(isinstance(number, Real) for number in numbers) else None
+    return stored if stored.name in PRECISIONS[1:] and all(isinstance(number, Real) for number in numbers) else None
 
 
 def _processor() -> str:

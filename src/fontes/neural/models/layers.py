@@ -15,7 +15,12 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...core.processor import processor_features
+
 INT8, TINY = 127, 1e-12  # greatest int8, and the least scale
+# Without these instructions x86 processors add two products of 8 bits in 16 bits, which weights of 7 bits cannot exceed.
+VNNI = frozenset({"avx512_vnni", "avx_vnni"})
+SEVEN_BITS = 63
 PREFIXES = ("bert.", "roberta.", "model.")  # of the names of weights that were saved with a head
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
@@ -38,11 +43,13 @@ class Norm(Uninitialized, nn.LayerNorm):
 class Int8Weight:
     """Weights (width, input width) in int8 with a scale for each output, packed into the processor's blocks (oneDNN).
 
-    Inputs are rounded to 8 bits with a scale for each row, when they come (Yao et al., ZeroQuant, 2022).
+    Inputs are rounded to 8 bits with a scale for each row, when they come (Yao et al., ZeroQuant, 2022). Weights have 7 bits on
+    an x86 processor without VNNI, whose sums would else be cut.
     """
 
     def __init__(self, weight: Tensor) -> None:
-        self._scales = (weight.abs().amax(1) / INT8).clamp_min(TINY)
+        exceeds = "avx2" in processor_features() and not VNNI & processor_features()
+        self._scales = (weight.abs().amax(1) / (SEVEN_BITS if exceeds else INT8)).clamp_min(TINY)
         rounded = (weight / self._scales[:, None]).round().to(torch.int8)
         self._packed = torch.ops.onednn.qlinear_prepack(rounded, None)
         self._zeros = torch.zeros(len(weight), dtype=torch.int32)
@@ -136,9 +143,13 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def to_int8(module: nn.Module) -> bool:
-    """Give all linear layers of our networks in a module int8 weights; return whether there are any."""
-    linear = [part for part in module.modules() if isinstance(part, Linear)]
-    for part in linear:
-        part.to_int8()
-    return bool(linear)
+def has_linear(module: nn.Module) -> bool:
+    """Whether a module has linear layers of our networks."""
+    return any(isinstance(part, Linear) for part in module.modules())
+
+
+def to_int8(module: nn.Module) -> None:
+    """Give all linear layers of our networks in a module int8 weights."""
+    for part in module.modules():
+        if isinstance(part, Linear):
+            part.to_int8()

@@ -109,7 +109,7 @@ def _thetas(config: Mapping[str, Any]) -> dict[str, float] | None:
     return thetas
 
 
-class Packed:
+class PackedBatch:
     """The tokens of a batch, one text behind the other without padding.
 
     Args:
@@ -236,7 +236,7 @@ class Layer(nn.Module):
             Linear(*sizes, bias=bias) for sizes in ((width, inner), (width, inner), (inner, width))
         )
 
-    def forward(self, hidden: Tensor, packed: Packed, rotation: Rotation) -> Tensor:
+    def forward(self, hidden: Tensor, packed: PackedBatch, rotation: Rotation) -> Tensor:
         """Hidden states after the layer, (tokens, width)."""
         tokens, width = hidden.shape
         parts = self.qkv(self.first_norm(hidden)).view(tokens, 3, self.heads, width // self.heads)
@@ -276,7 +276,7 @@ class ModernBert(nn.Module):
             types: Ignored: this network has no token types.
             every: Whether to compute the states of padding, too.
         """
-        packed = Packed(mask, every, self.shape.window)
+        packed = PackedBatch(mask, every, self.shape.window)
         width = self.shape.hidden_size // self.shape.num_attention_heads
         rotations = {theta: Rotation(packed.positions, width, theta) for theta in set(self.shape.thetas)}
         hidden = self.norm(self.words(ids.flatten()[packed.indices]))

@@ -1,6 +1,6 @@
 """Rerankers: a model scores each topic with each of its documents."""
 
-from ...passages.reranker import Reranker
+from ...rerank.reranker import Reranker
 from .crossencoder import CrossEncoder
 from .encoders import EncoderReranker, LateReranker
 from .monot5 import MonoT5

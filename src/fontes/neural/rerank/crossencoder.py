@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
 from ...core.progress import ProgressCallback, silent
-from ...passages.reranker import Reranker
+from ...rerank.reranker import Reranker
 from ..models.base import Loaded, Pretrained
 from ..models.compute import Prepared, prepare_module
 from ..models.hub import NO_CODE, library, model_errors, quiet, read_json

@@ -15,7 +15,7 @@ from ...core.progress import Progress, ProgressCallback, silent
 from ...core.run import Run
 from ...core.values import Doc, Explanation, Topic
 from ...index import Index, State
-from ...passages.reranker import Reranker
+from ...rerank.reranker import Reranker
 from ..encoders.base import Encoder, document_vectors, encoder_in
 from ..late.colbert import ColBERT, colbert_in
 from ..late.late import explained

@@ -39,13 +39,13 @@ class SpladeModel:
 
     def __init__(self, name: str, checkpoint: SpladeCheckpoint, precision: str, device: str) -> None:
         self.checkpoint = checkpoint
-        module, self.tokenizer = _masked_lm(checkpoint.transformer, name)
-        self.vocabulary = _vocabulary(self.tokenizer, int(module.config.vocab_size))
-        self.limit = position_limit(module.base_model) or NO_LIMIT
+        network, size, limit = _network(checkpoint, name)
+        self.tokenizer = _tokenizer(checkpoint.transformer, name)
+        self.vocabulary = _vocabulary(self.tokenizer, size)
+        self.limit = limit or NO_LIMIT
         self.length = int(min(checkpoint.max_length or NO_LIMIT, self.tokenizer.model_max_length, self.limit))
         self.padding: int = self.tokenizer.pad_token_id or 0
         self.static = None if checkpoint.static is None else Static(checkpoint.static, name)
-        network = _network(module, checkpoint.pooling, checkpoint.logarithms)
         sample = [ids.tolist() for ids in sample_ids(len(self.vocabulary), min(128, self.length), 2)]
         self.prepared = prepare_module(network, lambda model: self._pooled(model, sample), precision=precision, device=device)
 
@@ -91,8 +91,8 @@ def _nonzero(row: NDArray[np.float32], terms: int | None) -> NDArray[Any]:
     return weights
 
 
-def _masked_lm(folder: Path, name: str) -> tuple[Any, Any]:
-    """Load a masked language model, in float32, and its tokenizer."""
+def _masked_lm(folder: Path, name: str) -> Any:
+    """Load a masked language model by transformers, in float32."""
     transformers = library("transformers", PURPOSE)
     library("torch", PURPOSE)
     problem = f"{name} is not a masked language model, whose head SPLADE needs: "
@@ -104,7 +104,7 @@ def _masked_lm(folder: Path, name: str) -> tuple[Any, Any]:
         module, report = transformers.AutoModelForMaskedLM.from_pretrained(str(folder), output_loading_info=True, **NO_CODE)
     if absent := sorted(report["missing_keys"]):
         raise InputError(f"{problem}its weights have no {', '.join(absent[:3])}{', …' if len(absent) > 3 else ''}")
-    return module.float().eval(), _tokenizer(folder, name)
+    return module.float().eval()
 
 
 def _tokenizer(folder: Path, name: str) -> Any:
@@ -120,14 +120,25 @@ def _vocabulary(tokenizer: Any, size: int) -> list[str]:
     return tokens
 
 
-def _network(module: Any, pooling: str, logarithms: int) -> Any:
-    """Network from token ids and a mask, (texts, length), to weights, float32 (texts, vocabulary).
+def _network(checkpoint: SpladeCheckpoint, name: str) -> tuple[Any, int, int | None]:
+    """Network from token ids and a mask, (texts, length), to weights, float32 (texts, vocabulary); vocabulary, and positions.
 
     The logits of a batch would take far more memory than all other values. The last layer of the head is therefore detached
     from the model, and its columns are computed in parts. A model without such a layer runs unchanged.
     """
     torch = library("torch", PURPOSE)
-    head = _detached_head(module)
+    from ..models.bert import try_plain
+    from ..models.masked import masked_network
+
+    pooling, logarithms = checkpoint.pooling, checkpoint.logarithms
+    network = try_plain(lambda: masked_network(checkpoint.transformer), checkpoint.transformer)
+    module: Any = network
+    limit: int | None
+    if network is not None:
+        head, size, limit = network.head.last, network.shape.vocab_size, network.shape.longest
+    else:
+        module = _masked_lm(checkpoint.transformer, name)
+        head, size, limit = _detached_head(module), int(module.config.vocab_size), position_limit(module.base_model)
 
     class TermNetwork(torch.nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
@@ -135,7 +146,7 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
             self.body, self.head = module, head
 
         def forward(self, tokens: Any, mask: Any) -> Any:
-            hidden = self.body(input_ids=tokens, attention_mask=mask).logits
+            hidden = self.body(tokens, mask) if network else self.body(input_ids=tokens, attention_mask=mask).logits
             attended = mask.bool()
             if pooling == "max":
                 hidden = torch.where(attended[:, :, None], hidden, hidden[:, :1])  # replace padding by the first position
@@ -152,7 +163,7 @@ def _network(module: Any, pooling: str, logarithms: int) -> Any:
                 parts.append(_pooled(logits, bias, attended, pooling, logarithms))
             return torch.cat(parts).T
 
-    return TermNetwork()
+    return TermNetwork(), size, limit
 
 
 def _detached_head(module: Any) -> Any:
