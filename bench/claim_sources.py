@@ -67,11 +67,11 @@ class Sweep:
                 best="last",
                 evaluations=1,
                 order="shuffled",
-                precision="bfloat16",
+                precision="auto",
                 seed=seed,
             )
             train_cross_encoder(Examples(repeated), folder, self.base, settings)
-        return ft.CrossEncoder(str(folder), max_length=LENGTH, precision="bfloat16")
+        return ft.CrossEncoder(str(folder), max_length=LENGTH, precision="auto")
 
     def measured(self, system: str, ratio: int, guard: bool, seed: int) -> dict[str, Any]:
         """The measure of each test post: of the candidates, of the reranker alone, and of both mixed."""

@@ -56,7 +56,7 @@ class Collection:
 
     @cached_property
     def encoder(self) -> ft.SentenceEncoder:
-        return ft.SentenceEncoder(self.start, precision="bfloat16")
+        return ft.SentenceEncoder(self.start, precision="auto")
 
     @property
     def start(self) -> str:

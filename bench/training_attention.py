@@ -79,14 +79,19 @@ def configuration(kind: str, tokenizer: Any, dim: int) -> Any:
 
 
 def tokenizer_of(one: Collection) -> Any:
-    """A tokenizer whose word pieces are learned from the documents of the collection."""
+    """A tokenizer whose word pieces are learned from the documents of the collection, once."""
     import tokenizers
     import transformers
 
+    folder = one.work / "tokenizers" / one.name
+    if folder.exists():
+        return transformers.BertTokenizerFast.from_pretrained(folder)
     words = tokenizers.BertWordPieceTokenizer(strip_accents=False)
     texts = (text_of(doc) for doc in one.index.docs(one.index.ids))
     words.train_from_iterator(texts, vocab_size=VOCABULARY, show_progress=False)
-    return transformers.BertTokenizerFast(tokenizer_object=words._tokenizer, model_max_length=LENGTH)
+    tokenizer = transformers.BertTokenizerFast(tokenizer_object=words._tokenizer, model_max_length=LENGTH)
+    tokenizer.save_pretrained(folder)
+    return tokenizer
 
 
 def start(one: Collection, kind: str, seed: int, dim: int) -> ft.TransformerEncoder:

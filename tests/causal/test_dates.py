@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 
-from fontes import Doc, Run, Topic, Topics
+from fontes import Doc, Index, Run, Topic, Topics
 from fontes.causal import CausalFilter, TopicRank
 from fontes.causal.dates import day_of, limit_of, stated_periods
 from fontes.core import ParameterError
@@ -18,7 +20,7 @@ DOCS = {
     "eve": Doc("eve", "The pumps caused the flood.", "", {"date": "2017-01-12"}),
     "same": Doc("same", "The pumps caused the flood.", "", {"date": "13 January 2017"}),
     "month": Doc("month", "The flood was high.", "", {"date": "2017-01-31T10:00:00Z"}),
-    "late": Doc("late", "The pumps caused the flood.", "", {"date": "2017-02-01"}),
+    "late": Doc("late", "The pumps caused the flood.", "", {"date": "2017-02-01", "note": "by boat"}),
     "undated": Doc("undated", "The pumps caused the flood."),
 }
 
@@ -33,7 +35,7 @@ def passing(topic: Topic, **parameters: Any) -> list[str]:
     return list(CausalFilter(topicrank=PLAIN, **parameters)(run)[topic.id].ids)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "periods"),
     [
         ("On 13 January 2017 it broke", [("2017-01-13", "2017-01-14")]),
@@ -70,12 +72,34 @@ def test_documents_pass_that_are_dated_before_the_event_and_have_a_pair() -> Non
     assert passing(topic, roles="swapped", before="2017-01-01") == ["early"]
     assert passing(topic, roles="any", before="2017-02-01") == ["early", "eve", "same", "month"]
     assert passing(topic, roles="any", before="date", failing="below") == list(DOCS)
-    assert passing(topic, roles="any", before="date", column="published") == []
 
 
 def test_all_documents_of_a_topic_without_a_date_pass() -> None:
     assert passing(Topic("1", "the flood"), roles="any", before="date") == list(DOCS)
+    assert passing(Topic("1", "the flood"), roles="any", before="date", column="published") == list(DOCS)
     assert passing(Topic("1", "the flood of January 2017"), roles="any", before="date") == ["early", "eve", "same", "month"]
+
+
+def test_a_misspelt_key_of_topics_or_documents_is_an_error_that_names_the_keys_that_there_are() -> None:
+    topic = Topic("1", "the flood of January 2017", metadata={"date": "2017-01-13", "label": "x"})
+    with pytest.raises(ParameterError, match="causal_filter: before: no topic has 'dat'; did you mean 'date'") as error:
+        passing(topic, roles="any", before="dat")
+    assert "before='stated' takes the first date that a topic states" in str(error.value)
+    assert passing(topic, roles="any", before="stated") == ["early", "eve", "same", "month"]
+    with pytest.raises(
+        ParameterError, match="causal_filter: column: no document of the run has 'published'; there are date, note"
+    ):
+        passing(topic, roles="any", before="date", column="published")
+    with pytest.raises(ParameterError, match="has a date, such as '2017-01-13', in 'note'; 'late' has 'by boat'"):
+        passing(topic, roles="any", before="date", column="note")
+
+
+def test_a_key_that_some_topics_or_some_documents_have_is_none_to_complain_about(tmp_path: Path) -> None:
+    topics = Topics([Topic("1", "flood", metadata={"date": "2017-01-13"}), Topic("2", "flood", metadata={"label": "x"})])
+    few = [Doc("a", "flood", metadata={"note": "x"}), Doc("b", "gale", metadata={"published": "2017-01-01"})]
+    index = Index.build(few, tmp_path / "index")
+    filtered = index.bm25() >> CausalFilter("any", before="date", column="published")
+    assert {topic: ranking.ids for topic, ranking in filtered(topics).items()} == {"1": [], "2": ["a"]}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +108,7 @@ def test_all_documents_of_a_topic_without_a_date_pass() -> None:
         ({"roles": "any"}, "roles='any' keeps all documents; give before"),
         (
             {"before": "13/01/2017"},
-            "before is a date such as '2017-01-13', or a key of the topics' metadata such as 'date', not",
+            "before is a date such as '2017-01-13', a key of the topics' metadata such as 'date', or 'stated', not",
         ),
     ],
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes import Doc, Index, Run, Topic, Topics
@@ -111,7 +112,7 @@ def test_the_filter_stands_in_a_pipeline_over_the_harbour(tmp_path):
     assert set(found) == set(qrels)
 
 
-@pytest.mark.parametrize(
+@each(
     "stage_of",
     [
         lambda model: ft.HQE(Index.build([Doc("d", "flood")], model.parent / "index"), tagger=str(model)),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes import Doc, Index, Topic, Topics
@@ -46,6 +48,34 @@ def test_the_day_of_the_event_may_have_a_key_with_hyphens(index: Index) -> None:
     assert set(CausalChains(index.bm25(), depth=1, before="event-date")(topic)["1"].ids) == {"pump", "vote"}
 
 
+def test_a_misspelt_key_of_the_day_is_an_error(index: Index) -> None:
+    topic = Topic("1", EVENT, metadata={"date": "2001-05-01"})
+    with pytest.raises(ParameterError, match="causal_chains: before: no topic has 'dat'; did you mean 'date'"):
+        CausalChains(index.bm25(), depth=1, before="dat")(topic)
+    assert CausalChains(index.bm25(), depth=1, leads=0, before="stated")(topic)["1"].ids == ["pump"]
+
+
+def test_texts_are_analyzed_at_once_and_not_again_for_the_next_topic(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def words(text: str) -> list[str]:
+        calls.append(text)
+        return text.lower().split()
+
+    index = Index.build(DOCS, tmp_path / "index", analyzer=words)
+    chains = CausalChains(index.bm25())
+    calls.clear()
+    alone = chains(Topics([Topic("1", EVENT)]))
+    texts = set(calls)
+    calls.clear()
+    run = chains(Topics([Topic("1", EVENT), Topic("2", EVENT), Topic("3", EVENT)]))
+    assert run.to_dict() == dict.fromkeys("123", alone.to_dict()["1"])
+    assert set(calls) == texts
+    documents = {text for text in texts if text.strip() in {doc.text for doc in DOCS}}
+    assert len(documents) > 3
+    assert {calls.count(text) for text in documents} == {1}
+
+
 def test_leads_fill_up_and_are_earlier_than_the_event(index: Index) -> None:
     topic = Topic("1", EVENT, metadata={"date": "2001-05-01"})
     assert set(CausalChains(index.bm25(), depth=1)(topic)["1"].ids) == {"pump", "vote", "later"}
@@ -64,7 +94,7 @@ def test_the_stage_is_written_and_read_as_text(index: Index) -> None:
     assert stage.key() is not None
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "message"),
     [
         ({"depth": 0}, "depth must be a whole number from 1 to 100, not 0"),

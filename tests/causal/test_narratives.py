@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.causal import IRRELEVANT, META
@@ -14,7 +15,7 @@ from fontes.causal.narratives import Irrelevance
 CAUSES = "Causes of the dock strike are relevant."
 
 
-@pytest.mark.parametrize("way", IRRELEVANT, ids=lambda way: way.example)
+@each("way", IRRELEVANT)
 def test_each_pattern_finds_its_example_and_its_sentence_is_dropped(way: Irrelevance) -> None:
     assert re.search(way.pattern, way.example, re.IGNORECASE)
     assert ft.causal.relevant_part(f"{CAUSES} {way.example}. {CAUSES}") == f"{CAUSES} {CAUSES}"

@@ -4,13 +4,14 @@ import json
 import re
 
 import pytest
+from support.each import each
 
 from fontes.causal import CUES, CausalPair, causal_pairs
 from fontes.causal.cues import Cue
 from fontes.core import MissingExtraError, ParameterError
 
 
-@pytest.mark.parametrize("cue", CUES, ids=lambda cue: cue.name)
+@each("cue", CUES)
 def test_each_cue_gives_the_cause_and_the_effect_of_its_example(cue: Cue) -> None:
     [pair] = causal_pairs(cue.example, weak=cue.weak)
     assert (pair.cause, pair.effect, pair.cue) == (*cue.gives, cue.name)

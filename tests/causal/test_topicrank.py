@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from typer.testing import CliRunner
 
 from fontes.app.cli import app
 from fontes.causal import TopicRank
-from fontes.causal.topicrank import Candidate
+from fontes.causal.topicrank import CandidatePhrase
 from fontes.core import InputError, ParameterError
 
 STORY = (
@@ -54,9 +55,9 @@ def test_a_candidate_with_a_stop_word_is_left_out() -> None:
     assert [c.words for c in found] == [("ferry",)]
 
 
-def candidate(phrase: str, *offsets: int) -> Candidate:
+def candidate(phrase: str, *offsets: int) -> CandidatePhrase:
     words = tuple(phrase.split())
-    return Candidate(words, words, offsets)
+    return CandidatePhrase(words, words, offsets)
 
 
 def test_candidates_are_one_topic_if_they_share_a_quarter_of_their_stems() -> None:
@@ -152,11 +153,10 @@ def test_a_text_with_too_many_candidates_is_refused() -> None:
         HAND.keyphrases(" ".join(f"w{i}x RUNS" for i in range(10_001)))
 
 
-@pytest.mark.parametrize(
+@each(
     "bad",
     [{"similarity": 0}, {"similarity": 1.5}, {"damping": 1}, {"linkage": "ward"}, {"gap": "no"}, {"represent": "best"},
      {"max_words": 0}, {"tolerance": 0}, {"stemmer": "klingon"}],
-    ids=lambda bad: next(iter(bad)),
 )  # fmt: skip
 def test_a_bad_parameter_is_named(bad: dict[str, object]) -> None:
     with pytest.raises(ParameterError, match=next(iter(bad))):

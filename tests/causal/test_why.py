@@ -5,6 +5,7 @@ import math
 from itertools import pairwise
 
 import pytest
+from support.each import each
 from typer.testing import CliRunner
 
 from fontes import Doc, Index, Run, stage
@@ -87,7 +88,7 @@ def over(*documents):
     return these
 
 
-def test_the_score_of_a_cause_is_one_less_the_product_of_one_less_those_of_its_sources():
+def test_the_score_of_a_cause_is_a_noisy_or_of_its_sources():
     """Each source has two of the event's three words."""
     for sources in [1, 2, 3]:
         docs = [Doc(str(n), f"{'Well, ' * n}the old harbour flooded because the pump failed.") for n in range(sources)]
@@ -280,7 +281,7 @@ def test_an_event_without_words_is_refused(index, event):
         causes(index, event)
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"depth": 0},
@@ -319,7 +320,7 @@ def test_a_document_of_many_causes_in_one_sentence_is_read(tmp_path):
 # Causes, effects and figures of speech
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.example)
+@each("figure", FIGURES)
 def test_a_figure_of_speech_is_blanked_and_the_word_in_its_own_sense_is_not(figure):
     blanked = literal(figure.example)
     assert blanked != figure.example

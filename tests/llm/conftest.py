@@ -1,4 +1,4 @@
-"""A model server that tests script, in whose environment they run, with kept answers of their own."""
+"""A model server that tests script, in whose environment they run, with stored answers of their own."""
 
 from __future__ import annotations
 

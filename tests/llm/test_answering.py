@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.llm import AnswerScores, LlmAnswer, answer_of, answer_scores
@@ -70,15 +71,15 @@ def test_sentences_name_the_addresses_of_their_documents_before_the_full_stop() 
     assert "url" not in str(parse_cited_answer(GOOD, docs)[0].model_dump())
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "repaired"),
     [
         ('{"sentences": []}', False),
         ("I do not know.", True),
         ("", True),
         ('{"sentences": 5}', True),
-        pytest.param("{" * 5000, True, id="braces"),
-        pytest.param('[{"a":' * 5000, True, id="nested"),
+        ("{" * 5000, True),
+        ('[{"a":' * 5000, True),
         ('{"sentences": [5, null, {"text": "x"}, {"text": 5, "citations": [{}]}, {"text": "x", "citations": "y"}]}', False),
     ],
 )
@@ -155,6 +156,9 @@ def test_ask_on_the_command_line(serve: Serve, index: ft.Index, fontes: Fontes, 
     assert values["text"] == "Geysers erupt. Karst has caves."
     assert fontes("ask", index.path, "zebra", "--llm", "m")[1] == f"{NOT_FOUND}\n\n"
     assert fontes("ask", index.path, "geyser", "--llm", "m", "-k", "1")[1] == f"{NOT_FOUND}\n\n"
+    index.add([ft.Doc("s3", "A pump.", metadata={"address": "https://c.example"})])
+    code, _, err = fontes("ask", index.path, "hot geyser springs", "--llm", "m", "--source", "adress")
+    assert (code, err.strip()) == (1, "fontes: answer: source: no document read has 'adress'; did you mean 'address'?")
     sourced = fontes("ask", index.path, "hot geyser springs", "--llm", "m", "--source", "address")[1]
     text = "Geysers erupt (source: s1). Karst has caves (source: s2; s1)."
     assert " ".join(sourced.splitlines()).startswith(f"{text} ")

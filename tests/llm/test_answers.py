@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.model_server import Answer
 
 import fontes as ft
@@ -51,7 +52,7 @@ def test_a_damaged_file_that_cannot_be_renamed_is_an_error(tmp_path: Path, monke
 
     monkeypatch.setattr(Path, "replace", refuse)
     with pytest.raises(ft.core.InputError, match="answers of language models cannot be kept"):
-        file.read([answer("a").sum])
+        file.read([answer("a").digest])
 
 
 def test_answers_wait_in_a_pack_while_another_process_locks_the_file(
@@ -63,7 +64,7 @@ def test_answers_wait_in_a_pack_while_another_process_locks_the_file(
     file = AnswerFile()
     file.write([answer("before")])
     with writing(file.path), caplog.at_level(logging.WARNING, "fontes.llm"):
-        assert [one.text for one in Model("m", at_once=1).ask(requests)] == ["fine"] * 3
+        assert [one.text for one in Model("m", max_concurrency=1).ask(requests)] == ["fine"] * 3
         assert [one.text for one in Model("m").ask(requests)] == ["fine"] * 3
         assert len(list(file.all())) == 4
     assert "database is locked" in caplog.text
@@ -76,7 +77,7 @@ def test_answers_wait_in_a_pack_while_another_process_locks_the_file(
     assert len(server.requests) == 3
 
 
-def test_an_answer_with_half_a_surrogate_pair_is_stored_with_those_that_arrive_with_it(serve: Serve) -> None:
+def test_an_answer_with_half_a_surrogate_pair_is_stored(serve: Serve) -> None:
     server = serve(lambda request, before: Answer(raw=b'{"choices": [{"message": {"content": "half \\ud83d"}}]}'))
     requests = [Request((("user", text),), 8) for text in "ab"]
     assert [one.text for one in Model("m").ask(requests)] == ["half �"] * 2
@@ -85,7 +86,7 @@ def test_an_answer_with_half_a_surrogate_pair_is_stored_with_those_that_arrive_w
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after", "problem"),
     [
         ('"choices":{}', '"choices":{"yes":Infinity}', r"choices\.yes: Input should be a finite number"),
@@ -103,7 +104,7 @@ def test_a_pack_with_a_value_that_no_answer_has_is_refused_with_its_line(
     lines = [answer(text).model_dump_json() for text in "ab"]
     assert before in lines[1]
     pack.write_text("\n".join([lines[0], lines[1].replace(before, after)]))
-    with pytest.raises(ft.core.InputError, match=rf"pack\.jsonl, line 2: no kept answer \({problem}"):
+    with pytest.raises(ft.core.InputError, match=rf"pack\.jsonl, line 2: no stored answer \({problem}"):
         read_pack(pack, file)
 
 
@@ -113,11 +114,11 @@ def test_a_stored_answer_that_is_not_valid_counts_as_missing(
     server = serve(lambda request, before: "fine")
     request = Request((("user", "a"),), 8)
     Model("m").ask([request, Request((("user", "b"),), 8)])
-    broken = AnswerFile().read([Model("m").sum(request)])[Model("m").sum(request)].model_dump_json()
+    broken = AnswerFile().read([Model("m").digest(request)])[Model("m").digest(request)].model_dump_json()
     broken = broken.replace('"choices":{}', '"choices":{"yes":null}')
     with monkeypatch.context() as patch:
         patch.setattr(StoredAnswer, "model_dump_json", lambda self: broken)
-        AnswerFile().write(AnswerFile().read([Model("m").sum(request)]).values())
+        AnswerFile().write(AnswerFile().read([Model("m").digest(request)]).values())
     with caplog.at_level(logging.WARNING, "fontes.llm"):
         code, out, _ = fontes("llm", "usage")
         assert (code, out.startswith("openai m: 1 answer, ")) == (0, True)

@@ -80,7 +80,7 @@ def test_answers_depend_on_seed_and_sample_and_not_on_the_batch(folder: Path) ->
         shutil.rmtree(AnswerFile().path.parent)
         assert model.ask([request])[0].text == text
     assert model.with_(seed=1).ask(requests[1:2])[0].text != first[1]
-    assert model.with_(seed=1).sum(requests[0]) == model.sum(requests[0])  # nothing is sampled
+    assert model.with_(seed=1).digest(requests[0]) == model.digest(requests[0])  # nothing is sampled
 
 
 @pytest.mark.slow
@@ -173,6 +173,6 @@ def test_a_replay_asks_no_local_model(folder: Path) -> None:
     model.ask([asked("rain")])
     with ft.work(replay=True):
         assert len(model.ask([asked("rain")])) == 1
-        with pytest.raises(ft.core.InputError, match=r"1 of 2 answers of .* are not kept, and a replay asks no model"):
+        with pytest.raises(ft.core.InputError, match=r"1 of 2 answers of .* are not stored, and a replay asks no model"):
             model.ask([asked("rain"), asked("snow")])
     assert len(list(AnswerFile().all())) == 1

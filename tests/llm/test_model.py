@@ -17,7 +17,7 @@ from support.model_server import KEY, Answer
 import fontes as ft
 from fontes.core.progress import Progress
 from fontes.llm import AnswerFile, Model, Request
-from fontes.llm.service import Service, variables
+from fontes.llm.service import LlmService, variables
 
 from .conftest import Serve
 
@@ -47,18 +47,18 @@ def test_an_answers_key_depends_on_the_model_and_prompt_not_on_the_address(
 ) -> None:
     one, request = Model("m"), asked("a")
     sums = {
-        one.sum(request),
-        Model("n").sum(request),
-        Model("m", service="vllm").sum(request),
-        Model("m", parameters={"top_p": 0.9}).sum(request),
-        *(one.sum(asked(*a, **k)) for a, k in [(("b",), {}), (("a",), {"sample": 1}), (("a",), {"temperature": 1.0})]),
-        one.sum(asked("a", max_tokens=9)),
-        one.sum(asked("a", choices=("yes", "no"))),
+        one.digest(request),
+        Model("n").digest(request),
+        Model("m", service="vllm").digest(request),
+        Model("m", parameters={"top_p": 0.9}).digest(request),
+        *(one.digest(asked(*a, **k)) for a, k in [(("b",), {}), (("a",), {"sample": 1}), (("a",), {"temperature": 1.0})]),
+        one.digest(asked("a", max_tokens=9)),
+        one.digest(asked("a", choices=("yes", "no"))),
     }
     assert len(sums) == 9
     serve(echo)
     monkeypatch.setenv("OPENAI_API_KEY", "another")
-    assert one.sum(request) in sums
+    assert one.digest(request) in sums
 
 
 def test_parameters_are_added_and_taken_away(serve: Serve) -> None:
@@ -73,7 +73,7 @@ def test_a_replay_asks_nothing_and_says_how_many_answers_are_missing(serve: Serv
     texts(Model("m"), "a")
     with ft.work(replay=True):
         assert texts(Model("m"), "a") == ["about a"]
-        with pytest.raises(ft.core.InputError, match=r'^2 of 3 answers of llm\("m"\) are not kept, and a replay asks no model'):
+        with pytest.raises(ft.core.InputError, match=r'^2 of 3 answers of llm\("m"\) are not stored, and a replay asks no'):
             texts(Model("m"), "a", "b", "c", "b")
     assert len(server.requests) == 1
 
@@ -99,8 +99,8 @@ def test_what_fails_in_passing_is_tried_again(serve: Serve, failure: Answer) -> 
 
 def test_what_fails_each_time_is_one_sentence(serve: Serve) -> None:
     server = serve(lambda request, before: Answer("overloaded", 500) if "b" in str(request["messages"]) else "fine")
-    with pytest.raises(ft.FontesError, match=r"gives no answer in 3 tries: 500 overloaded; the answers before it are kept"):
-        texts(Model("m", retries=2, at_once=1), "a", "b", "c")
+    with pytest.raises(ft.FontesError, match=r"gives no answer in 3 tries: 500 overloaded; the answers before it are stored"):
+        texts(Model("m", retries=2, max_concurrency=1), "a", "b", "c")
     before = len(server.requests)
     assert texts(Model("m"), "a") == ["fine"]
     assert len(server.requests) == before
@@ -111,7 +111,7 @@ def test_a_pause_that_a_service_asks_for_is_kept_by_all_calls(serve: Serve, monk
     monkeypatch.setattr("random.uniform", lambda low, high: low)
     server = serve(lambda request, before: "fine" if len(server.requests) > 1 else Answer("", 429, {"retry-after": "1"}))
     begun = time.monotonic()
-    texts(Model("m", at_once=1), "a", "b")
+    texts(Model("m", max_concurrency=1), "a", "b")
     assert time.monotonic() - begun >= 1
     serve(lambda request, before: Answer("", 429, {"retry-after": "3600"}))
     with pytest.raises(ft.FontesError, match="wants a pause of 3,600 seconds"):
@@ -151,7 +151,7 @@ def test_a_service_that_does_not_answer_in_time_is_an_error(serve: Serve) -> Non
 
 def test_requests_go_out_together_and_no_more_than_allowed(serve: Serve) -> None:
     server = serve(lambda request, before: Answer("x", seconds=0.05))
-    texts(Model("m", at_once=3), *map(str, range(9)))
+    texts(Model("m", max_concurrency=3), *map(str, range(9)))
     assert server.most == 3
 
 
@@ -161,7 +161,7 @@ def test_a_budget_is_never_passed(serve: Serve) -> None:
         ft.work(tokens=300),
         pytest.raises(ft.FontesError, match=r"the budget of 300 tokens leaves .* answers arrived and are"),
     ):
-        texts(Model("m", at_once=4), *map(str, range(30)))
+        texts(Model("m", max_concurrency=4), *map(str, range(30)))
     assert 3 <= len(server.requests) <= 300 // 48
     spent = len(server.requests)
     assert len(list(AnswerFile().all())) == spent
@@ -169,13 +169,13 @@ def test_a_budget_is_never_passed(serve: Serve) -> None:
         texts(Model("m"), *map(str, range(30)))
     assert len(server.requests) == 30
     with ft.work(tokens=1):
-        texts(Model("m"), *map(str, range(30)))  # kept answers cost nothing
+        texts(Model("m"), *map(str, range(30)))  # stored answers cost nothing
 
 
 def test_a_budget_counts_what_a_service_does_not_say(serve: Serve) -> None:
     server = serve(lambda request, before: Answer("x", usage=None))
     with ft.work(tokens=200), pytest.raises(ft.FontesError, match="budget"):
-        texts(Model("m", at_once=1), *map(str, range(30)))
+        texts(Model("m", max_concurrency=1), *map(str, range(30)))
     assert len(server.requests) == 200 // (1 + 16 + 16 + 8)
 
 
@@ -220,7 +220,7 @@ def test_the_key_is_in_no_file_log_message_or_text(
     pipeline = 'bm25() >> llm_listwise(llm("m", retries=1))'
     out = str(fontes("search", tmp_path / "i", "rain", "--pipeline", pipeline))
     model = Model("m", retries=1)
-    shown = [out, repr(model), str(model.key()), model.fingerprint, repr(Service("openai", "m", 1.0, 1))]
+    shown = [out, repr(model), str(model.key()), model.fingerprint, repr(LlmService("openai", "m", 1.0, 1))]
     try:
         run = ft.pipeline(pipeline, ft.Index.open(tmp_path / "i"))({"1": "rain"})
         shown += [repr(run), str(run.provenance), str(run["1"].topic)]
@@ -254,15 +254,15 @@ def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     assert variables("my_vllm") == ("MY_VLLM_BASE_URL", "MY_VLLM_API_KEY")
     with pytest.raises(ft.core.InputError, match="the service openai needs a key: set OPENAI_API_KEY in the environment"):
-        Service("openai", "m", 1.0, 1)
+        LlmService("openai", "m", 1.0, 1)
     with pytest.raises(ft.core.InputError, match="the service mine has no address: set MINE_BASE_URL in the environment"):
-        Service("mine", "m", 1.0, 1)
+        LlmService("mine", "m", 1.0, 1)
     for wrong in ("ftp://host/v1", "https://user:secret@host/v1", "host"):
         monkeypatch.setenv("MINE_BASE_URL", wrong)
         with pytest.raises(ft.core.InputError, match="MINE_BASE_URL in the environment is no address") as raised:
-            Service("mine", "m", 1.0, 1)
+            LlmService("mine", "m", 1.0, 1)
         assert "secret" not in str(raised.value)
-    Service("ollama", "m", 1.0, 1)  # at home, without a key
+    LlmService("ollama", "m", 1.0, 1)  # at home, without a key
     with pytest.raises(ft.core.ParameterError, match="a service is named by small letters"):
         Model("m", service="../x").check()
 
@@ -274,14 +274,14 @@ def test_answers_that_cannot_be_kept_are_not_asked_for_twice(
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("FONTES_CACHE", str(tmp_path / "file"))
     with pytest.raises(ft.core.InputError, match="answers of language models cannot be kept"):
-        texts(Model("m", at_once=1), *map(str, range(50)))
+        texts(Model("m", max_concurrency=1), *map(str, range(50)))
     assert len(server.requests) <= 2
 
 
 CLIENT = """
 import sys
 from fontes.llm import Model, Request
-model = Model("m", at_once=8)
+model = Model("m", max_concurrency=8)
 answers = model.ask([Request((("user", f"number {n}"),), 8) for n in range(int(sys.argv[1]))])
 print(len(answers))
 """

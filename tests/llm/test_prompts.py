@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.llm import Prompt
 from fontes.llm.prompts import FOLDER, plain_passage
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.md")), ids=lambda path: path.stem)
+@each("path", sorted(FOLDER.glob("*.md")))
 def test_every_prompt_names_its_source(path: Path) -> None:
     head = path.read_text().partition("## ")[0]
     assert path.read_text().startswith("# ")
@@ -53,7 +54,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     assert prompt.messages(["rain"], query="q") == (("user", "rain for q?"), ("assistant", "It is\n"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "problem"),
     [
         ("no section", "it has no section; a line '## user' begins"),

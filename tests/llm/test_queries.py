@@ -56,7 +56,7 @@ def test_hyde_searches_with_the_mean_of_the_vectors(serve: Serve, tmp_path: Path
     encoder = Hashed()
     index = ft.Index.build([("a", "hot springs erupt often"), ("b", "limestone caves"), ("c", "snow")], tmp_path / "i")
     index.encode(encoder)
-    stage = Hyde(ft.llm.Model("m", at_once=1), k=2) >> index.dense(encoder)
+    stage = Hyde(ft.llm.Model("m", max_concurrency=1), k=2) >> index.dense(encoder)
     run = stage({"1": "geysers"})
     vectors = [encoder.encode_queries(["geysers"])[0]]
     vectors += [encoder.encode_documents([ft.Doc("", text)])[0] for text in ("hot springs erupt", "limestone caves and rivers")]
@@ -178,5 +178,5 @@ def test_a_pack_has_lines_that_can_be_read(tmp_path: Path, monkeypatch: pytest.M
     values = json.loads(pack.read_text())
     assert values["messages"][0][0] == "user"
     pack.write_text(pack.read_text() + json.dumps({**values, "text": 5}) + "\n")
-    with pytest.raises(ft.core.InputError, match=r"pack.jsonl, line 2: no kept answer \(text: "):
+    with pytest.raises(ft.core.InputError, match=r"pack.jsonl, line 2: no stored answer \(text: "):
         read_pack(pack, AnswerFile())

@@ -46,7 +46,7 @@ def test_a_command_with_replay_asks_no_model(serve: Serve, tmp_path: Path, fonte
     assert fontes(*command, "rain", "--replay")[0] == 0
     for arguments in ([*command, "snow", "--replay"], ["--replay", *command, "snow"]):
         code, _, err = fontes(*arguments)
-        assert (code, "are not kept, and a replay asks no model" in err) == (1, True)
+        assert (code, "are not stored, and a replay asks no model" in err) == (1, True)
     assert len(server.requests) == 1
 
 
@@ -102,7 +102,7 @@ def test_a_call_without_an_answer_costs_its_most_and_a_refused_one_nothing(serve
 def test_the_last_token_of_a_budget_is_spent(serve: Serve) -> None:
     server = serve(lambda request, before: Answer("x", usage=(COST - 8, 8)))
     with ft.work(tokens=2 * COST):
-        Model("m", at_once=1).ask([asked("a"), asked("b")])
+        Model("m", max_concurrency=1).ask([asked("a"), asked("b")])
         with pytest.raises(ft.FontesError, match="leaves 0, and a call may take"):
             Model("m").ask([asked("c")])
     assert len(server.requests) == 2
@@ -135,7 +135,7 @@ def test_calls_that_wait_for_another_try_end_with_the_first_error(serve: Serve, 
 
     server = serve(script)
     with pytest.raises(ft.FontesError, match="refuses: 401"):
-        Model("m", retries=2, at_once=2).ask([asked("a"), asked("b")])
+        Model("m", retries=2, max_concurrency=2).ask([asked("a"), asked("b")])
     assert len(server.requests) == 2
 
 
@@ -164,7 +164,7 @@ def test_a_rewrite_reads_so_many_earlier_answers(serve: Serve, count: int) -> No
 def test_samples_without_a_text_are_counted(serve: Serve) -> None:
     texts = iter(["", "hot springs erupt", ""])
     server = serve(lambda request, before: Answer(next(texts, "")))
-    stage = ft.llm.Hyde(Model("m", at_once=1), k=3)
+    stage = ft.llm.Hyde(Model("m", max_concurrency=1), k=3)
     topic = stage({"1": "geysers"})["1"]
     assert topic.text == "geysers hot springs erupt"
     assert topic.metadata["llm"][0]["repaired"] == 2
@@ -191,7 +191,7 @@ def test_a_refusal_is_final(serve: Serve, status: int) -> None:
 
 def test_the_key_of_a_model_is_of_what_changes_its_answers() -> None:
     model = Model("m")
-    same = (model.with_(at_once=1), model.with_(timeout=1.0), model.with_(retries=0), model.with_(batch_size=2))
+    same = (model.with_(max_concurrency=1), model.with_(timeout=1.0), model.with_(retries=0), model.with_(batch_size=2))
     others = (model.with_(seed=1), model.with_(parameters={"top_p": 0.5}), Model("n"), Model("m", service="vllm"))
     assert {one.key() for one in same} == {model.key()}
     assert len({model.key(), *(one.key() for one in others)}) == 5

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.model_server import Answer
 
 import fontes as ft
@@ -201,7 +202,7 @@ def test_rerankers_have_texts_parameters_and_keys(index: ft.Index, tmp_path: Pat
     assert len(set(keys)) == 4
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "problem"),
     [
         ('llm_listwise("m", window=5, step=6)', "step is 6, which leaves documents out of windows of 5"),

@@ -72,9 +72,9 @@ def test_an_experiment_is_locked_replayed_and_shared(
 
     monkeypatch.setenv("FONTES_CACHE", str(folder / "another cache"))
     code, _, err = fontes("experiment", folder / "e.toml", "--check", "--quiet")
-    assert (code, "are not kept, and a replay asks no model" in err) == (1, True)
+    assert (code, "are not stored, and a replay asks no model" in err) == (1, True)
     code, _, err = fontes("llm", "export", folder / "e.results", pack)
-    assert (code, "9 answers of it are not kept here" in err) == (1, True)
+    assert (code, "9 answers of it are not stored here" in err) == (1, True)
     assert fontes("llm", "import", pack)[1] == f"9 answers in {pack}, 9 new\n"
     assert json.loads(fontes("llm", "import", pack, "--json")[1]) == {"pack": str(pack), "answers": 9, "new": 0}
     assert json.loads(fontes("llm", "export", folder / "e.results", pack, "--json")[1]) == {"pack": str(pack), "answers": 9}
@@ -186,7 +186,7 @@ def test_the_command_line_searches_with_models_on_a_cluster(
     assert (folder / "there.run").read_bytes() == (folder / "here.run").read_bytes()
     other = pipeline.replace("cluster", "other")
     code, _, err = fontes(*command, other, "--replay", "--ray", ray, "-o", folder / "no.run")
-    assert (code, 'answers of llm("other") are not kept' in err) == (1, True), err
+    assert (code, 'answers of llm("other") are not stored' in err) == (1, True), err
     assert not (folder / "no.run").exists()
 
 

@@ -190,7 +190,7 @@ def test_bm25_is_rank_bm25_over_the_words_of_nltk_in_their_case(tmp_path: Path, 
             assert hit.score == pytest.approx(score(posts[topic], words[hit.id]), rel=1e-5)
 
 
-def test_a_run_with_the_measured_topics_is_compared_and_another_is_measured_on_its_own(tmp_path: Path) -> None:
+def test_only_a_run_with_the_measured_topics_is_compared(tmp_path: Path) -> None:
     folder = beir(tmp_path)
     _, _, qrels = collection()
     ids = list(qrels)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.hashed_encoder import Hashed
 
 import fontes as ft
@@ -250,7 +251,7 @@ def test_parts_can_be_replaced(result: ft.recipes.RecipeResult, folder: Path) ->
     assert lexical.index.analyzer.stemmer == "porter"
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameter", "message"),
     [
         ({"aggregate": "max"}, "there is no aggregate 'max'; there are sum, min-max, rrf"),
@@ -323,7 +324,7 @@ def test_a_number_of_keyphrases_bounds_the_third_query(folder: Path) -> None:
 
 def test_a_topic_without_a_narrative_among_others_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     topics = [ft.Topic("1", "a strike", narrative="Why?"), ft.Topic("2", "a flood"), ft.Topic("3", "a fire", narrative=" ")]
-    message = "some topics have narratives, but topic '2' and 1 others have none; -s third=feedback searches all topics by"
+    message = "some topics have narratives, but topic '2' and 1 others have none; -s third=feedback searches all topics only by"
     with pytest.raises(ft.core.InputError, match=message):
         recipe().run(STORIES, topics, None, tmp_path)
     runs = recipe(third="feedback").run(STORIES, topics, None, tmp_path).runs

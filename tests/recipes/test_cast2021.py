@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.recipes import TurnErrors, turn_errors
@@ -61,7 +62,7 @@ def test_a_run_of_cut_ids_leads_to_no_documents(tmp_path: Path) -> None:
     assert ft.to_documents(split_at="first")(run).documents is None
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@each("name", BASELINES)
 def test_passages_become_the_organisers_documents_where_ids_are_cut_as_they_did(shared: Path, name: str) -> None:
     passages, theirs = baseline(shared, name)
     ours = ft.to_documents("max", separator="-", split_at="first")(passages)
@@ -70,7 +71,7 @@ def test_passages_become_the_organisers_documents_where_ids_are_cut_as_they_did(
     assert [t for t in theirs if printed(ours[t]) != printed(theirs[t])] == []
 
 
-@pytest.mark.parametrize(("name", "same"), list(zip(BASELINES, WITHOUT_CUT_IDS, strict=True)))
+@each(("name", "same"), list(zip(BASELINES, WITHOUT_CUT_IDS, strict=True)))
 def test_whole_ids_differ_from_the_organisers_where_theirs_are_cut_and_nowhere_else(shared: Path, name: str, same: int) -> None:
     passages, theirs = baseline(shared, name)
     ours = ft.to_documents("max", separator="-")(passages)
@@ -100,7 +101,7 @@ OFFICIAL = {
 }
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@each("name", BASELINES)
 def test_the_official_measures_are_those_of_trec_eval(shared: Path, name: str) -> None:
     qrels = ft.read_qrels(shared / "cast2021" / "qrels" / "test_docs.tsv")
     passages, theirs = baseline(shared, name)
@@ -362,7 +363,7 @@ def test_topics_without_a_rewrite_are_told_before_anything_is_built(tmp_path: Pa
         recipe.with_(automatic=None, manual=None).run(DOCS, lacking, None, tmp_path / "out")
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "message"),
     [
         ({"depth": 0}, "depth must be a whole number from 1 up, not 0"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.tiny_recipe import DOCS, PAGES, QRELS, TOPICS, Tiny
 from typer.testing import CliRunner
 
@@ -111,7 +112,7 @@ def test_a_recipe_runs_on_its_sample(fontes: Any, monkeypatch: pytest.MonkeyPatc
     assert json.loads(out)["systems"]["first"]["measures"]["RR"] == expected["RR"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (["-s", "k1"], "'k1' does not set a parameter"),

@@ -27,7 +27,7 @@ from support.tiny_models import docs, tiny
 from support.tiny_splade import masked_lm
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-LEXICAL = ["tfidf", "bm25-pyserini", "bm25-words", "bm25-stems", "bm25-chars", "bm25-formula", "bm25-default"]
+LEXICAL = ["tfidf", "bm25-pyserini", "bm25-words", "bm25-stems", "bm25-chars", "bm25-formula", "bm25-default", "bm25-tuned"]
 DOCS = docs(*range(12, 60, 4))
 TOPICS = {f"q{n}": " ".join(doc.text.split()[3:7]) for n, doc in enumerate(DOCS)}
 QRELS = {f"q{n}": {f"d{n}": 1} for n in range(len(DOCS))}
@@ -294,6 +294,30 @@ def test_k1_b_and_k3_are_those_that_are_best_on_the_topics_to_learn_from(tmp_pat
     assert f"bm25-tuned: {chosen}." in (result.folder / "recipe.md").read_text()
     with pytest.raises(InputError, match="a topic has one use"):
         Evidence(**NO_MODELS).run(claims, topics, qrels, "out", train=train)
+
+
+def test_models_stand_beside_bm25_that_is_tuned_by_folds_of_the_measured_claims(result: RecipeResult) -> None:
+    (chosen,) = [note["chosen"] for note in result.learning.notes if note["role"] == "bm25-tuned"]
+    assert "with which RR@10 was best on the other folds" in chosen
+    page = (result.folder / "recipe.md").read_text()
+    assert f"bm25-tuned: {chosen}." in page
+    assert result.report is not None
+    table = page.partition("## Models beside tuned BM25")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([\w-]+) \| ([+-][\d.]+) \(([+-][\d.]+) to ([+-][\d.]+)\) \|", table, re.MULTILINE)
+    assert [name for name, *_ in rows] == [name for name in result.runs if name not in (*LEXICAL, "bm25-simplemma")]
+    for name, mean, low, high in rows:
+        difference = result.report.mean(name, "R@5") - result.report.mean("bm25-tuned", "R@5")
+        assert float(mean) == pytest.approx(difference, abs=1e-4)
+        assert float(low) <= float(mean) <= float(high)
+
+
+def test_bm25_is_tuned_neither_without_judgments_nor_on_claims_that_share_all_their_evidence() -> None:
+    recipe = Evidence(**NO_MODELS)
+    for qrels, why in ((None, "judged claims"), ({topic: {"d0": 1} for topic in TOPICS}, "claims that share no evidence")):
+        result = recipe.run(DOCS, TOPICS, qrels, "out", measures=["R@5"])
+        assert "bm25-tuned" not in result.runs
+        (without,) = [note["without"] for note in result.learning.notes if note["role"] == "bm25-tuned"]
+        assert without == f"give --train, or {why}, and k1, b and k3 are those that are best for other claims"
 
 
 @pytest.mark.slow

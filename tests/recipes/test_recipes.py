@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.tiny_recipe import CALLS, DOCS, PAGES, QRELS, TOPICS, Noted, Tiny, files
 
 import fontes as ft
@@ -148,7 +149,7 @@ def test_systems_can_be_built_and_searched_without_a_run(tmp_path: Path) -> None
     assert said == ["indexing: 3 documents, an existing index is used"]
 
 
-@pytest.mark.parametrize("kind", ["path", "index", "dataset", "generator"])
+@each("kind", ["path", "index", "dataset", "generator"])
 def test_documents_come_from_a_file_an_index_a_dataset_or_any_iterable(tmp_path: Path, kind: str) -> None:
     ft.write_corpus(DOCS, tmp_path / "corpus.jsonl")
     (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "rickets"}\n')
@@ -230,7 +231,7 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "message"), ERRORS, ids=[str(given) for given, _ in ERRORS])
+@each(("given", "message"), ERRORS)
 def test_what_cannot_be_used_is_said_and_leaves_earlier_results_as_they_were(
     tmp_path: Path, given: dict[str, Any], message: str
 ) -> None:

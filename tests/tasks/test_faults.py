@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.each import each
 from support.organisers import GIVEN, POSTS, lines, put, relevant
 
 import fontes as ft
@@ -140,7 +141,7 @@ def archive(path, *members):
     return path
 
 
-@pytest.mark.parametrize("member", [("../out.jsonl", ""), ("a/../../out.jsonl", ""), ("link", "/etc"), ("link", "../../..")])
+@each("member", [("../out.jsonl", ""), ("a/../../out.jsonl", ""), ("link", "/etc"), ("link", "../../..")])
 def test_an_archive_that_leads_out_of_its_folder_is_not_unpacked(member, tmp_path):
     given = archive(tmp_path / "given.tar.gz", (*member, 0o644))
     with pytest.raises(InputError, match=r"given\.tar\.gz: no archive, or a damaged one"):
@@ -200,7 +201,7 @@ def test_claims_with_cited_documents_alone_are_judged(tmp_path):
     assert (sides["dev"].qrels, sides["test"].qrels) == ({"1": {"7": 1}}, None)
 
 
-@pytest.mark.parametrize("task", ["checkthat2025-4b", "checkthat2026-1", "fever", "scifact"])
+@each("task", ["checkthat2025-4b", "checkthat2026-1", "fever", "scifact"])
 def test_documents_of_a_project_have_the_texts_of_the_organisers(task, tmp_path):
     project = new_project(task, tmp_path / "p", [GIVEN[task](tmp_path)])
     docs = {doc.id: doc for doc in corpus_of(str(project.corpora["dev"]))}

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support.each import each
 from support.organisers import GIVEN, POSTS, lines, put, relevant
 
 import fontes as ft
@@ -21,7 +22,7 @@ from fontes.tasks.project import toml
 from fontes.tasks.release import ReleasedFiles
 
 
-@pytest.mark.parametrize("name", GIVEN)
+@each("name", GIVEN)
 def test_the_organisers_own_form_becomes_a_project(name, tmp_path):
     project = new_project(name, tmp_path / "p", [GIVEN[name](tmp_path)])
     first, *_, last = project.sides.values()

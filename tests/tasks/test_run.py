@@ -8,6 +8,7 @@ import shutil
 import tomllib
 
 import pytest
+from support.each import each
 from support.organisers import GIVEN, POSTS, lines, put, relevant
 from support.tiny_cross_encoder import save_cross_encoder
 
@@ -160,7 +161,7 @@ def test_what_cannot_be_run_is_refused_in_one_sentence(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in GIVEN if name != "checkthat2025-4b"])
+@each("name", [name for name in GIVEN if name != "checkthat2025-4b"])
 def test_every_task_runs_to_a_valid_submission(name, fontes, tmp_path):
     new_project(name, tmp_path / "p", [GIVEN[name](tmp_path)])
     code, output, errors = fontes("task", "run", tmp_path / "p", "--json")

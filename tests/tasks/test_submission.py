@@ -7,6 +7,7 @@ import json
 import zipfile
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core import InputError
@@ -66,7 +67,7 @@ TABLE = "post_id\tpreds\n"
 POSTS = "checkthat2025-4b"
 
 
-@pytest.mark.parametrize(
+@each(
     ("task", "name", "text", "message"),
     [
         (POSTS, "p.tsv", "id\tpreds\n", r"p.tsv, line 1: the header is 'id\\tpreds'; it must be 'post_id<tab>preds'"),

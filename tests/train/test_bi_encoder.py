@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.each import each
 from support.graded import WordGrades, agreement
 from support.paired_words import ASKED, FILLED, KINDS, MEANT, SETTINGS, examples, one_thread, start  # noqa: F401
 
@@ -255,7 +256,7 @@ def test_cached_gradients_are_those_of_the_whole_batch(kind: str, dropout: float
             np.testing.assert_allclose(found[name], parameter.grad, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_parts_of_a_batch_give_its_loss_and_gradients_with_less_padding(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = trainable(start(kind), dropout=0.0).train()
     rows = Examples([*examples(6, 3), Example("long", "brook", Passage("long", "oak ash the of " * 7))])
@@ -504,7 +505,7 @@ def test_what_cannot_be_learned_from_is_refused_before_the_first_step(tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["examples.jsonl"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"mini_batch": 0}, "mini_batch must be above 0, not 0"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.paired_words import ASKED, MEANT, examples, one_thread, start  # noqa: F401
 from support.tiny_colbert import colbert_checkpoint, pylate_checkpoint
 from support.tiny_models import tiny
@@ -88,7 +89,7 @@ def checkpoints(folder: Path) -> dict[str, ColBERT]:
     }
 
 
-@pytest.mark.parametrize("kind", ["colbert", "attending", "pylate", "encoder", "projected", "other words"])
+@each("kind", ["colbert", "attending", "pylate", "encoder", "projected", "other words"])
 def test_the_trainable_model_gives_the_models_vectors_before_and_after_saving(kind: str, tmp_path: Path) -> None:
     before = checkpoints(tmp_path)[kind]
     model = trainable(before, markers=False)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.graded import WordGrades, agreement
 from support.tiny_cross_encoder import SIZES, save_cross_encoder
 from support.tiny_training import SETTINGS, WORDS, base, candidates, examples, no_curves, one_thread
@@ -221,7 +222,7 @@ def test_a_base_that_classifies_is_refused(tmp_path: Path) -> None:
         train_cross_encoder(DATA, tmp_path / "m", tmp_path / "base", SETTINGS)
 
 
-@pytest.mark.parametrize(("loss", "rows"), [("lambda", 16), ("teacher", 16), ("kl", 16), ("bce", 64)])
+@each(("loss", "rows"), [("lambda", 16), ("teacher", 16), ("kl", 16), ("bce", 64)])
 def test_each_loss_trains_a_model(loss: str, rows: int, base: Path, tmp_path: Path) -> None:
     made = train_cross_encoder(examples(scored=True), tmp_path / "m", base, SETTINGS.with_(loss=loss, epochs=1))
     assert (made.rows, made.validated) == (rows, 4 if loss != "bce" else 16)
@@ -356,7 +357,7 @@ def test_topics_that_are_learned_from_are_not_measured(base: Path, tmp_path: Pat
     assert list(both.figures) == ["loss", "nDCG@10"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "validation", "message"),
     [
         (SETTINGS.with_(best="RR@5"), None, "best='RR@5' is measured on a reranked run: give a validation run and qrels"),
@@ -379,7 +380,7 @@ def test_examples_of_one_label_are_refused_with_file_and_line(tmp_path: Path) ->
         train_cross_encoder(tmp_path / "e.jsonl", tmp_path / "m", tmp_path / "no base is looked at", SETTINGS)
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"loss": "mse"}, "loss must be 'bce', 'margin', 'lambda', 'teacher' or 'kl', not 'mse'"),

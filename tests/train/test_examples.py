@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.each import each
 
 from fontes.core import InputError, ParameterError
 from fontes.core.progress import silent
@@ -68,7 +69,7 @@ def test_the_hash_is_that_of_the_written_file_and_changes_with_each_part(tmp_pat
     assert len({Examples([other]).hash for other in (one, *others)}) == 6
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "problem"),
     [
         ({"positive": None}, "no positive"),
@@ -215,7 +216,7 @@ def test_pairs_are_read_checked_and_written(tmp_path: Path) -> None:
     assert pairs.hash == hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize(
+@each(
     ("row", "problem"),
     [
         ({"first": "a", "second": "b"}, "a label from 0 to 1"),

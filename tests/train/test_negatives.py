@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.each import each
 
 import fontes as ft
 from fontes.core import Doc, InputError, ParameterError, PipelineError, Qrels, Run, Stage, Topics
@@ -113,7 +114,7 @@ class ByNumber(Reranker):
 ASKED: list[tuple[str, str]] = []
 
 
-def test_a_candidate_that_the_teacher_scores_near_the_relevant_document_is_no_negative() -> None:
+def test_a_candidate_scored_near_the_relevant_document_is_no_negative() -> None:
     # The teacher gives d04 .8, so that a share of .95 allows .76: d05 (.75) is the first below it; d01 to d03 are above.
     result = mined(ids(12), {"d04": 1}, teacher=ByNumber(), relative_margin=0.95, per_positive=3)
     assert negatives(result) == [["d05", "d06", "d07"]]
@@ -288,7 +289,7 @@ def recipe(run: Run, topics: Topics, qrels: Qrels, texts: dict[str, str]) -> lis
     return lines
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_air2025_is_the_reports_recipe(seed: int) -> None:
     rng = random.Random(seed)
     names = ids(12)
@@ -311,7 +312,7 @@ def test_air2025_is_the_reports_recipe(seed: int) -> None:
     assert result.left_out.get("no_gold", 0) + result.left_out.get("no_hits", 0) == 12 - len(result.examples.topics)
 
 
-def test_a_relevant_document_that_is_not_among_five_hits_takes_the_place_of_the_fifth() -> None:
+def test_a_missing_relevant_document_takes_the_fifth_place() -> None:
     shelf = Shelf([*ids(8), "gold"])
     assert negatives(mined(ids(8), {"gold": 1}, shelf, preset="air2025")) == [["d01", "d02", "d03", "d04"]]
     assert negatives(mined(ids(8), {"d07": 1}, shelf, preset="air2025")) == [["d01", "d02", "d03", "d04"]]
@@ -340,7 +341,7 @@ class Asked(Stage[Topics, Run]):
 DEPTHS: list[tuple[int, list[str]]] = []
 
 
-def test_a_stage_is_asked_for_as_many_hits_as_are_needed_on_topics_that_have_an_answer() -> None:
+def test_a_stage_is_asked_for_as_many_hits_as_are_needed() -> None:
     DEPTHS.clear()
     qrels = {"q1": {"d40": 1}}
     seen: list[Progress] = []
@@ -368,7 +369,7 @@ def test_scores_are_written_as_the_float32_that_they_are() -> None:
     assert repr(result.examples[0].negatives[0].score) == "0.33333334"
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "problem"),
     [
         ({"per_positive": 0}, "per_positive must be a whole number from 1 up"),

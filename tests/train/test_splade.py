@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.paired_words import ASKED, MEANT, examples, masked_start, one_thread, start  # noqa: F401
 from support.tiny_models import tiny
 from support.tiny_splade import dense
@@ -277,7 +278,7 @@ def test_what_cannot_be_learned_from_is_refused_before_the_first_step(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"document_flops": -1.0}, "document_flops must be 0 or more, not -1.0"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.each import each
 from support.examples import up_to
 from typer.testing import CliRunner
 
@@ -247,7 +248,7 @@ def test_leakage_between_given_splits_names_pairs_and_documents():
     assert "relevant document" not in str(alone)
 
 
-@pytest.mark.parametrize(
+@each(
     ("how", "error", "message"),
     [
         ({"near": 0}, ft.core.ParameterError, "near, a Jaccard similarity, must be above 0"),
@@ -310,7 +311,7 @@ def test_a_report_names_three_duplicates_and_marks_that_there_are_more(extra: in
     assert line == f"{extra} exact duplicates left out: t01 = t00, t02 = t00, t03 = t00{', …' if ellipsis else ''}"
 
 
-@pytest.mark.parametrize(("test", "size"), [(0.01, 1), (0.3, 2), (0.5, 2), (0.7, 4), (1, 1), (4, 4)])
+@each(("test", "size"), [(0.01, 1), (0.3, 2), (0.5, 2), (0.7, 4), (1, 1), (4, 4)])
 def test_a_test_side_has_the_rounded_share_and_at_least_one_topic(test: float, size: int):
     divided = ft.split(texts("alpha", "bravo", "charlie", "delta", "echo"), near=None, test=test)
     assert (len(divided.train.topics), len(divided.test.topics)) == (5 - size, size)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from conftest import Fontes
+from support.each import each
 from support.term_classifier import NOUNS, SETTINGS, TOPICS, asked, base, model, one_thread, trained
 
 from fontes.core import InputError, MissingExtraError, ParameterError, Topic, Topics, Turn
@@ -253,7 +254,7 @@ def test_turns_without_a_rewrite_are_left_out(base: Path, tmp_path: Path) -> Non
     assert made.rows + made.facts["topics_validated"] + made.facts["topics_held_out"] == 66
 
 
-@pytest.mark.parametrize(
+@each(
     ("topics", "message"),
     [
         ([Topic("1_1", "a", turns=(Turn("a", "a"),))], "no topic has earlier turns and a manual rewrite"),
@@ -271,7 +272,7 @@ def test_topics_that_teach_nothing_are_errors(base: Path, tmp_path: Path, topics
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"epochs": 0}, "epochs must be above 0, not 0"),

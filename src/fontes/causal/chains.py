@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
-from functools import cache
+from functools import cache, cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Topic, Topics
 from ..lexical import BM25
+from ..text import Analyzer
 from ..text.sentences import sentence_spans
 from .cues import CUES, HAPPENINGS, literal
 from .dates import day_of, is_before, stated_periods
@@ -138,6 +139,7 @@ MAX_EVENTS = 1000
 MAX_DEPTH = 100  # recursion limit of the search and of printing
 MIN_OVERLAP = 0.5  # minimum idf-weighted share of common terms of two causes that count as equal
 WEAK = 0.5  # factor of a weak cue's score
+MAX_CACHED = 50_000  # texts, or documents, whose terms or statements are kept
 MAX_PAIR_LENGTH = 5_000  # maximum characters of a pair's sentences whose surrounding terms count
 NOT = re.compile(r"\b(?:not|never|no longer)\b|n['’]t\b", re.IGNORECASE)
 PRONOUN = re.compile(r"\b(?:it|its|they|their|them|he|his|him|she|her|this|that|these|those)\b", re.IGNORECASE)
@@ -204,13 +206,8 @@ def causes(
         raise ParameterError(f"before is a date such as '2017-01-13', not {before!r}")
     retriever = stage if isinstance(stage, Stage) else BM25(stage)
     retriever.require(Topics, Run, "a chain of causes")
-    search = _ChainSearch(retriever % k, depth, breadth, overlap, weak, leads, progress)
-    return Chain(event, search.causes(_Question(event, event, None if before is None else day_of(before))))
-
-
-def has_words(event: str, documents: object) -> bool:
-    """Whether the text of an event has words that documents can be searched for; if not, `causes` raises an error."""
-    return bool(_EventTerms.of(documents).event(event))
+    search = ChainSearch(retriever % k, depth, breadth, overlap, weak, leads, progress)
+    return search.chain(event, None if before is None else day_of(before))
 
 
 @dataclass(frozen=True)
@@ -224,6 +221,20 @@ class _Question:
     above: tuple[Terms, ...] = ()
     documents: frozenset[str] = frozenset()
     leads: bool = True  # leads have no leads below them
+
+
+@dataclass(frozen=True)
+class _StatementTexts:
+    """A pair in a document with the texts whose terms its statement needs."""
+
+    pair: CausalPair
+    sentence: str
+    around: str  # title, sentence before, and sentence
+    effect: str  # effect without adverbials of time and reported speech
+    sides: tuple[str, str]  # text on the sides of cause and effect
+
+    def all(self) -> tuple[str, ...]:
+        return self.pair.cause, self.pair.effect, self.around, self.effect, *self.sides
 
 
 @dataclass(frozen=True)
@@ -267,8 +278,8 @@ class _CauseCandidate:
 
 
 @dataclass
-class _ChainSearch:
-    """Searches for the causes of events, with the arguments of `causes`; caches the statements of documents."""
+class ChainSearch:
+    """Searches for the causes of events, with the arguments of `causes`; caches terms and statements of documents."""
 
     retriever: Stage[Topics, Run]
     depth: int
@@ -276,9 +287,18 @@ class _ChainSearch:
     overlap: float
     weak: bool
     leads: int
-    progress: ProgressCallback
+    progress: ProgressCallback = silent
     words: _EventTerms | None = None
     statements: dict[tuple[str, bool, bool], list[_Statement]] = field(default_factory=dict)
+
+    def chain(self, event: str, before: date | None = None) -> Chain:
+        """Return the tree of the causes of an event, dated before a day."""
+        return Chain(event, self.causes(_Question(event, event, before)))
+
+    def has_words(self, event: str, documents: object) -> bool:
+        """Whether an event has words that documents can be searched for; if not, `chain` raises an error."""
+        self.words = self.words or _EventTerms.of(documents)
+        return bool(self.words.event(event))
 
     def causes(self, question: _Question) -> tuple[Cause, ...]:
         """Causes of an event, with their own causes down to `depth`."""
@@ -327,10 +347,10 @@ class _ChainSearch:
         matches: list[_Match] = []
         min_terms = min(2, len(event))  # one common word of several may be accidental
         happening = words.happening(text)
-        for doc in docs:
-            if not reader.terms(f"{doc.title} {doc.text}") & happening:
-                continue
-            for statement in self._statements_of(reader, doc, self.weak):
+        reader.read(f"{doc.title} {doc.text}" for doc in docs)
+        about = [doc for doc in docs if reader.terms(f"{doc.title} {doc.text}") & happening]
+        for doc, statements in self._statements_of(reader, about, self.weak):
+            for statement in statements:
                 share = (words.share(event, statement.effect) + words.share(event, statement.around)) / 2
                 if share < self.overlap or len(event & statement.around) < min_terms or statement.denied != denied:
                     continue
@@ -351,21 +371,24 @@ class _ChainSearch:
                 group.append(match)
         return sorted(map(_merge, groups), key=lambda candidate: -candidate.cause.score)
 
-    def _statements_of(self, reader: _EventReader, doc: Doc, weak: bool) -> list[_Statement]:
-        """Statements of a document, from the cache if it was read before."""
-        key = (doc.id, weak, reader.figures)
-        if key not in self.statements:
-            self.statements[key] = list(_statements(reader, doc, weak))
-        return self.statements[key]
+    def _statements_of(self, reader: _EventReader, docs: Sequence[Doc], weak: bool) -> Iterator[tuple[Doc, list[_Statement]]]:
+        """Documents with their statements, from the cache if they were read before."""
+        keys = [(doc.id, weak, reader.figures) for doc in docs]
+        if len(self.statements) > MAX_CACHED:
+            self.statements.clear()
+        texts = {key: list(_texts(doc, weak)) for key, doc in zip(keys, docs, strict=True) if key not in self.statements}
+        reader.read(text for parts in texts.values() for part in parts for text in part.all())
+        self.statements |= {key: [s for part in parts if (s := _statement(reader, part))] for key, parts in texts.items()}
+        return ((doc, self.statements[key]) for key, doc in zip(keys, docs, strict=True))
 
     def _leads(self, reader: _EventReader, event: Terms, docs: Sequence[Doc], question: _Question) -> list[_CauseCandidate]:
         """Retrieved documents that are earlier than the event, no source in the tree, and state no effect of the event."""
         candidates = []
-        for doc in docs:
-            if doc.id in question.documents or (question.before and not is_before(doc, question.before, "date")):
-                continue
+        earlier = [doc for doc in docs if question.before is None or is_before(doc, question.before, "date")]
+        unused = [doc for doc in earlier if doc.id not in question.documents]
+        reader.read(sentence for doc in unused for sentence in _sentences(doc))
+        for doc, statements in self._statements_of(reader, unused, True):
             sentence, score = _nearest(reader, event, doc)
-            statements = self._statements_of(reader, doc, True)
             states_effect = any(statement.states_effect_of(event, reader.words) for statement in statements)
             if score >= self.overlap and not states_effect:
                 source = Source(doc.id, doc.title, _date(doc), sentence, "", score)
@@ -379,28 +402,48 @@ class _ChainSearch:
 class _EventTerms:
     """Analysis and weights of terms: the index's analyzer and idf, or English stems of weight 1."""
 
-    terms: Callable[[str], Terms]
+    analyzer: Analyzer
     weights: Callable[[str], float]
-    function: Terms  # of function words
+    terms_by_text: dict[str, Terms] = field(default_factory=dict)  # by text: chains meet documents again and again
 
     @classmethod
     def of(cls, documents: object) -> _EventTerms:
         """Terms as in an index, if the documents are one."""
         from ..index import Index, State
-        from ..text import Analyzer
 
         if not isinstance(documents, Index | State):
-            english = Analyzer.of("english")
-            return cls(lambda text: frozenset(english(text)), lambda term: 1.0, frozenset(english(" ".join(FUNCTION_WORDS))))
+            return cls(Analyzer.of("english"), lambda term: 1.0)
         index = documents
 
         def weight(term: str) -> float:
             df = index.df_of(term)
             return math.log(1 + (len(index) - df + 0.5) / (df + 0.5)) if df else 0.0
 
-        function = frozenset(index.analyzer(" ".join(FUNCTION_WORDS)))
-        terms = cache(lambda text: frozenset(index.analyzer(text)))  # a chain meets documents again and again
-        return cls(terms, cache(weight), function)
+        return cls(index.analyzer, cache(weight))
+
+    def read(self, texts: Iterable[str]) -> None:
+        """Analyze texts at once, which takes a spaCy model a fraction of the time of one after the other."""
+        new = [text for text in dict.fromkeys(texts) if text not in self.terms_by_text]
+        if len(self.terms_by_text) > MAX_CACHED:
+            self.terms_by_text.clear()
+        if new:
+            self.terms_by_text.update(zip(new, map(frozenset, self.analyzer.many(new)), strict=True))
+
+    def terms(self, text: str) -> Terms:
+        """Terms of a text."""
+        if text not in self.terms_by_text:
+            self.read([text])
+        return self.terms_by_text[text]
+
+    @cached_property
+    def function(self) -> Terms:
+        """Terms of function words."""
+        return frozenset(self.analyzer(" ".join(FUNCTION_WORDS)))
+
+    @cached_property
+    def happenings(self) -> list[Terms]:
+        """Terms of each group of synonyms for happenings."""
+        return list(map(frozenset, self.analyzer.many(HAPPENINGS)))
 
     def event(self, text: str) -> Terms:
         """Content terms of the event, or all of its terms if it has none."""
@@ -417,7 +460,7 @@ class _EventTerms:
         participle = PARTICIPLE.search(head)
         for part in (participle[0] if participle else "", head, text):
             if terms := self.terms(part) - self.function:
-                return terms.union(*(group for group in map(self.terms, HAPPENINGS) if group & terms))
+                return terms.union(*(group for group in self.happenings if group & terms))
         return self.terms(text)
 
     def share(self, event: Terms, terms: Terms) -> float:
@@ -445,49 +488,55 @@ class _EventReader:
     def of(cls, words: _EventTerms, event: str) -> _EventReader:
         return cls(words, literal(event) != event)
 
+    def read(self, texts: Iterable[str]) -> None:
+        """Analyze texts at once, before their terms are needed."""
+        self.words.read(map(self._literal, texts))
+
     def terms(self, text: str) -> Terms:
         """Terms of a text."""
-        return self.words.terms(text if self.figures else literal(text))
+        return self.words.terms(self._literal(text))
 
-    def effect(self, text: str) -> Terms:
-        """Terms of an effect, without adverbials of time and reported speech."""
-        terms = self.terms(BACKGROUND.split(text, maxsplit=1)[0])
-        return terms if terms or ABOUT.match(text) else self.terms(text)
+    def _literal(self, text: str) -> str:
+        return text if self.figures else literal(text)
 
 
-def _statements(reader: _EventReader, doc: Doc, weak: bool) -> Iterator[_Statement]:
-    """Statements of a document's title and text that are not negated."""
+def _texts(doc: Doc, weak: bool) -> Iterator[_StatementTexts]:
+    """Pairs of a document's title and text that are not negated, with the texts that their statements need."""
     for text in (doc.title, doc.text):
         pairs = [pair for pair in causal_pairs(text, weak=weak) if not pair.negated]
         if not pairs:
             continue
         starts = [start for start, _ in sentence_spans(text)]
-        current, sentence, surroundings = -1, "", frozenset[str]()
         for pair in pairs:
             number = bisect(starts, pair.start) - 1
-            if number != current:
-                current = number
-                sentence = " ".join(text[pair.start : pair.end].split())
-                start = starts[max(number - 1, 0)]
-                surroundings = reader.terms(
-                    f"{doc.title} {text[start : pair.end] if pair.end - start <= MAX_PAIR_LENGTH else ''}"
-                )
-            cause, effect = reader.terms(pair.cause), reader.effect(pair.effect)
-            weak_cue = pair.cue in WEAK_CUES
-            if len(cause) > weak_cue:  # a weak cue needs two terms: "after one" is too vague
-                denied = NOT.search(pair.effect) is not None
-                sides = _sides(reader, text[pair.start : pair.end], pair)
-                around = (surroundings - cause - reader.terms(pair.effect)) | effect
-                yield _Statement(pair, sentence, cause, effect, around, sides, weak_cue, denied)
+            sentence = " ".join(text[pair.start : pair.end].split())
+            start = starts[max(number - 1, 0)]
+            around = f"{doc.title} {text[start : pair.end] if pair.end - start <= MAX_PAIR_LENGTH else ''}"
+            effect = BACKGROUND.split(pair.effect, maxsplit=1)[0]
+            yield _StatementTexts(pair, sentence, around, effect, _sides(text[pair.start : pair.end], pair))
 
 
-def _sides(reader: _EventReader, sentence: str, pair: CausalPair) -> tuple[Terms, Terms]:
-    """Terms of the sentence on the side of the cause, and on the side of the effect."""
+def _statement(reader: _EventReader, texts: _StatementTexts) -> _Statement | None:
+    """The statement of a pair; None if its cause is too vague."""
+    pair = texts.pair
+    cause, effect, whole = reader.terms(pair.cause), reader.terms(texts.effect), reader.terms(pair.effect)
+    weak = pair.cue in WEAK_CUES
+    if len(cause) <= weak:  # a weak cue needs two terms: "after one" is too vague
+        return None
+    effect = effect if effect or ABOUT.match(pair.effect) else whole
+    around = (reader.terms(texts.around) - cause - whole) | effect
+    first, second = texts.sides
+    sides = reader.terms(first), reader.terms(second)
+    return _Statement(pair, texts.sentence, cause, effect, around, sides, weak, NOT.search(pair.effect) is not None)
+
+
+def _sides(sentence: str, pair: CausalPair) -> tuple[str, str]:
+    """The sentence on the side of the cause, and on the side of the effect."""
     cause, effect = sentence.find(pair.cause), sentence.find(pair.effect)
     if min(cause, effect) < 0 or len(sentence) > MAX_PAIR_LENGTH:
-        return reader.terms(pair.cause), reader.terms(pair.effect)
+        return pair.cause, pair.effect
     second = max(cause, effect)
-    sides = reader.terms(sentence[:second]), reader.terms(sentence[second:])
+    sides = sentence[:second], sentence[second:]
     return sides if cause < effect else sides[::-1]
 
 
@@ -506,9 +555,12 @@ def _merge(matches: Sequence[_Match]) -> _CauseCandidate:
 
 def _nearest(reader: _EventReader, event: Terms, doc: Doc) -> tuple[str, float]:
     """The sentence with the largest share of the event's terms, and the share of the whole document."""
-    sentences = [" ".join(doc.text[a:b].split()) for a, b in sentence_spans(doc.text)] or [doc.title]
-    best = max(sentences, key=lambda sentence: reader.words.share(event, reader.terms(sentence)))
+    best = max(_sentences(doc), key=lambda sentence: reader.words.share(event, reader.terms(sentence)))
     return best, reader.words.share(event, reader.terms(f"{doc.title} {doc.text}"))
+
+
+def _sentences(doc: Doc) -> list[str]:
+    return [" ".join(doc.text[a:b].split()) for a, b in sentence_spans(doc.text)] or [doc.title]
 
 
 def _date(doc: Doc) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from ..core.checks import check_key
 from ..core.dates import date_of_cell
 from ..core.errors import ParameterError
 from ..core.values import Doc, Topic
@@ -27,6 +28,9 @@ STATED = tuple(
         rf"(?:in|of|since|during|by|from|until|year|early|late|mid) {_YEAR}",
     )
 )
+
+
+FROM_TEXT = "stated"  # as `before`: the first date that a topic states
 
 
 class Period(NamedTuple):
@@ -69,8 +73,38 @@ def day_of(value: object) -> date | None:
 def check_before(before: str | None) -> None:
     """Raise ParameterError for text that is neither a date nor a name."""
     if before is not None and not (day_of(before) or before.replace("-", "_").isidentifier()):
-        forms = "a date such as '2017-01-13', or a key of the topics' metadata such as 'date'"
+        forms = f"a date such as '2017-01-13', a key of the topics' metadata such as 'date', or '{FROM_TEXT}'"
         raise ParameterError(f"before is {forms}, not {before!r}")
+
+
+def check_event_key(user: str, before: str | None, topics: Iterable[Topic]) -> None:
+    """Raise ParameterError if topics have metadata, but none has the key of `before`: it would not matter unnoticed."""
+    if before is None or before == FROM_TEXT or day_of(before):
+        return
+    try:
+        check_key(f"{user}: before: no topic", before, filter(None, (topic.metadata for topic in topics)))
+    except ParameterError as error:
+        end = "" if str(error).endswith("?") else "."
+        raise ParameterError(f"{error}{end} before='{FROM_TEXT}' takes the first date that a topic states") from None
+
+
+def check_column(user: str, column: str, docs: Iterable[Doc], columns: Iterable[str]) -> None:
+    """Raise ParameterError if no document has a metadata column, nor the index, or if none has a date in it.
+
+    Args:
+        user: Start of the message, the name of a stage.
+        column: The column.
+        docs: Documents of a run.
+        columns: Columns of the index.
+    """
+    every = list(docs)
+    check_key(f"{user}: column: no document of the run", column, (doc.metadata for doc in every), columns)
+    stated = [doc for doc in every if doc.metadata.get(column) is not None]
+    if stated and not any(day_of(doc.metadata[column]) for doc in stated):
+        example = f"'{stated[0].id}' has {stated[0].metadata[column]!r}"
+        raise ParameterError(
+            f"{user}: column: no document of the run has a date, such as '2017-01-13', in '{column}'; {example}"
+        )
 
 
 def limit_of(topic: Topic, before: str) -> date | None:
@@ -78,8 +112,8 @@ def limit_of(topic: Topic, before: str) -> date | None:
 
     Args:
         topic: The topic.
-        before: The day of the event; or the key of the topic's metadata that has it. If the topic lacks the key, it is the
-            first date that its description, text or narrative states; of a month or year the day after it.
+        before: The day of the event; or the key of the topic's metadata that has it. If the topic lacks the key, or with
+            "stated", it is the first date that its description, text or narrative states; of a month or year the day after it.
     """
     if (day := day_of(before)) is not None or (day := day_of(topic.metadata.get(before))) is not None:
         return day

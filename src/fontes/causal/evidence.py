@@ -24,7 +24,7 @@ from ..core.run import Run
 from ..core.values import Doc, Explanation, Topic
 from ..neural.encoders.base import Encoder, encoder_in, unit
 from ..neural.models.hub import load_once
-from ..passages.reranker import Reranker
+from ..rerank.reranker import Reranker
 from ..storage.files import write
 from ..text.external import version_of
 from ..text.sentences import check_sentence_finder, sentence_spans, sentences

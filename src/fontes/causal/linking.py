@@ -13,8 +13,8 @@ from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Topics
 from ..rewrite.turns import original
-from .chains import MAX_DEPTH, MAX_EVENTS, Cause, causes, has_words
-from .dates import check_before, limit_of
+from .chains import MAX_DEPTH, MAX_EVENTS, Cause, ChainSearch
+from .dates import check_before, check_event_key, limit_of
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class CausalChains(Stage[Topics, Run], name="causal_chains"):
         overlap: Minimum idf-weighted share of the event's terms in an effect; see `causes`.
         weak: Whether to use weak cues (after, following, amid), at half the score.
         leads: Number of documents to add to an event with fewer stated causes than `breadth`; see `causes`.
-        before: Day of the event, or the key of the topics' metadata that has it, as for `causal_filter`: causes are dated
-            before it. None: any date.
+        before: Day of the event, the key of the topics' metadata that has it, or "stated", as for `causal_filter`: causes are
+            dated before it. None: any date.
         decay: Factor of the score for each further link of a chain.
     """
 
@@ -50,26 +50,16 @@ class CausalChains(Stage[Topics, Run], name="causal_chains"):
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         self.check()
+        check_event_key("causal_chains", self.before, map(original, topics.values()))
         start, rankings = time.perf_counter(), dict[str, dict[str, float]]()
         first = self.retriever % 1
         documents = first(topics).documents
+        search = ChainSearch(self.retriever % self.read, self.depth, self.breadth, self.overlap, self.weak, self.leads)
         for number, topic in enumerate(topics.values(), 1):
             event = original(topic)
-            if not has_words(event.text, documents):
-                continue
-            limit = None if self.before is None else limit_of(event, self.before)
-            chain = causes(
-                self.retriever,
-                event.text,
-                self.depth,
-                self.breadth,
-                k=self.read,
-                overlap=self.overlap,
-                weak=self.weak,
-                leads=self.leads,
-                before=None if limit is None else limit.isoformat(),
-            )
-            rankings[topic.id] = self._scores(chain.causes)
+            if search.has_words(event.text, documents):
+                limit = None if self.before is None else limit_of(event, self.before)
+                rankings[topic.id] = self._scores(search.chain(event.text, limit).causes)
             progress(Progress("linking", number, len(topics), time.perf_counter() - start, "topics"))
         return Run.of(rankings, topics).with_(documents=documents)
 

@@ -23,7 +23,7 @@ from ..text import Analyzer
 from ..text.external import version_of
 from ..text.sentences import Span, check_sentence_finder, sentence_spans, sentences
 from .cues import CUES, Cue
-from .dates import check_before, is_before, limit_of
+from .dates import check_before, check_column, check_event_key, is_before, limit_of
 from .narratives import CausalKeywords
 from .topicrank import TopicRank
 
@@ -342,12 +342,13 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
         topicrank: Extractor of keyphrases from the narrative; a string is the tagger of a `TopicRank`.
         analyzer: Makes the terms of titles, keyphrases, causes and effects; English stems without stop words.
         before: Day of the event, such as "2017-01-13", for all topics; or the key of the topics' metadata that has it, such as
-            "date". For a topic without the key it is the first date that the description, title or narrative states; documents
-            until the end of a stated month or year pass. All documents of a topic without any date pass. None: any date.
+            "date". For a topic without the key, and with "stated" for all, it is the first date that the description, title or
+            narrative states; documents until the end of a stated month or year pass. All documents of a topic without any date
+            pass. A key that topics with metadata lack is an error. None: any date.
         column: Metadata of the documents with their dates; with `before`, a document without a date fails.
     """
 
-    selects: ClassVar[bool] = True
+    returns_subset: ClassVar[bool] = True
 
     roles: str = "published"
     overlap: int = 1
@@ -367,8 +368,10 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
         originals = Topics(map(original, run.topics.values()))
         needs_pair = self.roles != "any"
         keywords = CausalKeywords(self.topicrank, sentences=self.sentences)(originals) if needs_pair else originals
+        check_event_key("causal_filter", self.before, originals.values())
         start = time.perf_counter()
         docs: dict[str, Doc] = {}
+        dated = False
         terms: dict[str, list[tuple[Terms, Terms]]] = {}
         passing: list[bool] = []
         for topic_id, ranking in run.items():
@@ -378,12 +381,15 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
             title = frozenset(analyze(originals[topic_id].text))
             words = frozenset(analyze(keywords[topic_id].text))
             limit = None if self.before is None else limit_of(originals[topic_id], self.before)
+            dated = dated or limit is not None
             passing += [
                 (limit is None or is_before(docs[doc_id], limit, self.column))
                 and (not needs_pair or any(self._passes(pair, title, words) for pair in terms[doc_id]))
                 for doc_id in ranking.ids
             ]
             progress(Progress("filtering", len(passing), run.rows, time.perf_counter() - start))
+        if dated:
+            check_column("causal_filter", self.column, docs.values(), getattr(run.documents, "columns", ()))
         mask = np.array(passing, dtype=bool)
         return run.keep(mask) if self.failing == "drop" else run.with_scores(_ranked_below(run, mask))
 

@@ -98,7 +98,7 @@ PUNCTUATION = frozenset(string.punctuation)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidatePhrase:
     """A candidate keyphrase: stems of its words, words of its first occurrence, and positions of its occurrences in tokens."""
 
     stems: tuple[str, ...]
@@ -179,7 +179,7 @@ class TopicRank(Part, name="topicrank"):
         order = sorted(range(len(topics)), key=lambda i: (-round(float(scores[i]), 12), best[i].offsets[0]))
         return [(" ".join(best[i].words), float(scores[i])) for i in order[:n]]
 
-    def candidates(self, tokens: Sequence[Token]) -> list[Candidate]:
+    def candidates(self, tokens: Sequence[Token]) -> list[CandidatePhrase]:
         """Step 1: candidates, in the order of their stems."""
         stop = self._stopwords()
         occurrences: dict[tuple[str, ...], list[tuple[int, tuple[str, ...]]]] = {}
@@ -189,14 +189,14 @@ class TopicRank(Part, name="topicrank"):
         for stems, runs in sorted(occurrences.items()):
             words = runs[0][1]
             if self._is_phrase(words, stop):
-                candidates.append(Candidate(stems, words, tuple(start for start, _ in runs)))
+                candidates.append(CandidatePhrase(stems, words, tuple(start for start, _ in runs)))
         if (count := len(candidates)) > MAX_CANDIDATES:
             raise InputError(
                 f"a text with {count:,} candidates for keyphrases is too long; split it (at most {MAX_CANDIDATES:,})"
             )
         return candidates
 
-    def topics(self, candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+    def topics(self, candidates: Sequence[CandidatePhrase]) -> list[list[CandidatePhrase]]:
         """Step 2: clusters of candidates."""
         from scipy.cluster.hierarchy import fcluster, linkage
         from scipy.sparse import csr_array
@@ -219,7 +219,7 @@ class TopicRank(Part, name="topicrank"):
         labels = fcluster(tree, t=1 - self.similarity + 1e-9, criterion="distance")
         return [[candidates[i] for i in np.flatnonzero(labels == label).tolist()] for label in range(1, labels.max() + 1)]
 
-    def graph(self, topics: Sequence[Sequence[Candidate]]) -> NDArray[np.float64]:
+    def graph(self, topics: Sequence[Sequence[CandidatePhrase]]) -> NDArray[np.float64]:
         """Step 3: edge weights, (topics, topics), symmetric, 0 on the diagonal."""
         spans = [[(start, len(candidate.stems)) for candidate in topic for start in candidate.offsets] for topic in topics]
         starts = np.array([start for topic in spans for start, _ in topic], dtype=np.float64)
@@ -259,7 +259,7 @@ class TopicRank(Part, name="topicrank"):
             spacy_tagger(self.tagger)
         super().check_needs()
 
-    def _representative(self, topic: Sequence[Candidate]) -> Candidate:
+    def _representative(self, topic: Sequence[CandidatePhrase]) -> CandidatePhrase:
         """Step 5: the candidate that represents a topic."""
         if self.represent == "frequent":
             return min(topic, key=lambda candidate: (-len(candidate.offsets), candidate.offsets[0]))

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from ..core.answers import ANSWER
+from ..core.checks import check_key
 from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.stage import Stage
@@ -130,7 +131,7 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
     """
 
     placeholders: ClassVar[tuple[str, ...]] = ("passage", "query", "number")
-    keeps_rankings = True
+    preserves_order = True
 
     prompt: str = field(default="answer", kw_only=True, metadata=FILE)
     max_tokens: int = field(default=1024, kw_only=True, metadata={"least": 1})
@@ -141,6 +142,9 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         self.check()
         docs = {topic.id: self._docs(run, number) for number, topic in enumerate(run.topics.values())}
+        if self.source is not None:
+            read = [doc.metadata for topic_docs in docs.values() for doc in topic_docs]
+            check_key("answer: source: no document read", self.source, read, getattr(run.documents, "columns", ()))
         requests = [self._request(topic, docs[topic.id]) for topic in run.topics.values() if docs[topic.id]]
         answers = iter(self.llm.ask(requests, progress))
         return run.with_(

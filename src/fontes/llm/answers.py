@@ -92,9 +92,9 @@ class StoredAnswer(BaseModel):
     time: Annotated[int, Field(ge=0, lt=YEAR_10000)] = 0
 
     @property
-    def sum(self) -> str:
+    def digest(self) -> str:
         """SHA-256 of the model and the request, under which the answer is stored."""
-        return sum_of(self.service, self.model, self.parameters, self.sample, self.messages)
+        return request_digest(self.service, self.model, self.parameters, self.sample, self.messages)
 
     @property
     def final_text(self) -> str:
@@ -112,7 +112,7 @@ class StoredAnswer(BaseModel):
         return rest.strip() if unopened else text
 
 
-def sum_of(service: str, model: str, parameters: Mapping[str, Any], sample: int, messages: Sequence[Message]) -> str:
+def request_digest(service: str, model: str, parameters: Mapping[str, Any], sample: int, messages: Sequence[Message]) -> str:
     """Return the SHA-256 of a request to a model."""
     return hash_json([LAYOUT_VERSION, service, model, dict(parameters), sample, [list(message) for message in messages]])
 
@@ -147,7 +147,7 @@ class AnswerFile:
         Raises:
             InputError: Neither can be written.
         """
-        arrived = {answer.sum: answer for answer in answers}
+        arrived = {answer.digest: answer for answer in answers}
         if not arrived:
             return
         try:
@@ -178,7 +178,7 @@ class AnswerFile:
         waiting, packs = dict[str, StoredAnswer](), list[Path]()
         for pack in self.path.parent.glob(f"{glob.escape(self.path.name)}{WAITING}*.jsonl"):
             with suppress(InputError):  # another process has stored it
-                waiting |= {answer.sum: answer for answer in _pack_answers(pack)}
+                waiting |= {answer.digest: answer for answer in _pack_answers(pack)}
                 packs.append(pack)
         if waiting:
             with suppress(InputError, OSError):  # the file still cannot be written
@@ -209,7 +209,7 @@ def write_pack(answers: Iterable[StoredAnswer], path: str | Path) -> int:
     Raises:
         InputError: The file cannot be written.
     """
-    ordered = sorted(answers, key=lambda answer: answer.sum)
+    ordered = sorted(answers, key=lambda answer: answer.digest)
     write(path, ((answer.model_dump_json() + "\n").encode() for answer in ordered))
     return len(ordered)
 
@@ -230,8 +230,8 @@ def read_pack(path: str | Path, file: AnswerFile) -> tuple[int, int]:
     total, new, entries = 0, 0, list[StoredAnswer]()
 
     def keep() -> int:
-        stored = file.read(entry.sum for entry in entries)
-        fresh = {entry.sum: entry for entry in entries if entry.sum not in stored}
+        stored = file.read(entry.digest for entry in entries)
+        fresh = {entry.digest: entry for entry in entries if entry.digest not in stored}
         file.write(fresh.values())
         entries.clear()
         return len(fresh)
@@ -254,7 +254,7 @@ def _pack_answers(path: str | Path) -> Iterator[StoredAnswer]:
                 detail = error.errors()[0]
                 field_path = ".".join(map(str, detail["loc"]))
                 problem = f"{field_path}: {detail['msg']}" if field_path else detail["msg"]
-                raise InputError.at(path, number, f"no kept answer ({problem})") from None
+                raise InputError.at(path, number, f"no stored answer ({problem})") from None
 
 
 def now() -> int:

@@ -76,7 +76,7 @@ def fact_of(model: Model, answers: Sequence[StoredAnswer], **counts: int) -> dic
         "prompt_tokens": sum(answer.prompt_tokens for answer in answers),
         "completion_tokens": sum(answer.completion_tokens for answer in answers),
         **{name: count for name, count in counts.items() if count},
-        "sums": [answer.sum for answer in answers],
+        "sums": [answer.digest for answer in answers],
     }
 
 

@@ -108,5 +108,5 @@ def label_of(answer: StoredAnswer) -> Label:
     grades = {match and match[1] for match in (GRADE.match(text, start) for start in starts)}
     grade = grades.pop() if len(grades) == 1 else None
     if grade is None:
-        return Label(None, "", answer.sum)
-    return Label(int(grade), " ".join(reason.split())[:MAX_REASON], answer.sum)
+        return Label(None, "", answer.digest)
+    return Label(int(grade), " ".join(reason.split())[:MAX_REASON], answer.digest)

@@ -19,7 +19,7 @@ from ..neural.models.compute import Prepared, padded, prepare_module
 from ..neural.models.hub import NO_CODE, library, model_errors, quiet, tokenizer_in
 from .answers import Request
 from .prompts import Message
-from .service import Reply
+from .service import LlmReply
 
 KIND = "decoder"
 MIN_LOGPROB = -1e4  # for a word that a model excludes
@@ -64,7 +64,7 @@ class CausalModel:
         (ids,) = token_ids(self.tokenizer, [text + prefix], special=False)
         return ids
 
-    def generate(self, inputs: list[list[int]], requests: Sequence[Request], seeds: Sequence[int]) -> list[Reply]:
+    def generate(self, inputs: list[list[int]], requests: Sequence[Request], seeds: Sequence[int]) -> list[LlmReply]:
         """Generate answers, in one batch; a sample depends on its seed and not on the batch."""
         torch, transformers = library("torch", f"a {KIND}"), library("transformers", f"a {KIND}")
         network = self.prepared.module
@@ -89,10 +89,10 @@ class CausalModel:
             used = min(ended, request.max_tokens)
             text = self.tokenizer.decode(tokens[:used], skip_special_tokens=True)
             finish = "stop" if ended < min(len(tokens), request.max_tokens) else "length"
-            replies.append(Reply(text, finish, None, (len(prompt_tokens), min(ended + 1, request.max_tokens, len(tokens)))))
+            replies.append(LlmReply(text, finish, None, (len(prompt_tokens), min(ended + 1, request.max_tokens, len(tokens)))))
         return replies
 
-    def choose(self, inputs: list[list[int]], words: tuple[str, ...]) -> list[Reply]:
+    def choose(self, inputs: list[list[int]], words: tuple[str, ...]) -> list[LlmReply]:
         """Return the log-probabilities of words as the next token, in float32, in one batch."""
         torch = library("torch", f"a {KIND}")
         first = [token_ids(self.tokenizer, [word], special=False)[0][:1] for word in words]
@@ -102,7 +102,7 @@ class CausalModel:
         with torch.inference_mode():
             values = torch.log_softmax(self._last_logits(self.prepared.module, inputs).float(), dim=1)[:, numbers].tolist()
         return [
-            Reply(words[int(np.argmax(row))], "stop", _finite(words, row), (len(prompt_tokens), 1))
+            LlmReply(words[int(np.argmax(row))], "stop", _finite(words, row), (len(prompt_tokens), 1))
             for row, prompt_tokens in zip(values, inputs, strict=True)
         ]
 
@@ -147,7 +147,7 @@ class Decoder(Pretrained[CausalModel]):
         self,
         requests: Sequence[Request],
         seeds: Sequence[int],
-        keep: Callable[[Sequence[int], Sequence[Reply]], None],
+        keep: Callable[[Sequence[int], Sequence[LlmReply]], None],
         admit: Callable[[Sequence[int], Sequence[int]], None],
         progress: ProgressCallback,
     ) -> None:

@@ -20,12 +20,12 @@ from ..core.expression import part
 from ..core.part import Part
 from ..core.progress import Progress, ProgressCallback, silent
 from ..core.strings import encodable
-from ..core.threads import pool_of
 from ..core.work import resources
 from ..neural.models.base import check_fields
 from ..neural.models.compute import PRECISIONS
-from .answers import AnswerFile, Request, StoredAnswer, now, sum_of
-from .service import TOP_LOGPROBS, Reply, Service, UnsettledError, service, variables
+from ..storage.threads import pool_of
+from .answers import AnswerFile, Request, StoredAnswer, now, request_digest
+from .service import TOP_LOGPROBS, LlmReply, LlmService, UnsettledError, service, variables
 
 if TYPE_CHECKING:
     from .local import Decoder
@@ -57,7 +57,7 @@ class Model(Part, name="llm"):
         parameters: Further request parameters, such as {"reasoning_effort": "low"}; None removes one. Not for a local
             model.
         seed: Seed of the samples of a local model.
-        at_once: Maximum number of simultaneous requests to the service.
+        max_concurrency: Maximum number of simultaneous requests to the service.
         timeout: Seconds to wait for an answer of the service.
         retries: Number of further tries after a rate limit or a failure of the server.
         batch_size: Number of prompts of maximum length in a batch of a local model. None: a fast size.
@@ -71,7 +71,7 @@ class Model(Part, name="llm"):
     service: str = "openai"
     parameters: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     seed: int = field(default=0, kw_only=True, metadata={"least": 0})
-    at_once: int = field(default=8, repr=False, kw_only=True, metadata={"least": 1})
+    max_concurrency: int = field(default=8, repr=False, kw_only=True, metadata={"least": 1})
     timeout: float = field(default=120.0, repr=False, kw_only=True)
     retries: int = field(default=6, repr=False, kw_only=True, metadata={"least": 0})
     batch_size: int | None = field(default=None, repr=False, kw_only=True, metadata={"least": 1})
@@ -129,13 +129,13 @@ class Model(Part, name="llm"):
         self.check()
         file = resources().answers or AnswerFile()
         clean = [_encodable(request) for request in requests]
-        sums = [self.sum(request) for request in clean]
+        sums = [self.digest(request) for request in clean]
         by_sum = dict(zip(sums, clean, strict=True))
         answers = file.read(by_sum)
         missing = [digest for digest in by_sum if digest not in answers]
         if missing and resources().replay:
             raise InputError(
-                f"{len(missing):,} of {len(by_sum):,} answers of {self!r} are not kept, and a replay asks no model; run it "
+                f"{len(missing):,} of {len(by_sum):,} answers of {self!r} are not stored, and a replay asks no model; run it "
                 "once without replay, or get the answers: fontes llm import PACK"
             )
         if missing:
@@ -144,10 +144,10 @@ class Model(Part, name="llm"):
             answers |= collector.answers
         return [answers[digest] for digest in sums]
 
-    def sum(self, request: Request) -> str:
+    def digest(self, request: Request) -> str:
         """Return the SHA-256 under which the answer to a request is stored."""
         service, model = self._identity
-        return sum_of(service, model, self.parameters_of(request), request.sample, request.messages)
+        return request_digest(service, model, self.parameters_of(request), request.sample, request.messages)
 
     def parameters_of(self, request: Request) -> dict[str, Any]:
         """Return the parameters of a request, which for a service are those of the protocol."""
@@ -201,7 +201,7 @@ class _AnswerCollector:
         """Send several requests to the service at a time; after an error, wait for the calls in progress, and raise it."""
         client = service(self._service, self._name, self._model.timeout, self._model.retries)
         stopped = threading.Event()
-        with pool_of(min(self._model.at_once, len(self._requests))) as pool:
+        with pool_of(min(self._model.max_concurrency, len(self._requests))) as pool:
             calls = [pool.submit(self._call, client, request, stopped) for request in self._requests]
             try:
                 done, _ = wait(calls, return_when=FIRST_EXCEPTION)
@@ -223,7 +223,7 @@ class _AnswerCollector:
             self._reserve(sum(new.values()))
             reserved.update(new)
 
-        def keep(numbers: Sequence[int], replies: Sequence[Reply]) -> None:
+        def keep(numbers: Sequence[int], replies: Sequence[LlmReply]) -> None:
             self._keep({sums[n]: (reply, reserved.pop(n)) for n, reply in zip(numbers, replies, strict=True)})
 
         try:
@@ -231,7 +231,7 @@ class _AnswerCollector:
         finally:
             self._settle(sum(reserved.values()), 0)
 
-    def _call(self, client: Service, digest: str, stopped: threading.Event) -> None:
+    def _call(self, client: LlmService, digest: str, stopped: threading.Event) -> None:
         request = self._requests[digest]
         parameters = self._model.parameters_of(request)
         max_tokens = self._max_tokens(request, parameters)
@@ -259,14 +259,14 @@ class _AnswerCollector:
         if self._budget is not None and not self._budget.reserve(tokens):
             raise FontesError(
                 f"the budget of {self._budget.limit:,} tokens leaves {self._budget.left():,}, and a call may take {tokens:,}: "
-                f"{len(self.answers):,} answers arrived and are kept; go on with another budget"
+                f"{len(self.answers):,} answers arrived and are stored; go on with another budget"
             )
 
     def _settle(self, reserved: int, used: int) -> None:
         if self._budget is not None:
             self._budget.settle(reserved, used)
 
-    def _keep(self, replies: Mapping[str, tuple[Reply, int]]) -> None:
+    def _keep(self, replies: Mapping[str, tuple[LlmReply, int]]) -> None:
         """Store answers on disk, count their tokens, and report progress."""
         for reply, max_tokens in replies.values():
             self._settle(max_tokens, max_tokens if reply.tokens is None else sum(reply.tokens))
@@ -298,7 +298,7 @@ class _AnswerCollector:
                 )
             )
 
-    def _answer_of(self, request: Request, reply: Reply) -> StoredAnswer:
+    def _answer_of(self, request: Request, reply: LlmReply) -> StoredAnswer:
         prompt, completion = reply.tokens or (0, 0)
         return StoredAnswer(
             service=self._service,

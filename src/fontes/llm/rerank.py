@@ -21,7 +21,7 @@ from ..core.progress import ProgressCallback, silent
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Explanation, Topic, Topics, text_of
-from ..passages.reranker import Reranker
+from ..rerank.reranker import Reranker
 from .answers import Request, StoredAnswer
 from .base import FILE, LlmPart, explanation_of, fact_of, provenance_of, with_fact
 from .model import Dialogue, run_dialogues

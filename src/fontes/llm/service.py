@@ -40,7 +40,7 @@ RETRY_STATUSES = (408, 409, 425, 429)  # worth another try, as are 500 and above
 
 
 @dataclass(frozen=True)
-class Reply:
+class LlmReply:
     """The answer to a request.
 
     Args:
@@ -71,17 +71,17 @@ def variables(service: str) -> tuple[str, str]:
     return f"{service.upper()}_BASE_URL", f"{service.upper()}_API_KEY"
 
 
-def service(name: str, model: str, timeout: float, retries: int) -> Service:
+def service(name: str, model: str, timeout: float, retries: int) -> LlmService:
     """Return a client of a service; the clients used last are cached."""
     return _cached_service(name, model, timeout, retries, *(os.environ.get(variable) for variable in variables(name)))
 
 
 @lru_cache(8)
-def _cached_service(name: str, model: str, timeout: float, retries: int, *environment: str | None) -> Service:
-    return Service(name, model, timeout, retries)
+def _cached_service(name: str, model: str, timeout: float, retries: int, *environment: str | None) -> LlmService:
+    return LlmService(name, model, timeout, retries)
 
 
-class Service:
+class LlmService:
     """A client of a service. Address and key come only from the environment; neither is shown, stored or logged.
 
     Args:
@@ -123,7 +123,7 @@ class Service:
     def __repr__(self) -> str:
         return f"the model {self.model} of the service {self.name}"
 
-    def ask(self, request: Request, parameters: Mapping[str, Any], stopped: threading.Event) -> Reply:
+    def ask(self, request: Request, parameters: Mapping[str, Any], stopped: threading.Event) -> LlmReply:
         """Return the answer to a request, trying again after temporary failures.
 
         Args:
@@ -160,9 +160,9 @@ class Service:
                 problem, unsettled = "what it sends is no answer of the protocol", True
             logger.debug("%s, try %d: %s", self, attempt + 1, problem)
         kind = UnsettledError if unsettled else FontesError
-        raise kind(f"{self} gives no answer in {self._retries + 1} tries: {problem}; the answers before it are kept")
+        raise kind(f"{self} gives no answer in {self._retries + 1} tries: {problem}; the answers before it are stored")
 
-    def _reply(self, content: bytes, request: Request) -> Reply:
+    def _reply(self, content: bytes, request: Request) -> LlmReply:
         value = json.loads(content)
         choice = value["choices"][0]
         text = choice["message"].get("content") or ""
@@ -173,7 +173,7 @@ class Service:
         is_counted = all(type(count) is int and 0 <= count < 1 << 40 for count in counts)
         probabilities = _probabilities(choice, request.choices) if request.choices else None
         finish = "length" if choice.get("finish_reason") == "length" else "stop"
-        return Reply(self._without_key(text), finish, probabilities, (counts[0], counts[1]) if is_counted else None)
+        return LlmReply(self._without_key(text), finish, probabilities, (counts[0], counts[1]) if is_counted else None)
 
     def _wait(self, attempt: int, stopped: threading.Event) -> None:
         """Wait before a try: with jitter after a failure, and at least as long as the service demands."""
@@ -188,7 +188,7 @@ class Service:
         seconds = _retry_seconds(headers.get("retry-after"))
         if seconds > MAX_PAUSE:
             raise FontesError(
-                f"{self} wants a pause of {seconds:,.0f} seconds; run it again then: the answers before it are kept"
+                f"{self} wants a pause of {seconds:,.0f} seconds; run it again then: the answers before it are stored"
             )
         with self._lock:
             self._resume = max(self._resume, time.monotonic() + seconds * random.uniform(1.0, 1.1))

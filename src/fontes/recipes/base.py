@@ -22,7 +22,7 @@ from ..datasets import named
 from ..experiments import Collection
 from ..experiments.problems import Problems, System, planned_index
 from ..experiments.provenance import hash_of_qrels, hash_of_topics
-from ..experiments.runner import Plan, Results, reproducible, run
+from ..experiments.runner import Results, RunPlan, reproducible, run
 from ..measures import Measure
 from ..measures.names import parse_all
 from ..neural.encoders.reading import token_limits
@@ -291,7 +291,8 @@ class Recipe(Part, ABC):
                 measured = Topics(topic for topic in searched.values() if topic.id in (judged or ()))
                 learning = drop_leaked(learning, measured, self.as_model_input, drop=train is None or leaks == "drop")
                 self.check_sides(learning)
-                division = searched, judged, replace(learning, folder=Path(output), progress=progress)
+                side = Side(measured, judged or Qrels())
+                division = searched, judged, replace(learning, measured=side, folder=Path(output), progress=progress)
                 recipe = self.for_topics(searched)
                 rows = [row for source in sources[1:] if source for row in source.rows()]
                 judgments = None if sources[1:] == (None, None, None) else Qrels(rows)
@@ -304,7 +305,7 @@ class Recipe(Part, ABC):
 
     def _plan(
         self, documents: Collection, division: Division, measures: tuple[Measure, ...], others: OtherRuns, testing: Testing
-    ) -> Plan:
+    ) -> RunPlan:
         """Return the plan of a run: systems, data, measures, and further pages of the output folder."""
         topics, qrels, learning = division
         baseline = self.baseline and self.name_here(self.baseline)
@@ -325,7 +326,7 @@ class Recipe(Part, ABC):
 
         data = {"documents": documents.hash, "topics": hash_of_topics(topics)}
         data |= {} if qrels is None else {"qrels": hash_of_qrels(qrels)}
-        return Plan(
+        return RunPlan(
             systems=systems,
             documents=documents,
             topics=topics,

@@ -78,7 +78,7 @@ class Cair2021(Recipe, name="cair2021"):
             published, but "rrf" with `third="feedback"`, whose weights sum to 1 and whose scores are thus small.
         filter: Drop documents without a cause and an effect from the topic: "published", "swapped" or "either", the roles of
             `CausalFilter`, or with `before` "any"; None: no filter, as the authors decided after trying it.
-        before: With a filter or chains, the day of the event, or the key of the topics' metadata that has it, as for
+        before: With a filter or chains, the day of the event, the key of the topics' metadata that has it, or "stated", as for
             `CausalFilter`; None: documents of any date.
         chains: Maximum length of a chain of causes in the rows "chains" and "linked"; None: no such rows.
         after: Stage applied to the remaining documents, or an expression for one, such as a reranker; None: none.
@@ -213,7 +213,7 @@ class Cair2021(Recipe, name="cair2021"):
 
     def requirements(self, topics: Topics | None) -> Iterator[Need]:
         if topics is not None and self.third == "keyphrases":
-            yield Need(partial(_check_narratives, topics), "-s third=feedback searches all topics by their titles alone")
+            yield Need(partial(_check_narratives, topics), "-s third=feedback searches all topics only by their titles")
         if self.trees is not None and self.encoder is not None:
             every_vector = "-s trees=None searches all vectors, which needs no Annoy"
             yield Need(lambda: check_algorithm(f"annoy:{self.trees}"), f"{every_vector} or {NO_VECTORS}")

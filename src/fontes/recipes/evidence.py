@@ -13,10 +13,12 @@ from ..experiments import Collection
 from ..fusion import fuse
 from ..neural import ChunkedEncoder, ColBERT, CrossEncoder, SentenceEncoder
 from ..passages import Passages, to_documents
+from ..plots.tables import ResultTable
 from ..train.runner.running import check_training
 from .base import PUBLISHED, Division, Recipe, Systems
 from .learning import RecipeTraining
-from .rows import AUTO, EvidenceRows, System, document_encoder, settings_of, starts_of, tokenizer_in
+from .result import MeanInterval, RecipeResult
+from .rows import AUTO, TUNED, EvidenceRows, System, document_encoder, settings_of, starts_of, tokenizer_in
 from .sides import split_disjoint
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ LANGUAGES = {"english": ("snowball:english", "en", "en_core_web_sm"), "czech": (
 """Analyzer of stems, language code, and small spaCy pipeline, by language."""
 CALIBRATED = 100  # documents per claim of a list before it is cut
 DEPTHS = (1, 5, 10, 20)
+BESIDE = f"Mean differences from {TUNED} over the claims, with intervals of 95% that are not corrected for the number of rows."
 
 T = TypeVar("T")
 
@@ -65,6 +68,9 @@ class Evidence(Recipe, name="evidence"):
     the documents of an evidence set do. "complete" ends lists of the fusion by reciprocal ranks where a promise holds that
     `dev` allows.
 
+    The page has the differences of rows with a model from "bm25-tuned": BM25 with the k1, b and k3 that are best on `train` or,
+    without it, for each claim those that are best on the folds of the judged claims that share no evidence with it.
+
     With `train`, `nystromformer`, `longformer`, `reformer` and `mbert` are trained on these claims unless they are already
     retrieval models, and `trained`, if None, is trained from `encoder`: by multiple negatives, each claim with one non-evidence
     document among BM25's best 20. Without `train`, the page says that the model of such a row is not trained.
@@ -72,8 +78,8 @@ class Evidence(Recipe, name="evidence"):
     Args:
         language: "english" or "czech", which determines stems and lemmas.
         spacy: spaCy pipeline for lemmas; "auto": the small one of the language; None: no such row.
-        k1: BM25 parameter of the row bm25-formula (textbook BM25), and of Lucene's BM25 without `train`; the paper has k1 and
-            k3 from 1.2 to 2. With `train`, Lucene's k1, b and k3 are chosen on it.
+        k1: BM25 parameter of the row bm25-formula (textbook BM25), and without `train` of bm25-default (Lucene's BM25), which
+            is then part of "hybrid"; the paper has k1 and k3 from 1.2 to 2.
         b: BM25 parameter, likewise.
         k3: Parameter of the row bm25-formula: the query part is (k3 + 1) qtf / (k3 + qtf).
         nystromformer: Encoder of whole documents, like the next three: a name, a folder or an encoder; None: no row.
@@ -117,7 +123,7 @@ class Evidence(Recipe, name="evidence"):
     baseline = "bm25-pyserini"
     published: ClassVar[Mapping[str, Mapping[str, float]]] = {}
     published_on = (
-        "No published values: the tables of the paper, which is in open access, are not copied here. They are for the archive "
+        "No published values: the tables of the paper, in open access, could not be obtained. They are for the archive "
         "of the Czech News Agency, 2.2 million articles, which is not public, so no figure here is comparable with them."
     )
 
@@ -163,6 +169,21 @@ class Evidence(Recipe, name="evidence"):
         if train is not None and starts_of(self):
             check_training("training an encoder")
         return super().divide(topics, qrels, None, None) if train is dev is None else split_disjoint(topics, qrels, train, dev)
+
+    def analysis(self, result: RecipeResult) -> list[str]:
+        """Return a table of the differences of rows with a model from tuned BM25, with intervals."""
+        report = result.report
+        if report is None or TUNED not in report.systems:
+            return []
+        measures = [measure for measure in report.measures if str(measure) in self.printed] or report.measures
+        tuned = report.systems[TUNED].evaluation
+        rows = []
+        for name, system in report.systems.items():
+            if result.weights.get(name):
+                differences = [system.evaluation.array(measure) - tuned.array(measure) for measure in measures]
+                rows.append([name, *(f"{MeanInterval.of(values):+}" for values in differences)])
+        table = ResultTable.of(["system", *map(str, measures)], rows, 1).markdown()
+        return ["## Models beside tuned BM25", BESIDE, table] if rows else []
 
     def check(self) -> None:
         if self.language not in LANGUAGES:

@@ -54,6 +54,7 @@ class RecipeTraining:
     Args:
         train: Topics and judgments to train models on.
         dev: Topics and judgments to choose weights and validate on.
+        measured: Topics and judgments of the report, for choices by folds alone: each is for topics that it has not seen.
         folder: Results folder; None: nothing is trained or chosen, because the recipe is only inspected.
         progress: Called with the progress of each step.
         notes: Trainings and choices, in order.
@@ -61,6 +62,7 @@ class RecipeTraining:
 
     train: Side = NO_SIDE
     dev: Side = NO_SIDE
+    measured: Side = NO_SIDE
     folder: Path | None = None
     progress: ProgressCallback = silent
     notes: list[dict[str, Any]] = field(default_factory=list)

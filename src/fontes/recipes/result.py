@@ -47,7 +47,11 @@ class MeanInterval:
         return cls(float(column.mean()), float(low[0]), float(high[0]), len(column))
 
     def __str__(self) -> str:
-        return f"{self.mean:.4f} ({self.low:.4f} to {self.high:.4f})"
+        return f"{self}"
+
+    def __format__(self, sign: str) -> str:
+        """Write the interval; with "+" as sign, as a difference."""
+        return f"{self.mean:{sign}.4f} ({self.low:{sign}.4f} to {self.high:{sign}.4f})"
 
 
 @dataclass(frozen=True)
@@ -329,7 +333,7 @@ def learned_parts(learning: RecipeTraining) -> list[str]:
         if "chosen" in note:
             parts.append(f"{note['role']}: {note['chosen']}.")
     if parts:
-        parts.insert(0, "## Learned" if train or dev else "## Models")
+        parts.insert(0, "## Learned" if train or dev else "## Models and choices")
     if twins := without_lines(learning):
         parts += ["## Left out", "\n".join(f"* {line}" for line in twins)]
     return parts

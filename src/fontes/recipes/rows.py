@@ -17,6 +17,7 @@ from ..neural.models.hub import find_local_model, read_json
 from ..text import Analyzer
 from ..train import BiEncoderSettings, train_calibration
 from ..tuning import tune
+from .folds import tune_by_folds
 from .learning import MODELS, RecipeTraining
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ AUTO = "auto"  # the language's small spaCy pipeline
 K1 = [0.2, 0.4, 0.6, 0.9, 1.2, 1.6, 2.0, 2.6]
 B = [0.1, 0.25, 0.4, 0.55, 0.75, 0.9]
 K3 = [None, 1.2, 2.0]
-TUNED_BY = "RR@10"
+TUNED, TUNED_BY = "bm25-tuned", "RR@10"
 WEIGHTS = [0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0]  # of companions
 SETS = "Complete@5"
 
@@ -126,17 +127,29 @@ class EvidenceRows(dict[str, System]):
                 self.leave_out(row, f"the model reads no more tokens than in the row {same}")
 
     def with_tuned(self, bm25: BM25) -> System:
-        """Return BM25 with the k1, b and k3 that are best on the training topics; unchanged if there are none."""
-        row, side = "bm25-tuned", self._learning.train
-        if not side.qrels:
-            row = "bm25-default"
-            self.leave_out("bm25-tuned", "give --train, and k1, b and k3 are those that are best there")
-        elif self._learning.folder is not None:
-            tuning = tune(bm25, {"k1": K1, "b": B, "k3": K3}, side.topics, side.qrels, TUNED_BY, folds=min(5, len(side.qrels)))
-            bm25 = bm25.with_(**tuning.params)
-            values = ", ".join(f"{name} = {value}" for name, value in tuning.params.items())
-            self.note(row, f"{values}, with which {TUNED_BY} was best on {len(side.qrels):,} topics")
-        self[row] = bm25
+        """Add BM25 with the k1, b and k3 that are best on the training topics, and return it.
+
+        Without training topics, return and add BM25 unchanged, and add another row whose parameters are tuned by folds of the
+        measured topics, for comparison alone.
+        """
+        learning = self._learning
+        space: dict[str, Any] = {"k1": K1, "b": B, "k3": K3}
+        if side := learning.train.qrels:
+            if learning.folder is not None:
+                tuning = tune(bm25, space, learning.train.topics, side, TUNED_BY, folds=min(5, len(side)))
+                bm25 = bm25.with_(**tuning.params)
+                values = ", ".join(f"{name} = {value}" for name, value in tuning.params.items())
+                self.note(TUNED, f"{values}, with which {TUNED_BY} was best on {len(side):,} topics")
+            self[TUNED] = bm25
+            return bm25
+        self["bm25-default"] = bm25
+        tuned = tune_by_folds(bm25, space, learning.measured, TUNED_BY) if learning.measured.qrels else None
+        if tuned is None:
+            claims = "claims that share no evidence" if learning.measured.qrels else "judged claims"
+            self.leave_out(TUNED, f"give --train, or {claims}, and k1, b and k3 are those that are best for other claims")
+        else:
+            self[TUNED], chosen = tuned
+            self.note(TUNED, chosen)
         return bm25
 
     def with_companions(self, row: str, candidates: System, index: Index) -> None:

@@ -185,7 +185,7 @@ class Chooser:
         self._notes += [f"topics {note['role']}: {note['without']}" for note in learning.notes if "without" in note]
         if len(learning.dev.topics) < len(self._side.topics):
             self._side = side_of(*self._side, set(learning.dev.topics))
-        training = RecipeTraining(learning.train, learning.dev, self._folder, self._progress)
+        training = RecipeTraining(learning.train, learning.dev, folder=self._folder, progress=self._progress)
         sampling: dict[str, Any] = {"per_positive": 4, "ranks": (1, 30), "sampling": "random", "seed": self._options.seed}
         settings = RERANKER.with_(seed=self._options.seed)
         candidates = self._stages[BASELINE] % DEPTH

@@ -1,5 +1,6 @@
 """Training of encoders, rerankers, rewriters and classifiers; hard negatives, and splits without leakage."""
 
+from ..causal.causality import CausalityMeasured, measure_causality, train_causality
 from .bi_encoder import BiEncoderSettings, train_bi_encoder
 from .calibration import (
     CalibrationSettings,
@@ -8,7 +9,6 @@ from .calibration import (
     train_calibration,
     validate_calibration,
 )
-from .causality import CausalityMeasured, measure_causality, train_causality
 from .colbert import ColBERTSettings, train_colbert
 from .cross_encoder import CrossEncoderSettings, Validation, train_cross_encoder
 from .document_examples import document_examples

@@ -23,7 +23,7 @@ from ..core.stage import Stage
 from ..core.tabular import Tabular, columns_of
 from ..core.values import Topic, Topics
 from ..formats.records import json_line, json_rows
-from ..passages.reranker import Reranker
+from ..rerank.reranker import Reranker
 from ..storage.files import reading, write
 from ..tuning.folds import drawn
 from .runner.settings import FitSettings

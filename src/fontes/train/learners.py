@@ -89,7 +89,7 @@ class RankerSettings(Settings):
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class RankerCandidates:
     """Candidates of judged topics with features and grades, row by row.
 
     Args:
@@ -155,7 +155,7 @@ class Candidates:
         of_rows = of_topics[self.run.topic_numbers]
         return [(np.flatnonzero(of_rows != fold), np.flatnonzero(of_rows == fold)) for fold in range(settings.folds)]
 
-    def joined_with(self, held_out: Candidates, settings: RankerSettings) -> Candidates:
+    def joined_with(self, held_out: RankerCandidates, settings: RankerSettings) -> RankerCandidates:
         """Return these candidates followed by held-out ones; raise InputError if both share topics or relevant documents."""
         shared = leakage((self.run.topics, self.qrels), (held_out.run.topics, held_out.qrels), settings.near)
         pairs = [*shared.same, *shared.near]
@@ -178,12 +178,12 @@ class Candidates:
             (f"{side} {t}", g, d, r) for side, qrels in enumerate((self.qrels, held_out.qrels)) for t, g, d, r in qrels.rows()
         ]
         matrix, grades = np.vstack([self.matrix, held_out.matrix]), np.concatenate([self.grades, held_out.grades])
-        return Candidates(Run.of(both), Qrels(judged), matrix, grades)
+        return RankerCandidates(Run.of(both), Qrels(judged), matrix, grades)
 
-    def only(self, rows: Rows) -> Candidates:
+    def only(self, rows: Rows) -> RankerCandidates:
         """Return the candidates of some rows; these must be all rows of their topics."""
         topics = {list(self.run.topics)[n] for n in np.unique(self.run.topic_numbers[rows]).tolist()}
-        return Candidates(with_topics(self.run, topics), self.qrels.only(topics), self.matrix[rows], self.grades[rows])
+        return RankerCandidates(with_topics(self.run, topics), self.qrels.only(topics), self.matrix[rows], self.grades[rows])
 
     def ranked(self, scores: NDArray[Any]) -> Run:
         """Return the candidates ordered by other scores, one for each row."""
@@ -212,7 +212,7 @@ class Learner(ABC):
 
     @abstractmethod
     def choose(
-        self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
+        self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
         """Choose the parameter on held-out rows.
 
@@ -221,7 +221,7 @@ class Learner(ABC):
         """
 
     @abstractmethod
-    def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
+    def model(self, data: RankerCandidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
         """Return the model learned from all rows with the chosen parameter."""
 
 
@@ -234,11 +234,15 @@ def learner_of(settings: RankerSettings, estimator: Any) -> Learner:
     """
     if estimator is not None:
         return EstimatorLearner(estimator)
-    learners: dict[str, type[Trees | Pairwise | SetRank]] = {"lightgbm": Trees, "linear": Pairwise, "setrank": SetRank}
+    learners: dict[str, type[TreeLearner | Pairwise | SetRank]] = {
+        "lightgbm": TreeLearner,
+        "linear": Pairwise,
+        "setrank": SetRank,
+    }
     return learners[settings.learner]()
 
 
-class Trees(Learner):
+class TreeLearner(Learner):
     """LambdaMART by LightGBM."""
 
     def __init__(self) -> None:
@@ -246,7 +250,7 @@ class Trees(Learner):
             self._library = import_module("lightgbm")
 
     def choose(
-        self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
+        self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
         measure, start = parse(settings.measure), time.perf_counter()
         held_out = {rows.tobytes(): data.only(rows) for _, rows in splits}
@@ -277,17 +281,17 @@ class Trees(Learner):
             )
         return {"trees": trees}, scores
 
-    def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
+    def model(self, data: RankerCandidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
         booster = self._library.train(self._parameters(data, settings), self._rows(data), int(chosen["trees"]))
         # LightGBM's own parameters are left out: they include the number of threads.
         text, _, _ = booster.model_to_string().partition("\nparameters:")
         return TreeModel({"features": [str(n) for n in range(data.matrix.shape[1])]}, text + "\n")
 
-    def _rows(self, data: Candidates) -> Any:
+    def _rows(self, data: RankerCandidates) -> Any:
         sizes = [rows.stop - rows.start for rows in data.slices]
         return self._library.Dataset(data.matrix, data.grades, group=sizes, params={"verbosity": -1}, free_raw_data=False)
 
-    def _parameters(self, data: Candidates, settings: RankerSettings) -> dict[str, Any]:
+    def _parameters(self, data: RankerCandidates, settings: RankerSettings) -> dict[str, Any]:
         return {
             "objective": "lambdarank",
             "metric": "None",
@@ -345,7 +349,7 @@ class Pairwise(Learner):
     """
 
     def choose(
-        self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
+        self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
         measure, start = parse(settings.measure), time.perf_counter()
         learned = [data.only(rows) for rows, _ in splits]
@@ -362,7 +366,7 @@ class Pairwise(Learner):
             progress(Progress("training", number, len(L2_STRENGTHS), time.perf_counter() - start, "strengths"))
         return {"strength": best_strength}, best_scores
 
-    def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
+    def model(self, data: RankerCandidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
         scale = Scale.of(data.matrix)
         inputs, generator = scale.apply(data.matrix), np.random.default_rng(settings.seed)
         differences, weights = [], []
@@ -397,7 +401,7 @@ class SetRank(Learner):
             self._torch = import_module("torch")
 
     def choose(
-        self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
+        self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
         measure, start = parse(settings.measure), time.perf_counter()
         held_out_rows = np.sort(np.concatenate([rows for _, rows in splits]))
@@ -417,10 +421,10 @@ class SetRank(Learner):
                 break
         return {"epochs": best_epoch}, best_scores
 
-    def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
+    def model(self, data: RankerCandidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
         return next(islice(self._epochs(data, settings), int(chosen["epochs"]) - 1, None))
 
-    def _epochs(self, data: Candidates, settings: RankerSettings) -> Iterator[SetModel]:
+    def _epochs(self, data: RankerCandidates, settings: RankerSettings) -> Iterator[SetModel]:
         """Yield the model after each pass over the topics."""
         torch, generator, scale = self._torch, np.random.default_rng(settings.seed), Scale.of(data.matrix)
         shapes = set_shapes(data.matrix.shape[1], settings.width, settings.blocks)
@@ -484,14 +488,14 @@ class EstimatorLearner(Learner):
         self._estimator = estimator
 
     def choose(
-        self, data: Candidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
+        self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
     ) -> tuple[dict[str, float], Floats]:
         scores = np.zeros(data.run.rows)
         for learned, held_out in splits:
             scores[held_out] = self.model(data.only(learned), settings, {}).predict(data.matrix[held_out])
         return {}, scores
 
-    def model(self, data: Candidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
+    def model(self, data: RankerCandidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
         base, scale = _sklearn("base"), Scale.of(data.matrix)
         targets: Any = data.grades > 0 if base.is_classifier(self._estimator) else data.grades
         fitted = base.clone(self._estimator).fit(scale.apply(data.matrix), targets)

@@ -18,7 +18,7 @@ from ..measures import evaluate
 from ..neural.models.compute import batch_tokens, in_batches
 from ..neural.models.hub import find_model
 from ..neural.rerank.monot5 import KIND, MonoT5Model
-from ..passages.reranker import Reranker
+from ..rerank.reranker import Reranker
 from .cross_encoder import reranker_split
 from .examples import Example, passages_of
 from .runner.checkpoint_folder import check_output_folder

@@ -26,7 +26,7 @@ from ..measures import evaluate
 from ..neural.models.compute import batch_tokens, in_batches, set_dropout
 from ..neural.models.hub import NO_CODE, model_errors, quiet, without_warnings
 from ..neural.rerank.crossencoder import is_headless, logits_of
-from ..passages.reranker import Reranker
+from ..rerank.reranker import Reranker
 from .examples import DISTILLED, Example, passages_of
 from .runner.running import Rows
 

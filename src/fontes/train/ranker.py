@@ -19,7 +19,7 @@ from ..ltr.model import RankModel, hashes
 from ..ltr.stage import analyzer_facts, fingerprints
 from ..measures import Measure, parse
 from ..storage.artifact import META
-from .learners import Candidates, RankerSettings, learner_of
+from .learners import RankerCandidates, RankerSettings, learner_of
 from .runner.checkpoint_folder import check_output_folder
 
 if TYPE_CHECKING:
@@ -185,13 +185,13 @@ def train_ranker(
     state, measure = state_of(index), parse(settings.measure)
     chosen_features = features_of(features, state)
     check_features(chosen_features, state)
-    data = Candidates.of(candidates, Qrels.of(qrels), chosen_features, progress)
+    data = RankerCandidates.of(candidates, Qrels.of(qrels), chosen_features, progress)
     data.check()
     if validation is None:
         held_out = data
         chosen, scores = learner.choose(data, data.splits(settings), settings, progress)
     else:
-        held_out = Candidates.of(validation[0], Qrels.of(validation[1]), chosen_features, progress)
+        held_out = RankerCandidates.of(validation[0], Qrels.of(validation[1]), chosen_features, progress)
         joined, rows = data.joined_with(held_out, settings), np.arange(data.run.rows + held_out.run.rows)
         chosen, scores = learner.choose(joined, [(rows[: data.run.rows], rows[data.run.rows :])], settings, progress)
         scores = scores[data.run.rows :]
@@ -271,7 +271,7 @@ def validate_ranker(
     learner, state, measure = learner_of(settings, estimator), state_of(index), parse(settings.measure)
     chosen_features = features_of(features, state)
     check_features(chosen_features, state)
-    data = Candidates.of(candidates, Qrels.of(qrels), chosen_features, progress)
+    data = RankerCandidates.of(candidates, Qrels.of(qrels), chosen_features, progress)
     data.check()
     scores, ranker_folds = np.zeros(data.run.rows), []
     for learned_rows, held_out_rows in data.splits(settings.model_copy(update={"folds": folds})):

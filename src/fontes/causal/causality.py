@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..causal.evidence import PROBE, CausalHead, cue_features, sentence_vectors
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Progress, ProgressCallback, silent
 from ..formats.records import json_rows
 from ..neural.models.hub import library
 from ..storage.files import reading
+from .evidence import PROBE, CausalHead, cue_features, sentence_vectors
 
 if TYPE_CHECKING:
     from ..neural import Encoder

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Fontes
+from support.each import each
 from support.word_encoder import Words
 
 import fontes as ft
+from fontes.causal.causality import cross_validated, fitted, labelled, log_loss
 from fontes.causal.evidence import cue_features
-from fontes.train.causality import cross_validated, fitted, labelled, log_loss
 
 pytest.importorskip("sklearn")
 
@@ -125,7 +126,7 @@ def test_where_nothing_is_said_to_be_causal_precision_and_f1_are_0() -> None:
         ft.train.measure_causality([], [])
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "settings", "error", "message"),
     [
         ([("a", 1), ("b", 1)], {}, ft.core.InputError, "all 2 have one label"),
