@@ -26,7 +26,7 @@ PLACES = {
     "ColBERT": ".neural.late.colbert",
     "Encoder": ".neural.encoders.base",
     "ProgressCallback": ".core.progress",
-    "Reranker": ".passages.reranker",
+    "Reranker": ".rerank.reranker",
     "SparseEncoder": ".neural.sparse.splade",
 }
 """Where the types of parameters are, besides those that the head imports."""
@@ -42,13 +42,14 @@ from .core.progress import silent
 from .core.values import Topic
 from .index import index
 from .index.factory import stage_method
+from .suggest.suggestions import Suggesting
 
 if TYPE_CHECKING:
     from .core.ranking import Ranking
 {imports}
 
 
-class Index(index.Index):
+class Index(Suggesting, index.Index):
     """Searchable collection. `Index.build` makes one on disk, `Index.open` opens it.
 
     It holds the documents, their statistics (ids, term frequencies, document lengths) and the analyzer, but no scores:

@@ -10,6 +10,7 @@ from .core.progress import silent
 from .core.values import Topic
 from .index import index
 from .index.factory import stage_method
+from .suggest.suggestions import Suggesting
 
 if TYPE_CHECKING:
     from .core.progress import ProgressCallback
@@ -30,18 +31,18 @@ if TYPE_CHECKING:
     from .neural.late.colbert import ColBERT
     from .neural.late.late import Late
     from .neural.sparse.splade import SparseEncoder, SpladeRetriever
-    from .passages.reranker import Reranker
     from .reorder.boost import Boost
     from .reorder.collapse import Collapse
     from .reorder.companions import Companions
     from .reorder.mmr import MaximalMarginalRelevance
     from .reorder.sort import Sort
+    from .rerank.reranker import Reranker
     from .rewrite.hqe import HQE
     from .rewrite.statements import Statements
     from .rewrite.turns import WeightedTurns
 
 
-class Index(index.Index):
+class Index(Suggesting, index.Index):
     """Searchable collection. `Index.build` makes one on disk, `Index.open` opens it.
 
     It holds the documents, their statistics (ids, term frequencies, document lengths) and the analyzer, but no scores:
@@ -229,8 +230,7 @@ class Index(index.Index):
             ef_search: HNSW's efSearch; greater values are slower and raise recall.
             dtype: Stored vectors to use: "float32", "float16", "int8", "rabitq4", "rabitq2" or "rabitq1". None: the most exact
                 ones.
-            threads: Search threads, which do not change the run; an HNSW graph is reproducible with 1 only. None: one per
-                processor.
+            threads: Search threads, which do not change the run. None: one per processor.
             where: Filter on document metadata. HNSW applies it during the search; another approximate search is repeated until
                 it has k documents. The run's provenance lists topics with fewer as "exhausted". None: no filter.
             nprobe: Number of IVF lists visited; greater values are slower and raise recall.
@@ -295,8 +295,8 @@ class Index(index.Index):
             nprobe: Centroids probed for each token of a query. None for this and the next two: 2, 0.45 and 1,024 for k up to
                 10; else 4, 0.4 and 4 k, at least 4,096.
             threshold: Minimum similarity of a centroid to any token of the query, in the first round.
-            candidates: Documents left after the first round, a quarter of which are rescored. Smaller collections are searched
-                exhaustively.
+            candidates: Documents left after the first round. A quarter is left after the second one, and an eighth, but at
+                least 10 k of the quarter, is rescored. Collections of no more than a quarter are searched exhaustively.
             nbits: Bits per dimension of the stored vectors to use. None: the most.
             threads: Search threads, which do not change the run; None: one per processor.
             where: Filter on document metadata, such as "year >= 2020 and lang in ('cs', 'en')"; scores stay those of the whole

@@ -56,9 +56,9 @@ def _version(show: bool) -> None:
 def _options(
     context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; anywhere on the line.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print results and errors alone; anywhere on the line.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only results and errors; anywhere on the line.")] = False,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Use kept answers of language models alone; anywhere on the line.")
+        bool, typer.Option("--replay", help="Answer only from stored answers of language models; anywhere on the line.")
     ] = False,
     tokens: Annotated[
         int | None,

@@ -13,7 +13,7 @@ class Flags:
 
     Args:
         debug: Show tracebacks of errors.
-        quiet: Print results and errors alone.
+        quiet: Print only results and errors.
         arguments: The command line, as typed.
     """
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from ..core import Doc, Explanation, Ranking, Topic
 from ..core.answers import cited_answer
 from ..core.errors import FontesError, PipelineError
-from ..core.json_text import json_text
 from ..core.part import Part
 from ..core.query import terms_of
 from ..core.tolerated import added_terms, tolerated
+from ..formats.json_text import json_text
+from ..suggest import suggest
 from ..text import Snippet, snippet
 from .results import least_total_of, rationales, why_empty
 
@@ -164,7 +165,7 @@ def print_hits(ranking: Ranking, index: Index, stage: Part) -> None:
         cause, sentence, nearest = why_empty(ranking, index, stage)
         correction = None
         with suppress(FontesError):  # texts may be damaged
-            correction = index.suggest(ranking.topic.text, 1).correction if cause == "words" else None
+            correction = suggest(index, ranking.topic.text, 1).correction if cause == "words" else None
         say(sentence if correction is None else f"{sentence.removesuffix('.')}; did you mean {correction!r}?")
         if nearest is not None:
             say("Nearest documents:")

@@ -12,7 +12,7 @@ from ..measures.names import DEFAULT, parse_all
 from ..train.duplicates import check_near
 from ..train.sources import TrainingData
 from . import lines
-from .audited import Audited, Collection, tags_of
+from .audited import Audited, AuditedCollection, tags_of
 from .report import AuditReport, Finding
 from .tools import tools
 
@@ -54,7 +54,7 @@ def audit(
             `Examples`, `Topics`, `Qrels`, or a pair of the last two; or a list of these.
         machine: Labels of a machine. Judgments that these have too, with the same grade, count as the machine's.
         measures: As for `evaluate`.
-        near: Least Jaccard similarity of 5-character shingles of near copies; None: equal texts alone.
+        near: Least Jaccard similarity of 5-character shingles of near copies; None: only equal texts.
         seed: Seed of the random orders of equal scores.
 
     Raises:
@@ -83,7 +83,7 @@ def audit(
         ranking,
         tags_of(run),
         judged,
-        None if corpus is None else Collection(corpus, judgments, judged, near),
+        None if corpus is None else AuditedCollection(corpus, judgments, judged, near),
         TrainingData(sources) if sources else None,
         None if machine is None else judgments_of(machine),
         near,

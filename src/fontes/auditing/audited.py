@@ -45,7 +45,7 @@ class Audited:
     run: Run | None = None
     tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
     topics: Topics = field(default_factory=Topics)
-    collection: Collection | None = None
+    collection: AuditedCollection | None = None
     train: TrainingData | None = None
     machine: Qrels | None = None
     near: float | None = 0.8
@@ -95,7 +95,7 @@ class Audited:
         return self.run.keep(np.array([(names[number], doc_id) not in pairs for number, doc_id in rows], dtype=bool))
 
 
-class Collection:
+class AuditedCollection:
     """Facts on the documents of a collection, which is read twice, and not kept.
 
     Args:

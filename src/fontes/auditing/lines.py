@@ -8,10 +8,10 @@ from itertools import chain
 import numpy as np
 
 from ..core import Qrels
+from ..formats.duplicates import Duplicates
 from ..measures.ranks import NOT_RETRIEVED
 from ..measures.ties import SAMPLES
 from ..passages import Deduplicate
-from ..passages.duplicates import Duplicates
 from ..reorder.own_documents import own_documents_first
 from ..train.copies import CopySearch
 from ..train.duplicates import plain_topic

@@ -26,7 +26,7 @@ logger = logging.getLogger("fontes.calibration")
 class Calibrating(Stage[Run, Run]):
     """Base class of the stages that make, and need, probabilities."""
 
-    selects: ClassVar[bool] = True
+    returns_subset: ClassVar[bool] = True
     starts_from_scores: ClassVar[bool] = True
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:

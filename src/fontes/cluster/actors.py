@@ -60,7 +60,7 @@ def map_unordered(
     options: dict[str, Any] = {"num_cpus": cpus, "max_retries": RETRIES} | ({"memory": memory} if memory else {})
     remote = cluster.ray.remote(**options)(_call)
     with translated(task):
-        common = cluster.ray.put((resources().elsewhere(), function))
+        common = cluster.ray.put((resources().for_worker(), function))
     limit = max(2, int(2 * cluster.cpus / max(cpus, 1)))
     yield from stream(cluster, lambda number: remote.remote(common, parts[number]), len(parts), limit, task, progress)
 
@@ -183,7 +183,7 @@ class Actors(Generic[H]):
         }
         with translated(task):
             remote = cluster.ray.remote(**options)(_Holder)
-            settings = resources().elsewhere()
+            settings = resources().for_worker()
             self._actors = [remote.remote(make, settings, store, self._share) for make in makes]
 
     @classmethod

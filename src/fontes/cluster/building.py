@@ -31,7 +31,7 @@ from ..storage.hashes import hash_json
 from ..storage.interrupts import uninterrupted
 from .actors import map_unordered
 from .joining import Cluster, joined_here
-from .segments import Child, DocumentPart, FinishedSegment, Merge, make_check, make_merge, make_part, segment_at
+from .segments import Child, DocumentPart, FinishedSegment, ShardMerge, make_check, make_merge, make_part, segment_at
 
 TASK = "building an index"
 IN_PARTS = "building-in_parts"  # suffix like those of `staging`: another build or `clean` removes the folder
@@ -211,7 +211,7 @@ def _merge_level(
     }
     node_cpus = max((int(node.get("CPU", 0)) for node in build.cluster.nodes.values()), default=1)
     threads = max(1, min(node_cpus, build.cluster.cpus // len(merging)))
-    jobs = [Merge(tuple(group), build.folder, _name(group, schema), schema) for group in merging.values()]
+    jobs = [ShardMerge(tuple(group), build.folder, _name(group, schema), schema) for group in merging.values()]
     start, documents, total = time.perf_counter(), 0, sum(child.taken for group in merging.values() for child in group)
     next_rows = [[group[0] for group in shard_groups] for shard_groups in groups]
     with work(threads=threads):

@@ -94,7 +94,7 @@ class Child:
 
 
 @dataclass(frozen=True)
-class Merge:
+class ShardMerge:
     """Adjacent segments to be merged into the segment `name`, with the columns of all documents."""
 
     children: tuple[Child, ...]
@@ -115,7 +115,7 @@ def make_part(part: DocumentPart) -> FinishedSegment:
     return _make(part.folder, part.name, write)
 
 
-def make_merge(merge: Merge) -> FinishedSegment:
+def make_merge(merge: ShardMerge) -> FinishedSegment:
     """Merge several segments."""
 
     def write(folder: Path) -> Contents:

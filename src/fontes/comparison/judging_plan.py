@@ -89,7 +89,7 @@ class JudgingPlan(TableReport):
     def _notes(self) -> list[str]:
         unjudged = self.labelled - self.judged
         return [
-            f"{self.judged} topics judged by people, {unjudged} by the machine alone; {self.depth:.1f} judgments a topic",
+            f"{self.judged} topics judged by people, {unjudged} only by the machine; {self.depth:.1f} judgments a topic",
             f"assumed: the true difference is the one measured, values vary as so far, the topics are drawn at random; "
             f"{100 * self.power:g}% power, p ≤ {self.alpha:.4g} in each test",
         ]

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core import Doc, Documents, InputError
 from ..core.checks import check_whole
-from ..core.json_text import json_text
+from ..formats.json_text import json_text
 from ..measures.formulas import RR, Complete, IPrec, P, R, SetF, Success, nDCG
 from ..measures.measure import Measure
 from ..measures.ranks import NOT_RETRIEVED, Ranks

@@ -51,7 +51,7 @@ STAGES = {
     "fuse": "fontes.fusion.fusing:Fusion",
     "hqe": "fontes.rewrite.hqe:HQE",
     "hyde": "fontes.llm.queries:Hyde",
-    "interpolate": "fontes.passages.reranker:Interpolated",
+    "interpolate": "fontes.rerank.reranker:Interpolated",
     "last_turns": "fontes.rewrite.turns:LastTurns",
     "late": "fontes.neural.late.late:Late",
     "late_reranker": "fontes.neural.rerank.encoders:LateReranker",
@@ -72,7 +72,7 @@ STAGES = {
     "narrative": "fontes.causal.narratives:Narrative",
     "not_itself": "fontes.reorder.own_documents:NotItself",
     "passages": "fontes.passages.split:Passages",
-    "plain_posts": "fontes.rewrite.turns:PlainPosts",
+    "plain_posts": "fontes.text.posts:PlainPosts",
     "ql": "fontes.lexical.likelihood:QueryLikelihood",
     "query": "fontes.lexical.language:QueryLanguage",
     "query2doc": "fontes.llm.queries:Query2Doc",
@@ -99,6 +99,7 @@ STAGES = {
     "topicrank": "fontes.causal.topicrank:TopicRank",
     "transformer_encoder": "fontes.neural.encoders.transformer:TransformerEncoder",
     "weighted_turns": "fontes.rewrite.turns:WeightedTurns",
+    "with_reasoning": "fontes.rewrite.reasoning:WithReasoning",
 }
 """Stages, and the encoders and models that stages take, by the names in their class statements."""
 

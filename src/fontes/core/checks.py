@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any
 
 from .errors import InputError, ParameterError
+from .hints import nearest
 
 GRADE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 
@@ -19,6 +21,21 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
         bound = "up" if most is None else f"to {most}"
         raise ParameterError(f"{name} must be a whole number from {least} {bound}, not {value!r}")
     return int(value)
+
+
+def check_key(user: str, key: str, metadata: Iterable[Mapping[str, object]], columns: Iterable[str] = ()) -> None:
+    """Raise ParameterError if there is metadata, but none of it has a key, which is then likely to be misspelt.
+
+    Args:
+        user: Start of the message, such as "sort: no document of the run".
+        key: The key.
+        metadata: Metadata of documents or topics.
+        columns: Columns of an index, which are keys as well.
+    """
+    every = list(metadata)
+    if every and key not in columns and not any(key in each for each in every):
+        keys = sorted({str(name) for each in every for name in each}.union(columns))
+        raise ParameterError(f"{user} has '{key}'; {nearest(key, keys) if keys else 'they have no metadata'}")
 
 
 def string_of(value: Any, what: str, where: str) -> str:

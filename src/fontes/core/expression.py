@@ -308,7 +308,7 @@ class _Builder(PythonText):
         of_runs = getattr(cls, "of_runs", None)
         runs = values.pop(cls.variadic)
         if of_runs is None or not all(isinstance(run, Run) for run in runs):
-            raise self.error(node, f"{cls.name} cannot join a run to a stage; give runs alone, or stages alone", PipelineError)
+            raise self.error(node, f"{cls.name} cannot join a run to a stage; give only runs, or only stages", PipelineError)
         try:
             return of_runs(*runs, **values)
         except FontesError as error:

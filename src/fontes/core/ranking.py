@@ -11,8 +11,8 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import check_key
 from .errors import InputError, ParameterError, PipelineError
-from .hints import nearest
 from .html import of_ranking
 from .strings import Strings
 from .tabular import Tabular
@@ -288,11 +288,7 @@ def with_documents(rows: dict[str, Any], docs: Callable[[], list[Doc]], text: bo
         if name in ("title", "text"):
             rows[name] = [getattr(doc, name) for doc in documents]
             continue
-        if documents and not any(name in doc.metadata for doc in documents):
-            keys = sorted({str(key) for doc in documents for key in doc.metadata})
-            raise ParameterError(
-                f"columns: no document of the run has '{name}'; {nearest(name, keys) if keys else 'they have no metadata'}"
-            )
+        check_key("columns: no document of the run", name, (doc.metadata for doc in documents))
         rows[name] = [doc.metadata.get(name) for doc in documents]
     return rows
 

@@ -39,11 +39,11 @@ class Stage(Part, ABC, Generic[A, B]):
 
     depth_field: ClassVar[str] = ""
     """Field that `% k` lowers, if the stage can limit itself to the best k documents; empty for others."""
-    keeps_rankings: ClassVar[bool] = False
+    preserves_order: ClassVar[bool] = False
     """Whether a stage from run to run changes no ranking, so that `% k` after it may run before it."""
-    takes_all: ClassVar[bool] = False
+    needs_full_ranking: ClassVar[bool] = False
     """Whether a stage from run to run removes the default limit of the stage before it, unless `% k` precedes it."""
-    selects: ClassVar[bool] = False
+    returns_subset: ClassVar[bool] = False
     """Whether a stage from run to run gives only documents of the run that it takes, so that `count` is that of this run."""
     starts_from_scores: ClassVar[bool] = False
     """Whether the first part of its explanation is the document's score in the input run, which earlier stages explain."""
@@ -253,7 +253,7 @@ class Stage(Part, ABC, Generic[A, B]):
     def check_after(self, earlier: Sequence[Stage[Any, Any]]) -> None:
         """Raise FontesError, before any work, if the stage cannot follow these stages of its pipeline."""
 
-    def uncut(self) -> Stage[A, B]:
+    def without_limit(self) -> Stage[A, B]:
         """Return this stage without its default limit of documents per topic, if it can; called by `stage >> sort(…)`."""
         return self
 
@@ -300,7 +300,7 @@ class Stage(Part, ABC, Generic[A, B]):
         if isinstance(after, Cut):
             return self % after.k  # type: ignore[return-value]
         first, *_ = steps(after)
-        return Pipeline(steps(self.uncut() if first.takes_all else self) + steps(after))
+        return Pipeline(steps(self.without_limit() if first.needs_full_ranking else self) + steps(after))
 
     def __mod__(self, k: int) -> Stage[A, B]:
         k = check_depth(k)
@@ -345,7 +345,7 @@ class Cut(Stage[Run, Run]):
         k: Documents kept per topic.
     """
 
-    selects: ClassVar[bool] = True
+    returns_subset: ClassVar[bool] = True
     k: int
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
@@ -385,14 +385,14 @@ class Pipeline(Stage[Any, Any]):
 
     def cut(self, k: int) -> Stage[Any, Any] | None:
         *earlier, last = self.stages
-        if last.keeps_rankings:
+        if last.preserves_order:
             return Pipeline((*steps(Pipeline(tuple(earlier)) % k if earlier[1:] else earlier[0] % k), last))
         cut = last.cut(k)
         return None if cut is None else Pipeline((*earlier, *steps(cut)))
 
-    def uncut(self) -> Stage[Any, Any]:
+    def without_limit(self) -> Stage[Any, Any]:
         *earlier, last = self.stages
-        return Pipeline((*earlier, last.uncut()))
+        return Pipeline((*earlier, last.without_limit()))
 
     def best(self, query: str | Topic, k: int = 10, offset: int = 0) -> Ranking:
         """Return the best `k` documents for one query; see `Stage.search`. A retriever at the end builds no run."""
@@ -426,7 +426,7 @@ class Pipeline(Stage[Any, Any]):
         """The last retriever, and the topic that the earlier stages make of a topic."""
         position = len(self.before_retriever)
         for stage in self.stages[position + 1 :]:
-            if not (stage.selects or stage.keeps_rankings):
+            if not (stage.returns_subset or stage.preserves_order):
                 raise PipelineError(f"{self._label} has no number of matches: {stage._label} makes other documents of a run")
         return self.stages[position], self.rewritten(topic)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .checks import grade_of, is_missing, real, string_of
+from .columns import GRADE, JUDGED, RANK, SCORE, TOPIC_ID, TOPIC_TEXT, find, join_with_or, normalize
 from .errors import InputError
-from .names import GRADE, JUDGED, RANK, SCORE, TOPIC_ID, TOPIC_TEXT, find, join_with_or, normalize
 from .tabular import Frame
 
 GENERIC_IDS = ("_id", "id", "number", "num")  # names of ids that may be those of documents

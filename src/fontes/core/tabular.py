@@ -14,8 +14,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from .columns import find, normalize
 from .errors import InputError, MissingExtraError
-from .names import find, normalize
 
 BLANK = re.compile(r"\s")
 NOUNS = {"frame": "DataFrame", "series": "Series"}

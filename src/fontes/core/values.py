@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from .checks import is_missing, string_of
+from .columns import TOPIC_ID, TOPIC_TEXT, find, join_with_or
 from .errors import InputError, ParameterError
 from .html import of_explanation
 from .io import read
-from .names import TOPIC_ID, TOPIC_TEXT, find, join_with_or
 from .query import Group
 from .table import Table
 from .tabular import Tabular, are_all, is_frame, listed

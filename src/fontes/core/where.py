@@ -244,7 +244,7 @@ class _FilterParser(PythonText):
         test: FilterCondition
         if isinstance(sign, ast.Is | ast.IsNot):
             if column is None or not (isinstance(right, ast.Constant) and right.value is None):
-                raise self.error(right, "`is` and `is not` are of None alone: year is None")
+                raise self.error(right, "`is` and `is not` are only for None: year is None")
             test = Missing(column)
         elif isinstance(sign, ast.In | ast.NotIn):
             test = self._inside(left, column, right, other)

@@ -29,9 +29,9 @@ class Resources:
         threads: Number of threads; None: one per processor that the process may use, or on a cluster one per task.
         memory: Memory for postings, in bytes.
         ray: True or the address of a cluster; None or False: this process.
-        replay: Whether kept answers of language models are used alone.
+        replay: Whether language models answer only from stored answers.
         budget: Tokens that language models may use; None: no limit.
-        answers: Where language models read and write kept answers, as `AnswerFile`; None: this user's file.
+        answers: Where language models read and write stored answers, as `AnswerFile`; None: this user's file.
     """
 
     threads: int | None = None
@@ -41,7 +41,7 @@ class Resources:
     budget: TokenBudget | None = None
     answers: Any = None
 
-    def elsewhere(self) -> Resources:
+    def for_worker(self) -> Resources:
         """Return the settings for a process of a cluster."""
         return replace(self, ray=None, budget=None, answers=None)
 
@@ -75,7 +75,7 @@ def work(
             each task. Default: 64M for each processor, at least 128M.
         ray: Build, encode, tune and run experiments on a Ray cluster: True for a local Ray, or the one that RAY_ADDRESS names;
             or an address, such as "auto" or "host:6379". False: in this process.
-        replay: Whether language models answer from kept answers alone; a missing answer is an error.
+        replay: Whether language models answer only from stored answers; a missing answer is an error.
         tokens: Number of tokens that language models may use in the block. A call that might pass it is not made, and is an
             error.
 

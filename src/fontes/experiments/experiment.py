@@ -36,7 +36,7 @@ from .collection import Collection
 from .measurements import tracker
 from .problems import Problems, System, planned_index
 from .provenance import Check, hash_of, hash_of_dataset, read_lock
-from .runner import FORMS, LOCK, Plan, run
+from .runner import FORMS, LOCK, RunPlan, run
 
 if TYPE_CHECKING:
     from ..index import Index
@@ -461,7 +461,7 @@ class Experiment:
     def check(self, progress: ProgressCallback = silent) -> Check:
         """Run the experiment again in a temporary folder, index included, and compare it with the lock in `output`.
 
-        Language models are not called: their kept answers are replayed.
+        Language models are not called: their stored answers are replayed.
 
         Raises:
             InputError: There is no lock, or `run` raises it.
@@ -475,7 +475,7 @@ class Experiment:
             plan = replace(self._plan(problems), indexes=Path(folder) / "indexes", forms=())
             return Check.of(locked, run(plan, Path(folder), progress).lock)
 
-    def _plan(self, problems: Problems) -> Plan:
+    def _plan(self, problems: Problems) -> RunPlan:
         """Return the plan of a run; all problems, including those collected before, are raised at once."""
         file, sources, title = self._file, self._file.sources, str(self._file.path)
         for system in self._expressions.stages.values():
@@ -499,7 +499,7 @@ class Experiment:
         problems.check_systems(title, self._make_systems if has_runs else self._make_stages)
         problems.raise_all(title)
         assert qrels is not None
-        return Plan(
+        return RunPlan(
             title=title,
             systems=self._make_systems,
             documents=documents,

@@ -17,11 +17,11 @@ from ..comparison import Report, SystemRun, Testing, compare_runs
 from ..comparison.testing import check_rows
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.answers import sums_of
-from ..core.json_text import json_text
 from ..core.part import Part, indexes_of
 from ..core.progress import Progress, ProgressCallback, silent
 from ..core.work import cluster, work
 from ..formats import write_run
+from ..formats.json_text import json_text
 from ..measures import Measure
 from ..plots.tables import SUFFIXES
 from ..storage.files import write
@@ -38,7 +38,7 @@ FORMS = ("md", "json", "html")  # default formats of the report
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """An experiment to run.
 
     Args:
@@ -114,7 +114,7 @@ class Results:
         return f"{self.folder}: {', '.join([*reports, LOCK])}, runs of {count} system{'s' * (count != 1)}"
 
 
-def run(plan: Plan, folder: Path, progress: ProgressCallback = silent) -> Results:
+def run(plan: RunPlan, folder: Path, progress: ProgressCallback = silent) -> Results:
     """Run all systems of a plan into a folder: runs/NAME.run, the report, the plan's pages, and the lock.
 
     Check a plan with `Problems` first. The next run reuses `indexes` and `cache` in the folder. Results replace earlier ones
@@ -150,7 +150,7 @@ def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
     return {name: system.map(in_float32, replaced) if isinstance(system, Stage) else system for name, system in systems.items()}  # type: ignore[misc]
 
 
-def _prepare(plan: Plan, systems: Mapping[str, System], file: Path, progress: ProgressCallback) -> dict[str, float]:
+def _prepare(plan: RunPlan, systems: Mapping[str, System], file: Path, progress: ProgressCallback) -> dict[str, float]:
     """Build all missing vectors; return the seconds of each system, kept in a file for later runs that find the vectors."""
     stages = {name: system for name, system in systems.items() if isinstance(system, Stage)}
     if any(not len(index) for stage in stages.values() for index in indexes_of(stage).values()):
@@ -170,7 +170,9 @@ def _prepare(plan: Plan, systems: Mapping[str, System], file: Path, progress: Pr
     return seconds
 
 
-def _run_systems(plan: Plan, systems: Mapping[str, System], cache: Cache, progress: ProgressCallback) -> dict[str, SystemRun]:
+def _run_systems(
+    plan: RunPlan, systems: Mapping[str, System], cache: Cache, progress: ProgressCallback
+) -> dict[str, SystemRun]:
     searches = Searches(plan.topics or Topics(), cache, progress)
     runs = {}
     for name, system in systems.items():
@@ -182,7 +184,7 @@ def _run_systems(plan: Plan, systems: Mapping[str, System], cache: Cache, progre
     return runs
 
 
-def _compare(plan: Plan, runs: Mapping[str, SystemRun]) -> Report | None:
+def _compare(plan: RunPlan, runs: Mapping[str, SystemRun]) -> Report | None:
     if plan.qrels is None:
         return None
     measured = {name: run for name, run in runs.items() if plan.measured(name)}
@@ -202,7 +204,7 @@ def _compare(plan: Plan, runs: Mapping[str, SystemRun]) -> Report | None:
     )
 
 
-def _write_results(plan: Plan, systems: Mapping[str, System], results: Results, measurements: Mapping[str, Any]) -> Results:
+def _write_results(plan: RunPlan, systems: Mapping[str, System], results: Results, measurements: Mapping[str, Any]) -> Results:
     folder, report = results.folder, results.report
     runs = {name: f"runs/{name}.run" for name in results.systems}
     reports = [f"report.{form}" for form in plan.forms] if report is not None else []

@@ -38,7 +38,7 @@ MULTIBYTE_START = re.compile(rb"[\xc0-\xf4][\x80-\xbf]")  # start of a non-ASCII
 COMMON = ("cp1252", "cp1250", "latin_1")
 
 
-class Fit(NamedTuple):
+class AlphabetFit(NamedTuple):
     """How well the letters of a text fit an encoding.
 
     Attributes:
@@ -54,7 +54,7 @@ class Fit(NamedTuple):
     of_several: float = 0
 
     @classmethod
-    def of(cls, content: bytes, encoding: str) -> Fit:
+    def of(cls, content: bytes, encoding: str) -> AlphabetFit:
         """Decode a text and count its letters."""
         try:
             text = content.decode(encoding)
@@ -74,7 +74,7 @@ class Fit(NamedTuple):
 
 def guessed(content: bytes) -> str:
     """Return cp1252, cp1250 or iso8859_2, if its letters are those of a language and fit better than the others', else ""."""
-    fits = {encoding: Fit.of(content, encoding) for encoding in ALPHABETS}
+    fits = {encoding: AlphabetFit.of(content, encoding) for encoding in ALPHABETS}
     western, windows, iso = fits.values()
     central_name, central = ("iso8859_2", iso) if iso.share > windows.share else ("cp1250", windows)
     is_language = western.share >= 0.9 or (western.share >= 0.4 and western.of_several >= 0.95)

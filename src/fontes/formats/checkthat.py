@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ..core import InputError, Run, Topic, Topics
-from ..core.names import normalize
+from ..core.columns import normalize
 from .columns import one_word
 from .format import File, Format
 

@@ -216,7 +216,7 @@ class CiffReader:
             if value < 0 or (value > MAX_INT32 and name != "total_terms_in_collection"):
                 self._fail(f"is no CIFF file: in its header: its {name} is {value}")
         if header.version != VERSION:
-            self._fail(f"is no CIFF file: its header names the version {header.version}, and there is {VERSION} alone")
+            self._fail(f"is no CIFF file: its header names the version {header.version}, and only {VERSION} is known")
         if header.total_docs < header.num_docs:
             self._fail(f"its header counts {header.num_docs:,} documents of a collection of {header.total_docs:,}")
         if not header.num_docs:

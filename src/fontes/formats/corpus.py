@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
 from ..core import Doc, InputError, ParameterError
-from ..core.cells import cell_value, is_json
 from ..core.tabular import Tabular, columns_of, is_frame, listed
 from ..storage.files import STANDARD
 from .bad_records import BadRecords
+from .cells import cell_value, is_json
 from .decoding import ReadingOptions, reading_of
 from .folder import CorpusPiece, cut, grouped, pieces_of
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
@@ -324,7 +324,7 @@ def join_corpora(corpora: Sequence[Iterable[Doc]]) -> Corpus:
     """Concatenate corpora of files and folders; ParameterError for any other kind."""
     parts = [corpus for corpus in corpora if isinstance(corpus, Corpus)]
     if len(parts) < len(corpora):
-        raise ParameterError("several parts of a collection are files or folders; name another collection alone")
+        raise ParameterError("several parts of a collection are files or folders; name another collection by itself")
     if len(parts) == 1:
         return parts[0]
     pieces = [piece for corpus in parts for piece in corpus.pieces]

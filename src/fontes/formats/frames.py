@@ -8,15 +8,15 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..core import Doc, InputError
-from ..core.cells import cell_values
 from ..core.tabular import Frame
 from .bad_records import BadRecords
+from .cells import cell_values
 from .packed import Packed, Packing, metadata_json, packed_columns
 from .records import Fields, doc_from
 
 
 @dataclass(frozen=True)
-class Chunk:
+class FrameChunk:
     """Some rows of a table of documents, whose cells are JSON values.
 
     Args:
@@ -78,7 +78,7 @@ class Chunk:
         return ["" if text is None else text for text in column] if kinds <= {str, type(None)} else None
 
 
-def chunks_of(frame: Any, fields: Fields) -> Iterator[Chunk]:
+def chunks_of(frame: Any, fields: Fields) -> Iterator[FrameChunk]:
     """Yield the rows of a table, some at a time; InputError names the column and row of a cell that has no JSON value."""
     table = Frame.of(frame, () if "id" in fields.chosen else fields.id, fields.text)
     first = 1
@@ -90,7 +90,7 @@ def chunks_of(frame: Any, fields: Fields) -> Iterator[Chunk]:
             except InputError as error:
                 row = first + getattr(error, "row", 0)
                 raise InputError(f"documents, row {row}, column '{name}': {error}") from None
-        yield Chunk(table.names, columns, first, fields, table.numbering)
+        yield FrameChunk(table.names, columns, first, fields, table.numbering)
         first += len(cells[0]) if cells else 0
 
 

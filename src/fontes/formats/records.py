@@ -16,13 +16,13 @@ from typing import Any
 
 from ..core import Doc, InputError, ParameterError, Topic, Turn
 from ..core.checks import is_missing, real, string_of
-from ..core.json_text import json_text
-from ..core.names import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, join_with_or, normalize
+from ..core.columns import DOC_ID, DOC_TEXT, DOC_TITLE, TOPIC_ID, TOPIC_TEXT, find, join_with_or, normalize
 from ..core.query import Group
 from ..core.table import Cell, Table
 from ..storage.files import InputFile, decode
 from .bad_records import BadRecords, EmptyIdError, KnownQuirkError
 from .decoding import remedy as encoding_remedy, warn
+from .json_text import json_text
 
 
 class MissingPartError(InputError):

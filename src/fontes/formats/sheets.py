@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from ..core import Doc, InputError, MissingExtraError, Qrels, Run, Topic, Topics
-from ..core.cells import cell_value
-from ..core.names import TOPIC_ID
+from ..core.columns import TOPIC_ID
 from ..core.table import Table
 from ..storage.compression import check_unpacked_size
 from ..storage.files import MAX_PIECE
+from .cells import cell_value
 from .csv import columns_by_choice
 from .format import File, Format
 from .records import Fields, check_chosen, doc_from, located_in

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core import InputError, Qrels, Run, Topics
-from ..core.json_text import json_text
 from ..experiments.provenance import hash_of_qrels, hash_of_topics
+from ..formats.json_text import json_text
 from ..measures.measure import Measure
 from ..storage.files import reading, write
 from .planning import Drift, drift

@@ -15,8 +15,8 @@ from ..comparison import Report
 from ..comparison.list_lengths import length_notes
 from ..core import FontesError, InputError, ParameterError, Run, Topic
 from ..core.errors import InputWarning
-from ..core.json_text import json_text
 from ..formats import write_run
+from ..formats.json_text import json_text
 from ..measures.measure import Measure
 from ..plots.tables import EMPTY_CELL, ResultCell, ResultTable, TableReport, escaped_markdown, json_values
 from ..storage.files import write

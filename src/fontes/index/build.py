@@ -12,9 +12,9 @@ from typing import Any
 from ..core.errors import InputError, ParameterError
 from ..core.progress import Progress, ProgressCallback
 from ..core.strings import encodable
-from ..core.threads import Workers
 from ..core.values import Doc
 from ..core.work import resources, thread_count, work
+from ..storage.threads import Workers
 from ..text import Analyzer
 from .batches import batches
 from .component import Building, Writer, components

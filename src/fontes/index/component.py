@@ -18,7 +18,7 @@ from ..core.progress import ProgressCallback
 from ..core.registry import Registry
 
 if TYPE_CHECKING:
-    from ..core.threads import Workers
+    from ..storage.threads import Workers
     from .batches import Batch
     from .build import IndexSettings
     from .segment import Leaf, Segment

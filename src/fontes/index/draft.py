@@ -28,6 +28,7 @@ FACTOR = 10  # number of segments of similar size that are merged into one
 FEW = 4  # the same in the lowest tier, where a merge costs less than what each segment adds to searches
 MIN_TIER_DOCUMENTS = 1000  # documents of the lowest tier of segments
 MEMORY = 1 << 29  # maximum bytes of the merges of a commit
+SMALL = 10 * MIN_TIER_DOCUMENTS  # documents up to which a server merges in a write, which takes some .03 s
 
 
 class Draft:
@@ -116,14 +117,48 @@ class Draft:
             self._merged.append((leaves, folder))
         self.entries[first:last], self.leaves[first:last] = entries, merged
 
-    def merge_piled(self) -> None:
-        """Merge the segments that have piled up in each shard; see `piled`."""
+    def merge_piled(self, most: int | None = None) -> None:
+        """Merge the segments that have piled up in each shard, of at most so many documents; see `piled`."""
         with work(memory=min(MEMORY, resources().memory)):
             for first, last in self.sort_by_shard():
-                while (span := piled(self.leaves[first:last])) is not None:
+                while (span := piled(self.leaves[first:last], most=most)) is not None:
                     count = len(self.leaves)
                     self.merge(first + span[0], first + span[1], silent)
                     last -= count - len(self.leaves)
+
+    def large_pile(self) -> tuple[int, int] | None:
+        """Return the range of segments to merge next that a write of a server leaves, or None.
+
+        Small segments at its end stay outside, as the next writes will merge them.
+        """
+        for first, last in self.sort_by_shard():
+            if (span := piled(self.leaves[first:last], least=SMALL + 1)) is not None:
+                start, end = first + span[0], first + span[1]
+                while end - start > 2 and self.leaves[end - 1].documents <= MIN_TIER_DOCUMENTS:
+                    end -= 1
+                return start, end
+        return None
+
+    def replace(self, first: int, sources: Sequence[Leaf], folder: Path, entry: dict[str, Any]) -> None:
+        """Put a segment in place of those from which it was merged in an earlier state.
+
+        Args:
+            first: Number of the first of them.
+            sources: Their leaves in that state; documents deleted since are deleted in the merged segment.
+            folder: The merged segment, which is moved into the draft.
+            entry: Its entry.
+        """
+        last = first + len(sources)
+        dead = [
+            np.zeros(before.documents, np.bool_) if after.dead is None else after.dead[before.live]
+            for before, after in zip(sources, self.leaves[first:last], strict=True)
+        ]
+        folder = folder.replace(self.new_folder())
+        self.entries[first:last] = [entry]
+        self.leaves[first:last] = [Leaf(Segment(folder, texts=self._has_texts))]
+        self._merged.append((tuple(sources), folder))
+        if (all_dead := np.concatenate(dead)).any():
+            self.delete(first, all_dead)
 
     def merge_all(self, progress: ProgressCallback) -> None:
         """Merge the segments of each shard into one."""
@@ -174,22 +209,27 @@ class Draft:
         return folder
 
 
-def piled(leaves: Sequence[Leaf]) -> tuple[int, int] | None:
-    """Return the range of segments to merge next, or None.
+def piled(leaves: Sequence[Leaf], least: int = 0, most: int | None = None) -> tuple[int, int] | None:
+    """Return the range of segments to merge next, with at least and at most so many documents, or None.
 
     A segment is rewritten when more than half of its documents are deleted. Neighbours are merged if none has more documents
     than a tier (MIN_TIER_DOCUMENTS, MIN_TIER_DOCUMENTS · FACTOR, and so on), and FACTOR or more, in the lowest tier FEW, have
     more than the tier below, as in Lucene's logarithmic merges: a large segment is not written again for a few small ones.
     Segments whose merge would lose data are not merged.
     """
+
+    def fits(first: int, last: int) -> bool:
+        documents = sum(leaf.documents for leaf in leaves[first:last])
+        return documents >= least and (most is None or documents <= most)
+
     for number, leaf in enumerate(leaves):
-        if 2 * leaf.documents < leaf.segment.documents and merge_conflict([leaf]) is None:
+        if 2 * leaf.documents < leaf.segment.documents and merge_conflict([leaf]) is None and fits(number, number + 1):
             return number, number + 1
     tier, largest = MIN_TIER_DOCUMENTS, max((leaf.documents for leaf in leaves), default=0)
     while len(leaves) >= FEW:
         lowest = 0 if tier == MIN_TIER_DOCUMENTS else tier // FACTOR
         for first, last in _mergeable_ranges(leaves, tier):
-            if sum(leaf.documents > lowest for leaf in leaves[first:last]) >= (FACTOR if lowest else FEW):
+            if sum(leaf.documents > lowest for leaf in leaves[first:last]) >= (FACTOR if lowest else FEW) and fits(first, last):
                 return first, last
         if tier >= largest:
             break

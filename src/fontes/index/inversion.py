@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.strings import Strings, offsets_of
-from ..core.threads import Queue, Workers, in_order
 from ..core.work import resources, thread_count, work
 from ..storage.arrays import ByteWriter, NumberWriter, fixed, read_array
+from ..storage.threads import Queue, Workers, in_order
 from .batches import Batch, Contents
 from .component import Building, Writer, components
 from .kernels import count_terms, invert, lower_bound, merge_runs
-from .packing import Arrays as PackedArrays, Codes, PackedWriter, Postings
+from .packing import Arrays as PackedArrays, PackedWriter, Postings, TfLengthCodes
 from .payload_kernels import invert_rows, merge_rows
 from .payloads import Occurrences, Payload, PayloadWriter, Rows
 
@@ -403,7 +403,7 @@ class ListsWriter:
         """Count the postings to come, which `postings` returns for each of some parts, after the last lengths."""
         self._lengths.close()
         lengths = read_array(self._folder, "doc_lengths")
-        self._postings = PackedWriter(self._folder, Codes.counted(lengths, parts, postings))
+        self._postings = PackedWriter(self._folder, TfLengthCodes.counted(lengths, parts, postings))
 
     def packed(self, chunk: Chunk) -> Chunk:
         """Return a chunk for `write`; may be called in any thread."""

@@ -31,7 +31,7 @@ STEPS_PER_LIST = 30  # Python steps in the time that numpy needs for a short lis
 Shapes = dict[str, tuple[Any, tuple[int, ...]]]  # type and shape of arrays
 
 
-class Filled:
+class LazyRows:
     """Which terms of some arrays are filled in; a term is filled in when first needed. Thread-safe.
 
     Attributes:
@@ -101,9 +101,9 @@ class PackedLists:
         return np.searchsorted(self.rest[0], np.arange(len(self.bounds)))
 
     @cached_property
-    def documents(self) -> tuple[Filled, NDArray[np.int32]]:
+    def documents(self) -> tuple[LazyRows, NDArray[np.int32]]:
         """Which terms are filled in, and the documents of all postings."""
-        return Filled(len(self.row_of)), np.zeros(self.bounds[-1], dtype=np.int32)
+        return LazyRows(len(self.row_of)), np.zeros(self.bounds[-1], dtype=np.int32)
 
     def unpacked(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return the bounds and documents of all postings, filled in for these terms; only these take memory."""

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.strings import offsets_of
-from ..core.threads import in_order, in_threads
 from ..storage.arrays import ByteWriter, fixed
+from ..storage.threads import in_order, in_threads
 from .packed import DOCUMENTS_PER_ROW, Bounds, PackedLists, Shapes, bound_shapes, list_shapes, row_of, zeros
 from .packed_kernels import BLOCK, DEPTHS, POSITION_BITS, choose_champions, count_pairs, encode, pack, summarize
 
@@ -59,7 +59,7 @@ class Counted(Protocol):
         ...
 
 
-class Codes:
+class TfLengthCodes:
     """Codes of the most frequent pairs of tf and length.
 
     Args:
@@ -82,7 +82,9 @@ class Codes:
         self._counts = np.zeros(len(self._distinct) * width, dtype=np.int64)
 
     @classmethod
-    def counted(cls, lengths: NDArray[np.integer[Any]], parts: Sequence[Item], postings: Callable[[Item], Postings]) -> Codes:
+    def counted(
+        cls, lengths: NDArray[np.integer[Any]], parts: Sequence[Item], postings: Callable[[Item], Postings]
+    ) -> TfLengthCodes:
         """Return the codes of an inverted index; `postings` returns those of one of its parts."""
         for by_length in (True, False) if lengths.max(initial=0) <= MAX_CODED_LENGTH else (False,):
             codes = cls(lengths, by_length)
@@ -189,7 +191,7 @@ class Codes:
         return np.concatenate([[0.0], self._weigh(*self.pairs[:, 1:])])
 
 
-def _count(codes: Codes, postings: Callable[[Item], Postings], part: Item) -> None:
+def _count(codes: TfLengthCodes, postings: Callable[[Item], Postings], part: Item) -> None:
     codes.count(*postings(part))
 
 
@@ -205,7 +207,7 @@ def pack_in_memory(index: Counted) -> PackedLists:
         return part
 
     parts = list(chunks(offsets_of(index.df)))
-    codes = Codes.counted(index.lengths, parts, postings)
+    codes = TfLengthCodes.counted(index.lengths, parts, postings)
     arrays = zeros(list_shapes(index.df, len(index.lengths), codes.widths, 0, 0))
     filled, rest = dict.fromkeys(arrays, 0), [arrays["rest"]]
     for part in in_order(packed, parts):
@@ -221,7 +223,7 @@ def pack_in_memory(index: Counted) -> PackedLists:
 class PackedWriter:
     """Writes postings.npy in a folder, as `PackedFile` reads it, some terms after others."""
 
-    def __init__(self, folder: Path, codes: Codes) -> None:
+    def __init__(self, folder: Path, codes: TfLengthCodes) -> None:
         self._folder, self._codes, self._terms = folder, codes, 0
         self._files: dict[str, IO[bytes]] = {}
         for name in (*POSTINGS, "starts", *BOUNDS):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.strings import Strings
-from ..storage.caches import Attached, weakly
+from ..storage.caches import LazyAttribute, weak_proxy
 from .field_statistics import FIELDS
 from .positions import POSITIONS
 from .postings import JoinedLists, PostingLists
@@ -75,7 +75,7 @@ class Part:
     """
 
     def __init__(self, whole: Searchable, leaf: Leaf, lists: SegmentLists) -> None:
-        self.whole, self.leaf, self.lists = weakly(whole), leaf, lists
+        self.whole, self.leaf, self.lists = weak_proxy(whole), leaf, lists
         self.segment, self.ids = leaf.segment, leaf.segment.ids
         self.lengths, self.terms, self.df, self.cf = lists.lengths, lists.terms, lists.df, lists.cf
         self.term_number, self.postings = lists.term_number, lists.postings
@@ -283,4 +283,4 @@ def _with_terms(lists: SegmentLists) -> int:
     return int(np.count_nonzero(lists.lengths))
 
 
-_WITH_TERMS: Attached[SegmentLists, int] = Attached("with_terms", _with_terms)
+_WITH_TERMS: LazyAttribute[SegmentLists, int] = LazyAttribute("with_terms", _with_terms)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..core.threads import in_order
 from ..core.work import thread_count
 from ..storage.arrays import Arrays
+from ..storage.threads import in_order
 from .inversion import chunk_size, chunks
 from .payload_kernels import append_rows
 from .payloads import PayloadWriter, Rows

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..core.progress import ProgressCallback
 from ..core.strings import offsets_of
-from ..core.threads import in_threads
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, fixed
+from ..storage.threads import in_threads
 from .component import Building, Component, components
 from .inversion import InvertedWriter, chunks, write_lists
 from .kernels import append_postings

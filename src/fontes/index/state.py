@@ -28,7 +28,7 @@ from ..text import Analyzer, Snippet
 from ..text.snippets import clause_snippet, snippets
 from .batches import content, field_contents
 from .build import IndexSettings, TermWeights
-from .columns import Schema, facets_of, filter_of
+from .columns import Schema, facets_of
 from .embeddings.encoding import VECTORS
 from .embeddings.store import VectorStore
 from .embeddings.weights import WEIGHTS
@@ -39,7 +39,6 @@ from .parts import Searchable, SegmentLists
 from .positions import POSITIONS
 from .segment import Deletions, Leaf, Segment, leaves_of
 from .shards import readable_manifest
-from .suggestions import SUGGESTER, Suggestions
 from .tables import find_positions
 
 ANALYZER = "leave analyzer out, or give the one it was made with"
@@ -177,7 +176,7 @@ class State(Searchable):
         return self.analyzer
 
     @cached_property
-    def form(self) -> IndexSettings:
+    def settings(self) -> IndexSettings:
         """Settings of the index: analyzer and fields."""
         weights = None if self.scale is None else TermWeights(self.fields[0])
         return IndexSettings(self.analyzer, self.fields, weights, tuple(self.manifest.get("components", ())))
@@ -226,7 +225,7 @@ class State(Searchable):
 
     def positions_remedy(self, name: str = "") -> str:
         """How to have positions in this index, for messages; `name` stands for its path."""
-        if self.has_texts and self.form.allows_positions:
+        if self.has_texts and self.settings.allows_positions:
             return f"fontes merge {name or shlex.quote(str(self.path))} --positions (index.merge(positions=True)) adds them"
         return "build it with positions=True (--positions), from texts and with an analyzer without n-grams"
 
@@ -289,7 +288,7 @@ class State(Searchable):
 
     def analyzed_docs(self, docs: Sequence[Doc]) -> list[list[str]]:
         """Return the terms of documents of the index."""
-        if not self.form.apart:
+        if not self.settings.apart:
             return self.analyzer.many([content(doc, self.fields) for doc in docs])
         terms = iter(self.analyzer.many([text for doc in docs for text in field_contents(doc, self.fields)]))
         return [list(chain.from_iterable(islice(terms, len(self.fields)))) for _ in docs]
@@ -461,19 +460,6 @@ class State(Searchable):
         """Title and best passage of a document as HTML, with the query terms in bold."""
         title = f"<i>{escape(doc.title)}</i> " if doc.title else ""
         return title + self.snippet(query, doc).html("<b>", "</b>")
-
-    def suggest(self, query: str, k: int = 8, where: str | None = None) -> Suggestions:
-        """Suggest completions of the last word of a query, and corrections of misspelt words.
-
-        Words are those of the documents before stemming; the first call counts them in the stored texts (an index without texts
-        has its terms). A word is completed by what stands in most documents with the other words.
-
-        Args:
-            query: The query, as far as it was typed.
-            k: Maximum number of completions.
-            where: Filter on document metadata; each completion occurs in a document that passes it.
-        """
-        return SUGGESTER.of(self).suggest(query, k, filter_of(self, where))
 
     def count(self, name: str) -> int:
         """Sum of a count over the segments, without deleted documents."""

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError, InputError
 from ..core.progress import Progress, ProgressCallback
 from ..core.strings import offsets_of
-from ..core.threads import Queue, Workers, in_order
 from ..core.values import Doc
 from ..formats.packed import Packed
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, NumberWriter, rises, write_array
 from ..storage.caches import Cached
 from ..storage.files import MAX_PIECE, check_length
+from ..storage.threads import Queue, Workers, in_order
 from .component import Building, Component, Writer, components
 
 if TYPE_CHECKING:

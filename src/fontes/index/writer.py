@@ -71,8 +71,8 @@ class BusyError(FontesError):
     """Another process or thread changes the index."""
 
 
-class _ReplacedError(FontesError):
-    """Another index was built at the path during a change."""
+class ReplacedError(FontesError):
+    """Another index was built at the path during a change, which did nothing."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _add(
     opened: State, documents: Corpus | IterableCorpus, duplicates: str, progress: ProgressCallback
 ) -> tuple[Change, State]:
     skipped = 0
-    with _writing(opened) as (state, folder):
+    with writing(opened) as (state, folder):
         _require_texts(state)
         seen: set[str] = set()
 
@@ -171,24 +171,24 @@ def _add(
 
         segment = folder / "segment"
         segment.mkdir()
-        columns, fields = ColumnWriter(segment, state.schema), FieldCounter.of(state.form, None)
+        columns, fields = ColumnWriter(segment, state.schema), FieldCounter.of(state.settings, None)
         counts = build_segment(
             documents,
             segment,
-            state.form,
+            state.settings,
             progress=progress,
             further=[columns, fields],
             only=is_new if duplicates == "skip" else None,
             repeated=duplicates == "replace",
         )
-        fields.check_addition(state.form, documents.fields)
+        fields.check_addition(state.settings, documents.fields)
         draft = Draft(state, folder)
         replaced = 0
         if counts["documents"]:
             draft.append(segment, counts)
             replaced = _delete_replaced(draft, state, duplicates)
         draft.merge_piled()
-        newest = _commit_draft(state, draft, folder, columns.schema)
+        newest = commit_draft(state, draft, folder, columns.schema)
     added = len(newest) - len(state) + replaced
     return Change(added, replaced, skipped, 0, len(newest), len(newest.leaves)), newest
 
@@ -227,7 +227,9 @@ def _check_ids(ids: Iterable[str], missing: str) -> None:
             raise ParameterError(f"an id is a string, not {doc_id!r}")
 
 
-def rewrite(opened: State, plan: Callable[[State], tuple[Iterable[Doc], Iterable[str]]]) -> tuple[Change, State]:
+def rewrite(
+    opened: State, plan: Callable[[State], tuple[Iterable[Doc], Iterable[str]]], most: int | None = None
+) -> tuple[Change, State]:
     """Replace, add and delete documents in one commit. Returns the change and the new state.
 
     A document whose title, text and indexed metadata are the stored ones is not analysed: its postings, vectors and all else
@@ -237,23 +239,26 @@ def rewrite(opened: State, plan: Callable[[State], tuple[Iterable[Doc], Iterable
         opened: The state that was open.
         plan: Returns, for the newest state, documents with distinct ids, and ids of other documents, which are deleted if they
             are there. It is called while nothing else can change the index.
+        most: Maximum documents of the segments that the commit merges; None for no limit. See `background.merged_aside`.
 
     Raises:
         InputError: A document cannot be used; nothing was changed.
         FontesError: As `Index.add`, or raised by `plan`; nothing was changed.
     """
-    return _changed(opened, lambda: _rewrite(opened, plan))
+    return _changed(opened, lambda: _rewrite(opened, plan, most))
 
 
-def _rewrite(opened: State, plan: Callable[[State], tuple[Iterable[Doc], Iterable[str]]]) -> tuple[Change, State]:
-    with _writing(opened) as (state, folder):
+def _rewrite(
+    opened: State, plan: Callable[[State], tuple[Iterable[Doc], Iterable[str]]], most: int | None
+) -> tuple[Change, State]:
+    with writing(opened) as (state, folder):
         docs, deleted = plan(state)
         written = {encodable(doc.id): doc for doc in docs}
         if written:
             _require_texts(state)
         ordinals = state.ordinals(Strings.of([*written, *deleted]))
         present = [doc_id for doc_id, ordinal in zip(written, ordinals.tolist(), strict=False) if ordinal >= 0]
-        same = [old.id for old in state.docs(present) if is_indexed_alike(old, written[old.id], state.form)]
+        same = [old.id for old in state.docs(present) if is_indexed_alike(old, written[old.id], state.settings)]
         same_ordinals = np.sort(state.ordinals(Strings.of(same)))
         draft, schema = Draft(state, folder), state.schema
         _delete(draft, state, same_ordinals)
@@ -271,11 +276,11 @@ def _rewrite(opened: State, plan: Callable[[State], tuple[Iterable[Doc], Iterabl
             segment = draft.new_folder()
             columns = ColumnWriter(segment, schema)
             draft.append(
-                segment, build_segment(list(written.values()), segment, state.form, progress=silent, further=[columns])
+                segment, build_segment(list(written.values()), segment, state.settings, progress=silent, further=[columns])
             )
             schema = columns.schema
-        draft.merge_piled()
-        newest = _commit_draft(state, draft, folder, schema)
+        draft.merge_piled(most)
+        newest = commit_draft(state, draft, folder, schema)
     added, replaced = len(same) + len(written), len(present)
     return Change(added, replaced, 0, len(state) + added - replaced - len(newest), len(newest), len(newest.leaves)), newest
 
@@ -289,7 +294,7 @@ def _require_texts(state: State) -> None:
 
 
 def _delete_ids(opened: State, ids: Sequence[str], where: str | None, missing: str) -> tuple[Change, State]:
-    with _writing(opened) as (state, folder):
+    with writing(opened) as (state, folder):
         if (passing := filter_of(state, where)) is not None:
             ids = state.ids.take(passing.docs)
         table = Strings.of(ids)
@@ -304,7 +309,7 @@ def _delete_ids(opened: State, ids: Sequence[str], where: str | None, missing: s
         draft = Draft(state, folder)
         _delete(draft, state, np.unique(ordinals[ordinals >= 0]))
         draft.merge_piled()
-        newest = _commit_draft(state, draft, folder)
+        newest = commit_draft(state, draft, folder)
     deleted = len(state) - len(newest)
     return Change(0, 0, len(absent), deleted, len(newest), len(newest.leaves)), newest
 
@@ -315,13 +320,13 @@ def merge(opened: State, drop_vectors: bool, positions: bool, progress: Progress
 
 
 def _merge(opened: State, drop_vectors: bool, positions: bool, progress: ProgressCallback) -> tuple[Change, State]:
-    with _writing(opened) as (state, folder):
+    with writing(opened) as (state, folder):
         if positions and not state.has_texts:
             raise InputError(
                 f"{state.path} was made from a CIFF file and holds no text to find positions in; index the documents with "
                 "positions=True (--positions)"
             )
-        settings = state.form.with_positions() if positions and not state.form.positions else None
+        settings = state.settings.with_positions() if positions and not state.settings.positions else None
         draft = Draft(state, folder)
         for first, last in draft.sort_by_shard():
             if not drop_vectors and (problem := merge_conflict(draft.leaves[first:last])) is not None:
@@ -330,7 +335,7 @@ def _merge(opened: State, drop_vectors: bool, positions: bool, progress: Progres
             draft.merge_all(progress)
         else:
             rebuild_all(draft, settings, progress)
-        newest = _commit_draft(state, draft, folder, None, settings)
+        newest = commit_draft(state, draft, folder, None, settings)
     return Change(documents=len(newest), segments=len(newest.leaves)), newest
 
 
@@ -372,16 +377,17 @@ def _changed(opened: State, change: Callable[[], tuple[Change, State]], attempts
     for _ in range(attempts - 1):
         try:
             return change()
-        except _ReplacedError:
+        except ReplacedError:
             logger.warning("%s was replaced by another index meanwhile, which is changed in its place", opened.path)
     return change()
 
 
 @contextmanager
-def _writing(opened: State) -> Iterator[tuple[State, Path]]:
+def writing(opened: State) -> Iterator[tuple[State, Path]]:
     """Lock the index and yield its newest state and an empty folder for the changes.
 
-    Raises _ReplacedError if a file of this state is gone because another index, whose build needs no lock, has replaced it.
+    Raises BusyError if another process or thread changes the index, and ReplacedError if a file of this state is gone because
+    another index, whose build needs no lock, has replaced it.
     """
     if opened.path.absolute().parent == copies():
         raise FontesError(f"{opened.path} is a copy of an index at an address; change the original and copy it there again")
@@ -417,8 +423,8 @@ def _writing(opened: State) -> Iterator[tuple[State, Path]]:
         raise FontesError(f"{path} cannot be written: {error.strerror or error}; nothing was changed") from error
 
 
-def _replaced(path: Path) -> _ReplacedError:
-    return _ReplacedError(f"{path} was replaced by another index meanwhile; nothing was changed")
+def _replaced(path: Path) -> ReplacedError:
+    return ReplacedError(f"{path} was replaced by another index meanwhile; nothing was changed")
 
 
 def _describe_holder(holder: Path) -> str:
@@ -437,9 +443,10 @@ def _empty_folder(folder: Path) -> None:
                 entry.unlink()
 
 
-def _commit_draft(
+def commit_draft(
     state: State, draft: Draft, folder: Path, schema: Schema | None = None, settings: IndexSettings | None = None
 ) -> State:
+    """Make a draft the newest state of an index whose lock `writing` holds; return that state."""
     if draft.entries == state.manifest["segments"] and settings is None:
         return state
     path = real_path(state.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import Doc, Hit, MissingExtraError
-from .searching import Search, metadata_of
+from .searching import IndexSearch, metadata_of
 
 try:
     import dspy
@@ -29,7 +29,7 @@ class FontesRetriever(dspy.Module):
 
     def __init__(self, stage: Any, k: int = 3, where: str | None = None) -> None:
         super().__init__()
-        self._search = Search.of(stage)
+        self._search = IndexSearch.of(stage)
         self.k, self.where = k, where
 
     def forward(self, query: str, k: int | None = None, where: str | None = None) -> dspy.Prediction:

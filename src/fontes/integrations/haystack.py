@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core import Doc, Hit, MissingExtraError, ParameterError, expression
 from ..index import Index
-from .searching import Search, comparison, joined, metadata_of, negated, where_text
+from .searching import IndexSearch, comparison, joined, metadata_of, negated, where_text
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
@@ -50,7 +50,7 @@ class FontesRetriever:
         filters: dict[str, Any] | str | None = None,
     ) -> None:
         self.index = index if isinstance(index, Index) else Index.open(index)
-        self.search = Search.of(expression.pipeline(pipeline, self.index))
+        self.search = IndexSearch.of(expression.pipeline(pipeline, self.index))
         self.pipeline, self.top_k, self.filters = pipeline, top_k, filters
         where_of(filters, self.search)  # raises ParameterError for an invalid filter
 
@@ -86,7 +86,7 @@ class FontesRetriever:
         return self.top_k if top_k is None else top_k, where_of(filters or self.filters, self.search)
 
 
-def where_of(filters: dict[str, Any] | str | None, search: Search) -> str | None:
+def where_of(filters: dict[str, Any] | str | None, search: IndexSearch) -> str | None:
     """Return a filter of Haystack as the text of a filter; None for one that every document passes.
 
     Raises:
@@ -116,7 +116,7 @@ def _comparison(field: str, sign: str, value: Any, types: Mapping[str, str]) -> 
     """Return a comparison as the text of a filter, or whether it is true of all documents or of none."""
     column, orders = field.removeprefix("meta."), sign in (">", ">=", "<", "<=")
     if field in FIELDS:
-        raise ParameterError(f"filter of '{field}': documents are filtered by their metadata alone, 'meta.NAME'")
+        raise ParameterError(f"filter of '{field}': documents are filtered only by their metadata, 'meta.NAME'")
     if orders and value is None:
         comparison(column, "==", None, types)  # raises for an unknown column
         return False

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core import Doc, Hit, MissingExtraError
-from .searching import Search, metadata_of
+from .searching import IndexSearch, metadata_of
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -38,7 +38,7 @@ class FontesRetriever(BaseRetriever):
     @field_validator("stage")
     @classmethod
     def _as_search(cls, stage: Any) -> Any:
-        return stage if isinstance(stage, Search) else Search.of(stage)
+        return stage if isinstance(stage, IndexSearch) else IndexSearch.of(stage)
 
     @classmethod
     def from_documents(cls, documents: Iterable[Any], path: str | Path, *, k: int = 4, **options: Any) -> FontesRetriever:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core import Doc, Hit, MissingExtraError, ParameterError
 from ..core.where import both
-from .searching import Search, comparison, joined, metadata_of, negated, where_text
+from .searching import IndexSearch, comparison, joined, metadata_of, negated, where_text
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
@@ -49,7 +49,7 @@ class FontesRetriever(BaseRetriever):
     ) -> None:
         super().__init__(**options)
         self.similarity_top_k = similarity_top_k
-        self._search = Search.of(stage)
+        self._search = IndexSearch.of(stage)
         self._where = both(where, None if filters is None else where_of(filters, self._search))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -59,7 +59,7 @@ class FontesRetriever(BaseRetriever):
         return _nodes(await self._search.later(query_bundle.query_str, self.similarity_top_k, self._where))
 
 
-def where_of(filters: MetadataFilters, search: Search) -> str | None:
+def where_of(filters: MetadataFilters, search: IndexSearch) -> str | None:
     """Return filters of LlamaIndex as the text of a filter; None for those that every document passes.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core import Doc, InputError, MissingExtraError, PipelineError, Run, Stage, Topic, Topics
-from ..core.checks import string_of
+from ..core.checks import check_key, string_of
 from ..index import Index, State
 from ..lexical import BM25
 
@@ -59,6 +59,9 @@ class FontesTransformer(pt.Transformer):
         results = frame_of(run)
         if self.columns:
             docs = [doc for ranking in run.values() for doc in ranking.docs()]
+            names = ("text", "title", *getattr(run.documents, "columns", ()))
+            for name in self.columns:
+                check_key("columns: no document of the results", name, [doc.metadata for doc in docs], names)
             results = results.assign(**{name: [_value(doc, name) for doc in docs] for name in self.columns})
         replaced = [name for name in results if name not in keys] + ([] if reranks else ["docno", "docid"])
         rows = inp.drop(columns=replaced, errors="ignore").drop_duplicates(keys)

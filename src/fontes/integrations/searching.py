@@ -23,7 +23,7 @@ COMPARISONS = ("==", "!=", ">", ">=", "<", "<=")
 
 
 @dataclass(frozen=True)
-class Search:
+class IndexSearch:
     """The search of a retriever. Its deep copy is itself: frameworks copy retrievers, which must not copy an index.
 
     Args:
@@ -33,7 +33,7 @@ class Search:
     stage: Stage[Topics, Run]
 
     @classmethod
-    def of(cls, value: Any) -> Search:
+    def of(cls, value: Any) -> IndexSearch:
         """Return the search of a stage, or of the BM25 of an index.
 
         Raises:
@@ -75,7 +75,7 @@ class Search:
         """Search in a thread, which leaves the event loop free; arguments, result and errors are those of a call."""
         return await asyncio.to_thread(self, query, k, where)
 
-    def __deepcopy__(self, memo: object) -> Search:
+    def __deepcopy__(self, memo: object) -> IndexSearch:
         return self
 
 

@@ -17,7 +17,7 @@ from ..core.hints import nearest
 from ..core.parameters import tuned
 from ..core.values import Explanation
 from .fields import EXAMPLE, check_names
-from .over_fields import WEIGHTS, OverFields
+from .over_fields import WEIGHTS, FieldedModel
 from .weighting import (
     Floats,
     Postings,
@@ -213,7 +213,7 @@ class BM25Weighting(Weighting):
         """Return (k3 + 1) qtf / (k3 + qtf), or qtf if k3 is None."""
         return counts if self.k3 is None else (self.k3 + 1) * counts / (self.k3 + np.abs(counts))
 
-    def for_postings(self) -> BM25Weighting:
+    def cache_key(self) -> BM25Weighting:
         """Return the weighting with the default k3 and phrase_idf, which do not affect the postings of terms."""
         return self if self.k3 is None and self.phrase_idf == "own" else replace(self, k3=None, phrase_idf="own")
 
@@ -337,7 +337,7 @@ class BM25Weighting(Weighting):
 
 
 @dataclass(frozen=True)
-class BM25(OverFields, name="bm25"):
+class BM25(FieldedModel, name="bm25"):
     """BM25: the sum over the topic's terms of idf · tf part · query part; with `fields`, BM25F.
 
     `fontes.lexical.bm25.VARIANTS` lists the variants with formulas, defaults and sources; Robertson and Zaragoza (2009) and

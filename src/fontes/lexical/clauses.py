@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class TypedWord:
     """A word, `title:springs^2`.
 
     Args:
@@ -39,7 +39,7 @@ class Prefix:
 
 
 @dataclass(frozen=True, slots=True)
-class Similar:
+class TypedSimilar:
     """Words that differ from a word by few letters, `geyser~1`.
 
     Args:
@@ -75,7 +75,7 @@ class Quoted:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class TypedFilter:
     """A comparison of a column, `year:[2020 TO 2024]`.
 
     Args:
@@ -111,7 +111,7 @@ class Clauses:
         for clause in (*self.must, *self.should):
             if isinstance(clause, Clauses):
                 yield from clause.words
-            elif not isinstance(clause, Filter):
+            elif not isinstance(clause, TypedFilter):
                 yield clause.text
 
     def __str__(self) -> str:
@@ -130,7 +130,7 @@ class Clauses:
         return " ".join(parts)
 
 
-Typed: TypeAlias = Word | Prefix | Similar | Quoted | Filter
+Typed: TypeAlias = TypedWord | Prefix | TypedSimilar | Quoted | TypedFilter
 TypedClause: TypeAlias = Typed | Clauses
 
 INSIDE = re.compile(r'[\\\s"()*~^]')
@@ -142,7 +142,9 @@ OPERATOR = re.compile(r"AND|OR|NOT|&&|\|\|")
 def is_filter(clause: TypedClause) -> bool:
     """Whether a clause consists only of comparisons of columns, and has no score."""
     return (
-        all(isinstance(leaf, Filter) for leaf in clause.leaves) if isinstance(clause, Clauses) else isinstance(clause, Filter)
+        all(isinstance(leaf, TypedFilter) for leaf in clause.leaves)
+        if isinstance(clause, Clauses)
+        else isinstance(clause, TypedFilter)
     )
 
 
@@ -176,7 +178,7 @@ def quoted(text: str) -> str:
 
 def _canonical(clause: TypedClause) -> str:
     match clause:
-        case Filter(text):
+        case TypedFilter(text):
             return text
         case Clauses():
             return f"({clause}){_weight(clause.weight)}"
@@ -184,9 +186,9 @@ def _canonical(clause: TypedClause) -> str:
             body = quoted(text) + (f"~uw{width}" if width else f"~{slop}" if slop else "")
         case Prefix(text):
             body = f"{escaped(text)}*"
-        case Similar(text, edits):
+        case TypedSimilar(text, edits):
             body = f"{escaped(text)}~{'' if edits is None else edits}"
-        case Word(text):
+        case TypedWord(text):
             body = escaped(text)
     return f"{f'{escaped(clause.field)}:' if clause.field else ''}{body}{_weight(clause.weight)}"
 

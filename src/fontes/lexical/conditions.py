@@ -10,7 +10,7 @@ from datetime import date
 
 from ..core.errors import ParameterError
 from ..core.where import condition
-from .clauses import Filter, escaped, quoted
+from .clauses import TypedFilter, escaped, quoted
 
 INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 REAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -18,7 +18,7 @@ PERIOD = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?", re.ASCII)
 PLAIN = re.compile(r"[\w.,:@-][\w.,:/@-]*")
 
 
-def compared(name: str, sign: str, value: str | None, types: Mapping[str, str]) -> Filter:
+def compared(name: str, sign: str, value: str | None, types: Mapping[str, str]) -> TypedFilter:
     """Return the comparison of a column with a value.
 
     Args:
@@ -31,13 +31,13 @@ def compared(name: str, sign: str, value: str | None, types: Mapping[str, str]) 
         ParameterError: The value is of another type than the column.
     """
     if value is None:
-        return Filter(f"{escaped(name)}:*", f"{_column(name)} is not None")
+        return TypedFilter(f"{escaped(name)}:*", f"{_column(name)} is not None")
     where = _bound(name, types[name], sign, value) if sign else _equal(name, types[name], value)
     condition(where, types)
-    return Filter(f"{escaped(name)}:{sign}{_value(value)}", where)
+    return TypedFilter(f"{escaped(name)}:{sign}{_value(value)}", where)
 
 
-def between(name: str, low: str | None, high: str | None, closed: tuple[bool, bool], types: Mapping[str, str]) -> Filter:
+def between(name: str, low: str | None, high: str | None, closed: tuple[bool, bool], types: Mapping[str, str]) -> TypedFilter:
     """Return the range of a column.
 
     Args:
@@ -56,7 +56,7 @@ def between(name: str, low: str | None, high: str | None, closed: tuple[bool, bo
     where = " and ".join(_bound(name, types[name], sign, value) for sign, value in zip(signs, (low, high), strict=True))
     condition(where, types)
     brackets = "[" if closed[0] else "{", "]" if closed[1] else "}"
-    return Filter(f"{escaped(name)}:{brackets[0]}{_value(low)} TO {_value(high)}{brackets[1]}", where)
+    return TypedFilter(f"{escaped(name)}:{brackets[0]}{_value(low)} TO {_value(high)}{brackets[1]}", where)
 
 
 def _equal(name: str, kind: str, value: str) -> str:

@@ -18,7 +18,7 @@ SAME_WEIGHTS = fixed(np.ones(2))  # ratios, as in `kernel.search_bag`
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class ScoreTable:
     """Weights of a model as idf times a function of tf and length, rounded to float32.
 
     Args:
@@ -34,7 +34,7 @@ class Curve:
     rest: NDArray[np.float64]
 
     @classmethod
-    def of(cls, part: Part, weighting: Weighting, lists: PackedLists) -> Curve | None:
+    def of(cls, part: Part, weighting: Weighting, lists: PackedLists) -> ScoreTable | None:
         """Return the curve of a model; None if its weights have another form."""
         statistics = Statistics.of(part)
         function = saturation_of(weighting, statistics)

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from ..core.query import Group, Phrase, Term
 from ..core.strings import SURROGATE, Strings
-from ..core.threads import in_threads
 from ..core.work import thread_count
 from ..index.columns import Filter
 from ..index.parts import Part, Searchable, SegmentLists
 from ..index.tables import finding_arrays
 from ..storage.arrays import fixed
-from ..storage.caches import Attached, Cached, weakly
+from ..storage.caches import Cached, LazyAttribute, weak_proxy
 from ..storage.compiled import is_loaded, when_changed
+from ..storage.threads import in_threads
 from ..text.folding import STEMMERS
 from ..text.tokenizers import TOKENIZERS, lowercase_shifts, properties
 from .impacts import MAX_MODELS, Impacts, impacts_of, ready_impacts
@@ -89,7 +89,7 @@ class Direct:
         analyzer: Analyzer | None = getattr(searched, "analyzer", None)
         texts = {} if analyzer is None else _text_arrays(analyzer, weighting)
         self._composed = analyzer.composed if analyzer is not None else str
-        self._phrases = partial(_phrase_arrays, weakly(searched), weighting)
+        self._phrases = partial(_phrase_arrays, weak_proxy(searched), weighting)
         arrays = [
             _arrays(part, of_part, self._idfs, len(searched.whole.parts) > len(parts)) | texts
             for part, of_part in zip(parts, impacts, strict=True)
@@ -322,6 +322,23 @@ class Direct:
         hits = self._call(self._loops.find_clauses, (encoded, sizes, query_weight, *masks), k)
         return hits if hits is None or must else (*hits[:2], None)
 
+    def terms_of_union(self, query: Group) -> NDArray[np.int64] | None:
+        """Return the numbers of the terms of a union in each part, -1 where a part lacks one; None for another query."""
+        from .direct_tables import find_numbers
+
+        if query.must or query.must_not or not query.should:
+            return None
+        names = []
+        for clause in query.should:
+            if type(clause) is not Term or clause.weight != 1.0 or clause.field:
+                return None
+            names.append(clause.term)
+        if (encoded := _encode_terms("\0".join(names), len(names) - 1)) is None:
+            return None
+        numbers, offsets = np.empty((len(self._tables), len(names)), np.int64), np.empty(len(names), np.int64)
+        size = find_numbers(self._tables, np.frombuffer(encoded, np.uint8), offsets, numbers)
+        return numbers if size == len(names) else None
+
     def _phrase(self, phrase: Phrase, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
         terms, offsets, query_weight = phrase.terms, phrase.offsets, self._query_weight(1)
         if phrase.slop or phrase.field or phrase.weight != 1.0 or not self._has_phrases or query_weight is None:
@@ -422,6 +439,6 @@ def _distinct_df(lists: SegmentLists) -> NDArray[np.int64]:
     return np.flatnonzero(np.bincount(lists.df))
 
 
-_FINDING: Attached[SegmentLists, Any] = Attached("finding_arrays", lambda lists: finding_arrays(lists.terms))
-_DISTINCT_DF: Attached[SegmentLists, NDArray[np.int64]] = Attached("distinct_df", _distinct_df)
-_DIRECT: Attached[Searchable, Cached[Weighting, Any]] = Attached("direct", lambda searched: Cached(MAX_MODELS))
+_FINDING: LazyAttribute[SegmentLists, Any] = LazyAttribute("finding_arrays", lambda lists: finding_arrays(lists.terms))
+_DISTINCT_DF: LazyAttribute[SegmentLists, NDArray[np.int64]] = LazyAttribute("distinct_df", _distinct_df)
+_DIRECT: LazyAttribute[Searchable, Cached[Weighting, Any]] = LazyAttribute("direct", lambda searched: Cached(MAX_MODELS))

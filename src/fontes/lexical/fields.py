@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
 from ..core.hints import nearest
-from ..core.threads import in_threads
 from ..index.field_statistics import FIELDS, FieldLists
 from ..index.inversion import chunks
 from ..index.packing import pack_in_memory
 from ..index.parts import Part, Searchable
 from ..index.segment import Deletions, Leaf
-from ..storage.caches import Attached, Cached, weakly
+from ..storage.caches import Cached, LazyAttribute, weak_proxy
+from ..storage.threads import in_threads
 
 if TYPE_CHECKING:
     from ..core.strings import Strings
@@ -108,7 +108,7 @@ class ChosenFields(Searchable):
     """
 
     def __init__(self, index: State, names: tuple[str, ...]) -> None:
-        self.index, self.leaves, self._names = weakly(index), index.leaves, names
+        self.index, self.leaves, self._names = weak_proxy(index), index.leaves, names
         self._columns = tuple(map(index.separate.index, names))
 
     def __repr__(self) -> str:
@@ -129,7 +129,7 @@ class ChosenFields(Searchable):
 
     def lists_of(self, leaf: Leaf) -> ChosenLists:
         fields = FIELDS.of(leaf.segment)
-        return _LISTS.of(fields).get(self._columns, lambda: ChosenLists(weakly(fields), self._columns))
+        return _LISTS.of(fields).get(self._columns, lambda: ChosenLists(weak_proxy(fields), self._columns))
 
     def frequencies(self, part: Part, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
         assert isinstance(part.lists, ChosenLists)
@@ -139,8 +139,10 @@ class ChosenFields(Searchable):
         raise ParameterError("positions are those of all fields; take them of the index")
 
 
-_LISTS: Attached[FieldLists, Cached[tuple[int, ...], ChosenLists]] = Attached("chosen_lists", lambda fields: Cached())
-_CHOSEN: Attached[Searchable, Cached[tuple[str, ...], ChosenFields]] = Attached("chosen_fields", lambda index: Cached())
+_LISTS: LazyAttribute[FieldLists, Cached[tuple[int, ...], ChosenLists]] = LazyAttribute("chosen_lists", lambda fields: Cached())
+_CHOSEN: LazyAttribute[Searchable, Cached[tuple[str, ...], ChosenFields]] = LazyAttribute(
+    "chosen_fields", lambda index: Cached()
+)
 
 
 def chosen_fields(searched: Searchable, names: Collection[str]) -> Searchable:

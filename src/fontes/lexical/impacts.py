@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from ..core.depth import at_most
 from ..core.errors import IndexFormatError
-from ..core.threads import in_threads
-from ..index.packed import NO_WEIGHTS, Bounds, Filled, PackedLists, bound_shapes, zeros
+from ..index.packed import NO_WEIGHTS, Bounds, LazyRows, PackedLists, bound_shapes, zeros
 from ..index.packed_kernels import WINDOW, unpack
 from ..index.packing import bound_terms, chunks
 from ..index.parts import Part, SegmentLists
 from ..storage.arrays import REMEDY, fixed
-from ..storage.caches import Attached, Cached
-from .curves import SAME_WEIGHTS, Curve
+from ..storage.caches import Cached, LazyAttribute
+from ..storage.threads import in_threads
+from .curves import SAME_WEIGHTS, ScoreTable
 from .unions import unite
 from .weighting import Postings, Statistics, Weighting, saturation_of
 
@@ -49,7 +49,7 @@ class Impacts:
     """
 
     lists: PackedLists
-    curve: Curve | None
+    curve: ScoreTable | None
     weights: NDArray[np.float32]
     bounds: Bounds
     ratios: NDArray[np.float64]
@@ -72,11 +72,11 @@ class Impacts:
         return tuple(fixed(array) for array in arrays)
 
     @cached_property
-    def _unpacked(self) -> tuple[Filled, NDArray[np.int32], NDArray[np.float32], Unpacked]:
+    def _unpacked(self) -> tuple[LazyRows, NDArray[np.int32], NDArray[np.float32], Unpacked]:
         filled, docs = self.lists.documents
         weights = self.weights
         if self.curve is not None:
-            filled, weights = Filled(len(filled.ready)), np.zeros(len(docs), dtype=np.float32)
+            filled, weights = LazyRows(len(filled.ready)), np.zeros(len(docs), dtype=np.float32)
         return filled, docs, weights, (self.lists.bounds, fixed(docs), fixed(weights))
 
     def unpacked(self, terms: NDArray[np.integer[Any]]) -> Unpacked:
@@ -90,7 +90,7 @@ class Impacts:
 
 def impacts_of(part: Part, weighting: Weighting) -> Impacts:
     """Return the impacts of a model on a part, from memory or computed."""
-    key = weighting.for_postings()  # a stage returns the same key each time, quickly found
+    key = weighting.cache_key()  # a stage returns the same key each time, quickly found
     if (thread := _THREADS.of(part).get(key)) is not None and thread.is_alive():
         thread.join()
     return _MODELS.of(part).get(key, lambda: _impacts(part, key))
@@ -98,7 +98,7 @@ def impacts_of(part: Part, weighting: Weighting) -> Impacts:
 
 def ready_impacts(part: Part, weighting: Weighting) -> Impacts | None:
     """Return the impacts of a model, unless that takes long: then a thread begins to compute them, and the result is None."""
-    key = weighting.for_postings()
+    key = weighting.cache_key()
     if key in _MODELS.of(part) or _has_limits(part, key) or int(part.df.sum(dtype=np.int64)) < MANY_POSTINGS:
         return impacts_of(part, key)
     thread = threading.Thread(target=_complete, args=(part, key), name="fontes-impacts")
@@ -191,7 +191,7 @@ def _empty_bitmap(part: Part) -> NDArray[np.uint64]:
 
 def _impacts(part: Part, weighting: Weighting) -> Impacts:
     lists = part.lists.packed
-    curve = Curve.of(part, weighting, lists)
+    curve = ScoreTable.of(part, weighting, lists)
     if curve is None:
         arrays = _weighted(part, weighting, lists)
         return Impacts(lists, None, arrays.pop("weights"), Bounds(NO_CURVE, NO_CURVE, **arrays), SAME_WEIGHTS)
@@ -207,9 +207,11 @@ def read_lists(part: Part) -> PackedLists | None:
     return vars(part.lists).get("packed")
 
 
-_BOUNDS: Attached[SegmentLists, Cached[Weighting, Bounds]] = Attached("bounds", lambda lists: Cached(MAX_MODELS))
-_MODELS: Attached[Part, Cached[Weighting, Impacts]] = Attached("impacts", lambda part: Cached(MAX_MODELS))
-_THREADS: Attached[Part, dict[Weighting, threading.Thread]] = Attached("impact_threads", lambda part: {})  # that failed, too
+_BOUNDS: LazyAttribute[SegmentLists, Cached[Weighting, Bounds]] = LazyAttribute("bounds", lambda lists: Cached(MAX_MODELS))
+_MODELS: LazyAttribute[Part, Cached[Weighting, Impacts]] = LazyAttribute("impacts", lambda part: Cached(MAX_MODELS))
+_THREADS: LazyAttribute[Part, dict[Weighting, threading.Thread]] = LazyAttribute(
+    "impact_threads", lambda part: {}
+)  # that failed, too
 
 
 def _weighted(part: Part, weighting: Weighting, lists: PackedLists) -> dict[str, NDArray[Any]]:
@@ -226,7 +228,7 @@ def _weighted(part: Part, weighting: Weighting, lists: PackedLists) -> dict[str,
     return {**arrays, "weights": all_weights}
 
 
-def _bounded(part: Part, lists: PackedLists, curve: Curve) -> Bounds:
+def _bounded(part: Part, lists: PackedLists, curve: ScoreTable) -> Bounds:
     """Return the bounds of a curve."""
     arrays, lengths = zeros(bound_shapes(len(part.df), len(lists.starts), len(part))), curve.function.lengths
 

@@ -18,11 +18,11 @@ from ..core.query import AnyOf, Clause, Condition, Group, Phrase, Term, Window
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..formats.decoding import warn
-from ..index.edits import MAX_LETTERS, near, prefixed
 from ..storage.caches import Cached
+from ..suggest.edits import MAX_LETTERS, near, prefixed
 from ..text.tokenizers import TOKENIZERS
 from . import syntax
-from .clauses import Clauses, Filter, Prefix, Quoted, Similar, TypedClause, Word
+from .clauses import Clauses, Prefix, Quoted, TypedClause, TypedFilter, TypedSimilar, TypedWord
 
 if TYPE_CHECKING:
     from ..core.strings import Strings
@@ -135,7 +135,7 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
 
     def _parse(self, text: str) -> ParsedQuery:
         clauses, operators, remarks = syntax.read(text, self._names, self.operator, self.strict)
-        plain = not clauses.must and not clauses.must_not and all(isinstance(clause, Word) for clause in clauses.should)
+        plain = not clauses.must and not clauses.must_not and all(isinstance(clause, TypedWord) for clause in clauses.should)
         if plain and not operators - {"\\", "("} and (clauses.should or not operators):
             words = " ".join(clauses.words) if operators else text
             return ParsedQuery(text, None, str(clauses), words, remarks)
@@ -224,7 +224,7 @@ class _Analysis:
         results: list[Clause] = []
         words: list[str] = []
         for clause in (*clauses, None):
-            if isinstance(clause, Word) and not clause.field and clause.weight == 1.0:
+            if isinstance(clause, TypedWord) and not clause.field and clause.weight == 1.0:
                 words.append(clause.text)
                 continue
             results += [Term(term) for term in self._analyzer(" ".join(words))]
@@ -240,7 +240,7 @@ class _Analysis:
     def _clause(self, clause: TypedClause) -> Clause | None:
         """Return a clause over index terms; None if it has none."""
         match clause:
-            case Filter(where=where):
+            case TypedFilter(where=where):
                 return Condition(where)
             case Clauses():
                 group = self.group(clause)
@@ -251,7 +251,7 @@ class _Analysis:
                 return self._prefix(clause)
         terms = self._analyzer(clause.text)
         weight = self._weight(clause.weight, self._factor)
-        if isinstance(clause, Similar):
+        if isinstance(clause, TypedSimilar):
             return self._join([self._similar(term, clause, weight) for term in terms or self._unstemmed(clause.text)])
         return self._join([Term(term, clause.field, weight) for term in terms])
 
@@ -289,7 +289,7 @@ class _Analysis:
         assert joined is not None
         return joined
 
-    def _similar(self, term: str, clause: Similar, weight: float) -> Clause:
+    def _similar(self, term: str, clause: TypedSimilar, weight: float) -> Clause:
         """Return the terms within the edit distance of a term."""
         edits = clause.edits if clause.edits is not None else 1 if len(term) <= SHORT_WORD else 2
         typed = f"{clause.text[:80]}~{'' if clause.edits is None else clause.edits}"

@@ -13,7 +13,7 @@ from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
 from ..core.values import Explanation
-from .over_fields import WEIGHTS, OverFields
+from .over_fields import WEIGHTS, FieldedModel
 from .weighting import Floats, Postings, Statistics, Weighting, check_lengths, lengths_of
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class LikelihoodWeighting(Weighting):
 
 
 @dataclass(frozen=True)
-class QueryLikelihood(OverFields, name="ql"):
+class QueryLikelihood(FieldedModel, name="ql"):
     """Query likelihood with a smoothed language model of each document, as Lucene and Anserini score it.
 
     With Dirichlet smoothing the weight of a matching term is ln(1 + tf / (mu p(t|C))) + ln(mu / (dl + mu)), but at least 0

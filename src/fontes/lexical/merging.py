@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..index.parts import Part, Searchable
 from ..index.segment import Segment
 from ..storage.arrays import fixed
-from ..storage.caches import Attached
+from ..storage.caches import LazyAttribute
 from .keys import SORTED
 from .parts import NO_DOCS, Parts
 
@@ -89,7 +89,7 @@ def _arrays_of(part: Part, compared: bool) -> list[NDArray[Any]]:
     return [ids.order, *names, ordinals, np.array([leaf.first])]
 
 
-_MERGES: Attached[Searchable, Merge] = Attached("merge", lambda searched: Merge(searched.parts))
-_ID_OFFSETS: Attached[Segment, NDArray[np.int64]] = Attached(
+_MERGES: LazyAttribute[Searchable, Merge] = LazyAttribute("merge", lambda searched: Merge(searched.parts))
+_ID_OFFSETS: LazyAttribute[Segment, NDArray[np.int64]] = LazyAttribute(
     "id_offsets", lambda segment: fixed(segment.ids.offsets.astype(np.int64))
 )

@@ -1,4 +1,4 @@
-"""`OverFields`: base class of lexical models that can weigh the fields of documents."""
+"""`FieldedModel`: base class of lexical models that can weigh the fields of documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WEIGHTS: Any = tuned(None, (0.5, 10.0, 0.5), (0.0, math.inf), entry=1.0)
 """The dataclass field of the weights."""
 
 
-class OverFields(Lexical):
+class FieldedModel(Lexical):
     """A lexical model of all fields joined, or of weighted fields.
 
     Attributes:
@@ -52,7 +52,7 @@ class OverFields(Lexical):
         return replace(self, fields=positive)  # type: ignore[type-var]
 
     def key(self) -> str | None:
-        return super(OverFields, self._complete).key()
+        return super(FieldedModel, self._complete).key()
 
     def entries(self, name: str) -> Mapping[str, Any]:
         if name == "fields" and self.fields is None:

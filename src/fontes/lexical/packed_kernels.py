@@ -16,6 +16,7 @@ from .kernel import FIFTEEN, FOUR
 
 CHUNK_DOCUMENTS = 512  # documents of the shortest list looked up at a time
 GROUP_SIZE = np.uint64(8)  # postings compared at a time
+TABLE_POSTINGS = np.uint64(8)  # postings of a window for each document sought in it, up to which a table of positions is made
 POSITION_MASK = np.uint16(0x10000 - (1 << POSITION_BITS))  # bits of the position in a window
 WINDOW_SIZE = np.uint64(WINDOW)
 
@@ -68,18 +69,32 @@ def meet(lists: Any, row_of: Any, starts: Any, term: Any, docs: Any, cursor: Any
             of_docs[size], of_list[size] = i, j - begin
             size += np.uint64(words[j] >> bits == word >> bits)
         return np.int64(size), np.int64(j - begin)
-    window, end = np.uint64(starts.shape[1]), begin
-    for i in range(len(docs)):
-        doc = np.uint64(docs[i])
-        if doc // WINDOW_SIZE != window:
-            window = doc // WINDOW_SIZE
-            j = max(j, begin + np.uint64(starts[row, window]))
-            end = begin + np.uint64(starts[row, window + np.uint64(1)])
-        target = np.uint16((doc - window * WINDOW_SIZE) << FOUR)
-        j = _reach(places, j, end, target)
-        if j < end:
-            of_docs[size], of_list[size] = i, j - begin
-            size += np.uint64(places[j] & POSITION_MASK == target)
+    one, first, count = np.uint64(1), np.uint64(0), np.uint64(len(docs))
+    index_of = np.empty(WINDOW, dtype=np.uint16)  # of the posting at each position of a window, where one is
+    while first < count:
+        window = np.uint64(docs[first]) // WINDOW_SIZE
+        base, after = window * WINDOW_SIZE, first + one
+        while after < count and np.uint64(docs[after]) < base + WINDOW_SIZE:
+            after += one
+        j, end = max(j, begin + np.uint64(starts[row, window])), begin + np.uint64(starts[row, window + one])
+        postings = end - j if end > j else np.uint64(0)
+        if postings > TABLE_POSTINGS * (after - first):
+            for doc in range(first, after):
+                target = np.uint16((np.uint64(docs[doc]) - base) << FOUR)
+                j = _reach(places, j, end, target)
+                if j < end:
+                    of_docs[size], of_list[size] = doc, j - begin
+                    size += np.uint64(places[j] & POSITION_MASK == target)
+        elif postings:
+            for posting in range(postings):
+                index_of[places[j + posting] >> FOUR] = posting
+            for doc in range(first, after):
+                position = np.uint64(docs[doc]) - base
+                nearest = min(np.uint64(index_of[position]), postings - one)  # without a posting, any number
+                of_docs[size], of_list[size] = doc, j + nearest - begin
+                size += np.uint64(np.uint64(places[j + nearest] >> FOUR) == position)
+            j = end if after < count else _reach(places, j, end, np.uint16(position << FOUR))
+        first = after
     return np.int64(size), np.int64(j - begin)
 
 

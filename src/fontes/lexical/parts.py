@@ -14,7 +14,7 @@ from ..core.depth import at_most
 from ..index.columns import Filter
 from ..index.parts import Part
 from ..storage.arrays import fixed
-from ..storage.caches import Attached, weakly
+from ..storage.caches import LazyAttribute, weak_proxy
 from .impacts import count_of_any, documents_of_any
 
 NO_WORDS, NO_DOCS = fixed(np.zeros(0, np.uint64)), fixed(np.zeros(0, np.int32))
@@ -125,7 +125,7 @@ def count_of_terms(parts: Parts, numbers: NDArray[np.int64], where: Filter | Non
 def _passing(part: Part, where: Filter) -> Filter:
     leaf = part.leaf
     if leaf.dead is None and leaf.documents == len(where.mask):
-        return weakly(where)  # to which the result is attached
+        return weak_proxy(where)  # to which the result is attached
     passed = where.mask[leaf.first : leaf.first + leaf.documents]
     if leaf.dead is None:
         return Filter("", passed)
@@ -140,4 +140,4 @@ def _joined(arrays: Sequence[NDArray[Any]], none: NDArray[Any]) -> tuple[NDArray
     return fixed(np.concatenate([none, *arrays])), np.array([0, *np.cumsum([len(array) for array in arrays])], dtype=np.int64)
 
 
-_PART_FILTERS: Attached[Filter, list[PartFilter]] = Attached("part_filters", lambda where: [])
+_PART_FILTERS: LazyAttribute[Filter, list[PartFilter]] = LazyAttribute("part_filters", lambda where: [])

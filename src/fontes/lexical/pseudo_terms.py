@@ -18,7 +18,7 @@ from ..core.errors import ParameterError
 from ..core.query import AnyOf, Leaf, Phrase, Term, Window
 from ..index.field_statistics import FIELDS
 from ..index.parts import Part, SegmentLists
-from ..storage.caches import Attached, Cached
+from ..storage.caches import Cached, LazyAttribute
 from ..text.proximity import Spans
 from .fields import ChosenFields, ChosenLists, part_of
 from .impacts import weights_not_finite
@@ -265,11 +265,11 @@ def _sum_by_document(docs: NDArray[np.int32], tf: NDArray[np.int32], documents: 
     return Counts(docs[firsts], np.add.reduceat(tf, firsts) if len(firsts) else tf)
 
 
-_COUNTS: Attached[SegmentLists, Cached[Leaf, Counts]] = Attached(
+_COUNTS: LazyAttribute[SegmentLists, Cached[Leaf, Counts]] = LazyAttribute(
     "clause_counts", lambda base: Cached(MEMORY, lambda counts: counts.nbytes)
 )
-_FIELD_TOTALS: Attached[Part, Cached[str, tuple[int, int]]] = Attached("field_totals", lambda part: Cached())
-_WEIGHTS: Attached[Part, Cached[tuple[Weighting, Leaf], NDArray[np.float32]]] = Attached(
+_FIELD_TOTALS: LazyAttribute[Part, Cached[str, tuple[int, int]]] = LazyAttribute("field_totals", lambda part: Cached())
+_WEIGHTS: LazyAttribute[Part, Cached[tuple[Weighting, Leaf], NDArray[np.float32]]] = LazyAttribute(
     "clause_weights", lambda part: Cached(MEMORY, lambda weights: weights.nbytes)
 )
 

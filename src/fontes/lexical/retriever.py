@@ -21,7 +21,6 @@ from ..core.ranking import Counter
 from ..core.run import Ranking, Run
 from ..core.stage import Pipeline, Stage, topic_of
 from ..core.strings import offsets_of
-from ..core.threads import in_threads
 from ..core.tolerated import notes_of
 from ..core.values import Explanation, Topic, Topics
 from ..core.work import check_threads, work
@@ -29,8 +28,9 @@ from ..index.columns import Filter, explain_exclusion, filter_of
 from ..index.packing import chunks
 from ..index.parts import Searchable
 from ..index.tables import find_positions
-from ..storage.caches import Attached, weakly
+from ..storage.caches import LazyAttribute, weak_proxy
 from ..storage.compiled import load, when_loaded
+from ..storage.threads import in_threads
 from ..text.analyzer import MAX_CACHED_WORDS, Analyzer
 from .direct import Bags, Direct
 from .impacts import weighted_postings
@@ -77,7 +77,7 @@ class Lexical(Stage[Topics, Run]):
             ParameterError: A parameter is out of range.
         """
 
-    def uncut(self) -> Self:
+    def without_limit(self) -> Self:
         return self.with_(k=UNLIMITED) if self.has_default_depth else self
 
     @property
@@ -189,8 +189,10 @@ class Lexical(Stage[Topics, Run]):
         """Return the number of documents that match the query and pass the filter; see `Stage.count`."""
         topic = topic_of(query)
         if topic.query is not None and self.reads_queries:
-            direct = self._direct if self.where is None and self.searched is self.index else None
-            if direct is not None and (hits := direct.search(topic.query, 0)) is not None and hits[2] is not None:
+            direct = self._direct if self.searched is self.index else None
+            if direct is not None and (union := direct.terms_of_union(topic.query)) is not None:
+                return count_of_terms(self.searched.parts, union, self._filter, up_to)
+            if direct is not None and self.where is None and (hits := direct.search(topic.query, 0)) and hits[2] is not None:
                 return at_most(hits[2], up_to)
             return self._structured(topic).count(self._filter, up_to)
         direct = self._direct if topic.weights is None and self.searched is self.index else None
@@ -377,7 +379,7 @@ class Words:
         return [_count([next(terms)] if words is None else [cache[word] for word in words]) for words in plain_words]
 
 
-WORD_CACHES: Attached[Analyzer, Words] = Attached("words", lambda analyzer: Words(weakly(analyzer)))
+WORD_CACHES: LazyAttribute[Analyzer, Words] = LazyAttribute("words", lambda analyzer: Words(weak_proxy(analyzer)))
 
 
 def _count(words: Iterable[list[str]]) -> dict[str, float]:

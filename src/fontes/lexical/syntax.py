@@ -25,7 +25,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..core.errors import ParameterError
 from ..core.hints import nearest
 from ..core.query import MAX_WEIGHT
-from .clauses import Clauses, Filter, Prefix, Quoted, Similar, TypedClause, Word, has_wildcard, is_filter, is_name
+from .clauses import (
+    Clauses,
+    Prefix,
+    Quoted,
+    TypedClause,
+    TypedFilter,
+    TypedSimilar,
+    TypedWord,
+    has_wildcard,
+    is_filter,
+    is_name,
+)
 from .conditions import between, compared
 
 if TYPE_CHECKING:
@@ -210,7 +221,7 @@ class _Reader:
         if self._names.is_column(name):
             return self._read_condition(start, position, name)
         if name in self._names.joined and name not in self._names.fields:
-            problem = f"the index joins its fields, so that '{name}' is not searched alone"
+            problem = f"the index joins its fields, so that '{name}' is not searched by itself"
             self._remark(start, f"{problem}; build it with separate=True (--separate)")
             name = ""
         if self._text[position] in CLOSING:
@@ -268,7 +279,7 @@ class _Reader:
         body = raw[: match.start()] if match else raw
         if not body:
             self._remark(position, f"{raw} follows no word", "it is read as text")
-            return end, self._leaf(position, Word(raw, name))
+            return end, self._leaf(position, TypedWord(raw, name))
         text = ESCAPE.sub(r"\1", body)
         if problem := self._unread_operator(position, body, text):
             self._remark(position, problem, f"{raw[:80]} is read as text")
@@ -276,7 +287,7 @@ class _Reader:
             self.operators.add("\\")
         if re.search(r"(?<!\\)\*", body):
             self._remark(position, "a * stands at the end of a word", f"{raw[:80]} is read as text")
-            return end, self._leaf(position, Word(ESCAPE.sub(r"\1", raw), name))
+            return end, self._leaf(position, TypedWord(ESCAPE.sub(r"\1", raw), name))
         factor = self._weight(weight, position) if weight else 1.0
         if prefix:
             self.operators.add("*")
@@ -288,9 +299,9 @@ class _Reader:
                 self._remark(position, f"a word differs by 1 or {MAX_EDITS} letters, not {distance}", f"{MAX_EDITS} are taken")
                 distance = MAX_EDITS
             return end, self._leaf(
-                position, Word(text, name, factor) if distance == 0 else Similar(text, distance, name, factor)
+                position, TypedWord(text, name, factor) if distance == 0 else TypedSimilar(text, distance, name, factor)
             )
-        return end, self._leaf(position, Word(text, name, factor))
+        return end, self._leaf(position, TypedWord(text, name, factor))
 
     def _unread_operator(self, position: int, body: str, text: str) -> str:
         """Return why a word, as typed and without backslashes, is none of the operators that it looks like; "" for others."""
@@ -338,7 +349,7 @@ class _Reader:
                 clause = compared(name, sign, value, types)
         except ParameterError as error:
             self._remark(start, _problem(error), f"{text[start : min(end, start + 80)]} is read as text")
-            return end, self._leaf(start, Word(text[start:end], ""))
+            return end, self._leaf(start, TypedWord(text[start:end], ""))
         if weight := WEIGHT.match(text, end):
             self._remark(end, "a comparison of a column has no weight", "it is left out")
             end = weight.end()
@@ -396,7 +407,7 @@ class _Reader:
                 self._remark(token.position, f"{token.text} joins nothing", "it is read as a word")
                 if self._leaves >= MAX_CLAUSES:
                     continue
-                token = self._leaf(token.position, Word(token.text))
+                token = self._leaf(token.position, TypedWord(token.text))
             elif token.text:
                 self.operators.add(token.kind.upper())
             checked.append(token)
@@ -498,7 +509,7 @@ def _simple(clauses: Clauses, weight: float) -> TypedClause | None:
         return None
     if len(inside) == 1 and not clauses.must_not:
         only = inside[0]
-        return only if isinstance(only, Filter) else replace(only, weight=min(only.weight * weight, MAX_WEIGHT))
+        return only if isinstance(only, TypedFilter) else replace(only, weight=min(only.weight * weight, MAX_WEIGHT))
     return replace(clauses, weight=weight)
 
 

@@ -12,7 +12,7 @@ from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
 from ..core.parameters import tuned
 from ..core.values import Explanation
-from .over_fields import WEIGHTS, OverFields
+from .over_fields import WEIGHTS, FieldedModel
 from .weighting import Floats, Postings, Statistics, Weighting, check_phrase_idf, explained_tf, idf_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class TFIDFWeighting(Weighting):
         )
         return weights if self.norm is None else weights / statistics.norms(self._unscaled)[postings.docs]
 
-    def for_postings(self) -> TFIDFWeighting:
+    def cache_key(self) -> TFIDFWeighting:
         """Return the weighting with the default phrase_idf."""
         return self if self.phrase_idf == "own" else replace(self, phrase_idf="own")
 
@@ -99,7 +99,7 @@ class TFIDFWeighting(Weighting):
 
 
 @dataclass(frozen=True)
-class TFIDF(OverFields, name="tfidf"):
+class TFIDF(FieldedModel, name="tfidf"):
     """TF-IDF: the dot product of the topic's bag of words with the document's row of tf · ln(N / df).
 
     With norm="l2" both are scaled to unit length, the topic's over the words that the index has; with norm=None neither is.

@@ -23,9 +23,9 @@ from ..core.stage import Stage
 from ..core.tolerated import MODES, TOLERANCE, Tolerated, check_tolerance
 from ..core.values import Topic, Topics
 from ..index.confusable import may_be_confused, most_frequent_completion
-from ..index.suggestions import MAX_WORD, SUGGESTER, Form, Suggester, Word
-from ..index.surface_forms import is_gram
-from ..storage.caches import Attached, Cached, weakly
+from ..storage.caches import Cached, LazyAttribute, weak_proxy
+from ..suggest.suggestions import MAX_WORD, SUGGESTER, Form, Suggester, Word
+from ..suggest.surface_forms import is_gram
 from .language import QueryLanguage
 from .retriever import Lexical
 from .synonyms import Synonyms
@@ -224,7 +224,7 @@ class Corrector:
     """
 
     def __init__(self, state: State) -> None:
-        self._state, self._is_gram, self._lowers = weakly(state), is_gram(state.analyzer), state.analyzer.lowercase
+        self._state, self._is_gram, self._lowers = weak_proxy(state), is_gram(state.analyzer), state.analyzer.lowercase
         self._topics = 0  # that were looked up word by word
         self._sure: set[str] = set(state.analyzer.stopwords)  # words, as typed but in lower case, without neighbours
         self._sure_last = set(self._sure)  # those of them that are not completed at the end of a text
@@ -371,4 +371,4 @@ def _is_one_edit(first: str, second: str) -> bool:
     return a[1:] == b if len(a) > len(b) else a == b[1:]
 
 
-CORRECTOR: Attached[State, Corrector] = Attached("corrector", Corrector)
+CORRECTOR: LazyAttribute[State, Corrector] = LazyAttribute("corrector", Corrector)

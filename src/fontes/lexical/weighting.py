@@ -21,7 +21,7 @@ from ..core.errors import ParameterError
 from ..core.values import Explanation
 from ..index.inversion import chunks
 from ..index.parts import Part, Searchable
-from ..storage.caches import Attached, Cached, weakly
+from ..storage.caches import Cached, LazyAttribute, weak_proxy
 from .fields import chosen_fields, part_of
 
 Floats = NDArray[np.float64]
@@ -197,7 +197,7 @@ class Weighting(ABC):
         """Return the model of a single field, which has no `fields`."""
         return self if self.fields is None else replace(self, fields=None)  # type: ignore[type-var]
 
-    def for_postings(self) -> Weighting:
+    def cache_key(self) -> Weighting:
         """Return a weighting with equal posting weights and default query parameters."""
         return self
 
@@ -225,7 +225,7 @@ class Statistics:
 
     def __init__(self, index: Searchable | Part) -> None:
         self._index: Any = index
-        self._whole = cast(Searchable, weakly(index.whole) if hasattr(index, "whole") else index)
+        self._whole = cast(Searchable, weak_proxy(index.whole) if hasattr(index, "whole") else index)
         self.documents = len(self._whole)
         self.tokens = self._whole.tokens
         self._norms: Cached[Weighting, Floats] = Cached(MAX_CACHED_NORMS)
@@ -448,9 +448,11 @@ def _float_lengths(base: Any) -> tuple[Floats, Callable[[], Floats]]:
     return lengths, cache(lambda: in_one_byte(lengths))
 
 
-_LENGTHS: Attached[Any, tuple[Floats, Callable[[], Floats]]] = Attached("float_lengths", _float_lengths)
-_IDFS: Attached[Searchable, Cached[Weighting, Idfs]] = Attached("idfs", lambda index: Cached(MAX_CACHED_NORMS))
-_STATISTICS: Attached[Searchable | Part, Statistics] = Attached("statistics", lambda index: Statistics(weakly(index)))
+_LENGTHS: LazyAttribute[Any, tuple[Floats, Callable[[], Floats]]] = LazyAttribute("float_lengths", _float_lengths)
+_IDFS: LazyAttribute[Searchable, Cached[Weighting, Idfs]] = LazyAttribute("idfs", lambda index: Cached(MAX_CACHED_NORMS))
+_STATISTICS: LazyAttribute[Searchable | Part, Statistics] = LazyAttribute(
+    "statistics", lambda index: Statistics(weak_proxy(index))
+)
 
 
 def explained_tf(statistics: Statistics, posting: Postings, weights: Mapping[str, float] | None) -> Iterator[Explanation]:

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Documents, FontesError, InputError, ParameterError, Qrels, Run, Topic, Topics
+from ..core.columns import shape_of
 from ..core.errors import InputWarning
 from ..core.html import table
-from ..core.names import shape_of
 from ..core.tabular import Tabular
 from .measure import Measure
 from .names import DEFAULT, parse, parse_all
@@ -221,7 +221,7 @@ class BothLabels:
         if len(people) < MIN_TOPICS:
             raise InputError(
                 f"people judged {_topics(len(qrels))}, the machine labelled {len(labels)}, and {len(people)} have both; "
-                f"the correction needs {MIN_TOPICS}: judge or label more, or evaluate by one kind alone"
+                f"the correction needs {MIN_TOPICS}: judge or label more, or evaluate only by one kind"
             )
         highest = {
             "judgments of people": max(grade for grades in people.values() for grade in grades.values()),
@@ -239,13 +239,13 @@ class BothLabels:
         return cls(people, labels, tuple(notes))
 
     def check(self, run: Run, name: str = "the run") -> None:
-        """Check a run as `check_agreement` does, and that it has results for topics that the machine alone labelled, if any."""
+        """Check a run as `check_agreement` does, and that it has results for topics that only the machine labelled, if any."""
         check_agreement(run, self.people, name)
         machine_only = [topic_id for topic_id in self.machine if topic_id not in self.people]
         if machine_only and not any(topic_id in run for topic_id in machine_only):
             raise InputError(
-                f"{name} has no results for the topics that the machine alone labelled, such as '{machine_only[0]}'; search "
-                "them too, or evaluate by the judgments of people alone"
+                f"{name} has no results for the topics that only the machine labelled, such as '{machine_only[0]}'; search "
+                "them too, or evaluate only by the judgments of people"
             )
 
 

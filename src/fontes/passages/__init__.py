@@ -1,7 +1,8 @@
 """Passages, aggregation to documents, rationales and duplicates."""
 
+from ..formats.duplicates import Duplicates, read_duplicates
 from .aggregate import BestPassages, PassageDocuments, sentence_qrels, to_documents
-from .duplicates import Deduplicate, Duplicates, read_duplicates
+from .duplicates import Deduplicate
 from .rationales import Rationale, RationaleDocuments, Rationales, TextScorer, rationales_of, with_rationales
 from .split import Passages, Sentences
 

@@ -17,8 +17,8 @@ from ..core.progress import ProgressCallback, silent
 from ..core.values import Documents
 from ..index import Index, State
 from ..lexical import BM25, Postings, Statistics
+from ..rerank.reranker import Reranker
 from .aggregate import SENTENCE_SEPARATOR, BestPassages, split_id
-from .reranker import Reranker
 from .split import Sentences
 
 MIN_POSITIVE_SCORE = 1e-30  # a threshold that leaves out scores of 0
@@ -118,7 +118,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
         ParameterError: When called without a reranker: the run does not come from an index.
     """
 
-    keeps_rankings: ClassVar[bool] = True
+    preserves_order: ClassVar[bool] = True
 
     reranker: Stage[Run, Run] | None = field(default=None, metadata={"leading": True})
     n: int | None = 3

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 from ..core import ParameterError
 from ..core.html import table as html_table
-from ..core.json_text import json_text
 from ..core.tabular import Tabular, columns_of
+from ..formats.json_text import json_text
 from ..measures.measure import Measure
 
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no superscript q that fonts show

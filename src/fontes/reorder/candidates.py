@@ -23,7 +23,7 @@ class Reordering(Stage[Run, Run]):
         index: The index that holds the documents.
     """
 
-    selects: ClassVar[bool] = True
+    returns_subset: ClassVar[bool] = True
     starts_from_scores: ClassVar[bool] = True
     index: Index
 

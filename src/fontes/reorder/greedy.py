@@ -16,7 +16,7 @@ from ..core.errors import ParameterError
 from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.values import Explanation
-from ..passages.reranker import min_max
+from ..rerank.reranker import min_max
 from .candidates import Reordering, score_before
 from .term_vectors import TermVectors
 

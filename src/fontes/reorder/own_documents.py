@@ -23,7 +23,7 @@ class NotItself(Stage[Run, Run], name="not_itself"):
     with one document more before this stage, since it may remove one.
     """
 
-    selects: ClassVar[bool] = True
+    returns_subset: ClassVar[bool] = True
     starts_from_scores: ClassVar[bool] = True
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:

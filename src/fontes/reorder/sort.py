@@ -41,7 +41,7 @@ class Sort(Reordering, name="sort"):
         InputError: When called: a document is not in the index.
     """
 
-    takes_all: ClassVar[bool] = True
+    needs_full_ranking: ClassVar[bool] = True
     starts_from_scores: ClassVar[bool] = False
 
     index: Index = field(repr=False)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..index.batches import content, field_contents
-from ..storage.caches import Attached, weakly
+from ..storage.caches import LazyAttribute, weak_proxy
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -62,7 +62,7 @@ class TermVectors:
         """Compute and cache the vectors of documents that are not cached."""
         index = self._index
         contents = index.documents(index.ids.take(np.array(docs)), docs)
-        if index.form.apart:
+        if index.settings.apart:
             texts_per_doc = len(index.fields)
             texts = [text for doc in contents for text in field_contents(doc, index.fields)]
         else:
@@ -85,4 +85,4 @@ class TermVectors:
         self._nbytes += terms.nbytes + weights.nbytes
 
 
-_VECTORS: Attached[State, TermVectors] = Attached("term_vectors", lambda index: TermVectors(weakly(index)))
+_VECTORS: LazyAttribute[State, TermVectors] = LazyAttribute("term_vectors", lambda index: TermVectors(weak_proxy(index)))

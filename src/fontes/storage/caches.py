@@ -226,12 +226,12 @@ class Cached(Generic[K, V]):
                 del self._entries[key]
 
 
-def weakly(owner: Owner) -> Owner:
+def weak_proxy(owner: Owner) -> Owner:
     """Return a weak proxy of an owner, to avoid reference cycles."""
     return owner if isinstance(owner, ProxyType) else proxy(owner)
 
 
-class Attached(Generic[Owner, V]):
+class LazyAttribute(Generic[Owner, V]):
     """Thread-safe lazy value attached to objects of another module, freed with the object.
 
     Like `functools.cached_property`, but defined outside the object's class.
@@ -242,7 +242,7 @@ class Attached(Generic[Owner, V]):
     """
 
     def __init__(self, name: str, make: Callable[[Owner], V]) -> None:
-        self._name = f"_attached_{name}"
+        self._name = f"_lazy_{name}"
         self._make = make
         self._lock = threading.RLock()
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.threads import in_threads
+from .threads import in_threads
 
 BLOCK_BYTES = 1 << 22  # bytes covered by one checksum
 

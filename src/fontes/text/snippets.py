@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.query import AnyOf, Leaf, Phrase, Window, terms_of
 from ..core.strings import concatenated, utf8
-from ..storage.caches import Attached
+from ..storage.caches import LazyAttribute
 from .analyzer import Analyzer
 from .proximity import spans_among
 from .tokenizers import TOKENIZERS
@@ -189,7 +189,7 @@ def _snippet(text: str, start: int, end: int, matches: list[tuple[int, int]]) ->
     return Snippet(f"… {text[start:end]}{tail}", tuple((a + 2, b + 2) for a, b in matches))
 
 
-_TOKEN_CACHES: Attached[Analyzer, _TokenCache] = Attached("snippets", _TokenCache)
+_TOKEN_CACHES: LazyAttribute[Analyzer, _TokenCache] = LazyAttribute("snippets", _TokenCache)
 
 
 def _folded(text: str) -> str:

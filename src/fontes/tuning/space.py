@@ -186,7 +186,7 @@ def maker_of(tunable: Tunable, space: Space | None, index: Any) -> tuple[Maker, 
     if isinstance(tunable, str):
         return _text_maker(tunable, space, index)
     if index is not None:
-        raise ParameterError("an index is given for a text alone; a stage has its own")
+        raise ParameterError("an index is only for a text; a stage has its own")
     if not isinstance(tunable, Stage) and not callable(tunable):
         raise ParameterError(f"tune takes a stage, a function that makes one, or a text, not a {type(tunable).__name__}")
     chosen = default_space(tunable) if space is None else space

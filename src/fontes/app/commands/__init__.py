@@ -19,7 +19,7 @@ SUMMARIES = {
     "explain": ("Search", "Explain the score of a document for a query, or how the query is searched."),
     "mcp": ("Search", "Serve indexes to a language model as search tools, by the Model Context Protocol. Read-only."),
     "search": ("Search", "Search an index for one query, or for a file of topics into a run."),
-    "serve": ("Search", "Serve indexes over HTTP, with a page to search them. --quiet logs errors alone."),
+    "serve": ("Search", "Serve indexes over HTTP, with a page to search them. --quiet logs only errors."),
     "stages": ("Search", "List the parts of pipelines, or show the parameters of one."),
     "why": ("Search", "Print a tree of the causes of an event, as documents state them, with sources. English only."),
     "convert": (

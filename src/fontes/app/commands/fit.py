@@ -53,7 +53,7 @@ def fit(
     plot: Annotated[
         Path | None, typer.Option(help="Draw means against times and memory: .png, .svg or .pdf.", show_default=False)
     ] = None,
-    only: Annotated[bool, typer.Option("--only-pipeline", help="Print the text of the pipeline alone.")] = False,
+    only: Annotated[bool, typer.Option("--only-pipeline", help="Print only the text of the pipeline.")] = False,
     analyzer: Analyzer = None,
     verify: Verify = False,
     json: Json = False,

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from ...core.errors import FontesError, InputError, MissingExtraError, ParameterError, PipelineError
 from ...core.hints import nearest
-from ...core.json_text import json_text
+from ...formats.json_text import json_text
 
 if TYPE_CHECKING:
     from .service import Service

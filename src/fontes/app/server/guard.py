@@ -77,27 +77,27 @@ class Guard:
             return
         if self._settings.origins:
             send = partial(self._cors.send, send=send, request_headers=Headers(scope=scope))
-        exchange = Exchange(self._with_root_path(scope), receive, send, self._settings.body)
+        context = RequestContext(self._with_root_path(scope), receive, send, self._settings.body)
         start = time.perf_counter()
         self._working += 1
         try:
-            app = self._check(exchange)
+            app = self._check(context)
             async with asyncio.timeout(self._settings.seconds):
-                await app(exchange.scope, exchange.receive, exchange.send)
+                await app(context.scope, context.receive, context.send)
         except Exception as error:
-            await self._respond_to_error(error, exchange)
+            await self._respond_to_error(error, context)
         finally:
             self._working -= 1
-            self._record(exchange, time.perf_counter() - start)
+            self._record(context, time.perf_counter() - start)
 
     def _with_root_path(self, scope: Scope) -> Scope:
         """Scope whose path includes the root path, whether a proxy strips it or not."""
         root, path = self._settings.root_path, scope["path"]
         return {**scope, "path": path if f"{path}/".startswith(f"{root}/") else root + path, "root_path": root}
 
-    def _check(self, exchange: Exchange) -> ASGIApp:
+    def _check(self, context: RequestContext) -> ASGIApp:
         """Check a request; return the application that answers it. Raises RefusedError if the request is refused."""
-        settings, headers, path = self._settings, exchange.headers, exchange.path
+        settings, headers, path = self._settings, context.headers, context.path
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if PORT.sub("", host) not in self._hosts:
             raise self._count_refusal("host", RefusedError(421, f"this server is not called '{host[:100]}' (--name)"))
@@ -108,26 +108,27 @@ class Guard:
                 raise self._count_refusal(
                     "origin", RefusedError(403, "the request comes from a page of another site (--origin)")
                 )
-            if allowed and exchange.method == "OPTIONS" and b"access-control-request-method" in headers:
-                return self._preflight(exchange)
+            if allowed and context.method == "OPTIONS" and b"access-control-request-method" in headers:
+                return self._preflight(context)
         if path not in UNLIMITED:
             length = headers.get(b"content-length", b"0")
             if length.isdigit() and int(length[:20]) > settings.body:
-                raise self._count_refusal("body", exchange.too_large())
-            if self._working > settings.at_once:
+                raise self._count_refusal("body", context.too_large())
+            if self._working > settings.max_concurrency:
                 raise self._count_refusal(
-                    "at_once", busy(f"{settings.at_once:,} requests are being worked on (--at-once); come again")
+                    "max_concurrency",
+                    busy(f"{settings.max_concurrency:,} requests are being worked on (--max-concurrency); come again"),
                 )
         if settings.key and not OPEN.fullmatch(path) and not has_secret(headers, settings.key, settings.token):
             raise self._count_refusal("key", unauthorized("this needs the server's key: Authorization: Bearer KEY"))
         return RedirectResponse(f"{settings.root_path}/", 308) if path == "" else self._app
 
-    def _preflight(self, exchange: Exchange) -> ASGIApp:
+    def _preflight(self, context: RequestContext) -> ASGIApp:
         """Response to a preflight request of CORS."""
-        answer = self._cors.preflight_response(Headers(scope=exchange.scope))
+        answer = self._cors.preflight_response(Headers(scope=context.scope))
         if answer.status_code != 200:
             raise RefusedError(
-                403, "pages of other sites may send GET, HEAD, POST, PUT, PATCH and DELETE, with the headers of /docs alone"
+                403, "pages of other sites may send GET, HEAD, POST, PUT, PATCH and DELETE, with only the headers of /docs"
             )
         return answer
 
@@ -136,37 +137,37 @@ class Guard:
         self._metrics.refused.labels(limit).inc()
         return error
 
-    async def _respond_to_error(self, error: Exception, exchange: Exchange) -> None:
+    async def _respond_to_error(self, error: Exception, context: RequestContext) -> None:
         """Send a problem for an exception, unless the response has begun or the client is gone."""
         if isinstance(error, TimeoutError):
             limit = f"{self._settings.seconds:g} seconds (--seconds)"
-            if exchange.complete:
+            if context.complete:
                 error = busy(f"the answer took more than {limit}; ask for less, or later")
             else:
                 error = RefusedError(408, f"the request was not complete after {limit}", {"Connection": "close"})
         elif not isinstance(error, RefusedError):
-            exchange.error = error
-        if exchange.status == 0 and not exchange.gone:
-            await problem_response(error, self._names)(exchange.scope, exchange.receive, exchange.send)
+            context.error = error
+        if context.status == 0 and not context.gone:
+            await problem_response(error, self._names)(context.scope, context.receive, context.send)
 
-    def _record(self, exchange: Exchange, seconds: float) -> None:
+    def _record(self, context: RequestContext, seconds: float) -> None:
         """Count a request in the metrics and log it."""
-        scope, status = exchange.scope, exchange.status or CLIENT_GONE
+        scope, status = context.scope, context.status or CLIENT_GONE
         path = scope.get("path_template") or getattr(scope.get("route"), "path", "other")
-        method = exchange.method if exchange.method in METHODS else "other"
+        method = context.method if context.method in METHODS else "other"
         self._metrics.requests.labels(path, method, status).inc()
         self._metrics.seconds.labels(path).observe(seconds)
-        error = exchange.error
+        error = context.error
         if error is None and not log.isEnabledFor(logging.INFO):
             return
         line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "request": exchange.id,
+            "request": context.id,
             "client": (scope.get("client") or ("",))[0],
-            "method": exchange.method,
+            "method": context.method,
             "path": scope["path"],
             "status": status,
-            "bytes": exchange.sent,
+            "bytes": context.sent,
             "ms": round(1000 * seconds, 2),
         }
         if self._settings.log_queries:
@@ -187,7 +188,7 @@ def has_secret(headers: Mapping[bytes, bytes], *secrets_: str) -> bool:
     return any(equal)
 
 
-class Exchange:
+class RequestContext:
     """State of a request and its response.
 
     Attributes:

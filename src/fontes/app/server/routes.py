@@ -14,6 +14,7 @@ from ...causal import causes
 from ...core.part import uses_model
 from ...core.query import Group
 from ...core.values import Explanation, Topic, Topics
+from ...suggest import suggest as suggestions_for
 from .answers import (
     JSON,
     Body,
@@ -222,7 +223,7 @@ async def suggest(
     service = service_of(request)
     service.check_query(q)
     served = service.request(SearchOptions(index=index, where=where)).served
-    suggestions = await service.work(served.state.index.suggest, q, k, where or None)
+    suggestions = await service.work(suggestions_for, served.state.index, q, k, where or None)
     return json_response({"index": served.name, "query": q, **asdict(suggestions)})
 
 

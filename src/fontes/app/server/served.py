@@ -27,6 +27,7 @@ from ...reorder import Sort
 from ...rewrite.turns import turns_rewriter
 from ...storage.caches import Cached
 from ...storage.compiled import load, prepare_for_change
+from ...suggest import suggest
 from ..pipelines import retriever, rewriter_for, warm
 from .answers import RefusedError
 from .examples import example_queries, overview_of
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 CACHED_STAGES = 256  # ready pipelines that a state caches
 PAUSE_FACTOR = 2  # pause after a change of state, in units of its duration
-FREE = frozenset(
+SAFE_STAGES = frozenset(
     {"bm25", "learned_sparse", "ql", "tfidf", "as_typed", "causal_feedback", "cut", "deduplicate", "fuse", "last_turns", "raw"}
     | {"query", "rm3", "tolerance", "weighted_turns", "boost", "collapse"}
 )
@@ -63,7 +64,7 @@ class ExpressionReader:
 
     def is_free(self, text: str) -> bool:
         """Whether no part of an expression may run a model."""
-        return all(_called_name(node) in FREE for node in _ast_nodes(text) if isinstance(node, ast.Call))
+        return all(_called_name(node) in SAFE_STAGES for node in _ast_nodes(text) if isinstance(node, ast.Call))
 
     def stage(self, text: str, index: Index) -> Retriever:
         """Build the stage of an expression.
@@ -78,7 +79,7 @@ class ExpressionReader:
                 if isinstance(node, ast.Constant) and type(node.value) is int and node.value > self._limit:
                     raise RefusedError(422, f"a number in a pipeline may be {self._limit:,} at most here")
                 name = _called_name(node)
-                if name in stages and name not in FREE and ast.dump(node) not in self._loaded:
+                if name in stages and name not in SAFE_STAGES and ast.dump(node) not in self._loaded:
                     raise RefusedError(403, f"{name} with these parameters is not among what this server has loaded")
         except RecursionError:
             raise ParameterError("the pipeline is nested too deeply") from None
@@ -167,7 +168,7 @@ class ServedState:
             if stage is None:
                 assert expressions is not None
                 stage = _single_threaded(expressions.stage(name, self.index))
-            ranked = stage.uncut()
+            ranked = stage.without_limit()
             if order is not None:
                 column, descending = order
                 ranked = ranked >> Sort(self.index, column, descending=descending)
@@ -198,13 +199,13 @@ class ServedState:
         """Return these pipelines over another state of the index; models stay loaded."""
         parts: dict[int, tuple[Part, Part]] = {}
 
-        def with_reader(part: Part) -> Part:
+        def with_index(part: Part) -> Part:
             return part.with_(index=reader) if part.params().get("index") is self.index.state else part
 
-        def over_reader(stages: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: stage.map(with_reader, parts) for name, stage in stages.items()}
+        def with_state(stages: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: stage.map(with_index, parts) for name, stage in stages.items()}
 
-        return ServedState(Index(reader), over_reader(self.pipelines), over_reader(self.rewriters), self.generation + 1)
+        return ServedState(Index(reader), with_state(self.pipelines), with_state(self.rewriters), self.generation + 1)
 
 
 class ServedIndex:
@@ -274,7 +275,7 @@ class ServedIndex:
     def warm_suggestions(self) -> None:
         """Count the words for suggestions, so that no request has to wait for it."""
         with contextlib.suppress(FontesError, OSError):  # requests for suggestions report the problem
-            self.state.index.suggest("mispselt")
+            suggest(self.state.index, "mispselt")
 
     def refresh(self, now: bool = False) -> bool:
         """Load the newest state and serve it once it is warm; return whether there was a newer one.
@@ -294,7 +295,7 @@ class ServedIndex:
                 state = previous.over(reader)
                 for part in {id(part): part for stage in state.pipelines.values() for part in _retrievers(stage)}.values():
                     warm(part)
-                state.index.suggest("")
+                suggest(state.index, "")
             except (FontesError, OSError) as error:
                 self.trouble = str(error)
                 return False

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -78,10 +79,14 @@ class Service:
             "models": ThreadPoolExecutor(1, "models"),
             "others": ThreadPoolExecutor(OTHER_THREADS, "others"),
             "states": ThreadPoolExecutor(1, "states", initializer=_lower_priority),
+            "merges": ThreadPoolExecutor(1, "merges", initializer=_lower_priority),
         }
         self._lexical = BatchQueue(self._batch_search("lexical"), self._pools["search"], threads, LEXICAL_BATCH)
         self._models = BatchQueue(self._batch_search("models"), self._pools["models"], 1, MODEL_BATCH)
-        self.writes = {name: WriteQueue(served, settings.queue, self.work, self.names) for name, served in self.indexes.items()}
+        merge = partial(self._run_in, "merges")
+        self.writes = {
+            name: WriteQueue(served, settings.queue, self.work, merge, self.names) for name, served in self.indexes.items()
+        }
         self._register_gauges()
 
     @property
@@ -172,11 +177,11 @@ class Service:
             try:
                 writes.open()
             except FontesError as error:
-                log.warning("%s: writes are answered after their commit alone: %s", name, error)
+                log.warning("%s: writes are answered only after their commit: %s", name, error)
             writes.start()
         for served in self.indexes.values():
             await self.work(served.warm)
-            await self.work(self._rehearse, served)
+            await self.work(self._warm_up, served)
             await self.work(served.warm_suggestions)
         gc.collect()
         gc.freeze()  # these objects stay; scanning them for garbage would take a fifth of the time
@@ -191,7 +196,7 @@ class Service:
     def _batch_search(self, queue: str) -> BatchSearch:
         return BatchSearch(self.expressions, self.metrics, queue, self.settings.seconds)
 
-    def _rehearse(self, served: ServedIndex) -> None:
+    def _warm_up(self, served: ServedIndex) -> None:
         """Call each pipeline with all options, so that no request has to wait for compilation."""
         index = served.state.index
         part = next((part for part in index.state.parts if len(part.terms)), None)

@@ -35,7 +35,7 @@ class ServerSettings:
         root_path: Path under which a reverse proxy serves this server, such as /search.
         proxies: Reverse proxy whose X-Forwarded-For and -Proto are trusted: an address, or * for all; repeatable.
         origins: Origin allowed by CORS, such as https://app.example.org, or * for all; repeatable.
-        any_pipeline: Accept expressions as pipelines of requests, with the models of --pipeline alone.
+        any_pipeline: Accept expressions as pipelines of requests, with only the models of --pipeline.
         writable: Let clients that have the token add, change and delete documents.
         token: Secret of clients that may change documents; it allows reading too.
         key: Secret of clients that may read; "" if everybody may.
@@ -46,7 +46,7 @@ class ServerSettings:
         batch: Maximum topics of a request, or of documents to delete.
         queue: Maximum writes to an index that wait for a commit.
         seconds: Time limit of a request, in seconds.
-        at_once: Maximum requests in progress.
+        max_concurrency: Maximum requests in progress.
         refresh: Seconds between checks for a newer state of the index; 0 for none.
         drain: Seconds in which running requests may finish when the server ends.
         log_queries: Write queries into the log.
@@ -69,7 +69,7 @@ class ServerSettings:
     batch: int = 100
     queue: int = 1_000
     seconds: float = 30.0
-    at_once: int = 1_000
+    max_concurrency: int = 1_000
     refresh: float = 1.0
     drain: float = 30.0
     log_queries: bool = False

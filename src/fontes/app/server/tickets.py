@@ -46,7 +46,7 @@ class Tickets:
             ):
                 self._db.execute(statement)
         except sqlite3.Error as error:
-            raise FontesError(f"{path / FILE}: tickets of writes cannot be kept ({error})") from None
+            raise FontesError(f"{path / FILE}: tickets of writes cannot be stored ({error})") from None
 
     def accept(self, write: Mapping[str, Any]) -> int:
         """Store a write and return its ticket."""
@@ -95,4 +95,4 @@ class Tickets:
             except sqlite3.Error as error:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
-                raise FontesError(f"the tickets of writes cannot be kept ({error}); nothing was changed") from None
+                raise FontesError(f"the tickets of writes cannot be stored ({error}); nothing was changed") from None

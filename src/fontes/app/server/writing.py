@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import CancelledError, wait
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...core.errors import FontesError, InputError
+from ...core.progress import Progress
 from ...core.values import Doc
 from ...index import Change
+from ...index.background import merged_aside
 from ...index.columns import filter_of
+from ...index.draft import SMALL, piled
 from ...index.patches import patched
 from ...index.state import State
 from ...index.writer import BusyError, rewrite
@@ -119,6 +123,10 @@ class Write:
         return Effect(list(written.values()), present, change)
 
 
+class _StoppedError(Exception):
+    """The server ends during a merge."""
+
+
 class Written(NamedTuple):
     """Result of a write: its numbers, and the fingerprint of the state after its commit."""
 
@@ -141,21 +149,33 @@ class _Waiting:
 class WriteQueue:
     """Writes to one index, in order, on one event loop. A commit takes those that wait and touch different documents.
 
-    A write with a filter, or that names a state, begins a commit of its own.
+    A write with a filter, or that names a state, begins a commit of its own. Large segments are merged beside the commits, in a
+    thread of their own.
 
     Args:
         served: The index.
         limit: Maximum number of waiting writes.
         run: Calls a function in a thread.
+        run_aside: Calls a function in the thread of merges.
         names: Replacements for paths in the problems of tickets.
     """
 
-    def __init__(self, served: ServedIndex, limit: int, run: Callable[..., Awaitable[Any]], names: Mapping[str, str]) -> None:
-        self._served, self._limit, self._run, self._names = served, limit, run, names
+    def __init__(
+        self,
+        served: ServedIndex,
+        limit: int,
+        run: Callable[..., Awaitable[Any]],
+        run_aside: Callable[..., Coroutine[Any, Any, Any]],
+        names: Mapping[str, str],
+    ) -> None:
+        self._served, self._limit, self._run, self._run_aside, self._names = served, limit, run, run_aside, names
         self._waiting: deque[_Waiting] = deque()
         self._accepting = 0  # writes on their way to the disk, and then into the queue
         self._outcomes: dict[int, dict[str, Any]] = {}  # that could not be stored yet
         self._task: asyncio.Task[None] | None = None
+        self._merge_task: asyncio.Task[None] | None = None
+        self._committing = asyncio.Lock()
+        self._is_stopped, self._merges = False, True
         self._tickets: Tickets | None = None
 
     def __len__(self) -> int:
@@ -215,9 +235,11 @@ class WriteQueue:
             self._task = asyncio.create_task(self._commit_all())
 
     def stop(self) -> None:
-        """Start no further commit; a running one ends in its thread."""
-        if self._task is not None:
-            self._task.cancel()
+        """Start no further commit; a running one ends in its thread, and a merge is given up."""
+        self._is_stopped = True
+        for task in (self._task, self._merge_task):
+            if task is not None:
+                task.cancel()
 
     def close(self) -> None:
         """Close the tickets, after the last commit."""
@@ -230,7 +252,9 @@ class WriteQueue:
 
     async def _commit_all(self) -> None:
         while batch := self._next_batch():
-            results = await self._run(self._commit, batch)
+            async with self._committing:
+                results = await self._run(self._commit, batch)
+            self._start_merge()
             for waiting, result in zip(batch, results, strict=False):
                 if waiting.future is None or waiting.future.done():
                     continue
@@ -241,6 +265,41 @@ class WriteQueue:
             if rest := batch[len(results) :]:
                 self._waiting.extendleft(reversed(rest))
                 await asyncio.sleep(BUSY_PAUSE)
+
+    def _start_merge(self) -> None:
+        """Start to merge large segments, unless that is running or none have piled up."""
+        is_free = self._merges and (self._merge_task is None or self._merge_task.done())
+        if is_free and piled(self._served.state.index.state.leaves, SMALL + 1):
+            self._merge_task = asyncio.create_task(self._run_aside(self._merge, asyncio.get_running_loop()))
+
+    def _merge(self, loop: asyncio.AbstractEventLoop) -> None:
+        def go_on(progress: Progress | None = None) -> None:
+            if self._is_stopped:
+                raise _StoppedError
+
+        try:
+            with suppress(_StoppedError, CancelledError), merged_aside(self._served.state.index.state, go_on) as install:
+                if install is not None:
+                    installed = asyncio.run_coroutine_threadsafe(self._install(install), loop)
+                    while not wait([installed], timeout=0.5).done:
+                        go_on()
+                    installed.result()
+        except FontesError as error:
+            self._merges = False
+            log.warning("%s: segments are not merged before the server starts again: %s", self._served.name, error)
+
+    async def _install(self, install: Callable[[], State | None]) -> None:
+        while not self._is_stopped:
+            try:
+                async with self._committing:
+                    await self._run(self._installed, install)
+                return
+            except BusyError:
+                await asyncio.sleep(BUSY_PAUSE)
+
+    def _installed(self, install: Callable[[], State | None]) -> None:
+        install()
+        self._served.refresh(now=True)
 
     def _next_batch(self) -> list[_Waiting]:
         batch: list[_Waiting] = []
@@ -296,7 +355,7 @@ class WriteQueue:
                 self._tickets.begin(described)
             return [doc for _, effect in possible for doc in effect.docs], [i for _, effect in possible for i in effect.deleted]
 
-        total, newest = rewrite(self._served.state.index.state, plan)
+        total, newest = rewrite(self._served.state.index.state, plan, SMALL)
         self._served.refresh(now=True)
         size = {"documents": total.documents, "segments": total.segments}
         return [

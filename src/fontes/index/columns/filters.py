@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...core.values import Explanation
 from ...core.where import FilterCondition, Mask, condition
 from ...storage.arrays import fixed
-from ...storage.caches import Attached, Cached
+from ...storage.caches import Cached, LazyAttribute
 from ..segment import Leaf, Segment
 from .schema import Schema
 
@@ -99,5 +99,5 @@ def _filtered(state: Columned, where: str) -> Filter:
     return Filter(where, mask)
 
 
-_FILTERS: Attached[Columned, Cached[str, Filter]] = Attached("filters", lambda state: Cached(CACHE_SIZE))
-_MASKS: Attached[Segment, Cached[FilterCondition, Mask]] = Attached("masks", lambda segment: Cached(CACHE_SIZE))
+_FILTERS: LazyAttribute[Columned, Cached[str, Filter]] = LazyAttribute("filters", lambda state: Cached(CACHE_SIZE))
+_MASKS: LazyAttribute[Segment, Cached[FilterCondition, Mask]] = LazyAttribute("masks", lambda segment: Cached(CACHE_SIZE))

@@ -13,7 +13,7 @@ from ...core.dates import forms_of, units_of
 from ...core.errors import ParameterError
 from ...core.hints import nearest
 from ...core.where import REFUSED
-from ...storage.caches import Attached, Cached
+from ...storage.caches import Cached, LazyAttribute
 from ..segment import located
 from .filters import Columned
 from .values import Values, absent, join_values
@@ -107,4 +107,4 @@ def greatest_value(state: Columned, column: str) -> Any:
     return _GREATEST.of(state).get(column, greatest)
 
 
-_GREATEST: Attached[Columned, Cached[str, Any]] = Attached("greatest", lambda state: Cached())
+_GREATEST: LazyAttribute[Columned, Cached[str, Any]] = LazyAttribute("greatest", lambda state: Cached())

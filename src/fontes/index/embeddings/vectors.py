@@ -19,7 +19,7 @@ from ...core.errors import IndexFormatError, ParameterError
 from ...core.strings import offsets_of
 from ...storage.arrays import fixed
 from ...storage.artifact import Artifact, ArtifactKind, facts_of
-from ...storage.caches import Attached, Cached, cache_folder
+from ...storage.caches import Cached, LazyAttribute, cache_folder
 from ...storage.hashes import hash_json
 from ..segment import Leaf, Segment, located
 from . import rabitq
@@ -175,7 +175,7 @@ def _cut_vectors(segment: Segment) -> Cached[tuple[str, int, bool], Embeddings]:
     return Cached(CUTS)
 
 
-_CUT_VECTORS = Attached("cut_vectors", _cut_vectors)  # by digest of the whole vectors, dimensions, and whether of length 1
+_CUT_VECTORS = LazyAttribute("cut_vectors", _cut_vectors)  # by digest of the whole vectors, dimensions, and whether of length 1
 
 
 @dataclass(frozen=True, eq=False)

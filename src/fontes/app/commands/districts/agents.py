@@ -20,7 +20,18 @@ commands = typer.Typer()
 
 @commands.command(rich_help_panel="Search")
 @options_of(
-    ServerSettings, "port", "host", "hosts", "root_path", "proxies", "query", "tolerance", "k", "seconds", "at_once", "refresh"
+    ServerSettings,
+    "port",
+    "host",
+    "hosts",
+    "root_path",
+    "proxies",
+    "query",
+    "tolerance",
+    "k",
+    "seconds",
+    "max_concurrency",
+    "refresh",
 )
 def mcp(
     indexes: Annotated[list[Path], typer.Argument(metavar="INDEX...", help="Index directories.", show_default=False)],
@@ -46,7 +57,10 @@ def mcp(
         typer.Option(help="Name of the session in the log, without --http.", show_default="the time"),
     ] = None,
 ) -> None:
-    """Serve indexes to a language model as search tools, by the Model Context Protocol. Read-only."""
+    """Serve indexes to a language model as search tools, by the Model Context Protocol. Read-only.
+
+    Searches may state reasoning, for the log and with_reasoning(), and leave out what their session has shown.
+    """
     import asyncio
 
     from ....core.errors import ParameterError, needs_extra
@@ -62,7 +76,7 @@ def mcp(
         from ...server.service import PIPELINES, Service
 
     http_options = {"port": "port", "host": "host", "hosts": "name", "root_path": "root-path", "proxies": "proxy"}
-    http_options |= {"at_once": "at-once", "key_file": "key-file"}
+    http_options |= {"max_concurrency": "max-concurrency", "key_file": "key-file"}
     typed = {*settings, *(["key_file"] if key_file is not None else [])}
     if not http and (inapplicable := next((option for name, option in http_options.items() if name in typed), None)):
         raise ParameterError(f"--{inapplicable} applies to a server over HTTP: add --http")
@@ -155,7 +169,7 @@ def replay(
     logged_index: LoggedIndex = None,
     json: Json = False,
 ) -> None:
-    """Search the queries of a log again by several pipelines or tools, and compare the answers."""
+    """Search the queries of a log again, with their reasoning, by several pipelines or tools, and compare the answers."""
     from ....core.errors import needs_extra
 
     with needs_extra("server", "fontes agent replay", "FastAPI"):
@@ -175,9 +189,9 @@ def replay(
     with reporting(compiling=True) as progress:
         result = replay_log(sessions, index, expressions, judgments, replay_measures, tool or ["search"], tokens, progress)
     if json:
-        print_json(
-            {**result.report.to_dict(), "tokens": dict(result.tokens), "queries": result.topics, "judged": result.judged}
-        )
+        evidence = {name: {"mean": rate.mean, "low": rate.low, "high": rate.high} for name, rate in result.evidence.items()}
+        counts = {"queries": result.topics, "judged": result.judged}
+        print_json({**result.report.to_dict(), "tokens": dict(result.tokens), "evidence": evidence, **counts})
     else:
         typer.echo(str(result))
 

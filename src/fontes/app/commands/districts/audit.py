@@ -19,7 +19,7 @@ commands = typer.Typer()
 @commands.command(rich_help_panel="Measure")
 @reads_files("id", "text", of="topics")
 def audit(
-    run: Annotated[str | None, typer.Argument(help="A run, or -.", show_default="none: the collection alone")] = None,
+    run: Annotated[str | None, typer.Argument(help="A run, or -.", show_default="none: only the collection")] = None,
     qrels: Annotated[
         str | None,
         typer.Option(help="Judgments: a file, one of fontes judge, a BEIR folder, irds:NAME, sample:NAME.", show_default=False),
@@ -45,7 +45,7 @@ def audit(
     ] = None,
     measures: Measures = None,
     split: Split = None,
-    near: Annotated[float, typer.Option(help="Least similarity of near copies; 0: equal texts alone.")] = 0.8,
+    near: Annotated[float, typer.Option(help="Least similarity of near copies; 0: only equal texts.")] = 0.8,
     seed: Annotated[int, typer.Option(help="Seed of the random orders of equal scores.")] = 0,
     output: ReportFiles = None,
     json: Json = False,

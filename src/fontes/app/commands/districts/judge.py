@@ -55,7 +55,7 @@ def judge(
     renew: Annotated[list[str] | None, typer.Option(help="Name of a judge who gets a new token; repeatable.")] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="File to create for new tokens, readable by you alone.", show_default="printed once"),
+        typer.Option(help="File to create for new tokens, which only you can read.", show_default="printed once"),
     ] = None,
     export: Annotated[
         Path | None, typer.Option(help="Write topics and judgments into this folder, and serve nothing.", show_default=False)

@@ -1,4 +1,4 @@
-"""`fontes ask`: answers with citations; `fontes llm`: kept answers of language models."""
+"""`fontes ask`: answers with citations; `fontes llm`: stored answers of language models."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ Pack = Annotated[Path, typer.Argument(metavar="PACK", help="A file of answers, .
 
 @group.command()
 def usage(
-    results: Annotated[Path | None, typer.Argument(metavar="[RUN]", help=RESULTS, show_default="all kept answers")] = None,
+    results: Annotated[Path | None, typer.Argument(metavar="[RUN]", help=RESULTS, show_default="all stored answers")] = None,
     json: Json = False,
 ) -> None:
-    """Count kept answers and their tokens, by model."""
+    """Count stored answers and their tokens, by model."""
     from datetime import UTC, datetime
 
     from ....llm import AnswerFile
@@ -104,7 +104,7 @@ def usage(
         print_json([models[key] for key in sorted(models)])
         return
     if not models:
-        say("No answers are kept.")
+        say("No answers are stored.")
     for key in sorted(models):
         row = models[key]
         days = [datetime.fromtimestamp(row[name], UTC).date().isoformat() for name in ("first", "last") if row[name]]
@@ -124,7 +124,7 @@ def export(
 
     answers, missing = _read_answers(results)
     if missing:
-        raise InputError(f"{results}: {counted(missing, 'answer')} of it are not kept here, so a pack could not replay it")
+        raise InputError(f"{results}: {counted(missing, 'answer')} of it are not stored here, so a pack could not replay it")
     total = write_pack(answers, pack)
     if json:
         print_json({"pack": str(pack), "answers": total})
@@ -134,7 +134,7 @@ def export(
 
 @group.command("import")
 def import_(pack: Pack, json: Json = False) -> None:
-    """Keep the answers of a pack, so that runs with them can be replayed. Stored answers are not replaced."""
+    """Store the answers of a pack, so that runs with them can be replayed. Stored answers are not replaced."""
     from ....llm import AnswerFile, read_pack
     from ...output import counted, print_json, say
 
@@ -146,7 +146,7 @@ def import_(pack: Pack, json: Json = False) -> None:
 
 
 def _read_answers(results: Path) -> tuple[Iterable[StoredAnswer], int]:
-    """Return the kept answers behind results, and the number of missing ones."""
+    """Return the stored answers behind results, and the number of missing ones."""
     from ....llm import AnswerFile
 
     sums = _answer_sums(results)

@@ -51,7 +51,8 @@ def encode(
     precision: Annotated[
         str | None,
         typer.Option(
-            help="auto, float32, bfloat16, float16 or int8; auto is chosen by timing.", show_default="the encoder's: auto"
+            help="auto, float32, bfloat16, float16 or int8; auto is chosen by timing. int8 may be slower, and says so.",
+            show_default="the encoder's: auto",
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Encode documents again that have vectors.")] = False,
@@ -115,7 +116,7 @@ def _parse_encoder(index: Index, text: str, name: str) -> Any:
         return expression.part(f"{name}({text!r})")
     encoder = expression.part(text)
     if not isinstance(encoder, Part) or not hasattr(encoder, "encode_documents"):
-        raise ParameterError(f'{text} is not an encoder; write sentence_encoder("MODEL"), or the model alone')
+        raise ParameterError(f'{text} is not an encoder; write sentence_encoder("MODEL"), or only the model')
     return encoder
 
 

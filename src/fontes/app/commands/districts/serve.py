@@ -40,7 +40,7 @@ def serve(
         typer.Option(help="File with the token of --writable.", show_default="FONTES_TOKEN of the environment"),
     ] = None,
 ) -> None:
-    """Serve indexes over HTTP, with a page to search them. --quiet logs errors alone."""
+    """Serve indexes over HTTP, with a page to search them. --quiet logs only errors."""
     from ....core.errors import needs_extra
     from ...output import say
     from ...server.settings import KEY, TOKEN, named_expressions, secret_of

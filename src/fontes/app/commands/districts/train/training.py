@@ -223,7 +223,7 @@ _encoder_command(
     "Train a late-interaction model.",
     starts="colbert(…)",
     flags={"markers": ("--no-markers",)},
-    markers="Give a start without markers of queries and documents none.",
+    markers="Add no markers of queries and documents to a start that has none.",
 )
 
 
@@ -367,8 +367,8 @@ def causality(
     json: Json = False,
 ) -> None:
     """Train the head of CausalEvidence, a classifier of sentences that report a cause."""
+    from .....causal.causality import labelled, measure_causality, train_causality
     from .....neural import SentenceEncoder
-    from .....train.causality import labelled, measure_causality, train_causality
     from ....output import counted, print_json, say
 
     model = SentenceEncoder(encoder, precision=precision)

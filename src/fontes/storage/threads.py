@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .work import keep, resources, thread_count
+from ..core.work import keep, resources, thread_count
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings, concatenated, offsets_of, utf8
+from ..index.batches import PLAIN, content
+from ..index.postings import JoinedLists
+from ..index.tables import find_positions, union
 from ..storage.arrays import UNSIGNED, smallest, write_array
 from ..storage.artifact import Artifact, ArtifactKind
-from ..storage.caches import Attached, Cached, DiskCache
+from ..storage.caches import Cached, DiskCache, LazyAttribute
 from ..storage.hashes import hash_json
 from ..text import Analyzer
 from ..text.tokenizers import TOKENIZERS
-from .batches import PLAIN, content
-from .postings import JoinedLists
-from .tables import find_positions, union
 
 if TYPE_CHECKING:
-    from .segment import Segment
-    from .state import State
+    from ..index.segment import Segment
+    from ..index.state import State
 
 SAMPLE = 1 << 27  # maximum bytes of a segment's texts of which every block is read; of larger ones every second, third … block
 CHUNK_BYTES = 1 << 22  # bytes analysed at a time
@@ -107,7 +107,7 @@ def _without_blanks(terms: Strings) -> NDArray[np.bool_]:
     return without
 
 
-_FORMS: Attached[Segment, Cached[str, SurfaceForms]] = Attached("surface_forms", lambda segment: Cached(1))
+_FORMS: LazyAttribute[Segment, Cached[str, SurfaceForms]] = LazyAttribute("surface_forms", lambda segment: Cached(1))
 
 
 def _segment_forms(segment: Segment, state: State) -> SurfaceForms:

@@ -9,23 +9,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.strings import Strings
-from ..storage.caches import Attached, Cached, weakly
-from .columns import Filter
+from ..index.columns import Filter, filter_of
+from ..index.tables import arrays_of, find_positions
+from ..storage.caches import Cached, LazyAttribute, weak_proxy
 from .edits import near, prefixed
 from .surface_forms import is_gram, surface_forms, unstemmed, whole_words
-from .tables import arrays_of, find_positions
 
 if TYPE_CHECKING:
+    from ..index.parts import Part
+    from ..index.state import State
     from ..text import Analyzer
-    from .parts import Part
-    from .state import State
 
 MIN_UNKNOWN = 3  # characters of an unknown word to correct
 MIN_KNOWN = 5  # characters of a word of the index to correct
@@ -98,7 +98,7 @@ class Suggester:
     """Completions and corrections by the surface forms of a state's terms."""
 
     def __init__(self, state: State) -> None:
-        self._state = weakly(state)
+        self._state = weak_proxy(state)
         forms = surface_forms(state)
         self._table = Strings(*arrays_of(forms.words), forms.words.order)
         self._counts, self._terms = forms.counts, forms.terms
@@ -377,7 +377,7 @@ class TermContext:
     """
 
     def __init__(self, state: State) -> None:
-        self._state = weakly(state)
+        self._state = weak_proxy(state)
 
     @cached_property
     def _numbers(self) -> list[NDArray[np.int64]]:
@@ -445,7 +445,7 @@ class TermContext:
         return contexts
 
 
-CONTEXT: Attached[State, TermContext] = Attached("term_context", TermContext)
+CONTEXT: LazyAttribute[State, TermContext] = LazyAttribute("term_context", TermContext)
 
 
 def _replaced(query: str, replacements: Iterable[tuple[Word, str]]) -> str:
@@ -461,4 +461,35 @@ def _replaced(query: str, replacements: Iterable[tuple[Word, str]]) -> str:
     return "".join([*pieces, query[end:]])
 
 
-SUGGESTER: Attached[State, Suggester] = Attached("suggester", Suggester)
+SUGGESTER: LazyAttribute[State, Suggester] = LazyAttribute("suggester", Suggester)
+
+
+class HasState(Protocol):
+    """An index, which has a state."""
+
+    @property
+    def state(self) -> State:
+        """The state of the index."""
+        ...
+
+
+def suggest(index: HasState, query: str, k: int = 8, where: str | None = None) -> Suggestions:
+    """Return suggestions for a query: see `Index.suggest`."""
+    return SUGGESTER.of(index.state).suggest(query, k, filter_of(index.state, where))
+
+
+class Suggesting:
+    """Suggestions as a method of an index."""
+
+    def suggest(self: HasState, query: str, k: int = 8, where: str | None = None) -> Suggestions:
+        """Suggest completions of the last word of a query, and corrections of misspelt words.
+
+        Words are those of the documents before stemming; the first call counts them in the stored texts (an index without texts
+        has its terms). A word is completed by what stands in most documents with the other words.
+
+        Args:
+            query: The query, as far as it was typed.
+            k: Maximum number of completions.
+            where: Filter on document metadata; each completion occurs in a document that passes it.
+        """
+        return suggest(self, query, k, where)

@@ -79,7 +79,7 @@ class Reranker(Stage[Run, Run]):
         InputError: When called: the run has no documents, or a topic has no text.
     """
 
-    selects: ClassVar[bool] = True
+    returns_subset: ClassVar[bool] = True
 
     cache: bool | str | Path = field(default=False, repr=False, kw_only=True)
 
@@ -175,7 +175,7 @@ class Interpolated(Stage[Run, Run], name="interpolate"):
         weight: Weight of the new scores, 0 to 1; the run's scores have the weight 1 - `weight`.
     """
 
-    selects: ClassVar[bool] = True
+    returns_subset: ClassVar[bool] = True
 
     reranker: Reranker
     weight: float

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.strings import Strings, utf8
+from ..index.tables import arrays_of
 from ..storage.compiled import inner, kernel
-from .tables import arrays_of
 
 MAX_LETTERS = 255  # of a word whose neighbours are searched: the table of distances takes the square of its length
 

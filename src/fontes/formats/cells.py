@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .checks import is_missing
-from .errors import InputError
+from ..core.checks import is_missing
+from ..core.errors import InputError
 
 PLAIN = frozenset((str, int, bool, NoneType))  # types of values that are stored unchanged
 LISTS = ("as_py", "to_pylist", "to_list", "tolist")  # methods of other libraries that give Python's values
