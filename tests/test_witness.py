@@ -46,6 +46,7 @@ ELSEWHERE = {  # whose texts the tests of their own make again
     "synonyms",  # test_synonyms
     "tolerance",  # test_tolerance
     *("manual_statements", "statements"),  # test_statements
+    "with_reasoning",  # test_reasoning
     *("answer", "hyde", "llm", "llm_keywords", "llm_listwise", "llm_pointwise", "llm_questions", "llm_rewrite"),
     *("llm_setwise", "query2doc", "subquestions"),
 }

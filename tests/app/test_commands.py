@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from support.each import each
 from typer.main import get_command
 
 from fontes.app.cli import main
@@ -313,7 +314,7 @@ def test_debug_shows_the_traceback(monkeypatch):
         main()
 
 
-@pytest.mark.parametrize("arguments", [["bogus"], ["search", "c.index"], ["search"], ["convert", "foo", "a", "b"]])
+@each("arguments", [["bogus"], ["search", "c.index"], ["search"], ["convert", "foo", "a", "b"]])
 def test_wrong_usage_is_exit_code_2(arguments, fontes):
     assert fontes(*arguments)[0] == 2
 

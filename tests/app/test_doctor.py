@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.each import each
 from support.tiny_models import tiny
 
 import fontes as ft
@@ -43,7 +44,7 @@ def test_a_missing_package_is_named_with_its_extra(fontes: Any, monkeypatch: pyt
     assert "xlsx" in out.rpartition("pip install ")[2].partition("[")[2].partition("]")[0].split(",")
 
 
-@pytest.mark.parametrize(
+@each(
     ("origin", "advised"),
     [
         (None, "'fontes[xlsx]'"),

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.app import output, searching
@@ -81,7 +82,7 @@ def test_quiet_is_read(asked: list[SimpleNamespace]) -> None:
     assert "quiet" not in vars(asked[0])
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "plain",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Fontes
+from support.each import each
 from support.tiny_training import base, candidates, examples, no_curves, one_thread
 
 from fontes.formats import write_run
@@ -51,6 +52,7 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"[A-Za-z]{4,}", plain))
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_guide_print_what_it_shows(base: Path, collection: Path, fontes: Fontes) -> None:
     blocks = BLOCK.findall(GUIDE.read_text(encoding="utf-8"))
     printed, ran, before = "", 0, ""
@@ -145,7 +147,7 @@ def test_candidates_to_validate_on_need_all_that_belongs_to_them(base: Path, col
     assert re.search(r"validation loss \d\.\d{4}, RR@5 \d\.\d{4}", out)
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (("--loss", "mse"), "loss must be 'bce', 'margin', 'lambda', 'teacher' or 'kl', not 'mse'"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
+from support.each import each
 from support.simulated import held_out
 
 from fontes.calibration import HeldOutTopics, least_units
@@ -18,7 +19,7 @@ NINE = {f"t{n}": [(n / 10, True)] for n in range(1, 10)}
 """Nine topics, each with one relevant document, of probability .1 to .9."""
 
 
-@pytest.mark.parametrize(("level", "threshold"), [(0.9, 0.1), (0.8, 0.2), (0.85, 0.1), (0.5, 0.5), (0.7, 0.3)])
+@each(("level", "threshold"), [(0.9, 0.1), (0.8, 0.2), (0.85, 0.1), (0.5, 0.5), (0.7, 0.3)])
 def test_risk_control_may_lose_as_many_topics_as_the_bound_allows(level: float, threshold: float) -> None:
     """(lost + 1) / 10 <= 1 - level."""
     assert held_out(NINE).promise("complete", level).threshold == pytest.approx(threshold)
@@ -32,7 +33,7 @@ def test_recall_loses_the_share_of_a_topics_relevant_documents() -> None:
     assert held_out(topics).promise("complete", 0.8).threshold == pytest.approx(0.9)  # one document is a set
 
 
-def test_an_evidence_set_is_complete_at_its_lowest_document_and_the_first_complete_set_counts() -> None:
+def test_the_first_complete_evidence_set_counts() -> None:
     run = Run.of({f"t{n}": {"a": 0.9, "b": 0.5 + n / 100, "c": 0.3} for n in range(9)})
     rows = [(f"t{n}", group, doc, 1) for n in range(9) for group, doc in (("1", "a"), ("1", "b"), ("2", "c"))]
     topics = HeldOutTopics.of(run, Qrels(rows), [[t] for t in run], np.array([0.5], dtype=np.float32), 1)
@@ -55,7 +56,7 @@ def test_topics_of_one_unit_count_as_one_with_the_mean_of_their_losses() -> None
         topics.promise("recall", 0.95)
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "level", "least"),
     [("recall", 0.9, 9), ("recall", 0.95, 19), ("complete", 0.5, 1), ("answerable", 0.9, 9), ("precision", 0.9, 22)],
 )
@@ -85,7 +86,7 @@ def test_recall_beyond_what_the_run_holds_is_refused_with_the_greatest_level() -
         held_out({f"t{n}": [(0.5, False)] for n in range(9)}, missed={f"t{n}": 1 for n in range(9)}).promise("recall", 0.9)
 
 
-@pytest.mark.parametrize("level", [0, 1, -0.1, True, "0.9", float("nan"), 1 - 1e-14, 1e-14])
+@each("level", [0, 1, -0.1, True, "0.9", float("nan"), 1 - 1e-14, 1e-14])
 def test_a_level_outside_0_and_1_is_refused(level: object) -> None:
     with pytest.raises(ParameterError, match="recall must be a number between 0 and 1"):
         held_out(NINE).promise("recall", level)  # type: ignore[arg-type]
@@ -125,7 +126,7 @@ def test_more_confidence_takes_a_higher_threshold(confidence: float, threshold: 
 HYPOTHESES = [(0.0, 22, 0.1), (0.05, 40, 0.1), (0.02, 200, 0.1), (0.4, 90, 0.5), (0.3, 50, 0.1)]
 
 
-@pytest.mark.parametrize(("mean", "units", "risk"), HYPOTHESES)
+@each(("mean", "units", "risk"), HYPOTHESES)
 def test_the_p_value_is_the_lesser_of_hoeffdings_and_bentkus_bounds(mean: float, units: int, risk: float) -> None:
     a = min(mean, risk)
     entropy = (a * math.log(a / risk) if a else 0) + (1 - a) * math.log((1 - a) / (1 - risk))
@@ -198,7 +199,7 @@ def test_collected_topics_are_those_of_runs_and_judgments() -> None:
         assert array == pytest.approx(other_array), name
 
 
-def test_recall_is_kept_in_expectation_over_many_draws_and_not_by_lists_that_are_too_long() -> None:
+def test_expected_recall_is_kept_by_lists_that_are_not_too_long() -> None:
     probabilities, labels = drawn(8_000, 99)
     risks = []
     for seed in range(300):

@@ -43,7 +43,7 @@ def test_each_curve_follows_its_formula() -> None:
     assert extreme == pytest.approx([FLOOR, 1 - FLOOR], rel=1e-6)
 
 
-def test_equal_and_rising_probabilities_become_the_next_smaller_numbers_so_that_order_stays() -> None:
+def test_equal_and_rising_probabilities_keep_the_order() -> None:
     run = Run.of({"a": {"w": 4.0, "x": 3.0, "y": 3.0, "z": 2.0}, "b": {"p": 2.0, "q": 1.0}}, TOPICS)
     assert [run.ids[c] for c in run.codes] == ["w", "y", "x", "z", "p", "q"]
     next_below = np.nextafter(np.float32(0.5), np.float32(0))

@@ -9,7 +9,7 @@ from fontes.core import Qrels, Run
 from fontes.core.errors import InputError, ParameterError
 
 
-def test_the_error_is_the_mean_distance_of_probability_and_share_over_bins_of_equal_size() -> None:
+def test_the_calibration_error_is_the_mean_over_bins_of_equal_size() -> None:
     run = Run.of({"a": {"v": 0.8, "w": 0.6, "x": 0.2, "y": 0.1}, "unjudged": {"z": 0.9}})
     qrels = Qrels([("a", "0", "v", 1), ("a", "0", "y", 1), ("a", "0", "w", 0)])
     measured = reliability(run, qrels, bins=2)

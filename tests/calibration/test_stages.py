@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Fontes
+from support.each import each
 from support.ranked import documents, judgments, topics
 
 import fontes as ft
@@ -147,7 +148,7 @@ def test_an_explanation_leads_from_decision_to_probability_to_score(index: Index
         beyond.explain(query, best.id)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "problem"),
     [
         ("bm25() >> cut(recall=0.7)", r"cut\(recall=0.7\) needs probabilities; put calibrated\(FOLDER\) right before it"),
@@ -180,9 +181,7 @@ def test_a_promise_that_cannot_hold_is_refused_before_any_search(
         stage(["spring"])
 
 
-def test_another_pipeline_is_refused_a_filter_and_another_collection_weaken_the_statement(
-    index: Index, folder: Path, tmp_path: Path
-) -> None:
+def test_another_pipeline_is_refused_and_another_collection_noted(index: Index, folder: Path, tmp_path: Path) -> None:
     for other in ("bm25(k1=2.0) % 40", "bm25() % 20", "ql() % 40"):
         with pytest.raises(ParameterError, match=f"was trained for {re.escape(BM25)} % 40, not for"):
             pipeline(f'{other} >> calibrated("{folder}")', index)(["spring"])

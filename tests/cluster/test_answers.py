@@ -71,7 +71,7 @@ def test_answers_go_to_the_machine_where_the_work_was_begun(ray: str, tmp_path: 
     actor = library.remote(num_cpus=0)(AnswerActor).remote(tmp_path / "here")
     elsewhere = {"env_vars": {"FONTES_CACHE": str(tmp_path / "there")}}
     task = library.remote(num_cpus=0, runtime_env=elsewhere)(exchanged)
-    assert library.get(task.remote(actor, here.sum, there)) == (False, ["of the driver", "of the driver"])
-    assert AnswerFile().read([there.sum])[there.sum].text == "of the node"
+    assert library.get(task.remote(actor, here.digest, there)) == (False, ["of the driver", "of the driver"])
+    assert AnswerFile().read([there.digest])[there.digest].text == "of the node"
     assert (tmp_path / "there" / "answers.sqlite").exists()
     library.kill(actor)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from typer.testing import CliRunner
 
 import fontes as ft
@@ -64,7 +65,7 @@ def test_the_same_runs_give_the_same_bytes() -> None:
     assert plot_measures(RUNS, QRELS, k=5).to_bytes("svg") == plot_measures(RUNS, QRELS, k=5).to_bytes("svg")
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "message"),
     [
         ({"measures": "P@5"}, "drawn at every k; write P for P@5"),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from statsmodels.stats.multitest import multipletests
+from support.each import each
 
 import fontes as ft
 from fontes.comparison import statistics
@@ -28,8 +29,8 @@ def skewed(topics: int, columns: int = 4, seed: int = 7) -> Floats:
     return drawn + np.array([0.0, 0.5, -2.0, 3.0])[:columns]
 
 
-@pytest.mark.parametrize("topics", [2, 5, 23, 60])
-@pytest.mark.parametrize("confidence", [0.95, 0.8])
+@each("topics", [2, 5, 23, 60])
+@each("confidence", [0.95, 0.8])
 def test_bca_of_skewed_values_is_that_of_scipy_on_the_same_samples(topics: int, confidence: float) -> None:
     values = skewed(topics)
     means = statistics.resampled(values, 2_000, seed=3)
@@ -95,7 +96,7 @@ def test_an_interval_of_equal_values_is_their_mean_and_of_one_topic_nothing() ->
     assert np.isnan(statistics.interval(values[:1], values[:1])).all()
 
 
-@pytest.mark.parametrize("topics", [2, 3, 8, 40])
+@each("topics", [2, 3, 8, 40])
 def test_effect_sizes_of_random_values_have_the_sign_and_size_of_their_formulas(topics: int) -> None:
     generator = np.random.default_rng(topics)
     a, b = generator.random((topics, 5)), generator.random((topics, 5)) * 0.5 + 0.2
@@ -133,7 +134,7 @@ def signed_ranks(column: Floats) -> tuple[float, float]:
     return w, min(1.0, 2 * sum(count for total, count in ways.items() if total <= w) / 2 ** len(left))
 
 
-@pytest.mark.parametrize("topics", [1, 2, 3, 9, 25, 50])
+@each("topics", [1, 2, 3, 9, 25, 50])
 def test_wilcoxon_counts_out_the_sums_of_ranks_with_ties_and_zeros(topics: int) -> None:
     generator = np.random.default_rng(topics)
     columns = np.column_stack([np.round(generator.normal(shift, 1, topics), digits) for shift, digits in ((0.3, 1), (-0.6, 6))])
@@ -155,7 +156,7 @@ def test_wilcoxon_beyond_fifty_differences_is_normal_with_ties_corrected(topics:
     assert statistics.wilcoxon(np.tile([[1.0], [-1.0]], (topics // 2, 1)))[1] == [1]
 
 
-@pytest.mark.parametrize("topics", [1, 4, 11, 16])
+@each("topics", [1, 4, 11, 16])
 def test_fishers_test_of_few_topics_is_the_share_of_signs_that_reach_the_mean(topics: int) -> None:
     columns = np.round(np.random.default_rng(topics).normal(0.2, 0.4, (topics, 3)), 2)
     mean, p = statistics.fisher(columns)
@@ -212,8 +213,8 @@ def test_tukey_has_nothing_to_say_of_one_topic_one_system_or_no_pair() -> None:
     assert p.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [("holm", "holm"), ("bonferroni", "bonferroni"), ("bh", "fdr_bh")])
-@pytest.mark.parametrize("seed", range(4))
+@each(("ours", "theirs"), [("holm", "holm"), ("bonferroni", "bonferroni"), ("bh", "fdr_bh")])
+@each("seed", range(4))
 def test_corrections_of_random_families_are_those_of_statsmodels(ours: str, theirs: str, seed: int) -> None:
     p = np.round(np.random.default_rng(seed).beta(0.4, 2, 9), 3)
     np.testing.assert_allclose(statistics.corrected(p, ours), multipletests(p, method=theirs)[1], rtol=1e-12)
@@ -244,8 +245,8 @@ def values_of(runs: Any) -> dict[str, Floats]:
     return {m: np.stack([ft.evaluate(run, QRELS, m).array(m) for run in runs.values()], axis=1) for m in MEASURES}
 
 
-@pytest.mark.parametrize("baseline", [None, "base", "poor"])
-@pytest.mark.parametrize(("test", "correction"), [("t", "holm"), ("t", "bh"), ("wilcoxon", "bonferroni"), ("fisher", "none")])
+@each("baseline", [None, "base", "poor"])
+@each(("test", "correction"), [("t", "holm"), ("t", "bh"), ("wilcoxon", "bonferroni"), ("fisher", "none")])
 def test_each_comparison_has_the_figures_of_its_pair_corrected_within_its_measure(
     runs: Any, baseline: str | None, test: str, correction: str
 ) -> None:
@@ -302,7 +303,7 @@ def test_more_pairs_than_fit_into_a_block_have_the_same_intervals(runs: Any, mon
         assert [(c.low, c.high) for c in parts] == [(c.low, c.high) for c in whole.comparisons]
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "message"),
     [
         *(({"alpha": alpha}, "alpha must lie between 0 and 1") for alpha in (0, 1, -0.1, 1.5, True, "0.05", None)),
@@ -340,7 +341,7 @@ def test_the_best_systems_have_the_highest_mean_unless_documents_are_counted(run
     assert [alone.best(m) for m in alone.measures] == [set()] * 5
 
 
-@pytest.mark.parametrize(("documents", "depth"), [(0, 1), (1, 1), (2, 2), (7, 7)])
+@each(("documents", "depth"), [(0, 1), (1, 1), (2, 2), (7, 7)])
 def test_judged_goes_to_the_end_of_the_longest_ranking_where_a_measure_has_no_cutoff(documents: int, depth: int) -> None:
     run = {"q00": {f"d{i}": 1.0 - i / 10 for i in range(documents)}, "q01": {}}
     measures = ["AP", "nDCG@3", "IPrec@0.1", "NumRet", "Judged@4"]

@@ -77,7 +77,7 @@ def test_other_tests_and_runs_without_the_machines_topics_are_refused() -> None:
     with pytest.raises(ParameterError, match="with machine labels the test is t, not fisher"):
         report(data, testing=Testing("fisher"))
     short = {topic: data.runs["poor"][topic] for topic in data.people}
-    with pytest.raises(InputError, match="the run 'short' has no results for the topics that the machine alone labelled"):
+    with pytest.raises(InputError, match="the run 'short' has no results for the topics that only the machine labelled"):
         compare_runs({"good": data.runs["good"], "short": short}, data.people, "AP", machine=data.machine)
 
 

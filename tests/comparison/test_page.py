@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.comparison import report_page
@@ -232,7 +233,7 @@ def test_fourteen_hundred_topics_of_ten_systems_stay_below_four_megabytes() -> N
     assert len(page.encode()) < 4_000_000
 
 
-@pytest.mark.parametrize("options", [{"depth": 0}, {"depth": True}, {"depth": 2.5}, {"snippet": -1}])
+@each("options", [{"depth": 0}, {"depth": True}, {"depth": 2.5}, {"snippet": -1}])
 def test_a_depth_or_snippet_out_of_range_is_an_error(options: dict[str, Any]) -> None:
     with pytest.raises(ft.core.ParameterError, match=rf"the {next(iter(options))} of a page must be a whole number"):
         compare_runs().to_html(**options)

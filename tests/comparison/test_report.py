@@ -162,7 +162,7 @@ def test_an_index_brings_the_texts_of_the_documents_into_the_page(tmp_path: Path
         report.with_documents(other)
 
 
-def test_the_command_measures_the_given_topics_and_refuses_an_empty_run_unless_allowed(tmp_path: Path, fontes: Any) -> None:
+def test_the_command_refuses_an_empty_run_unless_allowed(tmp_path: Path, fontes: Any) -> None:
     for name, run in {"good": GOOD, "bad": BAD}.items():
         ft.write_run(run, tmp_path / f"{name}.run")
     (tmp_path / "none.run").touch()

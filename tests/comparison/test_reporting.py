@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.comparison import SystemRun, Testing, compare_runs, statistics
@@ -158,7 +159,7 @@ def test_what_cannot_be_compared_or_tested_is_an_error() -> None:
         compare_runs({"a": GOOD}, {}, "AP")
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "message"),
     [
         ({"test": "student"}, "unknown test 'student'; there are t, wilcoxon"),

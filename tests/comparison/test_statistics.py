@@ -10,6 +10,7 @@ import pytest
 import scipy.stats
 from statsmodels.stats.multicomp import pairwise_tukeyhsd
 from statsmodels.stats.multitest import multipletests
+from support.each import each
 
 import fontes as ft
 from fontes.comparison import statistics
@@ -32,7 +33,7 @@ def real(shared: Path) -> np.ndarray:
     return np.stack([ft.evaluate(run, qrels, [ft.AP]).array(ft.AP) for run in runs], axis=1)
 
 
-@pytest.mark.parametrize("topics", [2, 7, 30, 300])
+@each("topics", [2, 7, 30, 300])
 def test_the_t_test_is_that_of_scipy(topics: int) -> None:
     differences = matrix(topics)
     t, p = statistics.t_test(differences)
@@ -47,7 +48,7 @@ def test_the_t_test_of_real_runs_is_that_of_scipy(real: np.ndarray) -> None:
     np.testing.assert_allclose(p, theirs, rtol=1e-9)
 
 
-@pytest.mark.parametrize("topics", [13, 60, 61, 400])
+@each("topics", [13, 60, 61, 400])
 def test_wilcoxon_is_that_of_scipy_in_its_normal_form_and_where_it_counts_out(topics: int) -> None:
     differences = matrix(topics)
     ours = statistics.wilcoxon(differences)
@@ -130,8 +131,8 @@ def test_tukey_of_two_systems_is_the_t_test(real: np.ndarray) -> None:
     np.testing.assert_allclose(p, t, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [("holm", "holm"), ("bonferroni", "bonferroni"), ("bh", "fdr_bh")])
-@pytest.mark.parametrize("number", [1, 2, 7, 45])
+@each(("ours", "theirs"), [("holm", "holm"), ("bonferroni", "bonferroni"), ("bh", "fdr_bh")])
+@each("number", [1, 2, 7, 45])
 def test_corrections_are_those_of_statsmodels(ours: str, theirs: str, number: int) -> None:
     generator = np.random.default_rng(number)
     for p in (generator.random(number), generator.random(number) ** 4, np.round(generator.random(number) ** 3, 2)):
@@ -164,7 +165,7 @@ def skewed(topics: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).exponential(0.1, topics) ** 2
 
 
-@pytest.mark.parametrize(("topics", "seed", "sign"), [(12, 1, 1), (12, 1, -1), (25, 2, 1), (25, 2, -1)])
+@each(("topics", "seed", "sign"), [(12, 1, 1), (12, 1, -1), (25, 2, 1), (25, 2, -1)])
 def test_the_interval_of_skewed_values_is_the_bca_of_scipy_on_the_same_samples(topics: int, seed: int, sign: int) -> None:
     values = sign * skewed(topics, seed)
     rng = np.random.default_rng(9)
@@ -237,8 +238,8 @@ def test_effect_sizes_follow_their_formulas() -> None:
     assert statistics.hedges_g(a, b)[0] == pytest.approx((1 - 3 / 11) * 0.15 / spread)
 
 
-@pytest.mark.parametrize("test", [statistics.t_test, statistics.wilcoxon, statistics.fisher])
-@pytest.mark.parametrize("topics", [2, 20, 100])
+@each("test", [statistics.t_test, statistics.wilcoxon, statistics.fisher])
+@each("topics", [2, 20, 100])
 def test_equal_systems_have_p_1_without_a_warning(test: object, topics: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core import MissingExtraError
@@ -73,7 +74,7 @@ def test_all_splits_of_a_dataset_are_an_error():
             read(splits)
 
 
-@pytest.mark.parametrize(
+@each(
     ("read", "columns", "message"),
     [
         (ft.Run.of, {"qid": ["1"], "docno": ["a"]}, "no column for the score; the columns are qid, docno"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
+from support.each import each
 
 from fontes.app.server.routes import SearchQuery
 from fontes.core.hints import OTHER_WORDS, compact, meant, nearest
@@ -15,7 +15,7 @@ OPTIONS = "--topics --pipeline --model --encoder --where --query --analyzer -k -
 STAGES = [*stages]
 
 
-@pytest.mark.parametrize(
+@each(
     ("names", "typed", "expected"),
     [
         (PARAMETERS, "limit size n top_k topK rows hitsPerPage", "k"),
@@ -47,7 +47,7 @@ def test_another_word_or_a_misspelt_one_is_answered_with_the_name_that_is_meant(
     assert {word: meant(word, names) for word in typed.split()} == {word: [expected] for word in typed.split()}
 
 
-@pytest.mark.parametrize(
+@each(
     ("names", "typed"),
     [
         (PARAMETERS, "boost lang fields timeout user x what color sum"),

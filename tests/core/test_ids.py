@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.each import each
 
 from fontes.core import Doc, InputError, Qrels, Run, Topic, Topics
 from fontes.formats import read_corpus
@@ -25,8 +26,8 @@ def test_a_whole_number_as_an_id_stands_for_its_digits():
         assert Run.of({number: {number: 1.0}}).to_dict() == Run.of([(number, number, 1.0)]).to_dict() == {"7": {"7": 1.0}}
 
 
-@pytest.mark.parametrize("wrong", [7.0, np.float32(7), None, True, float("nan"), b"7", ("7",)])
-@pytest.mark.parametrize(
+@each("wrong", [7.0, np.float32(7), None, True, float("nan"), b"7", ("7",)])
+@each(
     ("made", "named"),
     [
         (lambda i: Topics.of({i: "a"}), "item 1 of the topics: the topic id is "),

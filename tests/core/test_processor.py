@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 from fontes.core import processor
 
@@ -22,7 +23,7 @@ def limited(monkeypatch: pytest.MonkeyPatch, root: Path, group: str, quotas: dic
     return processor.processors()
 
 
-@pytest.mark.parametrize(
+@each(
     ("group", "quotas", "expected"),
     [
         ("0::/\n", {}, 8),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.each import each
 
 import fontes as ft
 
@@ -33,8 +34,8 @@ def many(tmp_path_factory):
     return ft.Index.build(docs, tmp_path_factory.mktemp("many") / "many.index", threads=1)
 
 
-@pytest.mark.parametrize("name", ["bm25", "tfidf", "ql"])
-@pytest.mark.parametrize("k", [1_001, 1_200, 10**9, 10**30])
+@each("name", ["bm25", "tfidf", "ql"])
+@each("k", [1_001, 1_200, 10**9, 10**30])
 def test_a_retriever_goes_beyond_its_default_limit_up_to_all_documents(many, name, k):
     stage, found = getattr(many, name)(), min(k, 1_200)
     assert stage(ft.Topics.of({"1": "red"})).rows == 1_000
@@ -64,7 +65,7 @@ def test_a_pipeline_says_which_retriever_limits_it(many, index):
     assert len((0.5 * index.bm25()).search("red", 10**9)) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     "pipeline",
     [
         "query() >> bm25()",
@@ -76,7 +77,7 @@ def test_a_pipeline_says_which_retriever_limits_it(many, index):
         "bm25() >> sort('year') >> rm3(fb_docs=3) >> bm25()",
     ],
 )
-@pytest.mark.parametrize("segments", [1, 2])
+@each("segments", [1, 2])
 def test_a_pipeline_finds_for_one_query_what_its_run_has(tmp_path, pipeline, segments):
     docs = [{"id": f"d{n}", "text": f"red {n % 7} plum{n % 3} cherry{n % 5}", "year": n % 4} for n in range(60)]
     index = ft.Index.build(docs[segments - 1 :], tmp_path / "some.index", positions=True, threads=1)
@@ -99,7 +100,7 @@ def boats(tmp_path_factory):
     return ft.Index.build(docs, tmp_path_factory.mktemp("boats") / "boats.index")
 
 
-@pytest.mark.parametrize("text", ["bm25()", "bm25() >> rm3() >> bm25()", "0.5 * bm25()", "fuse(bm25(), ql())"])
+@each("text", ["bm25()", "bm25() >> rm3() >> bm25()", "0.5 * bm25()", "fuse(bm25(), ql())"])
 def test_a_search_filters_sorts_and_counts(boats, text):
     stage = ft.pipeline(text, boats)
     found = stage.search("red boat", k=2, where="year >= 2003", sort="year", descending=True, facets=["kind"])
@@ -116,7 +117,7 @@ def test_an_index_searches_with_the_same_options(boats):
     assert list(found.facets()["year"]) == [2000, 2002, 2004, 2006, 2008]
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "problem"),
     [
         ({"limit": 3}, "search has no parameter 'limit'; did you mean 'k'?"),

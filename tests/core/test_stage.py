@@ -331,7 +331,7 @@ def test_a_pipeline_scores_documents_by_its_last_stage_for_the_rewritten_topic(p
 
 @dataclass(frozen=True)
 class Same(Reverse):
-    keeps_rankings = True
+    preserves_order = True
 
     def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
         return run

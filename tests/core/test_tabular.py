@@ -92,7 +92,7 @@ def test_a_hit_knows_its_document_and_the_passage_that_fits(index: ft.Index) -> 
     assert RUN.with_(documents=Shelf())["1"][1].snippet == "text of b"
 
 
-def test_hits_read_ten_documents_together_and_only_the_missing_one_of_them_is_an_error() -> None:
+def test_of_ten_documents_read_together_only_a_missing_one_is_an_error() -> None:
     asked: list[int] = []
 
     class Counting:

@@ -38,7 +38,7 @@ def test_what_is_no_filter_is_refused_in_a_sentence_with_its_place() -> None:
         ("year == True", "where, character 9: 'year' is a column of type integer"),
         ("year", "where, character 1: 'year' is a column of type integer, which has to be compared: year == …"),
         ("year == None", "where, character 9: None is no value; write year is None"),
-        ("year is 3", "where, character 9: `is` and `is not` are of None alone"),
+        ("year is 3", "where, character 9: `is` and `is not` are only for None"),
         ("year < score", "where, character 8: two columns"),
         ("1 < 2", "where, character 1: no column"),
         ("year > 9223372036854775808", "where, character 8: numbers are finite"),

@@ -11,8 +11,8 @@ import pytest
 import fontes as ft
 from fontes.core import ParameterError, work as work_module
 from fontes.core.processor import processors
-from fontes.core.threads import in_threads
 from fontes.core.work import MEMORY, Resources, memory_size, resources, thread_count, work
+from fontes.storage.threads import in_threads
 
 
 def test_a_block_inherits_what_it_does_not_say_and_ends_with_it() -> None:
@@ -32,7 +32,7 @@ def test_a_block_ends_with_an_error() -> None:
     assert resources() == Resources()
 
 
-def test_threads_of_others_belong_to_the_block_of_the_main_thread_unless_they_open_one() -> None:
+def test_foreign_threads_belong_to_the_block_of_the_main_thread() -> None:
     seen: list[Resources] = []
 
     def of_its_own() -> None:
@@ -109,7 +109,7 @@ def test_a_single_thread_is_the_callers_own() -> None:
         assert get_ident() not in in_threads(lambda _: get_ident(), [1, 2, 3])
 
 
-def test_memory_is_64_megabytes_for_each_processor_unless_said_and_at_most_1024_terabytes() -> None:
+def test_memory_is_64_megabytes_a_processor_by_default() -> None:
     assert Resources().memory == max(2, processors()) * memory_size("64M")
     assert memory_size("1024T") == 1 << 50
     with pytest.raises(ParameterError, match="1024T at the most"):

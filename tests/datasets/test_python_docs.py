@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import sysconfig
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +13,26 @@ from fontes.datasets import known_item, python_docs
 
 
 @pytest.fixture(scope="module")
-def documents() -> list[Doc]:
-    return python_docs()
+def documents(tmp_path_factory: pytest.TempPathFactory) -> list[Doc]:
+    """The documents of some modules in Python, beside others that are left out, and of all compiled ones."""
+    whole, part = Path(sysconfig.get_path("stdlib")), tmp_path_factory.mktemp("stdlib")
+    for source in (whole / "zipfile.py", whole / "zipfile", whole / "json", whole / "argparse.py"):
+        if source.exists():  # a module is a file in one version of Python and a folder in another
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, part / source.name)
+    for left_out in (
+        "test/one.py",
+        "idlelib/one.py",
+        "site-packages/numpy.py",
+        "json/tests/one.py",
+        "_private.py",
+        "json/_own.py",
+    ):
+        (part / left_out).parent.mkdir(exist_ok=True)
+        (part / left_out).write_text('"""Not public."""')
+    (part / "broken.py").write_text("def (")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sysconfig, "get_path", lambda name: str(part))
+        return python_docs()
 
 
 def test_modules_classes_functions_and_methods_are_documents(documents: list[Doc]) -> None:
@@ -29,7 +50,7 @@ def test_modules_classes_functions_and_methods_are_documents(documents: list[Doc
 def test_ids_are_unique_and_in_order_and_no_document_is_empty(documents: list[Doc]) -> None:
     ids = [doc.id for doc in documents]
     assert ids == sorted(set(ids))
-    assert len(ids) > 3000
+    assert len(ids) > 500
     assert all(doc.text.strip() and doc.title for doc in documents)
     assert not any(" at 0x" in doc.title for doc in documents)
 
@@ -41,7 +62,9 @@ def test_tests_private_and_foreign_modules_are_left_out(documents: list[Doc]) ->
 
 
 @pytest.mark.slow
-def test_another_process_makes_the_same_documents_without_side_effects(documents: list[Doc]) -> None:
+def test_another_process_makes_the_same_documents_without_side_effects() -> None:
+    documents = python_docs()
+    assert len(documents) > 3000
     code = "import sys; from fontes.datasets import python_docs; print(python_docs()); print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stderr == ""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 from fontes.core import InputError
 from fontes.experiments.runner import LOCK, exclusive, replacing_results
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         *("report.md", "report.html", LOCK, "unfinished.json", "runs", "runs/a.run", "indexes", "cache", "models"),
@@ -42,7 +43,7 @@ def test_the_folder_itself_may_be_a_link(tmp_path: Path) -> None:
         assert not list((tmp_path / "disk").iterdir())
 
 
-@pytest.mark.parametrize("name", ["../x.run", "runs/../../x.run", "/x.run", "runs/a/../../../x.run", "runs/\0.run", "x.run"])
+@each("name", ["../x.run", "runs/../../x.run", "/x.run", "runs/a/../../../x.run", "runs/\0.run", "x.run"])
 def test_a_lock_that_names_files_elsewhere_removes_none(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "results"
     folder.mkdir()

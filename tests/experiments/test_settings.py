@@ -66,7 +66,7 @@ def written(folder, text):
         (COLLECTION + '[systems]\na = "b"\nb = "a"\n', "[systems]: a: the system is part of itself: a > b > a"),
         (
             COLLECTION + BM25 + 'r.run = "r.run"\nx = "fuse(bm25, r)"\n',
-            "[systems]: x: pipeline, column 1: fuse cannot join a run to a stage; give runs alone, or stages alone",
+            "[systems]: x: pipeline, column 1: fuse cannot join a run to a stage; give only runs, or only stages",
         ),
         (COLLECTION + BM25 + '[report]\nbaseline = "bm52"\n', "[report]: baseline: there is no 'bm52'; did you mean 'bm25'?"),
         (COLLECTION + BM25 + '[report]\ntest = "u"\n', "[report]: test: there is no 'u'; there are t, wilcoxon, fisher, tukey"),

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core.errors import InputWarning
@@ -104,7 +105,7 @@ UNNAMED = {
 }
 
 
-@pytest.mark.parametrize("name", UNNAMED)
+@each("name", UNNAMED)
 def test_the_command_for_a_table_whose_ids_have_no_name_works(tmp_path, fontes, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     put(tmp_path, UNNAMED[name], name)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 
 from fontes.core import InputError, Topics, Turn
 from fontes.formats import read_topics
@@ -45,7 +46,7 @@ def written(path: Path, value: Any) -> Path:
     return path
 
 
-def test_the_official_form_gives_turns_with_rewrites_and_the_answers_of_earlier_turns(tmp_path: Path) -> None:
+def test_the_official_form_gives_rewrites_and_earlier_answers(tmp_path: Path) -> None:
     topics = read_canard(written(tmp_path / "dev.json", OFFICIAL))
     assert list(topics) == ["C_1_1", "C_1_2"]
     assert topics["C_1_2"].text == "Whose machine?"
@@ -81,7 +82,7 @@ def test_an_earlier_turn_whose_item_is_not_in_the_file_has_no_rewrite(tmp_path: 
     assert topics["C_1_2"].turns[0] == Turn("What did she write?", answer="Notes on a machine.")
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"Question": " "}, "item 2: no text under 'Question'"),

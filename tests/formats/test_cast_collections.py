@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from typer.testing import CliRunner
 
 from fontes import Doc, Index
@@ -92,7 +93,7 @@ def marco(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_page_of_kilt_is_its_paragraphs_in_a_row_without_marks_of_headings_and_items(kilt: Path) -> None:
+def test_a_kilt_page_is_its_paragraphs_without_markup(kilt: Path) -> None:
     corpus = read_corpus(kilt)
     assert corpus.format == "kilt"  # type: ignore[union-attr]
     first, second = corpus
@@ -122,7 +123,7 @@ def test_an_article_of_the_washington_post_is_its_paragraphs_without_tags(wapo: 
     assert second == Doc("old", "", "", {})
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "change", "message"),
     [
         ("kilt", {"text": "one text"}, "line 2: not a page of KILT"),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes import Topic, Topics, Turn
@@ -19,7 +20,7 @@ def again(topics: object, tmp_path: Path) -> Topics:
     return ft.read_topics(tmp_path / "topics.json")
 
 
-@pytest.mark.parametrize("name", [*FILES, "cast2022/topics_tree.json"])
+@each("name", [*FILES, "cast2022/topics_tree.json"])
 def test_every_file_of_the_track_comes_back_with_all_turns(shared: Path, tmp_path: Path, name: str) -> None:
     topics = ft.read_topics(shared / name)
     written = again(topics, tmp_path)

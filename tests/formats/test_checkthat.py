@@ -7,6 +7,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+from support.each import each
 from typer.testing import CliRunner
 
 import fontes as ft
@@ -56,7 +57,7 @@ def test_five_documents_of_each_post_are_written_as_pandas_writes_them(tmp_path:
     assert result.stdout.splitlines()[:2] == ["16\td0\t1", "16\td1\t2"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("16\td1 d2\n", "line 2: no post and list of documents, such as: 16<tab>"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import Fontes
+from support.each import each
 
 import fontes as ft
 from fontes.core import InputError
@@ -121,7 +122,7 @@ def test_scifact_reads_alike_from_its_own_lines_from_rows_and_from_a_table(tmp_p
         assert topics["4"].metadata == {"label": "SUPPORT", "evidence": [[["41", 2], ["41", 5]], [["41", 7]]]}
 
 
-@pytest.mark.parametrize(
+@each(
     ("row", "problem"),
     [
         ({"claim": "A.", "evidence": []}, "the claim has no 'id'"),
@@ -149,7 +150,7 @@ def test_what_is_no_claim_with_evidence_is_refused_with_file_and_line(
     assert problem in str(refused.value)
 
 
-def test_claims_that_quote_nothing_are_no_corpus_and_unlabelled_ones_hold_no_judgments(tmp_path: Path) -> None:
+def test_claims_without_quotes_are_no_corpus(tmp_path: Path) -> None:
     path = lines(tmp_path / "train.jsonl", OLIVER)
     with pytest.raises(InputError, match="name the documents of their evidence and do not quote them; give the corpus"):
         list(read_corpus(path))

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 from fontes.core import Doc, InputError, ParameterError
 from fontes.datasets.names import corpus_of
@@ -60,7 +61,7 @@ def test_a_corpus_can_be_iterated_again_and_tells_how_far_it_has_read(tmp_path: 
     assert len(list(corpus)) == 50_000
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "problem"),
     [
         ('{"_id": "1", "text": "x"}\n{"_id": ', "line 2: broken JSON"),
@@ -254,7 +255,7 @@ def test_a_tag_of_the_text_that_no_document_has_is_an_error(tmp_path: Path) -> N
         list(read_corpus(put(tmp_path / "w.trec", WEB), fields={"text": "BODYTEXT"}))
 
 
-@pytest.mark.parametrize("pump", ["<script>", "<!--", "-->", "<style>x", "</script>", "<title>"])
+@each("pump", ["<script>", "<!--", "-->", "<style>x", "</script>", "<title>"])
 def test_a_web_page_is_read_in_linear_time(tmp_path: Path, pump: str) -> None:
     page = f"<DOC><DOCNO>1</DOCNO><html>{pump * (100_000 // len(pump))}</html></DOC>"
     assert [doc.id for doc in read_corpus(put(tmp_path / "w.trec", page))] == ["1"]
@@ -328,7 +329,7 @@ def test_metadata_that_a_line_cannot_hold_is_an_error_and_leaves_no_file(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_key_that_is_chosen_for_one_part_is_no_other_part_unless_that_is_chosen_too(tmp_path: Path) -> None:
+def test_a_key_chosen_for_one_part_is_no_other_part(tmp_path: Path) -> None:
     path = put(tmp_path / "c.jsonl", '{"_id": "1", "title": "a title", "headline": "a headline", "text": "a text"}\n')
     assert list(read_corpus(path, fields={"text": "title"})) == [
         Doc("1", "a title", "", {"headline": "a headline", "text": "a text"})

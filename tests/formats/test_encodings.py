@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core import Doc, InputError, ParameterError
@@ -29,8 +30,8 @@ def put(path: Path, content: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["c.csv", "c.csv.gz"])
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"])
+@each("name", ["c.csv", "c.csv.gz"])
+@each("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"])
 def test_utf16_and_cp1252_are_detected_with_a_warning(tmp_path: Path, name: str, encoding: str) -> None:
     path = put(tmp_path / name, TABLE.encode(encoding))
     with warnings.catch_warnings(record=True) as remarks:
@@ -45,7 +46,7 @@ def test_utf16_and_cp1252_are_detected_with_a_warning(tmp_path: Path, name: str,
     )
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "cp1250", "latin-1", "utf-16", "cp037", "UTF-8", "shift_jis"])
+@each("encoding", ["cp1252", "cp1250", "latin-1", "utf-16", "cp037", "UTF-8", "shift_jis"])
 def test_an_encoding_that_is_named_is_used(tmp_path: Path, encoding: str) -> None:
     text = "id;text\n1;moon\n" if encoding == "shift_jis" else TABLE.replace("à", "a").replace("è", "e").replace("ï", "i")
     path = put(tmp_path / "c.csv", text.encode(encoding))
@@ -110,7 +111,7 @@ def test_czech_in_cp1250_is_read_as_it_was_written(tmp_path: Path) -> None:
         assert [topic.text for topic in read_topics(path).values()] == ["Děti šly do lesa", "příliš žluťoučký kůň"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "stored", "failed"),
     [
         ("Дети пошли в лес", "cp1251", None),
@@ -132,8 +133,8 @@ def test_the_encoding_that_an_error_advises_reads_the_file(
     assert ft.Index.open(tmp_path / "i").doc("1").text == text
 
 
-@pytest.mark.parametrize("failed", ["utf-8", "cp1252", "cp1250", "gb18030", "utf-16"])
-@pytest.mark.parametrize("content", [b"\xff", b"caf\xe9 \x81", b"\x81\x8d\x90", b"", bytes(range(256))], ids=str)
+@each("failed", ["utf-8", "cp1252", "cp1250", "gb18030", "utf-16"])
+@each("content", [b"\xff", b"caf\xe9 \x81", b"\x81\x8d\x90", b"", bytes(range(256))])
 def test_an_encoding_that_has_failed_is_not_advised(content: bytes, failed: str) -> None:
     advised = re.search(r"such as (\S+), and", remedy(content, failed))[1]
     assert codecs.lookup(advised) != codecs.lookup(failed)
@@ -165,9 +166,7 @@ def test_bytes_that_the_named_encoding_has_not_stop_with_their_line(tmp_path: Pa
         list(read_corpus(odd))
 
 
-@pytest.mark.parametrize(
-    ("encoding", "errors"), [("nonsense", None), ("idna", None), ("hex", None), ("\0", None), (None, "ignore")]
-)
+@each(("encoding", "errors"), [("nonsense", None), ("idna", None), ("hex", None), ("\0", None), (None, "ignore")])
 def test_what_is_no_encoding_or_treatment_is_refused(tmp_path: Path, encoding: str | None, errors: str | None) -> None:
     with pytest.raises(ParameterError, match=r"there is no encoding '|errors must be strict or replace, not 'ignore'"):
         read_corpus(put(tmp_path / "c.tsv", b"1\ta\n"), encoding=encoding, errors=errors)

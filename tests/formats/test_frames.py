@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.each import each
 
 from fontes.core import Doc, InputError, Topics
 from fontes.core.errors import InputWarning
@@ -64,7 +65,7 @@ def docs(value):
     return [(doc.id, doc.text) for doc in read_corpus(value)]
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "arrow", "dicts", "docs"])
+@each("library", ["pandas", "polars", "arrow", "dicts", "docs"])
 def test_each_column_of_a_frame_has_its_type_in_the_index(tmp_path, library):
     columns = VALUES if library in ("polars", "arrow") else VALUES | OBJECTS
     cells = {name: column[0] for name, column in columns.items()}
@@ -140,7 +141,7 @@ SERIES = {
 }
 
 
-@pytest.mark.parametrize("kind", SERIES)
+@each("kind", SERIES)
 def test_texts_are_documents_numbered_from_0_and_topics_numbered_from_1(kind, tmp_path):
     make = iter if kind == "iterator" else lambda value: value
     assert docs(make(SERIES[kind])) == list(zip("012", TEXTS, strict=True))
@@ -169,8 +170,8 @@ def test_an_interval_of_duckdb_is_a_duration():
     assert [doc.metadata for doc in read_corpus(table)] == [{"d": 90000.0}]
 
 
-@pytest.mark.parametrize("labels", [None, [7, 8, 9], ["x", "y", "z"]])
-@pytest.mark.parametrize("dtype", [None, object, "category"])
+@each("labels", [None, [7, 8, 9], ["x", "y", "z"]])
+@each("dtype", [None, object, "category"])
 def test_the_labels_of_a_series_are_ids(labels, dtype):
     series = pd.Series(TEXTS, index=labels, dtype=dtype)
     expected = dict(zip(map(str, labels or range(3)), TEXTS, strict=True))

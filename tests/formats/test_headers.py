@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core import Doc, InputError, Topic
@@ -45,7 +46,7 @@ def put(path: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("text", NAMES)
+@each("text", NAMES)
 def test_names_of_columns_are_no_document(tmp_path: Path, text: str) -> None:
     path = put(tmp_path / "c.tsv", text)
     with pytest.raises(InputError, match=r"c\.tsv, line 1: .* look like names of columns, and not enough of them are known"):
@@ -54,7 +55,7 @@ def test_names_of_columns_are_no_document(tmp_path: Path, text: str) -> None:
         read_topics(path)
 
 
-@pytest.mark.parametrize("text", RECORDS)
+@each("text", RECORDS)
 def test_documents_without_a_header_are_read_as_before(tmp_path: Path, text: str) -> None:
     path = put(tmp_path / "c.tsv", text)
     assert len(list(read_corpus(path))) == text.count("\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from typer.testing import CliRunner
 
 import fontes as ft
@@ -85,7 +86,7 @@ def test_a_submission_is_read_as_the_run_that_it_was(submission: Path, tmp_path:
     assert [len(ranking) for ranking in read_run(tmp_path / "raw.jsonl").values()] == [2] * 11
 
 
-def test_an_answer_with_citations_is_the_response_and_turns_without_documents_are_kept(tmp_path: Path) -> None:
+def test_an_answer_with_citations_is_the_response(tmp_path: Path) -> None:
     answer = {
         "text": "It is closed.",
         "sentences": [{"text": "It is closed.", "citations": [{"document": "b", "quote": "closed until spring"}]}],
@@ -111,7 +112,7 @@ def test_runs_of_2023_and_2024_are_read_by_their_first_response(tmp_path: Path) 
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"turn_id": 7}, "line 1: no 'turn_id', which is a text"),

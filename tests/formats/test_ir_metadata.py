@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.experiments import metadata_of
@@ -48,7 +49,7 @@ def test_a_header_of_another_tool_is_read(tmp_path):
         ft.read_run(path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         (f"{START}\n# a: 1\n1 Q0 a 1 1.5 t\n", "line 3: the header has no end"),

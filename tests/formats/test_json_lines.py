@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
+from support.each import each
 from support.small_collections import PROPERTY
 
 from fontes.core import InputError
@@ -93,7 +94,7 @@ def test_lines_are_read_as_pythons_decoder_reads_them(tmp_path_factory, lines, s
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "lines",
     [
         b'{"_id": "a",\n"text": "b"}',

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core.errors import InputWarning
@@ -30,8 +31,8 @@ COMMENTS = [
 ]
 
 
-@pytest.mark.parametrize("comment", COMMENTS)
-@pytest.mark.parametrize("place", [0, 1, 2])
+@each("comment", COMMENTS)
+@each("place", [0, 1, 2])
 def test_comments_are_skipped_in_qrels_and_runs_wherever_they_stand(tmp_path, comment, place):
     kinds = {
         "a.run": ["1 Q0 d1 1 2.0 x", "1 Q0 d2 2 1.0 x"],
@@ -47,7 +48,7 @@ def test_comments_are_skipped_in_qrels_and_runs_wherever_they_stand(tmp_path, co
     assert read_run(path).to_dict() == {"1": {"d1": 2.0}}
 
 
-@pytest.mark.parametrize("delimiter", [",", ", ", ";", "|"])
+@each("delimiter", [",", ", ", ";", "|"])
 def test_rows_of_a_table_whose_ids_begin_with_the_sign_of_comments_are_kept(tmp_path, delimiter):
     rows = [
         ("qid", "score", "docno"),
@@ -96,7 +97,7 @@ def test_comments_are_found_at_the_ends_of_blocks(tmp_path, monkeypatch):
         assert len(read_run(path)["1"]) == 50
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "qid Q0 docno rank score tag\n1 Q0 d1 1 2.0 x\n",
@@ -113,7 +114,7 @@ def test_runs_with_names_of_columns_are_read(tmp_path, text):
     assert read_run(put(tmp_path, text, "x"))["1"].scores[0] == 2.0
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "topic_id iter docno rel\n1 0 d1 2\n",
@@ -171,7 +172,7 @@ def test_a_rank_below_0_is_an_error_with_its_line(tmp_path, rank):
         read_run(put(tmp_path, f"qid,docno,rank\nq,d1,0\nq,d2,{rank}\n", "x.csv"))
 
 
-@pytest.mark.parametrize("row", ["q d1 0 12.5", "q,Q0,d1,1,12.5,x", "q,d1,12.5", "q\td1\t12.5"])
+@each("row", ["q d1 0 12.5", "q,Q0,d1,1,12.5,x", "q,d1,12.5", "q\td1\t12.5"])
 def test_the_header_that_an_error_asks_for_makes_the_run_readable(tmp_path, row):
     with pytest.raises(ft.FontesError) as caught:
         read_run(put(tmp_path, f"{row}\n", "x.run"))
@@ -262,7 +263,7 @@ def run_advised(error: str, fontes) -> str:
     return output
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ('{"q": {"d": 1}, "q": {"e": 2}}', "topic 'q' occurs twice"),

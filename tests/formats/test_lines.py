@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core import InputError
@@ -34,7 +35,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each("shape", SHAPES)
 def test_lines_with_ids_are_topics(tmp_path: Path, shape: str) -> None:
     content, expected = SHAPES[shape]
     (tmp_path / "t.txt").write_text(content)
@@ -68,7 +69,7 @@ def test_lines_of_which_one_has_no_id_of_its_own_are_not_numbered_anew(tmp_path:
         read_topics(tmp_path / "t.txt")
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "problem"),
     [
         ("1 0 d1 1\n1 0 d2 0\n", "holds judgments, not topics"),

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core import InputError, ParameterError, Topic
@@ -126,13 +127,13 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each("shape", SHAPES)
 def test_topics_of_the_campaigns_are_read(tmp_path: Path, shape: str) -> None:
     content, expected = SHAPES[shape]
     assert read(tmp_path, content) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("title", "text"),
     [
         ("the <i>E. coli</i> outbreak", "the E. coli outbreak"),
@@ -204,7 +205,7 @@ def test_of_several_languages_one_is_chosen_as_the_error_says(tmp_path: Path) ->
         assert read(tmp_path, content, {"text": "EN-title"}) == [Topic("1", "pier")]
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "problem"),
     [
         (

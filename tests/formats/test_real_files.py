@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 from fontes.datasets import dataset
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_qrels, write_run, write_topics
@@ -14,7 +15,7 @@ COLLECTIONS = ("checkthat20_task2", "cisi", "cranfield", "ctkfacts_cs", "med", "
 CAST = {"cast2019": (479, 50), "cast2020": (216, 25), "cast2021": (239, 26), "cast2022": (205, 18)}
 
 
-@pytest.mark.parametrize("name", [*COLLECTIONS, *CAST])
+@each("name", [*COLLECTIONS, *CAST])
 def test_collections_have_as_many_documents_topics_and_judgments_as_they_say(shared: Path, name: str) -> None:
     folder = shared / name
     stats = json.loads((folder / "stats.json").read_text())
@@ -40,7 +41,7 @@ def test_the_packed_passages_are_all_read(shared: Path) -> None:
     assert len(read_topics(shared / "wikipedia_passages" / "queries.jsonl")) == 1_803
 
 
-@pytest.mark.parametrize("name", CAST)
+@each("name", CAST)
 def test_cast_turns_carry_the_raw_utterances_and_the_conversation(shared: Path, name: str) -> None:
     turns = read_topics(shared / name / "turns.jsonl")
     raw = read_topics(shared / name / "queries.jsonl")
@@ -109,8 +110,8 @@ def test_real_topics_and_qrels_read_back_the_same(shared: Path, tmp_path: Path) 
 PUBLISHED = {"dev": (0.552, 0.708), "test": (0.431, 0.683)}  # MRR@5 of BM25 and of SciBERT, computed by others
 
 
-@pytest.mark.parametrize("name", ["tweets.tsv", "tweets.csv"])
-@pytest.mark.parametrize("split", PUBLISHED)
+@each("name", ["tweets.tsv", "tweets.csv"])
+@each("split", PUBLISHED)
 def test_the_tweets_of_checkthat_with_their_papers_are_topics_and_judgments(shared, tmp_path, fontes, split, name) -> None:
     folder = shared / "checkthat25_4b"
     topics, qrels = read_topics(folder, split=split), read_qrels(folder, split=split)

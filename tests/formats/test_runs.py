@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.each import each
 from support.examples import up_to
 
 from fontes.core import InputError, ParameterError, Qrels, Run, Topic, Topics
@@ -43,7 +44,7 @@ def test_an_empty_file_is_an_empty_run(tmp_path: Path) -> None:
 GOOD = "q1 Q0 a 1 2.0 x\n\nq1 Q0 b 2 1.0 x\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "problem"),
     [
         (GOOD + "q1 Q0 c 3 x\n", "line 4: 5 columns, not 6 as in the lines before"),
@@ -58,7 +59,7 @@ GOOD = "q1 Q0 a 1 2.0 x\n\nq1 Q0 b 2 1.0 x\n"
         ("q1 a 1\nq1 b 1.5\n", "line 2: the rank '1.5' is not a whole number from 0"),
     ],
 )
-@pytest.mark.parametrize("block", [1, 20, 1 << 24])
+@each("block", [1, 20, 1 << 24])
 def test_run_errors_name_file_and_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | bytes, problem: str, block: int
 ) -> None:
@@ -132,7 +133,7 @@ def test_beir_qrels_may_have_a_header_and_ids_with_blanks(tmp_path: Path, header
     assert read_qrels(put(tmp_path, header + "1\ta b\t1\n2\tc\t0\n")).to_dict() == {"1": {"a b": 1}, "2": {"c": 0}}
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "problem"),
     [
         ("1 0 a 1\n1 0 b\n", "line 2: 3 columns, not topic, group, document, grade"),

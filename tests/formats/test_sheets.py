@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.hostile import outcome
 
 import fontes as ft
@@ -112,7 +113,7 @@ def pipe(content: bytes) -> Iterator[str]:
         os.close(read)
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "utf-16", "xlsx", "parquet"])
+@each("kind", ["jsonl", "json", "csv", "utf-16", "xlsx", "parquet"])
 def test_a_pipe_is_recognised_and_read_once(tmp_path: Path, kind: str) -> None:
     rows = [["id", "text"], *([str(n), "fox " * 9] for n in range(9000))]
     table = "".join(f"{a},{b}\n" for a, b in rows)
@@ -149,16 +150,16 @@ def test_standard_input_is_recognised(fontes, tmp_path: Path) -> None:
 LIST = [{"id": "a", "text": "é東", "n": [1, {"x": "}]"}]}, {"id": "b", "text": "]"}]
 
 
-@pytest.mark.parametrize("indent", [None, 1])
-@pytest.mark.parametrize("buffer", [1, 7, 1 << 18])
+@each("indent", [None, 1])
+@each("buffer", [1, 7, 1 << 18])
 def test_a_json_list_is_read_item_by_item(tmp_path: Path, monkeypatch: Any, indent: int | None, buffer: int) -> None:
     monkeypatch.setattr("fontes.formats.json.BUFFER", buffer)
     (tmp_path / "c.json").write_text("\ufeff " + json.dumps(LIST, indent=indent, ensure_ascii=False) + "\n ", encoding="utf-8")
     assert list(read_corpus(tmp_path / "c.json")) == [Doc("a", "é東", "", {"n": [1, {"x": "}]"}]}), Doc("b", "]")]
 
 
-@pytest.mark.parametrize("buffer", [1, 1 << 18])
-@pytest.mark.parametrize(
+@each("buffer", [1, 1 << 18])
+@each(
     ("content", "problem"),
     [
         ("[", "line 1: broken JSON"),
@@ -196,8 +197,8 @@ OBJECTS = {
 }
 
 
-@pytest.mark.parametrize("first", OBJECTS)
-@pytest.mark.parametrize("ending", ["", ".gz"])
+@each("first", OBJECTS)
+@each("ending", ["", ".gz"])
 def test_json_files_of_a_folder_hold_a_list_lines_or_objects_over_several_lines(
     tmp_path: Path, first: str, ending: str
 ) -> None:

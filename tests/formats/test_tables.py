@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core import Doc, InputError, Topic
@@ -30,15 +31,15 @@ def table(path: Path, header: str, rows: list[tuple[str, ...]], delimiter: str =
     return path
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize(("name", "delimiter"), [("t.tsv", "\t"), ("t.csv", ","), ("t.csv", ";"), ("t.csv", "\t"), ("t", ";")])
+@each("end", ["\n", "\r\n", "\r"])
+@each(("name", "delimiter"), [("t.tsv", "\t"), ("t.csv", ","), ("t.csv", ";"), ("t.csv", "\t"), ("t", ";")])
 def test_one_table_gives_topics_and_judgments_by_its_header(tmp_path: Path, name: str, delimiter: str, end: str) -> None:
     path = table(tmp_path / name, "post_id tweet_text cord_uid", TWEETS, delimiter, end)
     assert list(read_topics(path).values()) == [Topic("t1", TWEETS[0][1]), Topic("t2", TWEETS[1][1])]
     assert read_qrels(path).to_dict() == {"t1": {"abc1": 1}, "t2": {"abc2": 1, "abc3": 1}}
 
 
-@pytest.mark.parametrize(
+@each(
     "header",
     ["qid query doc_id", "Query-ID Text PID", "_id question docno", "ID Title DocID", "topic text docno", "tweet_id claim pid"],
 )
@@ -63,7 +64,7 @@ def test_a_row_without_a_document_judges_nothing(tmp_path: Path) -> None:
     assert (list(read_topics(path)), read_qrels(path).to_dict()) == (["1", "2"], {"2": {"d": 1}})
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "content", "problem"),
     [
         ("t.tsv", "1\tone\td1\n", "line 1: 3 columns and no header that names them; choose the columns of the id and the"),
@@ -94,7 +95,7 @@ def test_a_table_of_topics_that_is_not_clear_is_refused(tmp_path: Path, name: st
     assert problem in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "problem"),
     [
         (
@@ -120,8 +121,8 @@ def test_between_tabs_a_quotation_mark_may_stand_anywhere_in_a_line(tmp_path: Pa
     assert [t.text for t in read_topics(tmp_path / "t.tsv").values()] == ['"To be" or not', '5" disks', 'quoted "word"']
 
 
-@pytest.mark.parametrize("key", ["cord_uid", "doc_id", "docno", "pid", "DocNo", "Doc-ID", "ID", "_id"])
-@pytest.mark.parametrize(("name", "delimiter"), [("c.csv", ","), ("c.csv", ";"), ("c.tsv", "\t"), ("c.txt", ";")])
+@each("key", ["cord_uid", "doc_id", "docno", "pid", "DocNo", "Doc-ID", "ID", "_id"])
+@each(("name", "delimiter"), [("c.csv", ","), ("c.csv", ";"), ("c.tsv", "\t"), ("c.txt", ";")])
 def test_documents_have_their_id_under_the_usual_names(tmp_path: Path, key: str, name: str, delimiter: str) -> None:
     path = table(tmp_path / name, f"Year {key} TITLE Abstract", [("1999", "d 1", "t", "a, b; c")], delimiter)
     assert list(read_corpus(path)) == [Doc("d 1", "a, b; c", "t", {"Year": "1999"})]
@@ -202,7 +203,7 @@ def test_lines_that_end_in_cr_alone_are_lines_and_elsewhere_cr_is_a_character(tm
         list(read_corpus(tmp_path / "bad.csv"))
 
 
-@pytest.mark.parametrize("content", ['id,"text\r\n', '"id,text\n1,x\n', '"""\n', "id,text\r1\r", '"a"b,c\n', "\ufeff,\n,\n"])
+@each("content", ['id,"text\r\n', '"id,text\n1,x\n', '"""\n', "id,text\r1\r", '"a"b,c\n', "\ufeff,\n,\n"])
 def test_a_header_of_csv_that_cannot_be_read_is_a_sentence(tmp_path: Path, content: str) -> None:
     (tmp_path / "c.csv").write_bytes(content.encode())
     for reader in (read_corpus, read_topics, read_qrels):

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 from fontes.core import InputError, ParameterError, Topic, Topics, Turn
 from fontes.core.query import Group, Phrase, Term
@@ -88,7 +89,7 @@ def test_json_objects_and_lists(tmp_path: Path) -> None:
         read(tmp_path, "[1]")
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "problem"),
     [
         ("", "holds no topics"),
@@ -164,7 +165,7 @@ IKAT_2025 = """[{"number": "1-1", "title": "Acid reflux", "ptkb": ["I eat late."
 
 
 @pytest.mark.parametrize("lines", [False, True])
-def test_ikat_topics_carry_the_conversation_its_statements_and_the_resolved_utterances(tmp_path: Path, lines: bool) -> None:
+def test_ikat_topics_carry_conversation_statements_and_rewrites(tmp_path: Path, lines: bool) -> None:
     def read_year(content: str) -> list[Topic]:
         rows = json.loads(content)
         return read(tmp_path, "".join(f"{json.dumps(row)}\n" for row in rows) if lines else content)
@@ -188,7 +189,7 @@ def test_ikat_topics_carry_the_conversation_its_statements_and_the_resolved_utte
         read(tmp_path, IKAT_2025.replace('"relevant_ptkbs": []', '"relevant_ptkbs": 3'))
 
 
-def test_relevant_statements_are_numbers_texts_or_objects_and_a_conversation_has_a_number_or_an_id(tmp_path: Path) -> None:
+def test_relevant_statements_are_numbers_texts_or_objects(tmp_path: Path) -> None:
     """Numbers as in 2023 and 2024, texts as in 2025, objects as in the guidelines of 2023, and an id as in those of 2026."""
 
     def relevant(named: str) -> list[str]:
@@ -214,7 +215,7 @@ def test_a_written_conversation_keeps_its_statements(tmp_path: Path) -> None:
         ]
 
 
-def test_turns_of_a_topic_are_not_taken_for_a_conversation_and_an_unknown_key_is_named(tmp_path: Path) -> None:
+def test_an_unknown_key_of_a_topic_with_turns_is_named(tmp_path: Path) -> None:
     assert read(tmp_path, '[{"id": 1, "text": "a", "turns": [{"text": "a"}]}]') == [Topic("1", "a", turns=(Turn("a"),))]
     with pytest.raises(InputError, match="a turn has text, manual, automatic, answer or answer_id, not 'speaker'"):
         read(tmp_path, '{"_id": "1", "text": "a", "turns": [{"text": "a", "speaker": "u"}]}')

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Fontes
+from support.each import each
 
 from fontes import fuse, read_run, write_run
 from fontes.tuning import fit_weights
@@ -57,7 +58,7 @@ def test_learning_prints_each_folds_weights_and_writes_the_held_out_run(fontes: 
     assert json.loads(out) == json.loads(json.dumps(learned.to_dict()))
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "code", "message"),
     [
         (["a.run"], 1, "at least two systems"),

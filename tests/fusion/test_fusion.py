@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 
 from fontes import Run, Topic, Topics, fuse, read_run, write_run
 from fontes.core import InputError, ParameterError
@@ -104,7 +105,7 @@ def test_empty_runs_and_empty_lists_fuse_to_empty_ones() -> None:
         assert len(fuse(Run.of({}), {}, method=method)) == 0
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each("method", METHODS)
 def test_columns_give_what_a_plain_reading_of_the_formulas_gives(method: str) -> None:
     rng = random.Random(7)
     runs = [
@@ -253,7 +254,7 @@ RANX: dict[tuple[str, str | None], dict[str, float]] = {
 }
 
 
-@pytest.mark.parametrize(("method", "normalize"), RANX, ids=str)
+@each(("method", "normalize"), RANX)
 def test_real_runs_fuse_as_ranx_fuses_them(method: str, normalize: str | None, shared: Path) -> None:
     runs = [read_run(path) for path in sorted((shared / "checkthat25_4b" / "runs").glob("dev.*"))]
     weights = [0.5, 0.2, 0.2, 0.1] if method == "wsum" else None

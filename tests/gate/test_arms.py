@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from support.each import each
 from support.serving import in_thread
 
 import fontes as ft
@@ -238,7 +239,7 @@ async def searched(query: str) -> list[str]:
     return ["b", "a", "b"]
 
 
-@pytest.mark.parametrize(
+@each(
     "function",
     [
         lambda query: ["b", "a", "b"],
@@ -248,14 +249,13 @@ async def searched(query: str) -> list[str]:
         lambda query: [ft.Run.of({"1": {"a": 1.0, "b": 2.0}})["1"][0], ("a", 1.0)],
         searched,
     ],
-    ids=["ids", "pairs", "mapping", "iterator", "hits", "coroutine"],
 )
 def test_a_function_returns_ids_or_pairs(function):
     run = FunctionArm(function=function).run(TOPICS, 10)
     assert [run[topic].ids for topic in TOPICS] == [["b", "a"], ["b", "a"]]
 
 
-@pytest.mark.parametrize("value", [None, "abc", [None], [("a",)], [("a", "b")], [{"id": "a"}], 7], ids=str)
+@each("value", [None, "abc", [None], [("a",)], [("a", "b")], [{"id": "a"}], 7])
 def test_a_function_that_returns_something_else_fails(value):
     failed = FunctionArm(function=lambda query: value).run(TOPICS, 10).provenance["failed"]
     assert list(failed) == ["1", "2"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import ttest_1samp
+from support.each import each
 
 from fontes.core import InputError, ParameterError
 from fontes.gate.decision import Answer, decide, lower_end, p_above, unit_values
@@ -51,7 +52,7 @@ def test_p_is_that_of_a_t_test_with_one_more_topic_as_bad_as_the_worst() -> None
     assert row.losses == (d < 0).sum()
 
 
-@pytest.mark.parametrize(("changed", "other"), [(1, -1.0), (20, -1.0), (40, -0.5), (200, -0.1), (400, -0.08)])
+@each(("changed", "other"), [(1, -1.0), (20, -1.0), (40, -0.5), (200, -0.1), (400, -0.08)])
 def test_the_fewer_topics_changed_the_more_the_other_one_loses(changed: int, other: float) -> None:
     d = np.zeros(400)
     d[:changed] = 0.02
@@ -60,7 +61,7 @@ def test_the_fewer_topics_changed_the_more_the_other_one_loses(changed: int, oth
     assert row.p_pass == pytest.approx(ttest_1samp([*d, other], -0.01, alternative="greater").pvalue)
 
 
-@pytest.mark.parametrize(
+@each(
     ("mean", "answer", "within"),
     [(0.0, "passes", False), (0.03, "passes", False), (-0.01, "passes", True), (-0.03, "loses", False)],
 )
@@ -171,7 +172,7 @@ def test_ends_bound_what_is_rejected() -> None:
 SOME = arms(ndcg=[0.1, -0.1, 0.0])
 
 
-@pytest.mark.parametrize(
+@each(
     ("margins", "problem"),
     [
         ({}, "a gate needs a measure with its margin, as in"),
@@ -191,13 +192,13 @@ def test_a_wrong_margin_is_named(margins: Any, problem: str) -> None:
         decide(*SOME, margins)
 
 
-@pytest.mark.parametrize("alpha", [0, 1, -0.1, float("nan"), True, "0.05"])
+@each("alpha", [0, 1, -0.1, float("nan"), True, "0.05"])
 def test_alpha_lies_between_0_and_1(alpha: Any) -> None:
     with pytest.raises(ParameterError, match=r"alpha must (lie between 0 and 1|be a number)"):
         decide(*SOME, {"nDCG@10": 0.01}, alpha=alpha)
 
 
-@pytest.mark.parametrize(
+@each(
     ("baseline", "candidate", "clusters", "problem"),
     [
         (*arms(ndcg=[0.1]), None, "a test needs two judged topics or more, and there is 1; judge more"),

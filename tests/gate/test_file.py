@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.each import each
 
 from fontes.core import InputError
 from fontes.gate import GateFile
@@ -84,7 +85,7 @@ def test_init_leaves_no_file_if_its_pipeline_fails(fontes, tmp_path, monkeypatch
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["gate.index", "gate.baseline.run", "gate.baseline.lock", "gate.results"])
+@each("name", ["gate.index", "gate.baseline.run", "gate.baseline.lock", "gate.results"])
 def test_init_takes_no_index_and_no_baseline_of_another_collection(fontes, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).mkdir()

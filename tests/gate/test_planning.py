@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.each import each
 
 from fontes.core import InputError, ParameterError
 from fontes.gate.decision import decide
@@ -146,7 +147,7 @@ def test_too_few_labelled_topics_do_not_suffice() -> None:
     assert plan_of(normal(0.1, 60)).judged is None
 
 
-@pytest.mark.parametrize("options", [{"power": 1.0}, {"power": 0}, {"alpha": 0}, {"power": True}])
+@each("options", [{"power": 1.0}, {"power": 0}, {"alpha": 0}, {"power": True}])
 def test_a_share_out_of_range_is_named(options: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=r"must (lie between 0 and 1|be a number)"):
         plan_of(normal(0.1, 40), **options)

@@ -169,7 +169,7 @@ def holder(error: FontesError) -> str:
     return str(error).partition(" is being changed by ")[2].partition(";")[0]
 
 
-def test_one_process_changes_an_index_at_a_time_and_an_error_says_which_and_since_when(tmp_path: Path) -> None:
+def test_one_process_at_a_time_changes_an_index(tmp_path: Path) -> None:
     path = tmp_path / "x"
     Index.build({"o": "old"}, path, threads=1)
     before = time.time()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
+from support.each import each
 
 from fontes.causal.narratives import relevant_part
 from fontes.core.errors import FontesError
@@ -32,6 +32,6 @@ READERS: dict[Callable[[str], Any], tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize(("reader", "pump"), [(reader, pump) for reader, pumps in READERS.items() for pump in pumps])
+@each(("reader", "pump"), [(reader, pump) for reader, pumps in READERS.items() for pump in pumps])
 def test_a_text_is_read_in_linear_time(reader: Callable[[str], Any], pump: str) -> None:
     reader(pump * (LENGTH // len(pump)))

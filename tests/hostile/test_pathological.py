@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.each import each
 from support.hostile import outcome, within
 
 import fontes as ft
@@ -144,7 +145,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "form", "content", "problem"), TABLE)
+@each(("kind", "form", "content", "problem"), TABLE)
 def test_a_file_that_meets_a_limit_is_one_sentence(tmp_path, kind, form, content, problem):
     path = tmp_path / "file"
     path.write_text(content, encoding="utf-8")
@@ -183,7 +184,7 @@ QUICK = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "form", "content", "expected"), QUICK)
+@each(("kind", "form", "content", "expected"), QUICK)
 def test_what_took_the_square_of_its_length_takes_moments(tmp_path, kind, form, content, expected):
     path = tmp_path / "file"
     path.write_bytes(content.encode("big5" if "big5" in content else "utf-8"))
@@ -223,7 +224,7 @@ def test_a_path_that_no_file_can_have_is_one_sentence(path):
     outcome(lambda: ExperimentFile(path), "a")
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         "a = " + deep("[]"),
@@ -242,9 +243,7 @@ def test_the_file_of_an_experiment_that_meets_a_limit_is_one_sentence(tmp_path, 
     assert str(caught.value).startswith(str(path))
 
 
-@pytest.mark.parametrize(
-    "content", [deep("[]"), '{"layout": ' + DIGITS + "}", '{"layout": 2, "versions": 5}', "[]", '{"layout": 3}']
-)
+@each("content", [deep("[]"), '{"layout": ' + DIGITS + "}", '{"layout": 2, "versions": 5}', "[]", '{"layout": 3}'])
 def test_a_lock_that_meets_a_limit_is_one_sentence(tmp_path, content):
     path = tmp_path / "e.lock"
     path.write_text(content)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from support.counting_encoder import Counting, Several
 from support.counting_terms import CountingTerms
+from support.each import each
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
 from support.histories import answer, fresh, segment_files
 from support.processes import in_a_child
@@ -131,7 +132,7 @@ def test_segments_without_vectors_are_encoded_together_and_resumed_after_a_kill(
     assert answer(index.dense(Counting())(queries())) == answer(whole.dense(Counting())(queries()))
 
 
-def test_vectors_of_only_some_documents_are_an_error_with_their_number_and_the_command(tmp_path: Path) -> None:
+def test_vectors_of_only_some_documents_are_an_error(tmp_path: Path) -> None:
     index = lived(tmp_path / "x", Hashed(), CountingTerms(), every=False)
     for search in (index.dense(Hashed()), index.splade(CountingTerms())):
         with pytest.raises(
@@ -305,8 +306,8 @@ def test_an_index_without_documents_left_finds_nothing(tmp_path: Path) -> None:
     assert len(index.dense(Hashed()).search("w1", 10)) == 3
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
-@pytest.mark.parametrize("encoder", [Hashed(), Hashed(dim=43, length=None)])
+@each("dtype", ["float32", "float16", "int8"])
+@each("encoder", [Hashed(), Hashed(dim=43, length=None)])
 def test_a_search_by_numpy_gives_the_bytes_of_compiled_code(tmp_path: Path, encoder: Hashed, dtype: str) -> None:
     index = lived(tmp_path / "x", encoder, dtype=dtype)
     embeddings, vectors = index.embeddings(encoder), encoder.encode_queries(list(queries(9).values()))
@@ -349,7 +350,7 @@ def test_rows_and_documents_of_several_segments_are_numbered_as_in_one(tmp_path:
     assert joined.meta["digest"] != one.meta["digest"]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_after_a_random_history_runs_are_those_of_a_new_index_byte_for_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

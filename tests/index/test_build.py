@@ -7,6 +7,7 @@ import math
 import warnings
 
 import pytest
+from support.each import each
 from support.small_collections import DOCS, files
 
 from fontes.core import Doc, FontesError, InputError, ParameterError
@@ -17,7 +18,7 @@ from fontes.index import Index, build
 from fontes.text import Analyzer
 
 
-@pytest.mark.parametrize("memory", ["lots", "0", 0, -5, "2X", "", "-1G"])
+@each("memory", ["lots", "0", 0, -5, "2X", "", "-1G"])
 def test_memory_must_be_a_size(tmp_path, memory):
     with pytest.raises(ParameterError, match="memory must be a size such as 500M or 2G"):
         Index.build(DOCS, tmp_path / "x", memory=memory)
@@ -68,8 +69,8 @@ def failing_after(count: int, error: BaseException):
     raise error
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("error", [BrokenError(), KeyboardInterrupt(), InputError("line 7 is broken")])
+@each("threads", [1, 3])
+@each("error", [BrokenError(), KeyboardInterrupt(), InputError("line 7 is broken")])
 def test_a_build_that_fails_midway_leaves_nothing_and_raises_what_happened(tmp_path, monkeypatch, threads, error):
     monkeypatch.setattr(build, "READ_SIZE", 1)
     monkeypatch.setattr(build, "BATCH", 3_000)
@@ -143,7 +144,7 @@ def test_a_file_where_a_folder_should_be_is_an_error_of_fontes(tmp_path):
         Index.build(DOCS, tmp_path / "file" / "x")
 
 
-@pytest.mark.parametrize("name", ["with space", "é", "x[1]", "*", "a?b", "-x", "x" * 200])
+@each("name", ["with space", "é", "x[1]", "*", "a?b", "-x", "x" * 200])
 def test_an_index_may_have_any_name(tmp_path, name):
     stale = tmp_path / f".{name}.building-stale"
     stale.mkdir()

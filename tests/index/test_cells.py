@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core import Doc, InputError, ParameterError
@@ -25,7 +26,7 @@ def ids(index: ft.Index, where: str) -> list[str]:
     return sorted(index.bm25(where=where).search("fox dog cat cow", k=9).ids)
 
 
-@pytest.mark.parametrize(
+@each(
     ("cells", "kind"),
     [
         (["1", "-20", "0"], "integer"),
@@ -55,7 +56,7 @@ def test_the_type_of_a_column_is_one_that_all_cells_have(cells: list[str], kind:
     assert CELLS.get(guessed, guessed) == kind
 
 
-@pytest.mark.parametrize(
+@each(
     "written",
     ["2020-05-17", "2020/5/17", "17.05.2020", "17.5.2020", "17. 5. 2020", "17 May 2020", "May 17, 2020", "17-May-2020"],
 )
@@ -63,9 +64,7 @@ def test_dates_have_several_forms(written: str) -> None:
     assert date_of_cell(written) == 1_589_673_600_000_000
 
 
-@pytest.mark.parametrize(
-    "written", ["17/05/2020", "05/17/2020", "17.13.2020", "5 2020", "May 2020", "17 Mai 2020", "20200517", ""]
-)
+@each("written", ["17/05/2020", "05/17/2020", "17.13.2020", "5 2020", "May 2020", "17 Mai 2020", "20200517", ""])
 def test_other_forms_are_no_dates(written: str) -> None:
     assert date_of_cell(written) is None
 
@@ -119,7 +118,7 @@ def test_a_declared_date_takes_the_forms_too(tmp_path: Path) -> None:
     assert ids(index, "day == '2020-05-17'") == ["1"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("kinds", "kind"),
     [
         ({"integer cells", "float cells", "absent cells"}, "float cells"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 
 from fontes.core import IndexFormatError
 from fontes.index import Change, Index
@@ -57,7 +58,7 @@ def test_a_deep_check_finds_an_id_that_two_documents_have(index: Index) -> None:
         Leaf(leaf.segment).check()
 
 
-@pytest.mark.parametrize(("documents", "deleted", "stored"), [(8, 4, 8), (8, 5, 3), (9, 4, 9), (9, 5, 4)])
+@each(("documents", "deleted", "stored"), [(8, 4, 8), (8, 5, 3), (9, 4, 9), (9, 5, 4)])
 def test_a_segment_is_written_anew_when_more_than_half_of_it_is_deleted(
     tmp_path: Path, documents: int, deleted: int, stored: int
 ) -> None:

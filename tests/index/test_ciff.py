@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from support.ciff import TOOLKIT, ciff, parsed, postings_list
+from support.each import each
 from support.examples import up_to
 from support.histories import answer
 from support.small_collections import PROPERTY, agrees, inverted, postings
@@ -93,7 +94,7 @@ def test_an_index_comes_back_with_the_same_files_and_answers_alike(tmp_path, tex
     assert header["total_terms_in_collection"] == index.tokens
     assert header["average_doclength"] == index.tokens / len(texts)
     other = Index.build(tmp_path / "x.ciff.gz", tmp_path / "c.index", analyzer="whitespace", overwrite=True)
-    theirs, ours = (each.state.manifest["segments"][0]["files"] for each in (index, other))
+    theirs, ours = (opened.state.manifest["segments"][0]["files"] for opened in (index, other))
     assert ours == {name: facts for name, facts in theirs.items() if not name.startswith("text.")}
     for name in ("bm25()", "bm25(lengths='lucene')", "tfidf()", "ql()"):
         assert answer(pipeline(name, other)({"q": "a b é 𝒜"})) == answer(pipeline(name, index)({"q": "a b é 𝒜"}))
@@ -108,19 +109,19 @@ def test_what_is_written_are_the_documents_that_live_of_all_segments(tmp_path):
         tmp_path / "fresh.index",
         analyzer="whitespace",
     )
-    for each, name in ((index, "a.ciff"), (fresh, "b.ciff")):
-        each.export(tmp_path / name, description="")
+    for opened, name in ((index, "a.ciff"), (fresh, "b.ciff")):
+        opened.export(tmp_path / name, description="")
     assert (tmp_path / "a.ciff").read_bytes() == (tmp_path / "b.ciff").read_bytes()
 
 
 def test_documents_are_deleted_and_segments_merged_without_texts(tmp_path):
     index, other = index_of(ciff(bags_of(TEXTS)), tmp_path), of_texts(TEXTS, tmp_path)
-    for each in (index, other):
-        each.delete(["d1"])
+    for opened in (index, other):
+        opened.delete(["d1"])
     assert answer(index.bm25()(TOPICS)) == answer(other.bm25()(TOPICS))
     assert index.tokens == other.tokens
-    for each in (index, other):
-        each.merge()
+    for opened in (index, other):
+        opened.merge()
     assert len(index.state.leaves) == 1
     assert answer(index.bm25()(TOPICS)) == answer(other.bm25()(TOPICS))
     index.check(deep=True)
@@ -244,7 +245,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("problem", WRONG, ids=str)
+@each("problem", WRONG)
 def test_what_is_wrong_is_said_in_a_sentence_that_names_the_file(tmp_path, problem):
     with pytest.raises(InputError) as error:
         index_of(WRONG[problem], tmp_path)
@@ -367,6 +368,6 @@ def test_real_collections_come_back_as_they_were(shared, tmp_path, name):
     other = Index.build(tmp_path / "x.ciff", tmp_path / "c.index")
     topics = ft.read_topics(shared / name)
     for stage in ("bm25", "tfidf", "ql"):
-        ours, theirs = (getattr(each, stage)()(topics) for each in (index, other))
+        ours, theirs = (getattr(opened, stage)()(topics) for opened in (index, other))
         assert ours.scores.tobytes() == theirs.scores.tobytes()
         assert ours.codes.tobytes() == theirs.codes.tobytes()

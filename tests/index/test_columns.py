@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from support.described import FILTERS, TYPES, described
+from support.each import each
 from support.small_collections import PROPERTY
 
 from fontes.core import Doc, IndexFormatError, InputError, ParameterError
@@ -68,7 +69,7 @@ def test_a_missing_value_matches_nothing_and_its_contrary_neither(tmp_path):
     assert passing(index, "year is None or not year == 2020") == ["d1", "d2", "d3", "d4"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "kind"),
     [
         ([1, 2, None], "integer"),
@@ -94,7 +95,7 @@ def test_the_type_of_a_column_is_that_of_its_values(tmp_path, values, kind):
     assert index.columns == ({} if kind is None else {"key": kind})
 
 
-@pytest.mark.parametrize(
+@each(
     ("declared", "value", "where"),
     [
         ("integer", "2020", "key == 2020"),
@@ -115,7 +116,7 @@ def test_a_declared_column_reads_what_strings_say(tmp_path, declared, value, whe
     assert passing(index, where) == ["d0"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("declared", "value"),
     [
         ("integer", "x"),
@@ -143,7 +144,7 @@ def test_a_type_that_there_is_not_is_refused(tmp_path):
         of_metadata(tmp_path / "x", {"key": 1}, columns={"key": "int"})
 
 
-@pytest.mark.parametrize(
+@each(
     "metadata",
     [{"year": "2020"}, {"year": 2020.5}, {"year": True}, {"lang": 3}, {"lang": ["en"]}, {"born": "soon"}, {"open": 1}],
 )
@@ -168,7 +169,7 @@ def test_additions_bring_new_columns_and_those_that_are_there_keep_their_types(t
         passing(index, "long == 'short'")
 
 
-@pytest.mark.parametrize("text", ["a", "b", "bb", "c", "d"])
+@each("text", ["a", "b", "bb", "c", "d"])
 def test_keywords_are_compared_by_their_code_points(tmp_path, text):
     """Also with one that no document has, and with the first and the last."""
     words = ["b", "c", "bb", "b", None, "č"]
@@ -231,8 +232,8 @@ def test_facets_count_the_documents_that_have_each_value(living):
         counts: dict[Any, int] = {}
         for doc in docs:
             value = doc.metadata.get(column)
-            for each in set(value) if isinstance(value, list) else [] if value is None else [value]:
-                counts[each] = counts.get(each, 0) + 1
+            for item in set(value) if isinstance(value, list) else [] if value is None else [value]:
+                counts[item] = counts.get(item, 0) + 1
         assert list(index.facets(column)[column].items()) == sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
@@ -256,7 +257,7 @@ def test_strings_that_are_no_utf_8_are_kept_with_a_sign_in_their_place(tmp_path)
     assert passing(index, "key == 'a\ufffd'") == ["d0", "d1"]
 
 
-@pytest.mark.parametrize("name", ["columns.types", "columns.bytes", "column-0.values", "column-1.bounds", "column-4.starts"])
+@each("name", ["columns.types", "columns.bytes", "column-0.values", "column-1.bounds", "column-4.starts"])
 def test_damaged_columns_are_an_error_that_names_the_file(tmp_path, name):
     index = Index.build(described(50), tmp_path / "x", analyzer="whitespace")
     (file,) = index.path.glob(f"segment-*/{name}.npy")

@@ -95,7 +95,7 @@ def test_numbers_that_cannot_be_are_damage_of_their_file_at_opening(copy: Path, 
 
 
 @pytest.mark.parametrize("name", ["vectors-*/bounds", "vectors-*/vectors", "vectors-*/norms", "vectors-*/scales"])
-def test_vectors_whose_files_do_not_fit_together_are_damage_however_their_metadata_fit(copy: Path, name: str) -> None:
+def test_vector_files_that_do_not_fit_together_are_damage(copy: Path, name: str) -> None:
     file = sorted(copy.glob(f"segment-*/{name}.npy"))[0]
     array = np.load(file)
     np.save(file, array[: len(array) // 2])
@@ -267,7 +267,7 @@ def test_segments_that_are_damaged_are_not_merged_into_one_whose_sums_fit(copy: 
     assert (copy / "manifest.json").read_bytes() == before
 
 
-def test_postings_with_more_occurrences_than_their_terms_have_are_not_counted_in_deletions(copy: Path) -> None:
+def test_a_deletion_does_not_count_damaged_postings(copy: Path) -> None:
     index = Index.open(copy)
     pairs = index.state.leaves[1].segment.lists.packed.pairs
     file = index.state.leaves[1].segment.folder / "postings.npy"

@@ -7,6 +7,7 @@ import shlex
 from datetime import datetime
 
 import pytest
+from support.each import each
 
 from fontes.core import InputError, ParameterError
 from fontes.core.dates import FORMS, date_in_form, date_of, is_date
@@ -25,7 +26,7 @@ def passing(index, where):
     return [index.ids[doc] for doc in filter_of(index.state, where).docs.tolist()]
 
 
-@pytest.mark.parametrize(
+@each(
     ("form", "values"),
     [
         ("%d/%m/%Y", ["24/12/2020", "25/12/2020", " 26/12/2020 "]),
@@ -54,7 +55,7 @@ def test_a_column_has_dates_of_a_named_form_also_in_additions(tmp_path, form, va
     assert reopened.doc("d1").metadata == {"when": values[1]}
 
 
-@pytest.mark.parametrize("form", ["", "%d", "%d/%m", "%q", "d/m/Y", "%"])
+@each("form", ["", "%d", "%d/%m", "%q", "d/m/Y", "%"])
 def test_a_form_that_gives_no_year_is_refused(tmp_path, form):
     with pytest.raises(
         ParameterError, match=r"column 'when': '.*' is no form of dates with a year; write it with Python's codes"
@@ -70,7 +71,7 @@ def test_a_value_of_another_form_is_refused_with_the_form(tmp_path):
             built(tmp_path / "x", value, columns={"when": "date:%d/%m/%Y"})
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "forms"),
     [
         (["25/12/2020", "01/02/2020"], ["%d/%m/%Y"]),
@@ -105,8 +106,8 @@ def test_each_known_form_is_parsed_as_it_is_written():
     assert dates == {form for form, text in written.items() if not text.isdigit() and not form.startswith("%d.%m.%y")}
 
 
-@pytest.mark.parametrize("value", ["2020-12-25", "25/12/2020", "25 December 2020", "2020-12-25T12:00:00Z"])
-@pytest.mark.parametrize("sign", ["<", "<=", ">", ">="])
+@each("value", ["2020-12-25", "25/12/2020", "25 December 2020", "2020-12-25T12:00:00Z"])
+@each("sign", ["<", "<=", ">", ">="])
 def test_keywords_are_not_ordered_by_a_date(tmp_path, value, sign):
     index = built(tmp_path / "x", "25/12/2020", "late in 2020")
     with pytest.raises(
@@ -117,7 +118,7 @@ def test_keywords_are_not_ordered_by_a_date(tmp_path, value, sign):
     assert passing(index, f"when {sign} 'k'") == (["d0"] if "<" in sign else ["d1"])
 
 
-@pytest.mark.parametrize("value", ["1.2.20", "20200101", "2020", "2020-05", "m"])
+@each("value", ["1.2.20", "20200101", "2020", "2020-05", "m"])
 def test_what_is_perhaps_no_date_is_compared_as_a_text(tmp_path, value):
     index = built(tmp_path / "x", "1.2.19", "a text")
     assert passing(index, f"when > '{value}'") == (["d1"] if value != "m" else [])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from support.each import each
 from support.small_collections import DOCS, PROPERTY, agrees, postings
 
 from fontes.core import Doc, InputError, ParameterError
@@ -17,7 +18,7 @@ from fontes.index import Index, build, texts as documents
 from fontes.storage import files
 
 
-@pytest.mark.parametrize(
+@each(
     "given",
     [
         [("d1", "red fox"), ("d2", "blue")],
@@ -28,7 +29,6 @@ from fontes.storage import files
         {"d1": "red fox", "d2": "blue"},
         [Doc("d1", "red fox"), ("d2", "blue")],
     ],
-    ids=["pairs", "a generator", "triples", "dicts", "documents", "a mapping", "a mixture"],
 )
 def test_an_index_is_built_from_whatever_holds_documents(tmp_path, given):
     index = Index.build(given, tmp_path / "x")
@@ -190,7 +190,7 @@ def test_an_empty_id_is_an_error_that_says_which_document_it_is(tmp_path, monkey
         Index.build([*docs, Doc("", "nobody")], tmp_path / "x")
 
 
-@pytest.mark.parametrize("doc", [Doc(5, "x"), Doc("d", None), Doc("d", "x", None), Doc(None, "x"), Doc("d", b"x")])
+@each("doc", [Doc(5, "x"), Doc("d", None), Doc("d", "x", None), Doc(None, "x"), Doc("d", b"x")])
 def test_a_document_whose_parts_are_no_strings_is_an_error_of_fontes(tmp_path, doc):
     with pytest.raises(InputError):
         Index.build([doc], tmp_path / "x")

@@ -9,6 +9,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from support.each import each
 from support.small_collections import DOCS
 
 import fontes as ft
@@ -25,7 +26,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return Index.build(DOCS, tmp_path_factory.mktemp("i") / "papers.index")
 
 
-@pytest.mark.parametrize("name", METHODS)
+@each("name", METHODS)
 def test_a_method_of_the_index_has_the_parameters_of_its_stage(index: Index, name: str) -> None:
     fields = [field for field in dataclasses.fields(stages[name]) if field.name != "index"]
     method = getattr(index, name)
@@ -37,7 +38,7 @@ def test_a_method_of_the_index_has_the_parameters_of_its_stage(index: Index, nam
         assert parameter.default is inspect.Parameter.empty if nothing else parameter.default == field.default, parameter.name
 
 
-@pytest.mark.parametrize("name", METHODS)
+@each("name", METHODS)
 def test_a_method_passes_each_parameter_to_the_field_of_its_name(
     index: Index, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from support.damage import forge
+from support.each import each
 from support.examples import up_to
 from support.forged import forged_manifest
 from support.histories import some_docs
@@ -232,7 +233,7 @@ def put(place: Any, value: int) -> Callable[[Any], object]:
     return lambda array: array.__setitem__(place, value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "change"),
     [
         ("fields.bounds", put(3, 255)),
@@ -258,7 +259,7 @@ def swap(array: Any) -> None:
     array[[0, other]] = array[[other, 0]]
 
 
-@pytest.mark.parametrize("name", ["fields.rows", "fields.df", "fields.lengths", "positions.rows", "positions.tokens"])
+@each("name", ["fields.rows", "fields.df", "fields.lengths", "positions.rows", "positions.tokens"])
 def test_what_does_not_fit_the_postings_is_found_by_a_deep_check(sound: Path, tmp_path: Path, name: str) -> None:
     path = Path(shutil.copytree(sound, tmp_path / "x.index"))
     Index.open(path).check(deep=True)
@@ -267,8 +268,8 @@ def test_what_does_not_fit_the_postings_is_found_by_a_deep_check(sound: Path, tm
         Index.open(path, verify=True).check(deep=True)
 
 
-@pytest.mark.parametrize("value", [0, 1, 2, 127, 128, 254, 255])
-@pytest.mark.parametrize("name", ["fields", "positions"])
+@each("value", [0, 1, 2, 127, 128, 254, 255])
+@each("name", ["fields", "positions"])
 def test_rows_of_any_bytes_are_refused_and_never_read_or_written_beside_them(
     sound: Path, tmp_path: Path, name: str, value: int
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 
 from fontes import Doc, Index
 from fontes.core.errors import ParameterError
@@ -30,8 +31,8 @@ DATES = {
 }
 
 
-@pytest.mark.parametrize("name", list(DATES))
-@pytest.mark.parametrize("times", [False, True])
+@each("name", list(DATES))
+@each("times", [False, True])
 def test_each_bin_of_dates_counts_the_documents_between_its_ends(tmp_path: Path, name: str, times: bool) -> None:
     start, span = DATES[name]
     draw = random.Random(name)
@@ -59,7 +60,7 @@ def test_bins_of_dates_are_days_months_quarters_or_years(tmp_path: Path) -> None
     assert of[1] == [("2000-01-01", "2049-12-31")]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each("seed", range(12))
 def test_each_bin_of_numbers_counts_the_documents_between_its_ends(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     wide = 10 ** draw.randrange(1, 15)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
+from support.each import each
 from support.older import packed, varint
 
 from fontes.index import kernels, kernels as building
@@ -68,13 +68,13 @@ def unpacked(parts: list[list[int]], df: list[int], terms: list[int], documents:
     return sound and list(zip(docs.tolist(), tfs.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("terms", [[0, 1, 2, 3, 4, 5], [4, 1, 4], [2], []], ids=str)
+@each("terms", [[0, 1, 2, 3, 4, 5], [4, 1, 4], [2], []])
 def test_bytes_are_read_as_the_postings_of_the_terms_end_to_end(terms: list[int]) -> None:
     parts, df = [packed(postings) for postings in POSTINGS], [len(postings) for postings in POSTINGS]
     assert unpacked(parts, df, terms) == [posting for term in terms for posting in POSTINGS[term]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "df", "documents"),
     [
         ([3], 2, 9),  # fewer postings than df
@@ -89,7 +89,6 @@ def test_bytes_are_read_as_the_postings_of_the_terms_end_to_end(terms: list[int]
         ([3, 131], 2, 9),
         ([131, *[128] * 5, 0], 1, 9),  # a number of too many bytes
     ],
-    ids=str,
 )
 def test_bytes_that_are_no_postings_are_not_read(data: list[int], df: int, documents: int) -> None:
     assert unpacked([[3], data, [3]], [1, df, 1], [1], documents) is False

@@ -44,7 +44,7 @@ def older(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("older", [2, 3], indirect=True)
 @pytest.mark.parametrize("model", ["bm25", "tfidf", "ql"])
-def test_an_older_index_gives_the_same_runs_before_and_after_a_merge_which_writes_the_present_format(
+def test_a_merge_of_an_older_index_writes_the_present_format_with_the_same_runs(
     older: Path, tmp_path: Path, model: str, request: pytest.FixtureRequest
 ) -> None:
     fresh = Index.build(DOCS, tmp_path / "fresh.index", positions=True)

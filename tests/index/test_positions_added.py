@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.hashed_encoder import Hashed
 
 import fontes as ft
@@ -35,7 +36,7 @@ def bytes_of(path: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     "settings",
     [{}, {"separate": True}, {"shards": 3}, {"analyzer": "czech+lower", "fields": ("text",)}, {"columns": {"year": "integer"}}],
 )

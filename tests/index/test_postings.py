@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from support.each import each
 from support.small_collections import PROPERTY, agrees, files, postings
 
 from fontes.index import Index, build, inversion as runs, inversion as written, packed_kernels, packing, postings as inverted
@@ -55,14 +56,14 @@ def test_a_tiny_memory_spills_many_runs(tmp_path, monkeypatch):
     agrees(index, [Counter(text.split()) for _, text in docs])
 
 
-@pytest.mark.parametrize("tf", [1, 2, 127, 128, 129, 16_383, 16_384, 100_000, 2_097_152])
+@each("tf", [1, 2, 127, 128, 129, 16_383, 16_384, 100_000, 2_097_152])
 def test_a_term_frequency_of_any_size_is_kept(tmp_path, tf):
     index = Index.build([("d1", "a " * tf), ("d2", "a b")], tmp_path / "x", analyzer="whitespace", threads=1)
     agrees(index, [Counter(a=tf), Counter(a=1, b=1)])
 
 
-@pytest.mark.parametrize("gap", [1, 63, 64, 65, 8_191, 8_192, 8_193, 20_000])
-@pytest.mark.parametrize("tf", [1, 128])
+@each("gap", [1, 63, 64, 65, 8_191, 8_192, 8_193, 20_000])
+@each("tf", [1, 128])
 def test_a_gap_of_any_size_between_documents_is_kept(tmp_path, gap, tf):
     texts = ["" for _ in range(gap + 1)]
     texts[0] = texts[gap] = "a " * tf
@@ -123,7 +124,7 @@ def test_lengths_that_have_no_part_in_codes_are_stored_as_0_however_large_they_a
 def test_one_long_document_takes_little_memory():
     tracemalloc.start()
     try:
-        packing.Codes(np.array([packing.MAX_CODED_LENGTH, 3]), True)
+        packing.TfLengthCodes(np.array([packing.MAX_CODED_LENGTH, 3]), True)
         assert tracemalloc.get_traced_memory()[1] < 5 * packing.MAX_CODED_LENGTH
     finally:
         tracemalloc.stop()

@@ -90,7 +90,7 @@ CHANGES: dict[str, tuple[Callable[[Index], object], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("moment", ["require_all", "Draft", "_commit_draft"])
+@pytest.mark.parametrize("moment", ["require_all", "Draft", "commit_draft"])
 @pytest.mark.parametrize(("change", "expected"), CHANGES.values(), ids=CHANGES)
 def test_a_change_during_which_another_index_comes_goes_on_with_that_one(
     path: Path,
@@ -125,13 +125,13 @@ def test_a_change_during_which_another_index_comes_goes_on_with_that_one(
 def test_a_change_during_which_indexes_keep_coming_is_refused_and_leaves_the_last(
     path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Index], object]
 ) -> None:
-    index, commit = Index.open(path), writer._commit_draft
+    index, commit = Index.open(path), writer.commit_draft
 
     def committed(*arguments: object) -> object:
         again(path)
         return commit(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(writer, "_commit_draft", committed)
+    monkeypatch.setattr(writer, "commit_draft", committed)
     with pytest.raises(FontesError, match="was replaced by another index meanwhile; nothing was changed"):
         change(index)
     newest = Index.open(path)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.each import each
 from support.hashed_encoder import Hashed
 from support.histories import COLUMNS, MODELS, OF_WEIGHTS, TOPICS, answer, some_docs
 
@@ -60,7 +61,7 @@ def test_an_id_that_two_shards_would_have_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize("shards", [0, -1, 1.5, True])
+@each("shards", [0, -1, 1.5, True])
 def test_a_number_of_shards_is_a_whole_one_from_one_up(tmp_path: Path, shards: Any) -> None:
     if shards is True:
         assert "shards" not in built(DOCS, tmp_path / "x", shards=shards).info()
@@ -152,8 +153,8 @@ def test_a_part_gives_its_documents_the_scores_of_the_whole(
     docs = some_docs(7, [f"{n * 7919 % 1009}é" for n in range(120)])
     parameters: dict[str, Any] = {"vectors": "vector" if weights else None, "columns": COLUMNS}
     one, index = (built(docs, tmp_path / f"{n}", shards=n, **parameters) for n in (1, 4))
-    for each in (one, index):
-        each.delete([doc.id for doc in docs[::7]])
+    for opened in (one, index):
+        opened.delete([doc.id for doc in docs[::7]])
     for name, model in (OF_WEIGHTS if weights else MODELS).items():
         if name == "rm3":  # which is of two searches
             continue
@@ -168,8 +169,8 @@ def test_a_part_gives_its_documents_the_scores_of_the_whole(
 def test_vectors_of_shards_find_what_those_of_one_index_find(tmp_path: Path) -> None:
     encoder = Hashed()
     one, index = (built(DOCS, tmp_path / f"{n}", shards=n) for n in (1, 3))
-    for each in (one, index):
-        each.encode(encoder)
+    for opened in (one, index):
+        opened.encode(encoder)
     assert answer(index.dense(encoder)(TOPICS)) == answer(one.dense(encoder)(TOPICS))
     index.merge()
     assert answer(index.dense(encoder)(TOPICS)) == answer(one.dense(encoder)(TOPICS))
@@ -179,8 +180,8 @@ def test_documents_filters_facets_and_explanations_are_those_of_one_index(tmp_pa
     one, index = (built(DOCS, tmp_path / f"{n}", shards=n) for n in (1, 3))
     assert index.docs(["d19", "d00"]) == one.docs(["d19", "d00"])
     assert index.facets("year") == one.facets("year")
-    for each in (one, index):
-        each.delete("d07")
+    for opened in (one, index):
+        opened.delete("d07")
     assert index.bm25().explain("w1 w2", "d08").value == one.bm25().explain("w1 w2", "d08").value
     ranking = index.bm25(where="year > 2010").search("w1 w2")
     assert list(ranking.ids) == list(one.bm25(where="year > 2010").search("w1 w2").ids)
@@ -198,8 +199,8 @@ def test_shards_of_real_collections_write_the_run_of_one_index(shared: Path, tmp
     one, index = (Index.build(docs, tmp_path / f"{n}", shards=n, analyzer=analyzer) for n in (1, 3))
     topics = list(Topics.read(str(shared / collection / "queries.jsonl")).values())[:60]
     for name in ("bm25", "tfidf", "ql"):
-        for each in (one, index):
-            write_run(getattr(each, name)(k=100)(topics), tmp_path / f"{each.name}.run")
+        for opened in (one, index):
+            write_run(getattr(opened, name)(k=100)(topics), tmp_path / f"{opened.name}.run")
         assert (tmp_path / "1.run").read_bytes() == (tmp_path / "3.run").read_bytes()
 
 
@@ -227,7 +228,7 @@ def test_a_shard_that_cannot_be_read_is_named(tmp_path: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["removed", "cut off", "changed"])
-def test_a_partial_index_is_that_of_the_shards_that_are_there_and_says_what_is_missing(tmp_path: Path, how: str) -> None:
+def test_a_partial_index_names_the_missing_shards(tmp_path: Path, how: str) -> None:
     path, rest = damaged(tmp_path, 1, how)
     index = Index.open(path, partial=True)
     assert len(index) == 13
@@ -286,7 +287,7 @@ def test_no_readable_shard_is_an_error_even_if_shards_may_be_missing(tmp_path: P
         Index.open(tmp_path / "x", partial=True)
 
 
-@pytest.mark.parametrize("shard", [-1, 2, None, "0", 1.0])
+@each("shard", [-1, 2, None, "0", 1.0])
 def test_a_segment_of_a_shard_that_there_is_not_is_damage(tmp_path: Path, shard: Any) -> None:
     from fontes.index import files as on_disk
 

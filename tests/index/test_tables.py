@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import numpy as np
-import pytest
 from hypothesis import given, strategies as st
+from support.each import each
 from support.small_collections import PROPERTY
 
 from fontes.core import Strings
@@ -63,7 +63,7 @@ def test_one_whole_table_is_joined_as_it_is():
     assert join_tables([table], [None]) is table
 
 
-@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 40])
+@each("size", [0, 1, 15, 16, 17, 40])
 def test_a_string_is_found_in_an_ascending_table(size: int) -> None:
     load()
     draw = random.Random(size)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.counting_encoder import Counting
+from support.each import each
 
 from fontes.core import Doc, FontesError, InputError, ParameterError
 from fontes.index import Change
@@ -75,7 +76,7 @@ def test_an_update_of_metadata_keeps_the_vectors(tmp_path: Path) -> None:
     index.check(deep=True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "problem"),
     [
         ({"txt": "x"}, "document 'd1': a change has title, text, metadata, and no 'txt'; other keys belong in metadata"),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+from support.each import each
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -22,7 +23,7 @@ INSTALL = 900  # seconds to install a package before its test is skipped
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("extra", SOCKETS)
+@each("extra", SOCKETS)
 def test_a_socket_works_with_its_package(extra: str) -> None:
     python = environment(extra)
     file = {"tirex": ROOT / "tests" / "experiments" / "test_tirex.py"}.get(extra, HERE / f"test_{extra.replace('-', '_')}.py")

@@ -19,7 +19,7 @@ from haystack.errors import FilterError  # noqa: E402
 from haystack.utils.filters import document_matches_filter  # noqa: E402
 
 from fontes.integrations.haystack import FontesRetriever, where_of  # noqa: E402
-from fontes.integrations.searching import Search  # noqa: E402
+from fontes.integrations.searching import IndexSearch  # noqa: E402
 
 DATES = {"a": "2020-05-17", "b": "2020-05-17T12:00:00Z", "c": "2021-01-01T00:00:00+02:00", "d": None, "e": "2019-12-31"}
 
@@ -165,8 +165,8 @@ def test_an_index_without_documents_has_every_filter(tmp_path):
         (leaf("meta.year", "==", "2005"), "^filter of 'year': .* compared with a whole number, not with '2005'$"),
         (leaf("meta.kind", ">", "m"), "^filter of 'kind': Haystack orders numbers and dates, not the strings"),
         (leaf("meta.kind", "==", datetime(2020, 1, 1)), "^filter of 'kind': a date is compared with columns of dates"),
-        (leaf("id", "==", "a"), "^filter of 'id': documents are filtered by their metadata alone"),
-        (leaf("content", "==", "a"), "^filter of 'content': documents are filtered by their metadata alone"),
+        (leaf("id", "==", "a"), "^filter of 'id': documents are filtered only by their metadata"),
+        (leaf("content", "==", "a"), "^filter of 'content': documents are filtered only by their metadata"),
         ({"operator": "XOR", "conditions": []}, "is no filter of Haystack"),
         (leaf("meta.year", "~", 1), "there is no operator '~'"),
         (leaf("meta.year", "in", "abc"), "in takes a list"),
@@ -175,4 +175,4 @@ def test_an_index_without_documents_has_every_filter(tmp_path):
 )
 def test_a_wrong_filter_is_one_sentence(index, filters, message):
     with pytest.raises(ft.FontesError, match=message):
-        where_of(filters, Search.of(index))
+        where_of(filters, IndexSearch.of(index))

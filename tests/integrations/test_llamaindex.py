@@ -17,7 +17,7 @@ from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter,
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn  # noqa: E402
 
 from fontes.integrations.llamaindex import FontesRetriever, where_of  # noqa: E402
-from fontes.integrations.searching import Search  # noqa: E402
+from fontes.integrations.searching import IndexSearch  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_filters_may_be_empty(index, condition):
 def test_an_operator_that_fontes_has_not_is_an_error(index):
     filters = MetadataFilters(filters=[MetadataFilter(key="kind", operator="text_match", value="we")])
     with pytest.raises(ft.FontesError, match="'kind': text_match is a search in a text"):
-        where_of(filters, Search.of(index))
+        where_of(filters, IndexSearch.of(index))
 
 
 def test_a_filter_of_a_stage_that_searches_nothing_is_an_error():

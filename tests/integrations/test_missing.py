@@ -9,9 +9,10 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from support.each import each
 
 import fontes as ft
-from fontes.integrations.searching import Search, comparison, joined, negated, where_text
+from fontes.integrations.searching import IndexSearch, comparison, joined, negated, where_text
 
 NAME = 'it\'s a "name"'
 SOCKETS = {
@@ -27,7 +28,7 @@ SOCKETS = {
 }
 
 
-@pytest.mark.parametrize("socket", SOCKETS)
+@each("socket", SOCKETS)
 def test_a_missing_package_is_one_sentence_with_its_extra(socket, monkeypatch):
     package, extra = SOCKETS[socket]
     monkeypatch.setitem(sys.modules, package, None)
@@ -40,10 +41,10 @@ def test_a_missing_package_is_one_sentence_with_its_extra(socket, monkeypatch):
 def test_a_search_is_made_from_a_stage_of_topics_to_a_run():
     for wrong, message in (("x", "not from str"), (ft.core.stage.Cut(3), "a retriever needs a stage from Topics to Run")):
         with pytest.raises(ft.FontesError, match=message):
-            Search.of(wrong)
+            IndexSearch.of(wrong)
 
 
-@pytest.mark.parametrize(
+@each(
     ("sign", "value", "expected"),
     [
         ("==", 3, {"b"}),
@@ -64,7 +65,7 @@ def test_a_comparison_with_a_missing_value_is_false_and_its_negation_true(sign, 
     assert selected(small, lambda types: comparison(NAME, sign, value, types)) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("sign", "value", "expected"),
     [
         ("==", datetime(2020, 5, 17), {"a"}),
@@ -86,7 +87,7 @@ def test_conditions_that_are_always_true_or_never_are_joined_as_others(small):
     assert selected(small, lambda types: False) == set()
 
 
-@pytest.mark.parametrize(
+@each(
     ("column", "sign", "value", "message"),
     [
         ("onn", "==", 1, "^filter of 'onn': there is no column 'onn'; did you mean 'on'"),
@@ -103,13 +104,13 @@ def test_conditions_that_are_always_true_or_never_are_joined_as_others(small):
 )
 def test_a_wrong_comparison_names_its_column_and_no_position(column, sign, value, message, small):
     with pytest.raises(ft.core.ParameterError, match=message) as caught:
-        comparison(column, sign, value, Search.of(small).types)
+        comparison(column, sign, value, IndexSearch.of(small).types)
     assert "character" not in str(caught.value)
 
 
 def selected(index, condition):
     """The documents that pass a condition, which is made from the types of columns."""
-    search = Search.of(index)
+    search = IndexSearch.of(index)
     return {hit.id for hit, _ in search("rain", 9, where_text(condition(search.types), search.types))}
 
 

@@ -43,6 +43,8 @@ def test_columns_are_texts_and_metadata_and_an_operator_of_pyterrier_joins(index
     stage = FontesTransformer(index, columns=["text", "title", "year"])
     first = stage.search("springs").iloc[0]
     assert (first.docno, first.text, first.title, first.year) == ("a", DOCS[0].text, "Springs", 1990)
+    with pytest.raises(ft.core.ParameterError, match="no document of the results has 'yeer'; did you mean 'year'"):
+        FontesTransformer(index, columns=["text", "yeer"]).search("springs")
     cut = (stage % 1).compile()
     assert isinstance(cut, FontesTransformer)
     assert cut(FRAME).docno.tolist() == ["a", "c"]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.each import each
 
 from fontes import Index, Topic
 from fontes.core.query import Condition, Group, Phrase, Term, Window
@@ -91,7 +92,7 @@ MODELS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "parameters"), MODELS)
+@each(("name", "parameters"), MODELS)
 def test_texts_are_analysed_and_searched_as_before(index, monkeypatch, name: str, parameters: dict[str, Any]) -> None:
     stage = getattr(index, name)(**parameters)
     for text in TEXTS:
@@ -101,9 +102,7 @@ def test_texts_are_analysed_and_searched_as_before(index, monkeypatch, name: str
             assert results(stage, Topic("7", text), k, offset)[:4] == expected[:4]
 
 
-@pytest.mark.parametrize(
-    "analyzer", ["whitespace", "simple", "standard", "cjk", "german", "english+chars:2-3", "english+words:1-2"]
-)
+@each("analyzer", ["whitespace", "simple", "standard", "cjk", "german", "english+chars:2-3", "english+words:1-2"])
 def test_every_analyzer_gives_the_terms_that_it_gives_elsewhere(tmp_path, monkeypatch, analyzer: str) -> None:
     docs = [(f"d{i}", text.encode(errors="replace").decode()) for i, text in enumerate(TEXTS)]
     stage = Index.build(docs, tmp_path / "x", analyzer=analyzer).bm25()
@@ -111,7 +110,7 @@ def test_every_analyzer_gives_the_terms_that_it_gives_elsewhere(tmp_path, monkey
         assert results(stage, text, 10) == otherwise(monkeypatch, stage, text, 10)
 
 
-@pytest.mark.parametrize(("name", "parameters"), MODELS)
+@each(("name", "parameters"), MODELS)
 def test_conjunctions_unions_and_phrases_are_those_of_other_loops(index, monkeypatch, name, parameters) -> None:
     stage, draw, terms = getattr(index, name)(**parameters), np.random.default_rng(8), index.terms.tolist()
     for number in range(60):
@@ -161,7 +160,7 @@ def test_these_forms_are_searched_in_one_call(index: Index) -> None:
     assert phrase[2] > 10
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         Group(),
@@ -198,7 +197,7 @@ WORDS_OF_TEXTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("analyzer", ["english", "standard", "whitespace+lower", "simple", "cjk"])
+@each("analyzer", ["english", "standard", "whitespace+lower", "simple", "cjk"])
 def test_words_that_are_not_ascii_have_the_terms_of_the_analyzer(tmp_path: Path, analyzer: str) -> None:
     compiled.load()
     stage = Index.build([(str(i), word) for i, word in enumerate(WORDS_OF_TEXTS)], tmp_path / "x", analyzer=analyzer).bm25()
@@ -293,8 +292,8 @@ def test_a_phrase_over_damaged_positions_is_left_to_other_loops(index: Index) ->
     assert damaged.search(Group(should=(Phrase(("hot", "spring"), (0, 1)),)), 10) is None
 
 
-@pytest.mark.parametrize("documents", [1, 20, 40])
-@pytest.mark.parametrize("k", [10, 33, 1000])
+@each("documents", [1, 20, 40])
+@each("k", [10, 33, 1000])
 def test_k_may_be_beyond_the_documents_of_a_small_index(tmp_path, monkeypatch, documents: int, k: int) -> None:
     docs = [(f"d{i}", f"hot springs {'karst ' * (i % 5)}") for i in range(documents)]
     stage = Index.build(docs, tmp_path / "x", positions=True).bm25()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 import pytest
+from support.each import each
 from support.lexical import MODELS, TOPICS, model, tied_index
 
 from fontes.core import Explanation, InputError, PipelineError, Topic
@@ -20,7 +21,7 @@ def index(tmp_path_factory) -> Index:
     return tied_index(tmp_path_factory.mktemp("index") / "x")
 
 
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@each("parameters", MODELS)
 def test_an_explanation_adds_up_to_the_score_of_every_hit(index, parameters):
     retriever = model(index, parameters)
     for topic in TOPICS.values():
@@ -33,7 +34,7 @@ def test_an_explanation_adds_up_to_the_score_of_every_hit(index, parameters):
                 assert term.value == pytest.approx(posting.value * query.value, rel=1e-7)
 
 
-@pytest.mark.parametrize("variant", list(VARIANTS))
+@each("variant", list(VARIANTS))
 def test_an_explanation_names_what_went_in(index, variant):
     hit = index.bm25(variant=variant).search("w1")[0]
     explanation = index.bm25(variant=variant).explain("w1 w1 nothing", hit.id)
@@ -120,7 +121,7 @@ TREES: list[tuple[str, dict[str, object], list[tuple[float, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("model_name", "parameters", "expected"), TREES, ids=lambda value: str(value)[:60])
+@each(("model_name", "parameters", "expected"), TREES)
 def test_an_explanation_shows_the_parts_of_the_formula_with_their_values(tmp_path, model_name, parameters, expected):
     docs = [("1", " ".join(["a"] * 30 + ["b"] * 15)), ("2", "a c c c"), ("3", "c"), ("4", "")]
     index = Index.build(docs, tmp_path / "x", analyzer="whitespace")

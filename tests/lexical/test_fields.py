@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from support.each import each
 from support.examples import up_to
 from support.naive_queries import random_query
 
@@ -248,13 +249,13 @@ def index(random_docs, tmp_path_factory) -> Index:
     return built(tmp_path_factory.mktemp("fields") / "x", random_docs)
 
 
-@pytest.mark.parametrize(("model", "parameters"), MODELS, ids=str)
+@each(("model", "parameters"), MODELS)
 def test_weights_of_1_give_byte_for_byte_the_run_of_joined_fields(index, random_docs, tmp_path, model, parameters):
     joined = built(tmp_path / "joined", random_docs, separate=False)
     assert rows(index, model, **parameters, fields=dict.fromkeys(FIELDS, 1)) == rows(joined, model, **parameters)
 
 
-@pytest.mark.parametrize(("model", "parameters"), MODELS, ids=str)
+@each(("model", "parameters"), MODELS)
 def test_some_fields_with_weights_of_1_give_the_run_of_an_index_of_these_alone(index, random_docs, tmp_path, model, parameters):
     for names in (("title",), ("tags", "title")):
         alone = built(tmp_path / "-".join(names), random_docs, fields=names, separate=False)
@@ -285,7 +286,7 @@ STAGES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("model", "parameters"), STAGES, ids=str)
+@each(("model", "parameters"), STAGES)
 def test_a_part_of_an_index_scores_with_the_statistics_of_the_whole(random_docs, tmp_path, model, parameters):
     path = tmp_path / "x"
     docs = [*random_docs, Doc("gone", "a 東 only", "a", {"tags": "b"})]
@@ -298,7 +299,7 @@ def test_a_part_of_an_index_scores_with_the_statistics_of_the_whole(random_docs,
     assert parts == whole
 
 
-@pytest.mark.parametrize(("model", "parameters"), STAGES, ids=str)
+@each(("model", "parameters"), STAGES)
 def test_pruned_and_filtered_searches_give_the_beginning_of_the_whole_ranking(index, model, parameters):
     stage = getattr(index, model)(**parameters)
     whole = [(hit.id, hit.score) for hit in stage.search("a b é 東", 1000)]
@@ -308,7 +309,7 @@ def test_pruned_and_filtered_searches_give_the_beginning_of_the_whole_ranking(in
     assert [(hit.id, hit.score) for hit in some] == [row for row in whole if row[0] in allowed]
 
 
-@pytest.mark.parametrize(("model", "parameters"), STAGES, ids=str)
+@each(("model", "parameters"), STAGES)
 def test_the_text_makes_the_stage_again(index, model, parameters):
     stage = getattr(index, model)(**parameters)
     again = expression.pipeline(repr(stage), index)
@@ -427,7 +428,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("model", "parameters", "message"), WRONG, ids=str)
+@each(("model", "parameters", "message"), WRONG)
 def test_what_cannot_be_is_said_in_one_sentence(index, model, parameters, message):
     with pytest.raises(ParameterError, match=message):
         getattr(index, model)(**parameters)
@@ -464,7 +465,7 @@ def test_a_structured_query_of_terms_is_the_bag_of_them(index):
     assert [(h.id, h.score) for h in stage.search(query, 50)] == [(h.id, h.score) for h in stage.search("a 東", 50)]
 
 
-@pytest.mark.parametrize(("model", "parameters"), [row for row in STAGES if len(row[1]["fields"]) == 3], ids=str)
+@each(("model", "parameters"), [row for row in STAGES if len(row[1]["fields"]) == 3])
 def test_clauses_of_structured_queries_are_weighed_by_field(index, model, parameters):
     stage = getattr(index, model)(**parameters)
     one = Topic("q", "", query=Group(must=(AnyOf(("東",)), Term("a", field="title"))))

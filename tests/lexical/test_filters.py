@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from support.described import FILTERS, TYPES, described, same
+from support.each import each
 from support.lexical import MODELS, TOPICS, model
 from support.small_collections import PROPERTY
 
@@ -51,7 +52,7 @@ def every(index: Index) -> Run:
     return index.bm25(k=MANY)(TOPICS)
 
 
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@each("parameters", MODELS)
 def test_the_best_k_are_those_of_the_whole_run_that_pass(index, parameters):
     every = model(index, parameters, k=MANY)(TOPICS)
     for where in WHERES:
@@ -79,7 +80,7 @@ def test_one_query_finds_what_a_run_finds(index):
             assert list(index.bm25(where=where).search(topic, 15)) == list(run[topic.id])
 
 
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@each("parameters", MODELS)
 def test_the_first_search_with_a_filter_finds_what_the_next_ones_find(index, parameters):
     compiled.load()
     run = {where: model(index, parameters, k=15, where=where)(TOPICS) for where in WHERES}

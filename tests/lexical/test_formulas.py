@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from support.each import each
 
 import fontes as ft
 
@@ -151,7 +152,7 @@ def test_the_page_has_a_row_for_each_formula() -> None:
     assert {row.stage for row in ROWS} == set(WEIGHTS)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.stage} {row.query}")
+@each("row", ROWS)
 def test_each_number_is_that_of_the_formula_and_of_fontes(row: Row, index: ft.Index) -> None:
     weight, terms = WEIGHTS[row.stage], query(row.stage, row.query)
     scores = [sum(q * weight(term, doc) for term, q in terms.items() if term in TF[doc]) for doc in DOCS]

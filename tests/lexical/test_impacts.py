@@ -10,13 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.each import each
 from support.examples import up_to
 
 from fontes import Index, Topic
 from fontes.core import IndexFormatError
 from fontes.index import packing
 from fontes.index.packed_kernels import BINS, WINDOW
-from fontes.index.packing import Codes
+from fontes.index.packing import TfLengthCodes
 from fontes.lexical import impacts
 from fontes.lexical.bm25 import BM25Weighting
 from fontes.lexical.searching import bags_of
@@ -92,7 +93,7 @@ def test_long_lists_have_rows_of_bounds_and_know_where_their_windows_begin(colle
         assert np.array_equal(np.diff(found.lists.starts[found.lists.row_of[term]]), windows)
 
 
-def test_postings_are_packed_and_unpacked_with_the_documents_and_weights_of_the_model(collection):
+def test_packed_postings_keep_documents_and_weights(collection):
     terms = np.arange(len(collection.state.terms))
     for stage in (collection.bm25(), collection.bm25(variant="plus"), collection.bm25(lengths="lucene"), collection.bm25("l")):
         found = impacts.impacts_of(part_of(collection), stage.weighting)
@@ -141,8 +142,8 @@ LIMITS = [
 ]
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize("limits", LIMITS, ids=str)
+@each("sign", [1.0, -1.0])
+@each("limits", LIMITS)
 def test_postings_with_codes_of_any_length_are_summed_alike(collection, tmp_path, monkeypatch, sign, limits):
     texts = ("w7", "w1", "w1 w2 w9 w40 w41 w1500", "w3 w4", "w2000 w1 w60")
     topics = [Topic(text, "", weights=dict.fromkeys(text.split(), sign)) for text in texts]
@@ -281,7 +282,7 @@ def test_an_index_that_cannot_be_written_is_searched_all_the_same(large):
 def test_codes_are_of_the_most_frequent_pairs_that_a_table_has(monkeypatch):
     monkeypatch.setattr(packing, "PAIRS", 12)  # tf of 0 to 3 for each of three lengths
     lengths = np.array([5, 9, 5, 7, 9], dtype=np.int32)
-    codes = Codes(lengths, True)
+    codes = TfLengthCodes(lengths, True)
     docs, tf = np.array([0, 2, 0, 1, 3, 3, 4, 1], dtype=np.int32), np.array([1, 1, 2, 3, 4, 3, 3, 3], dtype=np.int32)
     codes.count(docs, tf)
     pairs = list(zip(*codes.pairs.tolist(), strict=True))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.each import each
 
 from fontes.index.columns import Filter
 from fontes.index.packed import NO_CODES, NO_SATURATION, list_offsets
@@ -180,8 +181,8 @@ def results(
     return found
 
 
-@pytest.mark.parametrize("k", [1, 10, SORTED + 1, 1000])
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.9, 1.0])
+@each("k", [1, 10, SORTED + 1, 1000])
+@each("share", [0.0, 0.001, 0.1, 0.9, 1.0])
 def test_the_best_k_of_allowed_documents_are_those_of_plain_sums(collection: Collection, k: int, share: float) -> None:
     draws = np.random.default_rng(k)
     mask = draws.random(DOCUMENTS) < share
@@ -197,7 +198,7 @@ def test_the_best_k_of_allowed_documents_are_those_of_plain_sums(collection: Col
         assert results(collection, bags, k, False, NO_WORDS, where.docs, clauses_from) == expected
 
 
-@pytest.mark.parametrize("k", [1, 7, 10, 11, 100, SORTED, SORTED + 1, 1000, 1500])
+@each("k", [1, 7, 10, 11, 100, SORTED, SORTED + 1, 1000, 1500])
 def test_the_best_k_are_those_of_plain_sums(collection: Collection, k: int) -> None:
     draws = np.random.default_rng(k)
     bags: list[dict[int, float]] = [{}, {0: 1.0}, {13: 2.0}, {0: 0.5, 13: 0.25, 12: 1.0}, {9: 1.0}, {9: 1.0, 4: 3.0, 11: 0.1}]
@@ -226,12 +227,11 @@ def test_many_equal_scores_are_told_apart_by_the_ids_alone(collection: Collectio
         assert results(equal, bags, k) == [plain(equal, bag, k) for bag in bags]
 
 
-@pytest.mark.parametrize(
+@each(
     ("high", "thresholds"),
     [(0, True), (2 * WINDOW, True), (WINDOW + 640, True), (0, False)],
-    ids=["before", "after", "in the same window", "by the results so far"],
 )
-@pytest.mark.parametrize("k", [10, 100])
+@each("k", [10, 100])
 def test_what_cannot_be_among_the_best_by_its_bounds_is_not_looked_at(k: int, high: int, thresholds: bool) -> None:
     """Weights that grow after the bounds are made would be seen if they were looked at."""
     docs = np.concatenate([np.arange(100) + high, np.arange(300) + WINDOW])  # 100 that are good, 300 that are not
@@ -307,8 +307,8 @@ def test_the_six_highest_bits_tell_which_bit_is_set() -> None:
         assert kernel.BIT[(int(kernel.DEBRUIJN) << bit & (1 << 64) - 1) >> 58] == bit
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 10, 200])
-@pytest.mark.parametrize("order", ["drawn", "ascending", "descending"])
+@each("size", [1, 2, 3, 10, 200])
+@each("order", ["drawn", "ascending", "descending"])
 def test_the_greatest_keys_are_moved_to_the_front_and_the_least_of_them_stands_last(size: int, order: str) -> None:
     drawn = np.random.default_rng(size).permutation(1000)[:size].astype(np.uint64)
     keys = {"drawn": drawn, "ascending": np.sort(drawn), "descending": np.sort(drawn)[::-1].copy()}[order]
@@ -320,8 +320,8 @@ def test_the_greatest_keys_are_moved_to_the_front_and_the_least_of_them_stands_l
         assert np.array_equal(np.sort(own), np.sort(keys))
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 3, SORTED])
-@pytest.mark.parametrize("order", ["drawn", "ascending", "descending"])
+@each("size", [0, 1, 2, 3, SORTED])
+@each("order", ["drawn", "ascending", "descending"])
 def test_keys_are_sorted_in_descending_order_and_those_after_them_are_left(size: int, order: str) -> None:
     drawn = np.random.default_rng(size).permutation(10_000)[:size].astype(np.uint64) << np.uint64(40)
     keys = {"drawn": drawn, "ascending": np.sort(drawn), "descending": np.sort(drawn)[::-1]}[order]

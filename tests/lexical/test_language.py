@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
+from support.each import each
 from support.small_collections import PROPERTY
 from support.typed_queries import TYPED
 
@@ -210,14 +211,12 @@ def test_parameters_are_checked_and_written(index: Index) -> None:
         index.query(strict="yes")
 
 
-@pytest.mark.parametrize(
-    "text", ['"hot springs"', "+hot -cold", "hot AND cold", "year:2020", "hydro*", "sprng~", "hot NOT cold"]
-)
+@each("text", ['"hot springs"', "+hot -cold", "hot AND cold", "year:2020", "hydro*", "sprng~", "hot NOT cold"])
 def test_a_text_with_operators_is_recognised(index: Index, text: str) -> None:
     assert has_operators(text, index.state)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "hot springs",

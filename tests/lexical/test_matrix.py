@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.each import each
 
 from fontes.index import Index
 
@@ -51,7 +52,7 @@ def test_the_matrix_of_bm25_is_the_formula_of_the_course(index: Index) -> None:
     np.testing.assert_allclose(stage.vector(QUERY), query, rtol=1e-15)
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "options"),
     [
         ("tfidf", {}),

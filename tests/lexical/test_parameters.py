@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from support.each import each
 from support.lexical import TOPICS, tied_index
 
 from fontes.core import Cut, ParameterError, Pipeline
@@ -79,7 +80,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("factory", "parameters", "text"), TEXTS, ids=[text for _, _, text in TEXTS])
+@each(("factory", "parameters", "text"), TEXTS)
 def test_the_text_of_a_stage_has_what_matters_and_makes_an_equal_one(index, factory, parameters, text):
     stage = getattr(index, factory)(**parameters)
     assert repr(stage) == text
@@ -171,7 +172,7 @@ def test_with_an_unknown_parameter_is_an_error_that_lists_the_known(index, retri
         getattr(index, retriever)().with_(kk=1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "words"),
     [
         ({"variant": "bm26"}, "no BM25 variant 'bm26'; there are lucene"),
@@ -209,7 +210,7 @@ def test_a_parameter_of_tfidf_outside_its_range_is_an_error(index, changes, word
         index.tfidf().with_(**changes)("w1")
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "words"),
     [
         ({"smoothing": "laplace"}, "smoothing must be 'dirichlet' or 'jelinek-mercer', not 'laplace'"),
@@ -228,14 +229,14 @@ def test_a_parameter_of_query_likelihood_outside_its_range_is_an_error(index, ch
             work(index.ql(**changes))
 
 
-@pytest.mark.parametrize("changes", [{"fb_docs": 0}, {"fb_terms": 0}, {"original_weight": 1.1}, {"original_weight": -0.1}])
+@each("changes", [{"fb_docs": 0}, {"fb_terms": 0}, {"original_weight": 1.1}, {"original_weight": -0.1}])
 def test_a_parameter_of_rm3_outside_its_range_is_an_error(index, changes):
     for work in (lambda stage: stage(index.bm25()("w1")), lambda stage: stage.check()):
         with pytest.raises(ParameterError, match="fb_docs and fb_terms must be 1 or more"):
             work(index.rm3(**changes))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "words"),
     [
         ("bm25(b=2)", "column 1: k1 must be 0 or more and b between 0 and 1"),

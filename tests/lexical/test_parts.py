@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.scorer import Scorer
 
 from fontes.core import Doc, Topic, Topics
@@ -123,8 +124,8 @@ def test_a_change_keeps_the_lists_and_bounds_of_segments_that_stay(tmp_path: Pat
         assert np.shares_memory(first._parts[0][name], second._parts[0][name]), name
 
 
-@pytest.mark.parametrize("lengths", ["exact", "lucene"])
-@pytest.mark.parametrize("variant", ["lucene", "atire", "robertson", "okapi"])
+@each("lengths", ["exact", "lucene"])
+@each("variant", ["lucene", "atire", "robertson", "okapi"])
 def test_deleted_documents_that_alone_have_terms_give_no_warning(tmp_path: Path, variant: str, lengths: str) -> None:
     load()
     docs = [Doc(f"a{i}", "a b") for i in range(9)] + [Doc(f"empty{i}", "") for i in range(60)]

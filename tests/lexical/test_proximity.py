@@ -6,8 +6,8 @@ import itertools
 import random
 
 import numpy as np
-import pytest
 from hypothesis import given, strategies as st
+from support.each import each
 from support.naive_queries import frequency, phrase_spans, windows
 from support.small_collections import PROPERTY
 
@@ -89,7 +89,7 @@ def test_lists_meet_where_all_have_a_document(sets):
     assert all(own[at].tolist() == docs.tolist() for own, at in zip(lists, places, strict=True))
 
 
-@pytest.mark.parametrize("size", [1, 3, 100, 5_000])
+@each("size", [1, 3, 100, 5_000])
 def test_a_short_list_gallops_through_a_long_one(size):
     draw = np.random.default_rng(size)
     long = np.unique(draw.integers(0, 40_000, 20_000)).astype(np.int32)

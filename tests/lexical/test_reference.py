@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.each import each
 
 from fontes.formats import read_qrels, read_topics
 from fontes.index import Index
@@ -16,7 +17,7 @@ FIGURES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "split", "documents", "ndcg", "ap", "recall"), FIGURES, ids=[f[0] for f in FIGURES])
+@each(("name", "split", "documents", "ndcg", "ap", "recall"), FIGURES)
 def test_bm25_with_its_defaults_measures_what_anserini_measures(shared, tmp_path, name, split, documents, ndcg, ap, recall):
     folder = shared / name
     index = Index.build(folder / "corpus.jsonl", tmp_path / "x")

@@ -10,13 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from support.each import each
 from support.examples import up_to
 from support.lexical import MODELS, TOPICS, model, rows, tied_index
 
-from fontes.core import Topic, Topics, threads as core_threads
+from fontes.core import Topic, Topics
 from fontes.core.work import work
 from fontes.index import Index, packing
 from fontes.lexical import direct, impacts, weighting
+from fontes.storage import threads as storage_threads
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +26,7 @@ def index(tmp_path_factory) -> Index:
     return tied_index(tmp_path_factory.mktemp("index") / "x")
 
 
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@each("parameters", MODELS)
 def test_a_run_is_in_the_one_order_without_duplicates(index, parameters):
     run = model(index, parameters)(TOPICS)
     for ranking in run.values():
@@ -35,7 +37,7 @@ def test_a_run_is_in_the_one_order_without_duplicates(index, parameters):
     assert len(set(scores)) < len(scores)  # there are ties
 
 
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@each("parameters", MODELS)
 def test_the_best_k_are_the_first_k_of_all(index, parameters):
     every = rows(model(index, parameters, k=10_000)(TOPICS))
     for k in (1, 2, 10, 99, 499, 2_000):
@@ -43,7 +45,7 @@ def test_the_best_k_are_the_first_k_of_all(index, parameters):
         assert found == {topic: hits[:k] for topic, hits in every.items()}
 
 
-@pytest.mark.parametrize("parameters", MODELS[:8:3] + MODELS[8:9], ids=str)
+@each("parameters", MODELS[:8:3] + MODELS[8:9])
 def test_threads_change_nothing(index, parameters):
     one = model(index, parameters, threads=1)(TOPICS)
     for threads in (2, 7, 100):
@@ -54,13 +56,13 @@ def test_threads_change_nothing(index, parameters):
 
 
 def test_as_many_threads_search_as_are_asked_for_but_no_more_than_there_are_topics(index, monkeypatch):
-    pools, pool_of = [], core_threads.pool_of
+    pools, pool_of = [], storage_threads.pool_of
 
     def counted(threads):
         pools.append(threads)
         return pool_of(threads)
 
-    monkeypatch.setattr(core_threads, "pool_of", counted)
+    monkeypatch.setattr(storage_threads, "pool_of", counted)
     index.bm25(threads=1)(TOPICS)
     assert pools == []
     index.bm25(threads=2)(TOPICS)
@@ -73,7 +75,7 @@ def test_as_many_threads_search_as_are_asked_for_but_no_more_than_there_are_topi
     assert pools[3:] == [2, 2, 2]  # two topics of 20 results at a time
 
 
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@each("parameters", MODELS)
 def test_a_topic_alone_gets_what_it_gets_among_others(index, parameters):
     together = model(index, parameters)(TOPICS)
     for topic in TOPICS.values():
@@ -144,14 +146,14 @@ def test_a_k_beyond_the_collection_gives_every_match_and_no_more(index):
     assert index.bm25().search("w1", 1)[0] == run["1"][0]
 
 
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@each("parameters", MODELS)
 def test_an_empty_collection_gives_empty_rankings(tmp_path, parameters):
     empty = Index.build([], tmp_path / "x")
     run = model(empty, parameters)({"1": "fox", "2": ""})
     assert (len(run), run.rows) == (2, 0)
 
 
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@each("parameters", MODELS)
 def test_documents_without_terms_are_never_returned_and_do_no_harm(tmp_path, parameters):
     some = Index.build([("1", ""), ("2", "fox"), ("3", "the"), ("4", "fox dog")], tmp_path / "some")
     assert set(model(some, parameters).search("fox").ids) == {"2", "4"}
@@ -159,7 +161,7 @@ def test_documents_without_terms_are_never_returned_and_do_no_harm(tmp_path, par
     assert len(model(none, parameters).search("fox the")) == 0
 
 
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@each("parameters", MODELS)
 def test_a_collection_of_one_document_can_be_searched(tmp_path, parameters):
     one = Index.build([("1", "fox dog dog")], tmp_path / "x")
     assert model(one, parameters).search("dog").ids == ["1"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from support.each import each
 from support.lexical import MODELS, TOPICS, model, rows, tied_index
 from support.naive_queries import NaiveIndex, random_query
 from support.small_collections import PROPERTY
@@ -97,7 +98,7 @@ def test_explanations_add_up_and_say_why_a_document_does_not_match(index, seed):
         assert ("does not match" in explanation.label) == (doc not in scores)
 
 
-@pytest.mark.parametrize("parameters", [*MODELS, {"ql": True}], ids=str)
+@each("parameters", [*MODELS, {"ql": True}])
 def test_a_group_of_terms_gives_the_bytes_of_the_plain_topic(tmp_path_factory, parameters, tied):
     stage = tied.ql(k=50) if "ql" in parameters else model(tied, parameters, k=50)
     plain = stage(TOPICS)
@@ -182,8 +183,8 @@ def plain_sums(query: StructuredQuery) -> tuple[Any, Any]:
     return ordinals[order], sums[order]
 
 
-@pytest.mark.parametrize("k", [1, 10, 50])
-@pytest.mark.parametrize("negative", [False, True])
+@each("k", [1, 10, 50])
+@each("negative", [False, True])
 def test_conjunctions_in_the_compiled_loop_are_those_of_plain_sums(index, k, negative):
     draw, terms = random.Random(k), index.terms.tolist()
     load()
@@ -205,10 +206,9 @@ def test_conjunctions_in_the_compiled_loop_are_those_of_plain_sums(index, k, neg
     assert found
 
 
-@pytest.mark.parametrize(
+@each(
     "parameters",
     [{}, {"lengths": "lucene"}, {"phrase_idf": "sum"}, {"k3": 2.0}, *({"variant": name} for name in VARIANTS)],
-    ids=str,
 )
 def test_a_phrase_in_the_compiled_loop_has_the_scores_of_numpy(tmp_path, parameters):
     texts, _ = collection()
@@ -279,5 +279,5 @@ def test_counts_that_are_kept_have_a_limit(index, monkeypatch):
             scores.append(BM25(state).search(topic(Group(should=(Phrase(pair, (0, 1)), AnyOf(pair)))))[0].score)
     assert scores[: len(scores) // 2] == scores[len(scores) // 2 :]
     part = state.parts[0]
-    assert vars(part)["_attached_clause_weights"]._total < 2_000
-    assert vars(part.lists)["_attached_clause_counts"]._total < 2_000
+    assert vars(part)["_lazy_clause_weights"]._total < 2_000
+    assert vars(part.lists)["_lazy_clause_counts"]._total < 2_000

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from support.each import each
 from support.small_collections import PROPERTY
 
 from fontes.core import InputError, ParameterError, Topic, Topics
@@ -124,7 +125,7 @@ def test_the_format_is_that_of_solr(index: Index, tmp_path: Path) -> None:
     assert clauses(index, path, "lone") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "problem"),
     [
         ("a => b => c", "there are two arrows (=>); write one rule a line"),

@@ -6,16 +6,17 @@ import time
 
 import pytest
 from hypothesis import example, given
+from support.each import each
 from support.small_collections import PROPERTY
 from support.typed_queries import NAMES, TYPED
 
 from fontes.core import ParameterError
 from fontes.core.where import condition
-from fontes.lexical.clauses import Clauses, Filter, Prefix, Quoted, Similar, Word
+from fontes.lexical.clauses import Clauses, Prefix, Quoted, TypedFilter, TypedSimilar, TypedWord
 from fontes.lexical.syntax import MAX_CLAUSES, MAX_DEPTH, Names, read
 
 PLAIN = ["C++", "wi-fi", "f(x)", "12:30", "-", "http://a.cz"]
-A, B, C = Word("a"), Word("b"), Word("c")
+A, B, C = TypedWord("a"), TypedWord("b"), TypedWord("c")
 
 
 def clauses(text: str, operator: str = "or") -> Clauses:
@@ -40,20 +41,23 @@ def test_a_text_says() -> None:
         ("+(+a -b) c", Clauses((A,), (C,), (B,))),
         ("a (-b)", Clauses((), (A,), (B,))),
         ("a ()", Clauses(should=(A,))),
-        ("(a^2)^3", Clauses(should=(Word("a", "", 6.0),))),
-        ("title:a title:(b c)", Clauses(should=(Word("a", "title"), Word("b", "title"), Word("c", "title")))),
+        ("(a^2)^3", Clauses(should=(TypedWord("a", "", 6.0),))),
+        ("title:a title:(b c)", Clauses(should=(TypedWord("a", "title"), TypedWord("b", "title"), TypedWord("c", "title")))),
         ('title:"a b"~2^3', Clauses(should=(Quoted("a b", 2, 0, "title", 3.0),))),
         ('"a  b"~uw8', Clauses(should=(Quoted("a b", 0, 8),))),
         ("“a b” „c a“", Clauses(should=(Quoted("a b"), Quoted("c a")))),
-        ("a* b~ c~1 a~2^.5", Clauses(should=(Prefix("a"), Similar("b"), Similar("c", 1), Similar("a", 2, "", 0.5)))),
-        ("C++ wi-fi f(x) 12:30 - http://a.cz", Clauses(should=tuple(map(Word, PLAIN)))),
-        (r"\+a \AND a\ b \"c", Clauses(should=tuple(map(Word, ["+a", "AND", "a b", '"c'])))),
-        ("(see f(x))", Clauses(should=(Word("see"), Word("f(x)")))),
+        (
+            "a* b~ c~1 a~2^.5",
+            Clauses(should=(Prefix("a"), TypedSimilar("b"), TypedSimilar("c", 1), TypedSimilar("a", 2, "", 0.5))),
+        ),
+        ("C++ wi-fi f(x) 12:30 - http://a.cz", Clauses(should=tuple(map(TypedWord, PLAIN)))),
+        (r"\+a \AND a\ b \"c", Clauses(should=tuple(map(TypedWord, ["+a", "AND", "a b", '"c'])))),
+        ("(see f(x))", Clauses(should=(TypedWord("see"), TypedWord("f(x)")))),
     ]:
         assert clauses(text) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("a b", Clauses((A, B))),
@@ -91,20 +95,20 @@ def test_a_comparison_of_a_column_is_a_filter() -> None:
         (r"a\ b:2020-05-17", "metadata['a b'] >= '2020-05-17' and metadata['a b'] < '2020-05-18'"),
     ]:
         (only,) = clauses(text).must
-        assert isinstance(only, Filter)
+        assert isinstance(only, TypedFilter)
         assert only.where == where
         condition(where, NAMES.columns)
 
 
 def test_a_comparison_beside_words_is_required_and_one_joined_by_or_is_not() -> None:
-    year = Filter("year:2020", "year == 2020")
+    year = TypedFilter("year:2020", "year == 2020")
     assert clauses("year:2020 a") == Clauses((year, A))
     assert clauses("a year:2020 b") == Clauses((year, Clauses(should=(A, B))))
     assert clauses("+year:2020 a") == Clauses((year, A))
     assert clauses("+a b year:2020") == Clauses((A, year), (B,))
     assert clauses("year:2020 OR a") == Clauses(should=(year, A))
     assert clauses("a -year:2020") == Clauses((), (A,), (year,))
-    cs, en = Filter("lang:cs", "lang == 'cs'"), Filter("lang:en", "lang == 'en'")
+    cs, en = TypedFilter("lang:cs", "lang == 'cs'"), TypedFilter("lang:en", "lang == 'en'")
     assert clauses("lang:(cs OR en) a") == Clauses((Clauses(should=(cs, en)), A))
     assert clauses("(lang:cs a) b") == Clauses(should=(Clauses((cs, A)), B))
 
@@ -112,8 +116,10 @@ def test_a_comparison_beside_words_is_required_and_one_joined_by_or_is_not() -> 
 def test_a_separate_field_comes_before_a_column_and_a_joined_one_after_it() -> None:
     names = Names(("title",), ("text", "lang"), {"title": "keyword", "lang": "keyword"})
     typed = read("title:a lang:cs text:b", names)
-    assert typed.clauses == Clauses((Filter("lang:cs", "lang == 'cs'"), Clauses(should=(Word("a", "title"), B))))
-    assert "the index joins its fields, so that 'text' is not searched alone; build it with separate=True" in typed.remarks[0]
+    assert typed.clauses == Clauses((TypedFilter("lang:cs", "lang == 'cs'"), Clauses(should=(TypedWord("a", "title"), B))))
+    assert (
+        "the index joins its fields, so that 'text' is not searched by itself; build it with separate=True" in typed.remarks[0]
+    )
 
 
 def test_what_is_not_well_formed_is_read_with_a_remark_or_refused() -> None:
@@ -186,7 +192,7 @@ LONG += ['" ' * 50_001, "“ " * 50_000, "a AND " * 20_000, "NOT " * 20_000, "+"
 LONG += ["\\" * 100_001, '"' + "\\" * 100_000, "a~" + "1" * 100_000]
 
 
-@pytest.mark.parametrize("text", LONG, ids=lambda text: f"{text[:12]}… {len(text)}")
+@each("text", LONG)
 def test_long_and_deep_texts_are_bounded(text: str) -> None:
     start = time.process_time()
     typed = read(text, NAMES)

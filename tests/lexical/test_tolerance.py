@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core import ParameterError, Topic
@@ -16,8 +17,8 @@ from fontes.core.query import Group, Term
 from fontes.core.strings import Strings
 from fontes.core.tolerated import TOLERANCE
 from fontes.index.confusable import may_be_confused, most_frequent_completion
-from fontes.index.edits import near
 from fontes.lexical import tolerance
+from fontes.suggest.edits import near
 
 DOCS = [
     *(
@@ -62,7 +63,7 @@ def test_a_topic_of_known_words_is_returned_unchanged(index: ft.Index) -> None:
     assert index.tolerance().one(topic) is topic, "also from the words that it remembers"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         '"basketbll" coach',
@@ -162,7 +163,7 @@ def test_a_word_of_deleted_documents_is_no_neighbour(tmp_path: Path) -> None:
     assert mended(index, "limestoen water") == {}
 
 
-@pytest.mark.parametrize(
+@each(
     ("analyzer", "text", "expected"),
     [
         ("czech", "stadion kralove", {"kralove": ["králové"]}),

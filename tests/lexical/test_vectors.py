@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.each import each
 
 from fontes import Index, Topic
 from fontes.core import InputError, ParameterError
@@ -39,7 +40,7 @@ def test_random_vectors_rank_as_their_dot_products(tmp_path):
     assert np.allclose(found.scores, np.sort(products)[::-1][:50], rtol=1e-6)
 
 
-@pytest.mark.parametrize("vector", [None, ["cat"], {"cat": -1}, {"cat": "many"}, {"cat": 1e300}, {"cat": float("nan")}])
+@each("vector", [None, ["cat"], {"cat": -1}, {"cat": "many"}, {"cat": 1e300}, {"cat": float("nan")}])
 def test_a_vector_that_cannot_be_used_names_the_document(tmp_path, vector):
     with pytest.raises(InputError, match="document 'x'"):
         Index.build([{"_id": "x", "text": "", "vector": vector}], tmp_path / "v.index", vectors="vector")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.each import each
 from support.lexical import tied_index
 
 from fontes.core import FontesError, InputError, Topic
@@ -28,7 +29,7 @@ def test_a_negative_weight_lowers_and_a_weight_of_zero_does_nothing(index):
     assert all(hit.score < 0 for hit in only)
 
 
-@pytest.mark.parametrize("weight", [float("nan"), float("inf"), -float("inf"), np.float32("nan"), "a", None])
+@each("weight", [float("nan"), float("inf"), -float("inf"), np.float32("nan"), "a", None])
 def test_a_weight_that_is_no_finite_number_is_an_error_that_names_topic_and_term(index, weight):
     topics = [Topic("t1", "w1"), Topic("t2", "", weights={"w1": 1.0, "w2": weight})]
     for retriever in (index.bm25(), index.tfidf()):
@@ -51,7 +52,7 @@ def test_scores_too_large_for_a_run_are_an_error_and_no_infinite_score(index):
         index.bm25()(Topic("t", "", weights={"w1": 1e308, "w2": -1e308}))
 
 
-@pytest.mark.parametrize("weight", [1e-8, 1e-30, 1e-44, 1e-100, 1e-303, -1e-100])
+@each("weight", [1e-8, 1e-30, 1e-44, 1e-100, 1e-303, -1e-100])
 def test_a_document_that_matches_with_a_tiny_weight_is_returned(index, weight):
     usual = index.bm25(k=5_000).search("w1", 5_000)
     found = index.bm25(k=5_000).search(Topic("t", "", weights={"w1": weight}), 5_000)

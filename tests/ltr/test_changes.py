@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.each import each
 from support.ranked import WORDS, candidates, documents, topics
 from support.static_models import model2vec, table
 
@@ -32,8 +33,8 @@ def linear(index: Index, features: object = FEATURES, weights: tuple[float, ...]
     return LinearModel(facts, np.array(weights), 0.25, np.zeros(len(weights)))
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("part", ["weights", "means", "constant"])
+@each("value", [np.nan, np.inf, -np.inf])
+@each("part", ["weights", "means", "constant"])
 def test_a_model_with_numbers_that_are_missing_or_infinite_is_not_loaded(
     index: Index, tmp_path: Path, part: str, value: float
 ) -> None:

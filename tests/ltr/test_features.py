@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.ranked import candidates, documents, topics
 from support.word_encoder import Words
 
@@ -32,7 +33,7 @@ STAGES = (
 )
 
 
-@pytest.mark.parametrize("text", STAGES)
+@each("text", STAGES)
 def test_a_score_is_the_stages_own_bit_for_bit(index: Index, text: str) -> None:
     one = pipeline(text, index)
     run = one(topics())
@@ -51,7 +52,7 @@ def test_a_run_stage_as_feature_gives_new_scores_and_none_for_omitted_candidates
         assert kept == {(topic_id, doc_id): score for topic_id, ranking in new.items() for doc_id, score in ranking.items()}
 
 
-@pytest.mark.parametrize("query", ["+spring water -karst", '"spring water"', "title:spring water^2", "(spring water) OR basin"])
+@each("query", ["+spring water -karst", '"spring water"', "title:spring water^2", "(spring water) OR basin"])
 def test_a_structured_query_scores_candidates_as_its_own_search(index: Index, query: str) -> None:
     whole = index.query() >> index.bm25()
     own, every = whole(query), Run.of({"1": dict.fromkeys(index.ids, 0.0)}, Topics.of({"1": query}))
@@ -134,7 +135,7 @@ def test_names_say_what_changes_a_feature_alone(index: Index) -> None:
     assert "% 9" not in feedback
 
 
-@pytest.mark.parametrize(
+@each(
     ("features", "problem"),
     [
         ('column("dat")', "there is no column 'dat'; did you mean 'date'?"),

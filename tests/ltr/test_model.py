@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.each import each
 
 from fontes.core import Topics
 from fontes.core.errors import IndexFormatError, InputError
@@ -74,7 +75,7 @@ def sets(features: int = 2, width: int = 16, blocks: int = 2) -> SetModel:
     return SetModel(facts, draw.normal(size=features), draw.uniform(1, 2, features), weights)
 
 
-def test_the_order_of_candidates_does_not_change_their_scores_and_the_other_candidates_do() -> None:
+def test_scores_depend_on_other_candidates_but_not_on_their_order() -> None:
     model, draw = sets(5), np.random.default_rng(3)
     matrix, order = draw.normal(size=(12, 5)), draw.permutation(12)
     scores = model.predict(matrix)
@@ -235,7 +236,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize(("problem", "change"), CHANGES.items(), ids=str)
+@each(("problem", "change"), CHANGES.items())
 def test_trees_that_do_not_fit_together_are_one_sentence(problem: str, change: tuple[str, str], tmp_path: Path) -> None:
     model = TreeModel({"features": ["a", "b"]}, ONE_TREE)
     model.text = ONE_TREE.replace(*change)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core import Doc, InputError, Qrels, Run, Topics
@@ -47,7 +48,7 @@ def test_a_run_that_found_no_judged_document_scores_0_with_a_warning(tmp_path, f
     assert (code, output.split()[:2], "all values are 0" in error) == (0, ["AP", "0.0000"], True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("run", "qrels"),
     [
         ({}, {"1": {"d": 1}}),
@@ -58,21 +59,12 @@ def test_a_run_that_found_no_judged_document_scores_0_with_a_warning(tmp_path, f
         ({"1": {"x": 1.0}, "2": {"d": 1.0}}, {"1": {"d": 1}}),
         ({"1": {"x": 1.0, "e": 0.5}}, {"1": {"d": 1, "e": 0}}),
     ],
-    ids=[
-        "empty",
-        "no results",
-        "no results of others",
-        "one topic empty",
-        "judged for another",
-        "for another topic",
-        "irrelevant",
-    ],
 )
 def test_a_run_that_agrees_in_a_topic_and_a_document_or_is_empty_scores_0(run, qrels):
     assert evaluate(run, qrels, AP)[AP] == 0.0
 
 
-def test_a_run_that_knows_its_documents_scores_0_where_its_collection_has_a_judged_one():
+def test_a_run_scores_0_if_its_collection_has_a_judged_document():
     run = Run.of({"1": {"x": 1.0}})
     assert evaluate(run.with_(documents=Collection(("x", "d"))), {"1": {"d": 1}}, AP)[AP] == 0.0
     with pytest.raises(InputError, match="nor is any document of its collection: those of the run are such as 'x'"):

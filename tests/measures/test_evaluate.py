@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from support.each import each
 
 from fontes.core import InputError, ParameterError, Qrels, Run, Strings, Topic, Topics
 from fontes.formats import read_qrels, read_run, write_qrels, write_run
@@ -145,7 +146,7 @@ def test_qrels_without_judgments_no_measure_and_unknown_measures_are_errors():
         evaluate(RUN, QRELS, P)
 
 
-def test_a_run_whose_table_of_ids_is_far_larger_than_the_judgments_is_looked_up_alike():
+def test_a_run_with_many_ids_is_evaluated_alike():
     ids = Strings.of(f"doc{i}" for i in range(5000))
     topics = Topics([Topic("1", ""), Topic("2", "")])
     numbers = np.repeat(np.arange(2), 100)
@@ -157,7 +158,7 @@ def test_a_run_whose_table_of_ids_is_far_larger_than_the_judgments_is_looked_up_
     assert evaluate(run, qrels, measures) == evaluate(run.to_dict(), qrels, measures)
 
 
-@pytest.mark.parametrize(
+@each(
     ("split", "system", "mrr"),
     [("dev", "BM25", 0.552), ("dev", "SciBERT", 0.708), ("test", "BM25", 0.431), ("test", "SciBERT", 0.683)],
 )

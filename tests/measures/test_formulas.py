@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from support.each import each
 
 from fontes import evaluate
 from fontes.core import ParameterError
@@ -278,8 +279,8 @@ GRADED: list[tuple[Measure, Formula]] = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("rel", [1, 2, 3])
+@each("seed", range(4))
+@each("rel", [1, 2, 3])
 def test_each_measure_is_its_formula_for_each_topic_and_its_mean_or_sum_over_all(seed: int, rel: int) -> None:
     run, qrels = made(seed)
     formulas = [(measure(rel=rel), formula) for measure, formula in BINARY] + GRADED

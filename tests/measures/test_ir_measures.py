@@ -74,7 +74,7 @@ def test_a_measure_that_scales_grades_needs_the_highest(measure, example):
     parse(example)
 
 
-def test_accuracy_is_1_where_only_relevant_documents_are_retrieved_and_0_where_none_is():
+def test_accuracy_is_1_if_all_retrieved_are_relevant_and_0_if_none():
     qrels = {"1": {"a": 1, "b": 1}, "2": {"c": 1, "x": 0}, "3": {"a": 1}}
     run = {"1": {"a": 2.0, "b": 1.0}, "2": {"x": 1.0}}
     assert evaluate(run, qrels, Accuracy).per_topic(Accuracy) == {"1": 1.0, "2": 0.0, "3": 0.0}

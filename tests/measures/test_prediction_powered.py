@@ -177,9 +177,7 @@ def test_labels_that_do_not_go_together_are_refused_in_a_sentence() -> None:
     for measure in ("NumRel", "Judged@10"):
         with pytest.raises(ParameterError, match="counts, and machine labels"):
             evaluate(run, data.people, measure, machine=data.machine)
-    with pytest.raises(
-        InputError, match="the run has no results for the topics that the machine alone labelled, such as 'q30'"
-    ):
+    with pytest.raises(InputError, match="the run has no results for the topics that only the machine labelled, such as 'q30'"):
         evaluate({topic: run[topic] for topic in data.people}, data.people, "AP", machine=data.machine)
     with pytest.raises(ParameterError, match=r"there are no machine labels to correct; evaluate\(…, machine=labels\)"):
         evaluate(run, data.people, "AP").interval("AP")

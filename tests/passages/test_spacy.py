@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.text import sentences as module
@@ -47,7 +48,7 @@ def test_a_long_text_is_given_to_spacy_in_pieces(monkeypatch: pytest.MonkeyPatch
     assert len(found(text)) >= 100
 
 
-@pytest.mark.parametrize("characters", [9, 15, 20, 21, 65])
+@each("characters", [9, 15, 20, 21, 65])
 def test_a_text_without_white_space_is_given_in_pieces_too(characters: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_TEXT_LENGTH", 10)
     edges = module._edges("x" * characters)

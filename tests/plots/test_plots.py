@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from support.each import each
 from typer.testing import CliRunner
 
 import fontes as ft
@@ -36,7 +37,7 @@ def texts_of(plot):
     return [t.get_text() for axes in plot.figure.axes for t in axes.texts]
 
 
-@pytest.mark.parametrize("variant", list(VARIANTS))
+@each("variant", list(VARIANTS))
 def test_the_curves_of_bm25_are_weights_of_the_index_over_their_idf(variant, index):
     plot = ft.plots.bm25(index, variant=variant, k1=1.2, b=0.75, lengths=[1, 2], tf=5)
     avgdl = index.tokens / len(index)
@@ -227,7 +228,7 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
         ft.plots.bm25()
 
 
-@pytest.mark.parametrize(
+@each(
     ("heights", "expected"),
     [
         ([0.2, 0.8], [0.2, 0.8]),
@@ -257,7 +258,7 @@ def test_no_label_lies_on_another_or_outside_the_figure(index):
             assert not any(box.shrunk(0.9, 0.8).overlaps(other) for other in boxes[:number]), plot
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "message"),
     [
         (lambda: ft.plots.bm25(variant="bm26"), "no BM25 variant 'bm26'"),
@@ -331,7 +332,7 @@ def test_a_pipeline_is_drawn_as_a_box_for_each_stage():
     assert plot.caption.endswith(", from topics to run")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "names", "arrows"),
     [
         ("bm25()", ["bm25"], 2),

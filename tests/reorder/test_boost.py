@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.reordered import candidates
 
 from fontes.core import InputError, ParameterError, Run
@@ -107,7 +108,7 @@ def test_a_filter_of_the_command_line_goes_to_retrievers_alone(shop: Index) -> N
     assert stage.search("tea").ids == ["b", "c"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "message"),
     [
         ({}, "boost takes a column or a condition"),
@@ -141,7 +142,7 @@ def test_negative_scores_and_values_are_refused_where_they_mean_nothing(shop: In
     assert scores(shop.boost("balance"), Run.of({"q": {"a": 1.0}})) == {"a": -0.5}
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "message"),
     [
         ({"column": "pop"}, r"its pop makes the score 1e\+300, beyond 3.40282e\+38; use log=True or a smaller by"),

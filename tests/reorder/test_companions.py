@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.hashed_encoder import Hashed
 
 from fontes import Index, Qrels, evaluate
@@ -52,7 +53,7 @@ def cosine_of_terms(index: Index) -> Any:
     return lambda one, other: float(vectors[ids.index(one)] @ vectors[ids.index(other)])
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.5, 1.0, 3.0])
+@each("weight", [0.0, 0.5, 1.0, 3.0])
 def test_choices_are_those_of_the_formula(index: Index, weight: float) -> None:
     run = index.companions(weight=weight)(RUN)
     expected = by_hand(index, RUN["q"], cosine_of_terms(index), weight)
@@ -118,7 +119,7 @@ def test_the_weight_is_tuned(index: Index) -> None:
     assert repr(make(companions__weight=2.0)).endswith("companions(weight=2.0)")
 
 
-@pytest.mark.parametrize("weight", [-1, 101, True, "1", float("nan")])
+@each("weight", [-1, 101, True, "1", float("nan")])
 def test_a_weight_out_of_range_is_one_sentence(index: Index, weight: Any) -> None:
     with pytest.raises(ParameterError, match="companions: weight is a number from 0 to 100, not"):
         index.companions(weight=weight)

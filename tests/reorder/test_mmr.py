@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.hashed_encoder import Hashed
 from support.reordered import candidates
 
@@ -57,7 +58,7 @@ def cosine_of_terms(one: str, other: str) -> float:
     return product / math.prod(math.sqrt(sum(weight**2 for weight in vector.values())) for vector in vectors)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 1.0])
+@each("share", [0.0, 0.3, 0.5, 1.0])
 def test_choices_are_those_of_the_formula(zoo: Index, share: float) -> None:
     run = zoo.mmr(lambda_=share)(RUN)
     for topic in ("q", "r"):

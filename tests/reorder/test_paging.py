@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.hashed_encoder import Hashed
 from support.reordered import candidates
 
@@ -46,7 +47,7 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return Index.build(docs, tmp_path_factory.mktemp("market") / "market.index")
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each("text", TEXTS)
 def test_pages_are_parts_of_the_whole_ranking(market: Index, text: str) -> None:
     stage = pipeline(text, market)
     whole = stage.search("mint ginger lemon", 1000)
@@ -86,7 +87,7 @@ def test_an_offset_goes_beyond_the_default_limit_of_a_retriever(tmp_path: Path) 
     assert len((index.bm25() % 500).search("tea", 10, offset=495)) == 5
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each("text", TEXTS)
 def test_counting_up_to_a_number_says_that_more_match_and_never_another_number(market: Index, text: str) -> None:
     market.delete([doc_id for doc_id in ("d3", "d40", "d41") if doc_id in market])
     stage = pipeline(text, market)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.reordered import candidates
 
 from fontes.core import ParameterError, Run
@@ -80,7 +81,7 @@ def test_explanations_say_the_place(shop: Index) -> None:
     assert "the document has no maker" in collapsed.explain("tea", "d").label
 
 
-@pytest.mark.parametrize(
+@each(
     ("stage", "parameters", "message"),
     [
         ("sort", {"column": "maker"}, "sort: the column 'maker' holds text; give one of dates or numbers"),

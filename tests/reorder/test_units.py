@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.ciff import ciff
+from support.each import each
 from support.hashed_encoder import Hashed, Parts
 from support.reordered import candidates
 
@@ -16,7 +17,7 @@ from fontes.core import FontesError, InputError, ParameterError, Run
 from fontes.index import Index
 
 
-@pytest.mark.parametrize(("text", "days"), [("12h", 0.5), ("36h", 1.5), ("10d", 10), ("2w", 14), ("1.5 w", 10.5), ("2y", 730)])
+@each(("text", "days"), [("12h", 0.5), ("36h", 1.5), ("10d", 10), ("2w", 14), ("1.5 w", 10.5), ("2y", 730)])
 def test_a_half_life_as_a_text_is_one_in_days(shop: Index, text: str, days: float) -> None:
     assert shop.boost("date", half_life=text)(candidates(shop)) == shop.boost("date", half_life=float(days))(candidates(shop))
     origin = shop.boost("date", half_life=text, origin="2024-02-20")
@@ -41,7 +42,7 @@ def test_an_infinite_value_is_no_boost(tmp_path: Path) -> None:
     assert index.boost("price")({"q": {"a": 1.0}}).to_dict() == {"q": {"a": 2.5}}
 
 
-@pytest.mark.parametrize("stage", ['boost("sold")', 'sort("sold")', 'collapse("maker")', "mmr()"])
+@each("stage", ['boost("sold")', 'sort("sold")', 'collapse("maker")', "mmr()"])
 def test_a_document_that_is_not_in_the_index_has_no_explanation(shop: Index, stage: str) -> None:
     from fontes.core.expression import pipeline
 

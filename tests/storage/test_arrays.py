@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from support.each import each
 
 from fontes.core import IndexFormatError
 from fontes.storage.arrays import UNSIGNED, Arrays, ByteWriter, is_permutation, is_utf8, read_array, smallest, write_array
 
 
-@pytest.mark.parametrize(
+@each(
     "array",
     [
         np.arange(10, dtype=np.int64),
@@ -23,7 +24,6 @@ from fontes.storage.arrays import UNSIGNED, Arrays, ByteWriter, is_permutation, 
         np.array([True, False]),
         np.arange(12, dtype=np.float16).reshape(3, 4)[:, ::2],
     ],
-    ids=["numbers", "big-endian", "empty", "booleans", "a view"],
 )
 def test_an_array_is_a_file_that_numpy_reads_and_comes_back_as_it_was(tmp_path: Path, array: np.ndarray) -> None:
     write_array(tmp_path, "x", array)
@@ -48,7 +48,7 @@ def test_bytes_that_are_written_piece_by_piece_are_one_array(tmp_path: Path) -> 
     assert np.load(tmp_path / "x.npy").tobytes() == b"abcde"
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\x93NUMPY", b"PK\x03\x04" * 40, b"\x93NUMPY\x01\x00\xff\xff{}"])
+@each("content", [None, b"", b"\x93NUMPY", b"PK\x03\x04" * 40, b"\x93NUMPY\x01\x00\xff\xff{}"])
 def test_what_is_no_array_is_an_error_with_the_advice_of_the_caller(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "x.npy").write_bytes(content)
@@ -70,9 +70,7 @@ def edited(path: Path, old: bytes, new: bytes) -> None:
     path.write_bytes(header.replace(old, new).rstrip(b" \n").ljust(127) + b"\n" + values)
 
 
-@pytest.mark.parametrize(
-    "shape", [b"(097,)", b"(998,)", b"()", b"(99999999999999999999,)", b"(0,)", b"(997, 2)", b"(0, 9223372036854775808)"]
-)
+@each("shape", [b"(097,)", b"(998,)", b"()", b"(99999999999999999999,)", b"(0,)", b"(997, 2)", b"(0, 9223372036854775808)"])
 def test_a_header_that_does_not_account_for_each_byte_of_the_file_is_damage(tmp_path: Path, shape: bytes) -> None:
     write_array(tmp_path, "x", np.arange(997, dtype=np.int32))
     edited(tmp_path / "x.npy", b"(997,)", shape)
@@ -90,7 +88,7 @@ def test_a_type_that_is_not_the_one_that_is_expected_is_damage(tmp_path: Path, k
         arrays.array("x", "<i4", 4)
 
 
-@pytest.mark.parametrize("shape", [(3,), (None, 3), (6, 1), (None,)])
+@each("shape", [(3,), (None, 3), (6, 1), (None,)])
 def test_a_shape_that_is_not_the_one_that_is_expected_is_damage(tmp_path: Path, shape: tuple[int | None, ...]) -> None:
     write_array(tmp_path, "x", np.zeros((3, 2), dtype=np.float32))
     assert Arrays(tmp_path).array("x", "<f4", None, 2).shape == (3, 2)
@@ -98,7 +96,7 @@ def test_a_shape_that_is_not_the_one_that_is_expected_is_damage(tmp_path: Path, 
         Arrays(tmp_path).array("x", "<f4", *shape)
 
 
-@pytest.mark.parametrize("bounds", [[], [1, 2, 5], [0, 3, 2, 5], [0, 3, 4], [0, 3, 6]])
+@each("bounds", [[], [1, 2, 5], [0, 3, 2, 5], [0, 3, 4], [0, 3, 6]])
 def test_bounds_that_do_not_rise_from_0_to_the_end_are_damage(tmp_path: Path, bounds: list[int]) -> None:
     write_array(tmp_path, "x", np.array(bounds, dtype=np.uint16))
     with pytest.raises(IndexFormatError, match=r"x\.npy is (missing or )?damaged.*; ask somebody"):
@@ -112,7 +110,7 @@ def test_bounds_that_rise_are_read_and_may_be_of_a_number_of_parts(tmp_path: Pat
         Arrays(tmp_path).bounds("x", 5, 2)
 
 
-@pytest.mark.parametrize(("numbers", "sound"), [([0, 4, 4], True), ([], True), ([0, 5], False), ([-1, 2], False)])
+@each(("numbers", "sound"), [([0, 4, 4], True), ([], True), ([0, 5], False), ([-1, 2], False)])
 def test_numbers_are_from_0_up_to_what_they_number(tmp_path: Path, numbers: list[int], sound: bool) -> None:
     write_array(tmp_path, "x", np.array(numbers, dtype=np.int32))
     if sound:
@@ -135,7 +133,7 @@ def test_strings_are_utf8_within_their_bounds_and_have_an_order(tmp_path: Path) 
     assert [strings.find(string) for string in ("bé", "", "a", "b")] == [0, 1, 2, -1]
 
 
-@pytest.mark.parametrize(
+@each(
     ("blob", "bounds", "order", "file"),
     [
         (b"b\xe9a", [0, 2, 3], [1, 0], "x.bytes"),

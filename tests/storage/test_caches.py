@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fontes.storage.caches import Attached, Cached, DiskCache, cache_folder
+from fontes.storage.caches import Cached, DiskCache, LazyAttribute, cache_folder
 
 
 def test_the_cache_is_the_folder_that_the_environment_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +34,7 @@ def test_the_cache_is_else_in_the_systems_folder_for_caches(tmp_path: Path, monk
 def test_runs_scores_and_precisions_are_all_in_the_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fontes.experiments.systems import Cache
     from fontes.neural.models import compute
-    from fontes.passages.reranker import default_file
+    from fontes.rerank.reranker import default_file
 
     monkeypatch.setenv("FONTES_CACHE", str(tmp_path))
     assert (Cache().folder, default_file(), compute._NOTES.file) == (
@@ -156,9 +156,9 @@ class Owner:
     pass
 
 
-def test_a_value_belongs_to_its_object_and_goes_with_it_even_where_it_knows_the_object() -> None:
+def test_a_cached_value_goes_with_its_object() -> None:
     made: list[Owner] = []
-    attached: Attached[Owner, list[Owner]] = Attached("test", lambda owner: (made.append(owner), [owner])[1])
+    attached: LazyAttribute[Owner, list[Owner]] = LazyAttribute("test", lambda owner: (made.append(owner), [owner])[1])
     one, other = Owner(), Owner()
     assert attached.of(one) is attached.of(one)
     assert attached.of(one) == [one]

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from support.each import each
 
 from fontes.core import Doc, InputError
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_corpus, write_run
@@ -48,7 +49,7 @@ COMPRESSED = {
 }
 
 
-@pytest.mark.parametrize("kind", COMPRESSED)
+@each("kind", COMPRESSED)
 def test_a_file_is_decompressed_as_its_first_bytes_say_whatever_its_name(tmp_path: Path, kind: str) -> None:
     content, ending = COMPRESSED[kind]
     for name in (f"c.jsonl{ending}", "c.jsonl", "c.jsonl.gz", "c"):
@@ -58,7 +59,7 @@ def test_a_file_is_decompressed_as_its_first_bytes_say_whatever_its_name(tmp_pat
         assert list(part) == DOCS
 
 
-@pytest.mark.parametrize("kind", COMPRESSED)
+@each("kind", COMPRESSED)
 def test_standard_input_and_pipes_are_decompressed_too(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     content, _ = COMPRESSED[kind]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
@@ -70,7 +71,7 @@ def test_standard_input_and_pipes_are_decompressed_too(tmp_path: Path, kind: str
         assert {topic.id: topic.text for topic in read_topics(f"/dev/fd/{reads}").values()} == {"1": "a", "2": "b"}
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
+@each("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
 def test_topics_judgments_runs_and_folders_are_read_compressed(tmp_path: Path, pack) -> None:
     ending = {gzip: ".gz", bz2: ".bz2", lzma: ".xz"}.get(sys.modules[pack.__module__], ".zst")
     (tmp_path / "qrels").mkdir()
@@ -87,7 +88,7 @@ def test_topics_judgments_runs_and_folders_are_read_compressed(tmp_path: Path, p
     assert read_run(tmp_path / f"r.run{ending}").to_dict() == {"1": {"1": 2.5}}
 
 
-@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zst"])
+@each("ending", [".gz", ".bz2", ".xz", ".zst"])
 def test_a_file_is_written_as_its_ending_says_with_equal_bytes(tmp_path: Path, ending: str) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         write_corpus(DOCS, tmp_path / f"{name}{ending}")
@@ -102,7 +103,7 @@ def test_a_zip_archive_is_not_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
+@each("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
 def test_a_file_that_is_cut_off_is_an_error(tmp_path: Path, pack) -> None:
     content = b"".join(b'{"_id":"%d","text":"%d"}\n' % (i, i**9) for i in range(20_000))
     (tmp_path / "c").write_bytes(pack(content)[:-20])
@@ -110,7 +111,7 @@ def test_a_file_that_is_cut_off_is_an_error(tmp_path: Path, pack) -> None:
         list(read_corpus(tmp_path / "c", "jsonl"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "problem"),
     [
         (bz2.compress(LINE)[:14] + b"\xff" * 40, "the bzip2 file is damaged"),
@@ -126,7 +127,6 @@ def test_a_file_that_is_cut_off_is_an_error(tmp_path: Path, pack) -> None:
         (b"Rar!\x1a\x07\0abc", "a file of RAR, which is not read; unpack it: unrar x "),
         (b"\0\x01\x02", "the gzip file is damaged (it does not begin as one)"),
     ],
-    ids=lambda value: value[:20] if isinstance(value, str) else "file",
 )
 def test_a_damaged_file_and_one_of_another_kind_are_errors_that_name_it(tmp_path: Path, content: bytes, problem: str) -> None:
     (tmp_path / "c.jsonl.gz").write_bytes(content)

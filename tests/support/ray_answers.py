@@ -1,4 +1,4 @@
-"""What a cluster's processes do with language models: a query stage that knows where its service is, and kept answers."""
+"""What a cluster's processes do with language models: a query stage that knows where its service is, and stored answers."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fontes.passages.reranker import ScoreFile, pair_keys
+from fontes.rerank.reranker import ScoreFile, pair_keys
 
 
 def keys(first: int, last: int, model: str = "m") -> list[bytes]:

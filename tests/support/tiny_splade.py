@@ -15,6 +15,17 @@ SIZE = len(VOCABULARY) + FILL
 CONFIGURATIONS: dict[str, Any] = {
     "bert": lambda: transformers.BertConfig(vocab_size=SIZE, **SIZES, max_position_embeddings=64),
     "roberta": lambda: transformers.RobertaConfig(vocab_size=SIZE, **SIZES, max_position_embeddings=66, pad_token_id=0),
+    "modernbert": lambda: transformers.ModernBertConfig(
+        vocab_size=SIZE,
+        **SIZES,
+        max_position_embeddings=64,
+        local_attention=8,
+        pad_token_id=0,
+        bos_token_id=2,
+        cls_token_id=2,
+        eos_token_id=3,
+        sep_token_id=3,
+    ),
     "distilbert": lambda: transformers.DistilBertConfig(
         vocab_size=SIZE, dim=32, n_layers=2, n_heads=2, hidden_dim=64, max_position_embeddings=64
     ),
@@ -24,10 +35,12 @@ CONFIGURATIONS: dict[str, Any] = {
 }
 
 
-def masked_lm(folder: Path, kind: str = "bert") -> Path:
+def masked_lm(folder: Path, kind: str = "bert", **settings: Any) -> Path:
     """A masked language model of one of CONFIGURATIONS and its tokenizer; about half of its logits are above 0."""
     torch.manual_seed(5)
-    model = transformers.AutoModelForMaskedLM.from_config(CONFIGURATIONS[kind]())
+    configuration = CONFIGURATIONS[kind]()
+    configuration.update(settings)
+    model = transformers.AutoModelForMaskedLM.from_config(configuration)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.normal_(0, 0.3)

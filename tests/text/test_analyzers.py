@@ -8,6 +8,7 @@ import re
 import sys
 
 import pytest
+from support.each import each
 
 import fontes.text.analyzer as analyzer_module
 from fontes.core import FontesError, MissingExtraError, ParameterError
@@ -80,7 +81,7 @@ def test_an_unknown_simplemma_language_is_an_error_that_names_it():
         Analyzer.of("simplemma:xx")("a")
 
 
-@pytest.mark.parametrize(
+@each(
     ("analyzer", "library"),
     [
         ("spacy:en_core_web_sm", "spacy"),
@@ -275,10 +276,9 @@ def test_a_function_takes_its_place_in_the_pipeline_that_was_described():
     assert Analyzer.from_dict(described).with_tokenizer(split_at_commas)("a,b,c") == ["a", "c", "a c"]
 
 
-@pytest.mark.parametrize(
+@each(
     "tokenize",
     [lambda text: text.split(), re.compile(r"\w+").findall, Splitter(), Splitter("+").split, str.split],
-    ids=["a lambda", "a method of a compiled pattern", "an object", "a method of an object", "a function of Python's"],
 )
 def test_another_function_than_the_described_one_is_refused(tokenize):
     read = Analyzer.from_dict(json.loads(json.dumps(Analyzer.of(split_at_commas).to_dict())))

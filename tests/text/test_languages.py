@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
+from support.each import each
 
 from fontes.core import ParameterError
 from fontes.core.strings import concatenated, utf8
@@ -54,8 +55,8 @@ def test_elided_words_and_turkish_endings_are_stripped_at_every_apostrophe(
     assert analyzer(text.replace("'", apostrophe)) == analyzer(same)
 
 
-@pytest.mark.parametrize("apostrophe", APOSTROPHES)
-@pytest.mark.parametrize("name", ["german", "danish", "dutch", "portuguese", "snowball:english", "french"])
+@each("apostrophe", APOSTROPHES)
+@each("name", ["german", "danish", "dutch", "portuguese", "snowball:english", "french"])
 def test_all_apostrophes_are_one_in_languages_with_a_stemmer(name: str, apostrophe: str) -> None:
     analyzer = Analyzer.of(name)
     text = "peter's d'água aujourd'hui"

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.each import each
 
 from fontes.text import sentences
 
@@ -22,7 +23,7 @@ def cut(text: str, longest: int) -> list[str]:
     return [*pieces, text]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_a_long_text_is_cut_at_the_first_gap_after_the_longest_length(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(sentences, "MAX_TEXT_LENGTH", 20)

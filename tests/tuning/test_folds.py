@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.tuning.folds import folds_of, units_of
@@ -40,7 +41,7 @@ def test_one_topic_joins_two_groups_that_stood_before_it():
     assert len({folds_of([["a", "b", "c"], ["d"]], 2, seed=0)[i] for i in "abc"}) == 1
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each("seed", range(8))
 def test_groups_by_document_are_the_connected_components_of_the_graph_of_topics(seed):
     from scipy.sparse.csgraph import connected_components
 

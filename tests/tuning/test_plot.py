@@ -35,7 +35,7 @@ def two(method="grid", drop=()):
     return tuning(trials, axes, method=method, folds=folds, default={"x": 1, "y": 7, "z": 0})
 
 
-def test_a_curve_has_the_means_the_choices_of_folds_and_the_final_and_initial_settings():
+def test_a_curve_has_means_folds_and_settings():
     plot = tuning().plot()
     (axes,) = plot.figure.axes
     means = {x: np.mean(values) for x, values in VALUES.items()}

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
+from support.each import each
 from support.tunings import GIVEN, VALUES, tuning
 
 from fontes.core.expression import pipeline
@@ -58,7 +59,7 @@ def edges(name, axis, *best):
     return tuning(trials, {name: axis}, stage=stage).warnings
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "axis", "best", "sentence"),
     [
         ("x", Choices((1, 2, 3)), [1], "x=1 is at the lower end of the space; smaller values may do better"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.each import each
 
 from fontes.core import ParameterError
 from fontes.tuning.space import Choices, Maker, Range, axes_of, grid_of
@@ -31,7 +32,7 @@ class Asked:
         return choices[-1]
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "expected"),
     [
         ((1, 7, 2), (1, 3, 5, 7)),
@@ -52,7 +53,7 @@ def test_a_tuple_of_three_is_every_number_from_low_to_high_by_the_step(values, e
     assert [type(v) for v in axis.values] == [type(v) for v in expected]
 
 
-def test_whole_numbers_are_tried_where_all_are_written_so_and_the_present_value_is_one():
+def test_whole_numbers_are_tried_where_all_values_are_whole():
     assert read((1, 9)) == Range(1, 9, True)
     assert read((1, 9), default=4) == Range(1, 9, True)
     assert read((0, 1), default=0.75) == Range(0.0, 1.0, False)
@@ -89,7 +90,7 @@ def test_a_list_is_taken_as_it_is_written():
     assert Choices((1, 2)).ends == (1, 2)
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "message"),
     [
         ("abc", "x: give a list of values"),
@@ -113,7 +114,7 @@ def test_values_that_are_none_are_refused(values, message):
         read(values)
 
 
-@pytest.mark.parametrize("space", [{}, None, [("x", [1])], "x"])
+@each("space", [{}, None, [("x", [1])], "x"])
 def test_a_space_is_a_mapping_with_something_in_it(space):
     with pytest.raises(ParameterError, match="the space must map names of parameters to values"):
         axes_of(space, Maker(lambda: None, None, {}, {}))

@@ -13,7 +13,7 @@ from fontes.tuning.search import RUNS, MemoizedStage, RunMemory
 from fontes.tuning.space import default_space, maker_of
 
 
-def test_the_default_space_has_the_ranges_of_the_classes_for_what_is_set_or_left_open(collection):
+def test_the_default_space_has_the_ranges_of_the_classes(collection):
     index, _, _ = collection
     usual = {"k1": (0.1, 4.5, 0.2), "b": (0, 1, 0.1), "k3": [None, 0, 2, 8]}
     space = default_space(index.bm25())

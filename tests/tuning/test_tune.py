@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core.progress import ProgressCallback
@@ -204,7 +205,7 @@ def test_a_function_may_make_the_stage(collection):
     assert "as given" not in str(without)
 
 
-@pytest.mark.parametrize(("measure", "depth"), [("nDCG@3", 3), ("AP", 1000), ("IPrec@0.1", 1000), ("SetF", 1000), ("R@20", 20)])
+@each(("measure", "depth"), [("nDCG@3", 3), ("AP", 1000), ("IPrec@0.1", 1000), ("SetF", 1000), ("R@20", 20)])
 def test_only_as_many_documents_are_searched_as_the_measure_looks_at(collection, monkeypatch, measure, depth):
     index, topics, qrels = collection
     seen = []
@@ -248,7 +249,7 @@ def test_the_same_seed_gives_the_same_trials_and_another_seed_others(collection)
         assert tried[0] == tried[1] != tried[2]
 
 
-@pytest.mark.parametrize(
+@each(
     ("space", "how", "message"),
     [
         ({"k9": [1]}, {}, "no stage has the parameter 'k9'"),
@@ -290,7 +291,7 @@ def test_functions_and_stages_that_do_not_fit_are_refused(collection):
         ft.tune(7, {"b": [0.1]}, topics, qrels)
     with pytest.raises(ft.core.ParameterError, match="no default space for a function"):
         ft.tune(lambda b: index.bm25(b=b), None, topics, qrels)
-    with pytest.raises(ft.core.ParameterError, match="an index is given for a text alone"):
+    with pytest.raises(ft.core.ParameterError, match="an index is only for a text; a stage has its own"):
         ft.tune(index.bm25(), None, topics, qrels, index=index)
     with pytest.raises(ft.core.PipelineError, match="tune needs a stage from Topics to Run"):
         ft.tune(index.bm25() >> index.rm3(), {"b": [0.1]}, topics, qrels)

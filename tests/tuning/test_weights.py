@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.each import each
 
 from fontes import Qrels, Run, evaluate, fuse, read_qrels, read_run
 from fontes.core import InputError, ParameterError
@@ -34,8 +35,8 @@ def topics_of(learned: LearnedWeights, fold: Fold) -> list[str]:
     return [learned.topic_ids[i] for i in fold.topics]
 
 
-@pytest.mark.parametrize("method", ["wsum", "rrf", "isr", "borda"])
-@pytest.mark.parametrize("measure", ["nDCG@10", "AP", "RR@5", "RR(judged_only=True)@5", "Judged@5", "Complete@5", "NumRelRet"])
+@each("method", ["wsum", "rrf", "isr", "borda"])
+@each("measure", ["nDCG@10", "AP", "RR@5", "RR(judged_only=True)@5", "Judged@5", "Complete@5", "NumRelRet"])
 def test_the_learned_weights_are_the_best_of_a_plain_search(method: str, measure: str) -> None:
     learned = fit_weights(RUNS, QRELS, measure, method=method, step=0.25)
     reached = {}
@@ -145,7 +146,7 @@ def test_the_search_over_many_runs_beats_equal_weights_and_single_runs() -> None
             assert evaluate(fuse(*runs, method="wsum", weights=moved), qrels, "AP")["AP"] <= learned.trained + 1e-9
 
 
-@pytest.mark.parametrize(("step", "parts"), [(1, 1), (1.0, 1), (0.5, 2), (1 / 3, 3), (0.05, 20)])
+@each(("step", "parts"), [(1, 1), (1.0, 1), (0.5, 2), (1 / 3, 3), (0.05, 20)])
 def test_weights_are_multiples_of_the_step_and_add_up_to_1(step: float, parts: int) -> None:
     learned = fit_weights(RUNS[:2], QRELS, "AP", folds=2, step=step)
     reached = {(i / parts, 1 - i / parts): 0.0 for i in range(parts + 1)}
@@ -171,7 +172,7 @@ def test_of_many_runs_that_are_equally_good_the_first_is_taken_alone() -> None:
     assert learned.weights == (1.0, *[0.0] * 6)
 
 
-@pytest.mark.parametrize("method", ["wsum", "rrf", "isr", "borda"])
+@each("method", ["wsum", "rrf", "isr", "borda"])
 def test_what_is_left_out_is_as_fuse_has_it(method: str) -> None:
     runs = [Run.of({**run.to_dict(), "unjudged": {"d1": 1.0 + i, "d2": 0.5, f"own{i}": 0.25}}) for i, run in enumerate(RUNS)]
     learned = fit_weights(runs, QRELS, method=method, step=0.5)
@@ -192,7 +193,7 @@ def test_it_prints_the_held_out_score_and_the_weights_of_each_fold() -> None:
     assert learned.to_dict()["folds"][1]["weights"] == list(learned.folds[1].choice)
 
 
-@pytest.mark.parametrize(
+@each(
     ("how", "message"),
     [
         ({"folds": 1}, "folds must be a whole number from 2 up"),

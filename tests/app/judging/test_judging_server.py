@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
+from support.each import each
 from support.judging import as_judge, judged
 from support.serving import Running, springs
 
@@ -56,7 +57,7 @@ def finish(judge: httpx.Client, topic: str, grades: dict[str, int]) -> list[str]
     return order
 
 
-@pytest.mark.parametrize("shown", [None, "Bearer wrong", "Bearer", "Basic x", "Bearer ü"])
+@each("shown", [None, "Bearer wrong", "Bearer", "Basic x", "Bearer ü"])
 def test_without_a_judges_token_there_is_nothing(unjudged: Session, shown: str | None) -> None:
     running, _, _ = unjudged
     headers = {} if shown is None else {"authorization": shown.encode()}
@@ -111,7 +112,7 @@ def test_each_grade_is_kept_before_the_next_document_comes(session: Session) -> 
     assert undone["topic"]["judged"] == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "body", "status", "detail"),
     [
         ("grades", {"topic": "1", "document": "s1", "grade": 4}, 422, "less than or equal to 3"),
@@ -255,7 +256,7 @@ def test_a_server_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         assert [(one.topic, one.grade) for one in store.judgments()] == [("1", 2), ("2", 3)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "sentence"),
     [
         ([], "name the index"),

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from support.each import each
 from support.proxies import PREFIX, proxy
 from support.serving import Running, process, serving, springs
 
@@ -73,7 +74,7 @@ def test_paths_outside_the_prefix_are_unchanged_and_an_address_is_no_prefix(path
             ServerSettings(root_path=wrong)
 
 
-@pytest.mark.parametrize(
+@each(
     "address",
     ["/", "/page/page.css", "/docs", "/openapi.json", "/search?q=water", "/documents/s1", "/documents?id=s1", "/indexes",
      "/health", "/ready", "/metrics", "/explain?q=water&id=s2", "/suggest?q=wat", "/search", "/documents/s9", "/nothing"],
@@ -197,7 +198,7 @@ def test_the_key_comes_from_a_file_or_the_environment_and_is_in_no_log(path: Pat
 LINES = '{"_id": "n1", "title": "Wells", "text": "a new well", "year": 2024}\n\n{"id": "n2", "contents": "two wells"}\n'
 
 
-@pytest.mark.parametrize(
+@each(
     "kind",
     ["application/x-ndjson", "application/jsonl; charset=utf-8", "application/x-www-form-urlencoded", "text/plain", None],
 )
@@ -216,7 +217,7 @@ def test_documents_come_as_the_json_lines_that_index_reads(tmp_path: Path, kind:
         assert again.json()["skipped"] == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "sentence"),
     [
         (b'{"_id": "n1", "text": "x"}\n\n{"_id": \n', "the body, line 3: "),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.serving import DOCS, Running, serving, springs
 
 import fontes as ft
@@ -47,8 +48,8 @@ def client(server: Running, *arguments: Any, **options: Any) -> Client:
     return Client(server.address, *arguments, api_key="a key of many letters", **options)
 
 
-@pytest.mark.parametrize("name", PIPELINES)
-@pytest.mark.parametrize("where", [None, "kind == 'hot'"])
+@each("name", PIPELINES)
+@each("where", [None, "kind == 'hot'"])
 def test_runs_equal_those_of_the_index_to_the_digit(server: Running, path: Path, name: str, where: str | None) -> None:
     index = ft.Index.open(path)
     local = ft.core.narrowing.filtered(ft.pipeline(PIPELINES[name], index), where)
@@ -126,7 +127,7 @@ def test_a_client_changes_documents_as_the_index_does(tmp_path: Path) -> None:
             remote.add([("big", "x" * 500)])
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "error", "sentence"),
     [
         ({"api_key": "wrong"}, InputError, r"this needs the server's key: .*\(api_key=, or FONTES_TOKEN or FONTES_KEY"),

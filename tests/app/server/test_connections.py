@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from support.each import each
 from support.serving import Running, serving, springs
 
 GET = b"GET /search?q=water HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -28,7 +29,7 @@ def server(path: Path):
 
 @pytest.fixture(scope="module")
 def patient(path: Path):
-    with serving(path, at_once=3000) as running:
+    with serving(path, max_concurrency=3000) as running:
         yield running
 
 
@@ -59,7 +60,7 @@ def complete(received: bytes) -> int:
     return count
 
 
-@pytest.mark.parametrize(
+@each(
     "sent",
     [
         b"nonsense\r\n\r\n",
@@ -119,8 +120,8 @@ def test_a_large_body_that_comes_with_its_head_is_read(server: Running, size: in
     assert answers.count(b"HTTP/1.1 200 ") == 2, answers[:200]
 
 
-@pytest.mark.parametrize("pieces", [1, 7])
-@pytest.mark.parametrize(("size", "status"), [(65_536, b"200"), (65_537, b"400"), (200_000, b"400")])
+@each("pieces", [1, 7])
+@each(("size", "status"), [(65_536, b"200"), (65_537, b"400"), (200_000, b"400")])
 def test_a_head_has_its_limit_however_it_arrives(server: Running, size: int, status: bytes, pieces: int) -> None:
     sent, received = (GET[:-2] + b"X: ").ljust(size - 4, b"y") + b"\r\n\r\n", b""
     with connection(server) as to, contextlib.suppress(ConnectionError):

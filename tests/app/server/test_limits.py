@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.each import each
 from support.serving import Running, process, serving, springs
 
 from fontes import Index
@@ -44,7 +45,7 @@ ONE = {"id": "1", "text": "x"}
 NAMES, BODY_NAMES = (f"there are {', '.join(model.model_fields)}" for model in (SearchQuery, SearchBody))
 
 
-@pytest.mark.parametrize(
+@each(
     ("address", "status", "sentence"),
     [
         ("/search", 422, "the parameter 'q': field required"),
@@ -91,7 +92,7 @@ def test_a_question_beyond_the_limits_is_refused_in_a_sentence(
     assert server.problem("GET", address) == (status, sentence)
 
 
-@pytest.mark.parametrize(
+@each(
     ("address", "body", "status", "sentence"),
     [
         ("/search", {"topics": []}, 422, "the body 'topics': list should have at least 1 item after validation, not 0"),
@@ -120,9 +121,7 @@ def test_a_body_beyond_the_limits_is_refused_in_a_sentence(
     assert server.problem("POST", address, content=content, headers={"Content-Type": "application/json"}) == (status, sentence)
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"[1", b"nothing", b"\xff\xfe", b'{"topics": ' + b"[" * 900, b"NaN", b"null", b"[]", b'"x"']
-)
+@each("body", [b"", b"{", b"[1", b"nothing", b"\xff\xfe", b'{"topics": ' + b"[" * 900, b"NaN", b"null", b"[]", b'"x"'])
 def test_a_body_that_is_no_json_is_refused_in_a_sentence(server: Running, body: bytes) -> None:
     status, sentence = server.problem("POST", "/search", content=body, headers={"Content-Type": "application/json"})
     assert status in (400, 422)
@@ -155,7 +154,7 @@ def test_other_names_and_other_sites_are_refused(server: Running, path: Path) ->
         assert running.client.get("/search?q=x", headers={"Host": "papers.example"}).status_code == 200
 
 
-@pytest.mark.parametrize("address", ["/", "/search?q=x", "/nothing", "/search", "/documents/s1"])
+@each("address", ["/", "/search?q=x", "/nothing", "/search", "/documents/s1"])
 def test_every_answer_has_the_headers_that_guard_a_browser(server: Running, address: str) -> None:
     headers = server.client.get(address, headers={"X-Request-Id": "mine-1"}).headers
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
@@ -176,7 +175,7 @@ def slowly(running: Running, seconds: float) -> None:
 
 
 def test_requests_beyond_those_at_once_are_to_come_again(path: Path) -> None:
-    with serving(path, at_once=2) as running:
+    with serving(path, max_concurrency=2) as running:
         slowly(running, 0.5)
         with httpx.Client(base_url=running.address, timeout=30) as other:
             threads = [threading.Thread(target=other.get, args=("/search?q=water",)) for _ in range(2)]
@@ -185,12 +184,12 @@ def test_requests_beyond_those_at_once_are_to_come_again(path: Path) -> None:
             time.sleep(0.2)
             response = running.client.get("/search?q=water")
             assert (response.status_code, response.headers["retry-after"]) == (503, "1")
-            assert response.json()["detail"] == "2 requests are being worked on (--at-once); come again"
+            assert response.json()["detail"] == "2 requests are being worked on (--max-concurrency); come again"
             assert running.get("/health") == {"status": "ok"}
             for thread in threads:
                 thread.join()
         assert running.client.get("/search?q=water").status_code == 200
-        assert 'fontes_refused_total{limit="at_once"} 1.0' in running.client.get("/metrics").text
+        assert 'fontes_refused_total{limit="max_concurrency"} 1.0' in running.client.get("/metrics").text
 
 
 def test_a_request_that_takes_too_long_is_refused(path: Path) -> None:
@@ -244,7 +243,7 @@ def test_the_token_comes_from_a_file_or_the_environment_and_is_long(tmp_path: Pa
         secret_of(tmp_path / "none", VARIABLE)
 
 
-@pytest.mark.parametrize(
+@each(
     "changes", [{"k": 0}, {"batch": 0}, {"seconds": 0.0}, {"seconds": -1.0}, {"port": -1}, {"port": 70_000}, {"writable": True}]
 )
 def test_settings_that_make_no_sense_are_refused(changes: dict) -> None:

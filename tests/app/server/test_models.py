@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from support.each import each
 from support.serving import serving
 from support.tiny_cross_encoder import pairs, save_cross_encoder
 
@@ -46,7 +47,7 @@ def test_a_request_may_use_the_models_of_the_server_and_no_others(tmp_path: Path
             assert running.problem("GET", "/search", params={"q": query, "pipeline": other})[0] == 403
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "stage"),
     [
         ('bm25() % 8 >> llm_listwise("m")', "llm_listwise"),

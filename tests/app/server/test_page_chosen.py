@@ -136,7 +136,7 @@ def test_results_come_as_a_query_is_typed_and_the_last_request_wins(pages: Pages
     assert page.input_value("#q") == ""
 
 
-def test_a_request_for_each_pause_and_none_with_a_model_or_of_an_unfinished_character(pages: Pages) -> None:
+def test_a_request_is_sent_at_each_pause_unless_a_model_is_chosen(pages: Pages) -> None:
     page, asked = pages(), []
     page.on("request", lambda request: "/search?" in request.url and asked.append(request.url))
     page.keyboard.type("closed port", delay=20)

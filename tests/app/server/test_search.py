@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.each import each
 from support.serving import DOCS, Running, serving, springs
 
 from fontes import Doc, Index, Topic
@@ -139,7 +140,7 @@ def test_suggestions_are_those_of_the_index(server: Running, index: Index) -> No
     assert server.get("/suggest?q=water")["correction"] is None
 
 
-@pytest.mark.parametrize("pipeline", PIPELINES)
+@each("pipeline", PIPELINES)
 def test_each_pipeline_gives_its_own_scores(server: Running, index: Index, pipeline: str) -> None:
     answer = server.get("/search", params={"q": "hot water", "pipeline": pipeline, "k": 4})
     ranking = expression.pipeline(PIPELINES[pipeline], index).search("hot water", 4)
@@ -170,7 +171,7 @@ def test_facets_may_be_those_values_that_contain_a_text(server: Running) -> None
     assert answer["facets"]["year"] == []
 
 
-@pytest.mark.parametrize("column", ["image", "thumbnail_url", "photos", "coverImage"])
+@each("column", ["image", "thumbnail_url", "photos", "coverImage"])
 def test_the_page_may_load_pictures_of_others_only_if_a_column_has_their_addresses(column: str, tmp_path: Path) -> None:
     def policy(metadata: dict[str, str]) -> str:
         Index.build([Doc("1", "x", "", metadata)], tmp_path / "i.index", overwrite=True, threads=1)
@@ -221,7 +222,7 @@ def test_requests_that_are_searched_together_get_the_bytes_that_they_get_alone(s
     assert total > count, "some were searched together"
 
 
-@pytest.mark.parametrize("doc", DOCS, ids=lambda doc: doc.id)
+@each("doc", DOCS)
 def test_a_document_is_shown_whole_whatever_its_id(server: Running, doc) -> None:
     from urllib.parse import quote
 
@@ -372,7 +373,7 @@ def test_metrics_tell_requests_queues_and_the_generation_of_the_index(server: Ru
     assert server.get("/ready")["indexes"]["springs"]["generation"] == 0
 
 
-@pytest.mark.parametrize(
+@each(
     "question",
     ["q=hot+water", "q=", "", "q=x&k=0", "q=x&what=y", "q=%ED%A0%80", "q=spring&facets=kind&explain=1", "q=x&where=nothing"],
 )
@@ -477,7 +478,7 @@ def test_examples_are_drawn_from_the_documents(server: Running) -> None:
     assert server.problem("GET", "/examples?index=x") == (404, "there is no index 'x'; there are springs")
 
 
-@pytest.mark.parametrize(
+@each(
     ("texts", "queries"),
     [
         ([], []),

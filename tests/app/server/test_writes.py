@@ -20,7 +20,8 @@ from fontes import Doc, Index
 from fontes.app.server import writing
 from fontes.app.server.tickets import Tickets
 from fontes.app.server.writing import Effect, Write
-from fontes.index import Change
+from fontes.core.errors import IndexFormatError
+from fontes.index import Change, background, draft
 
 TOKEN = "a token of many letters"
 ASYNC = {"Prefer": "respond-async"}
@@ -180,7 +181,7 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[int], thread
     goes_on = threading.Event()
     real = writing.rewrite
 
-    def counting(opened: Any, plan: Any) -> Any:
+    def counting(opened: Any, plan: Any, most: int) -> Any:
         if not sizes:
             sizes.append(0)
             goes_on.wait(30)
@@ -190,7 +191,7 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[int], thread
             sizes.append(len(docs) + len(deleted))
             return docs, deleted
 
-        return real(opened, planned)
+        return real(opened, planned, most)
 
     monkeypatch.setattr(writing, "rewrite", counting)
     yield sizes, goes_on
@@ -289,18 +290,18 @@ def test_a_deletion_that_takes_too_long_is_no_incomplete_request(tmp_path: Path,
 def test_a_write_waits_for_another_process_that_changes_the_index(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     real, attempts = writing.rewrite, []
 
-    def busy_at_first(opened: Any, plan: Any) -> Any:
+    def busy_at_first(*arguments: Any) -> Any:
         attempts.append(1)
         if len(attempts) < 3:
             raise writing.BusyError("it is being changed")
-        return real(opened, plan)
+        return real(*arguments)
 
     monkeypatch.setattr(writing, "rewrite", busy_at_first)
     assert server.client.put("/documents/n1", json={"text": "x"}).status_code == 201
     assert len(attempts) == 3
 
 
-def test_writes_of_a_divided_commit_are_made_once_though_another_process_changes_the_index_meanwhile(
+def test_writes_of_a_divided_commit_are_made_once_beside_another_process(
     server: Running, commits: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A document that cannot be used divides a commit; the index is busy at the second part."""
@@ -362,7 +363,7 @@ def test_no_commit_follows_one_whose_outcome_could_not_be_stored(tmp_path: Path,
 
     def finish(tickets: Tickets, outcomes: Any) -> None:
         if full.is_set():
-            raise writing.FontesError("the tickets of writes cannot be kept (database or disk is full); nothing was changed")
+            raise writing.FontesError("the tickets of writes cannot be stored (database or disk is full); nothing was changed")
         real(tickets, outcomes)
 
     monkeypatch.setattr(Tickets, "finish", finish)
@@ -538,3 +539,78 @@ def test_openapi_describes_what_writes_take_and_answer(server: Running) -> None:
     content = described["paths"]["/documents"]["post"]["requestBody"]["content"]
     assert set(content) == {"application/json", "application/x-ndjson"}
     assert len(content["application/json"]["schema"]["anyOf"]) == 3
+
+
+def test_large_segments_are_merged_beside_the_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", 1)
+    for name in ("FACTOR", "FEW"):
+        monkeypatch.setattr(draft, name, 3)
+    for module in (draft, background, writing):
+        monkeypatch.setattr(module, "SMALL", 5)
+    started, goes_on = threading.Event(), threading.Event()
+    merge = draft.Draft.merge
+
+    def slow_merge(*args: Any) -> None:
+        started.set()
+        assert goes_on.wait(60)
+        merge(*args)
+
+    path = springs(tmp_path)
+    with opened(path) as running:
+        monkeypatch.setattr(draft.Draft, "merge", slow_merge)
+        for batch in range(3):
+            lines = "\n".join(f'{{"_id": "b{batch}-{n}", "text": "a deep well"}}' for n in range(3))
+            answer = running.client.post("/documents", content=lines)
+            assert answer.status_code == 200, answer.text
+        assert answer.json()["segments"] == 4
+        assert started.wait(60)
+        assert running.client.put("/documents/one", json={"text": "a deep well"}).status_code == 201
+        assert running.client.delete("/documents/b0-0").status_code == 200
+        goes_on.set()
+        limit = time.monotonic() + 60
+        while len(Index.open(path).state.leaves) > 3:
+            assert time.monotonic() < limit
+            time.sleep(0.02)
+        assert len(running.get("/search?q=well&k=20")["hits"]) == 9
+        assert running.client.delete("/documents/b1-0").status_code == 200
+    with opened(path) as running:
+        assert len(running.get("/search?q=well&k=20")["hits"]) == 8
+
+
+def test_a_server_that_ends_gives_up_its_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = threading.Event()
+
+    def endless(self: Any, first: int, last: int, progress: Any) -> None:
+        started.set()
+        while True:
+            progress(None)
+            time.sleep(0.01)
+
+    monkeypatch.setattr(writing, "piled", lambda *args: (0, 1))
+    monkeypatch.setattr(draft.Draft, "large_pile", lambda self: (0, 1))
+    path = springs(tmp_path)
+    with opened(path) as running:
+        monkeypatch.setattr(draft.Draft, "merge", endless)
+        assert running.client.put("/documents/one", json={"text": "a deep well"}).status_code == 201
+        assert started.wait(60)
+    assert len(Index.open(path)) == 6
+    assert list(path.glob(".merged*")) == []
+
+
+def test_a_merge_that_fails_is_told_once_and_writes_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*args: Any) -> None:
+        raise IndexFormatError("a file has changed")
+
+    monkeypatch.setattr(writing, "piled", lambda *args: (0, 1))
+    monkeypatch.setattr(draft.Draft, "large_pile", lambda self: (0, 1))
+    with opened(springs(tmp_path)) as running:
+        monkeypatch.setattr(draft.Draft, "merge", fails)
+        assert running.client.put("/documents/one", json={"text": "a deep well"}).status_code == 201
+        limit = time.monotonic() + 60
+        while "segments are not merged before the server starts again: a file has changed" not in caplog.text:
+            assert time.monotonic() < limit
+            time.sleep(0.02)
+        assert running.client.put("/documents/two", json={"text": "a deep well"}).status_code == 201
+    assert caplog.text.count("a file has changed") == 1

@@ -7,8 +7,8 @@ from hypothesis import given, settings, strategies as st
 from support.examples import up_to
 
 from fontes.core.strings import Strings
-from fontes.index import edits as walk
-from fontes.index.edits import near, prefixed
+from fontes.suggest import edits as walk
+from fontes.suggest.edits import near, prefixed
 
 LETTERS = "abcé語😀"
 WORDS = st.lists(st.text(LETTERS, min_size=0, max_size=7), max_size=40).map(lambda words: sorted(set(words)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fontes.core.json_text import json_text
+from fontes.formats.json_text import json_text
 
 
 def test_nan_and_infinities_become_null() -> None:

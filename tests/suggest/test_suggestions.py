@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 import fontes as ft
 from fontes.core import ParameterError
-from fontes.index import surface_forms
-from fontes.index.suggestions import Suggestions
+from fontes.suggest import surface_forms
+from fontes.suggest.suggestions import Suggestions
 
 TEXTS = [
     "The hot springs of Iceland, and a spring that never freezes",
@@ -78,9 +79,7 @@ def test_a_rare_word_yields_to_a_neighbour_that_is_far_more_frequent(tmp_path: P
     assert built(tmp_path / "2", ["limestone " * 400, "limestoen"]).suggest("limestoen").correction is None
 
 
-@pytest.mark.parametrize(
-    "analyzer", ["standard", "simple", "whitespace", "english+words:1-2", "english+chars:3-4", "cjk", "german"]
-)
+@each("analyzer", ["standard", "simple", "whitespace", "english+words:1-2", "english+chars:3-4", "cjk", "german"])
 def test_every_analyzer_has_words_to_suggest(tmp_path: Path, analyzer: str) -> None:
     beginning, word = ("Limest", "Limestone") if analyzer == "whitespace" else ("limest", "limestone")
     assert built(tmp_path, analyzer=analyzer).suggest(beginning).completions == (word,)

@@ -11,7 +11,7 @@ import pytest
 from support.score_writer import keys, write
 
 import fontes as ft
-from fontes.passages.reranker import ScoreFile, pair_keys
+from fontes.rerank.reranker import ScoreFile, pair_keys
 
 
 def values(n: int) -> np.ndarray:

@@ -1,0 +1,34 @@
+"""Lists of cases that are one test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.each import each
+
+
+def test_every_case_runs_and_the_failure_names_those_that_fail() -> None:
+    ran: list[int] = []
+
+    @each("value", [1, 2, 3, 4], ids=["one", "two", "three", "four"])
+    def odd(value: int) -> None:
+        ran.append(value)
+        assert value % 2
+
+    with pytest.raises(BaseExceptionGroup, match="2 of 4 cases") as caught:
+        odd()
+    assert ran == [1, 2, 3, 4]
+    assert [error.__notes__ for error in caught.value.exceptions] == [["in case 1: 'two'"], ["in case 3: 'four'"]]
+
+
+@each("base", [2, 3])
+@each(("power", "expected"), [(0, 1), (1, 0)])
+def test_lists_are_combined_and_each_case_has_its_own_folder(base: int, power: int, expected: int, tmp_path: Path) -> None:
+    assert (base**power == 1) == expected
+    (tmp_path / "file").open("x").close()
+
+
+def test_a_list_without_cases_is_refused() -> None:
+    with pytest.raises(AssertionError, match="cannot fail"):
+        each("value", [])
