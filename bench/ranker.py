@@ -127,14 +127,14 @@ def beside(index: Any, topics: Any, qrels: Any, place: Path, python: Path) -> No
     """Learn from half of the topics, here and in PyTerrier, as many trees with the same features and parameters."""
     import fontes as ft
     from fontes.ltr.features import features_of
-    from fontes.train.learners import Candidates, RankerSettings, Trees
+    from fontes.train.learners import RankerCandidates, RankerSettings, TreeLearner
 
     run = index.bm25()(topics).top(100)
-    data = Candidates.of(run, qrels, features_of(LEXICAL, index), lambda progress: None)
+    data = RankerCandidates.of(run, qrels, features_of(LEXICAL, index), lambda progress: None)
     sides = ft.split(topics, qrels, 0.5)
     names = np.array(list(run.topics), dtype=object)[run.topic_numbers]
     of_train = np.isin(names, list(sides.train.topics))
-    learned, settings, trees = data.only(np.flatnonzero(of_train)), RankerSettings(), Trees()
+    learned, settings, trees = data.only(np.flatnonzero(of_train)), RankerSettings(), TreeLearner()
     parameters = trees._parameters(learned, settings)
     rows = [(topic_id, hit.id) for topic_id, ranking in run.items() for hit in ranking]
     lines(place / "candidates.jsonl", ({"qid": topic_id, "docno": doc_id} for topic_id, doc_id in rows))

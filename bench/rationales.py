@@ -20,7 +20,7 @@ from harness import data_option, table
 
 import fontes as ft
 from fontes.passages.aggregate import split_id
-from fontes.passages.reranker import Interpolated
+from fontes.rerank.reranker import Interpolated
 
 SAMPLES = 10_000  # of claims, for intervals
 Picked = dict[str, set[str]]

@@ -5,14 +5,19 @@
 The collection is wikipedia_passages; its titles are asked one after the other. load.py asks over 32 connections on the loopback
 with one thread, and so takes a part of one core. The servers and it share the machine. BM25, k = 10, with titles, snippets and
 the number of matches; see serve_peers.py. Fontes is loaded once more without snippets, which bm25s does not make either, and
-once while another process adds 1,000 documents a second. The indexes are kept in the folder --work.
+once while another process adds 1,000 documents a second. "fontes, writing" also sends one document after the other, half by PUT
+and half by a process that adds it, and asks until it is found: seconds from the request, or from the end of the addition. The
+indexes are kept in the folder --work.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
 import shutil
+import statistics
 import subprocess
 import sys
 import threading
@@ -22,17 +27,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import peers
 from build import COLLECTION
 from harness import data_option, machine, table
 
+from fontes import Index
+
 HERE = Path(__file__).parent
-ENGINES = ("fontes", "fontes, without snippets", "fontes, adding", "tantivy", "bm25s")
+ENGINES = ("fontes", "fontes, without snippets", "fontes, adding", "fontes, writing", "tantivy", "bm25s")
 PORTS = {"fontes": 8947, "tantivy": 8948, "bm25s": 8949}
 CONNECTIONS = 32
 ADDED = 1000  # documents a second
+TOKEN = "0123456789abcdef"
 
 
 def build(engine: str, arguments: argparse.Namespace) -> Path:
@@ -54,8 +62,8 @@ def server(engine: str, index: Path, arguments: argparse.Namespace) -> Iterator[
     """A server that has answered a query, for which bm25s compiles what it runs."""
     port = PORTS[engine]
     if engine == "fontes":
-        command = [sys.executable, "-m", "fontes", "serve", index, "--port", port, "--quiet"]
-        environment = None
+        command = [sys.executable, "-m", "fontes", "serve", index, "--port", port, "--quiet", "--writable"]
+        environment = os.environ | {"FONTES_TOKEN": TOKEN}
     else:
         command = [peers.python(arguments.peers), HERE / "serve_peers.py", "serve", engine, index, port]
         environment = peers.environment(arguments.peers)
@@ -109,17 +117,42 @@ def adding(index: Path, corpus: Path, ends: threading.Event) -> None:
     process.wait()
 
 
+def writing(index: Path, ends: threading.Event, seconds: dict[str, list[float]]) -> None:
+    """Write one document after the other, and ask the server for each until it is found."""
+    living, address = Index.open(index), f"http://127.0.0.1:{PORTS['fontes']}"
+    for number in itertools.count():
+        if ends.wait(0.2):
+            return
+        word, put = f"zq{number:06d}zq", number % 2 == 0
+        start = time.time()
+        if put:
+            body = json.dumps({"text": f"the word {word} and the railway"}).encode()
+            headers = {"Authorization": f"Bearer {TOKEN}"}
+            urlopen(Request(f"{address}/documents/{word}", body, headers, method="PUT"), timeout=60).close()
+        else:
+            living.add([(word, f"the word {word} and the railway")], threads=1)
+            start = time.time()
+        while True:
+            with urlopen(f"{address}/search?k=1&q={word}", timeout=60) as answer:
+                if json.load(answer)["hits"]:
+                    break
+        seconds["put" if put else "added"].append(time.time() - start)
+
+
 def measure(name: str, arguments: argparse.Namespace, queries: list[str]) -> dict[str, Any]:
     engine = name.partition(",")[0]
     index, ends = build(engine, arguments), threading.Event()
     before = None
-    if name.endswith("adding"):
+    if name.endswith("ing"):
         copy = arguments.work / "living.index"
         shutil.rmtree(copy, ignore_errors=True)
         index, before = Path(shutil.copytree(index, copy)), True
     with server(engine, index, arguments) as running:
         load(name, min(10, arguments.seconds), queries, arguments)  # warm
-        adder = threading.Thread(target=adding, args=(index, arguments.data / COLLECTION / "corpus.jsonl.gz", ends))
+        written: dict[str, list[float]] = {"put": [], "added": []}
+        corpus = arguments.data / COLLECTION / "corpus.jsonl.gz"
+        change, more = (writing, (ends, written)) if name.endswith("writing") else (adding, (corpus, ends))
+        adder = threading.Thread(target=change, args=(index, *more))
         if before:
             adder.start()
         start, worked = memory(running), processor(running)
@@ -131,6 +164,14 @@ def measure(name: str, arguments: argparse.Namespace, queries: list[str]) -> dic
             with urlopen(f"http://127.0.0.1:{PORTS[engine]}/indexes") as answer:
                 of_index = json.load(answer)["indexes"][0]
             result |= {"documents": of_index["documents"], "generation": of_index["generation"]}
+        for way, some in written.items():
+            if some:
+                result[f"{way}, s until found: p50, p99, most"] = [
+                    statistics.median(some),
+                    sorted(some)[int(0.99 * len(some))],
+                    max(some),
+                ]
+                result[f"{way}, documents"] = len(some)
     return result
 
 

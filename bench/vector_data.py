@@ -73,12 +73,15 @@ def _dense(folder: Path, options: Namespace) -> None:
 
 
 def _late(folder: Path, options: Namespace) -> None:
-    """tokens.npy, float16; bounds.npy; queries.npy, float32, with queries.bounds.npy."""
+    """tokens.npy, float16, with ids.npy and bounds.npy; queries.npy, float32, with queries.bounds.npy."""
     import fontes as ft
 
     colbert = ft.ColBERT(minilm(), dim=DIM, document_length=LENGTH, query_length=32)
     data = options.data / "scifact"
-    vectors, bounds = colbert.encode_documents(_docs(data / "corpus.jsonl"))
+    docs = _docs(data / "corpus.jsonl")
+    vectors, bounds = colbert.encode_documents(docs)
+    _, numbers = np.unique([token for doc in docs for token in colbert.document_tokens(doc)], return_inverse=True)
+    np.save(folder / "ids.npy", numbers.astype(np.int64))
     np.save(folder / "tokens.npy", vectors.astype(np.float16))
     np.save(folder / "bounds.npy", bounds)
     queries = colbert.encode_queries([topic.text for topic in ft.Topics.read(data, split="test").values()])
