@@ -18,6 +18,7 @@ import httpx
 
 from fontes import Doc, Index
 
+TOKEN = "a token of many letters"
 DOCS = [
     Doc("s1", "A geyser is a hot spring that erupts from time to time.", "Geysers", {"year": 2019, "kind": "hot"}),
     Doc("s2", "A hot spring is fed by water that the earth has heated.", "Hot springs", {"year": 2020, "kind": "hot"}),
@@ -87,6 +88,14 @@ def serving(
     service = Service(paths, ServerSettings(port=0, **settings), pipelines, rewriters)
     with in_thread(service) as (address, client):
         yield Running(address, client, service)
+
+
+@contextlib.contextmanager
+def writable(path: Path, **settings: Any) -> Iterator[Running]:
+    """A server whose index may be written to, with a client that sends the token."""
+    with serving(path, writable=True, token=TOKEN, **settings) as running:
+        running.client.headers["Authorization"] = f"Bearer {TOKEN}"
+        yield running
 
 
 @contextlib.contextmanager

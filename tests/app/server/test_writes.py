@@ -14,42 +14,21 @@ from typing import Any
 
 import httpx
 import pytest
-from support.serving import DOCS, Running, process, serving, springs
+from support.serving import DOCS, TOKEN, Running, process, springs, writable
 
 from fontes import Doc, Index
 from fontes.app.server import writing
 from fontes.app.server.tickets import Tickets
 from fontes.app.server.writing import Effect, Write
-from fontes.core.errors import IndexFormatError
-from fontes.index import Change, background, draft
+from fontes.index import Change
 
-TOKEN = "a token of many letters"
 ASYNC = {"Prefer": "respond-async"}
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Running]:
-    with opened(springs(tmp_path)) as running:
+    with writable(springs(tmp_path)) as running:
         yield running
-
-
-def opened(path: Path, **settings: Any) -> Any:
-    return authorized(serving(path, writable=True, token=TOKEN, **settings))
-
-
-class authorized:  # noqa: N801
-    """A server whose client sends the token."""
-
-    def __init__(self, context: Any) -> None:
-        self.context = context
-
-    def __enter__(self) -> Running:
-        running: Running = self.context.__enter__()
-        running.client.headers["Authorization"] = f"Bearer {TOKEN}"
-        return running
-
-    def __exit__(self, *error: object) -> None:
-        self.context.__exit__(*error)
 
 
 def outcome(running: Running, location: str) -> dict[str, Any]:
@@ -256,7 +235,7 @@ def test_writes_to_one_document_are_made_in_order(server: Running, commits: Any)
 
 def test_a_full_queue_refuses_writes_with_a_time_to_come_again(tmp_path: Path, commits: Any) -> None:
     _, goes_on = commits
-    with opened(springs(tmp_path), queue=2) as server:
+    with writable(springs(tmp_path), queue=2) as server:
         requests: list[tuple[str, str, Any]] = [("PUT", f"/documents/n{n}", {"text": "x"}) for n in range(4)]
         answers = send_while_one_waits(server, requests, goes_on)
         assert [answer.status_code for answer in answers] == [201, 201, 201, 503, 503]
@@ -266,7 +245,7 @@ def test_a_full_queue_refuses_writes_with_a_time_to_come_again(tmp_path: Path, c
 
 def test_a_write_that_waited_too_long_is_dropped_and_one_in_a_commit_is_made(tmp_path: Path, commits: Any) -> None:
     _, goes_on = commits
-    with opened(springs(tmp_path), seconds=0.5) as server:
+    with writable(springs(tmp_path), seconds=0.5) as server:
         with ThreadPoolExecutor(2) as pool:
             first = pool.submit(server.client.put, "/documents/n1", json={"text": "x"})
             while server.service.writes["springs"]._task is None:
@@ -281,7 +260,7 @@ def test_a_write_that_waited_too_long_is_dropped_and_one_in_a_commit_is_made(tmp
 
 
 def test_a_deletion_that_takes_too_long_is_no_incomplete_request(tmp_path: Path, commits: Any) -> None:
-    with opened(springs(tmp_path), seconds=0.3) as server:
+    with writable(springs(tmp_path), seconds=0.3) as server:
         status, detail = server.problem("DELETE", "/documents/s1")
         commits[1].set()  # the server ends when its commit has
         assert (status, "took more than 0.3 seconds" in detail) == (503, True)
@@ -332,7 +311,7 @@ def test_a_write_is_made_whose_ticket_was_on_the_disk_too_late_for_its_request(
         return real(tickets, write)
 
     monkeypatch.setattr(Tickets, "accept", slow)
-    with opened(springs(tmp_path), seconds=0.5) as server:
+    with writable(springs(tmp_path), seconds=0.5) as server:
         assert server.client.put("/documents/n1", json={"text": "x"}, headers=ASYNC).status_code == 503
         limit = time.monotonic() + 10
         while server.client.get("/writes/1").json()["status"] in ("waiting", 404):
@@ -349,7 +328,7 @@ def test_writes_that_are_on_their_way_to_the_disk_count_in_the_queue(tmp_path: P
         return real(tickets, write)
 
     monkeypatch.setattr(Tickets, "accept", slow)
-    with opened(springs(tmp_path), queue=1) as server, ThreadPoolExecutor(2) as pool:
+    with writable(springs(tmp_path), queue=1) as server, ThreadPoolExecutor(2) as pool:
         both = [pool.submit(server.client.put, f"/documents/n{n}", json={"text": "x"}, headers=ASYNC) for n in (1, 2)]
         while not any(answer.done() for answer in both):
             time.sleep(0.01)
@@ -367,7 +346,7 @@ def test_no_commit_follows_one_whose_outcome_could_not_be_stored(tmp_path: Path,
         real(tickets, outcomes)
 
     monkeypatch.setattr(Tickets, "finish", finish)
-    with opened(path) as server:
+    with writable(path) as server:
         full.set()
         ticket = server.client.put("/documents/s1", json={"text": "first"}, headers=ASYNC).headers["location"]
         status, detail = server.problem("PUT", "/documents/s1", json={"text": "second"})
@@ -377,7 +356,7 @@ def test_no_commit_follows_one_whose_outcome_could_not_be_stored(tmp_path: Path,
         full.clear()
         assert server.client.put("/documents/s1", json={"text": "third"}).status_code == 200
         assert server.get(ticket)["status"] == "done"
-    with opened(path) as server:
+    with writable(path) as server:
         assert server.client.put("/documents/n1", json={"text": "x"}).status_code == 201
         assert server.get("/documents/s1")["text"] == "third"
 
@@ -440,7 +419,7 @@ def test_a_server_makes_the_writes_that_a_killed_one_had_accepted(tmp_path: Path
     tickets.begin({1: Effect([doc], [], Change(1)).to_dict(), 3: Effect([], ["s1"], Change(0, 0, 0, 1)).to_dict()})
     tickets.close()
     Index.open(path).add([doc])
-    with opened(path) as server:
+    with writable(path) as server:
         answers = [outcome(server, f"/writes/{ticket}") for ticket in range(1, 5)]
         assert [answer["status"] for answer in answers] == ["done", "done", "done", "failed"]
         assert [answer.get("result", {}).get("added") for answer in answers] == [1, 1, 0, None]
@@ -452,7 +431,7 @@ def test_a_server_makes_the_writes_that_a_killed_one_had_accepted(tmp_path: Path
 
 def test_a_second_server_of_an_index_gives_no_tickets(tmp_path: Path) -> None:
     path = springs(tmp_path)
-    with opened(path) as first, opened(path) as second:
+    with writable(path) as first, writable(path) as second:
         assert first.client.put("/documents/n1", json={"text": "x"}, headers=ASYNC).status_code == 202
         assert second.client.put("/documents/n2", json={"text": "x"}, headers=ASYNC).status_code == 201
 
@@ -489,7 +468,7 @@ def test_a_killed_server_keeps_every_write_that_it_has_acknowledged(tmp_path: Pa
         ends.set()
         for thread in threads:
             thread.join(60)
-    with opened(path) as server:
+    with writable(path) as server:
         limit = time.monotonic() + 60
         while len(server.service.writes["springs"]) or not server.service.writes["springs"]._task.done():
             assert time.monotonic() < limit
@@ -539,78 +518,3 @@ def test_openapi_describes_what_writes_take_and_answer(server: Running) -> None:
     content = described["paths"]["/documents"]["post"]["requestBody"]["content"]
     assert set(content) == {"application/json", "application/x-ndjson"}
     assert len(content["application/json"]["schema"]["anyOf"]) == 3
-
-
-def test_large_segments_are_merged_beside_the_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", 1)
-    for name in ("FACTOR", "FEW"):
-        monkeypatch.setattr(draft, name, 3)
-    for module in (draft, background, writing):
-        monkeypatch.setattr(module, "SMALL", 5)
-    started, goes_on = threading.Event(), threading.Event()
-    merge = draft.Draft.merge
-
-    def slow_merge(*args: Any) -> None:
-        started.set()
-        assert goes_on.wait(60)
-        merge(*args)
-
-    path = springs(tmp_path)
-    with opened(path) as running:
-        monkeypatch.setattr(draft.Draft, "merge", slow_merge)
-        for batch in range(3):
-            lines = "\n".join(f'{{"_id": "b{batch}-{n}", "text": "a deep well"}}' for n in range(3))
-            answer = running.client.post("/documents", content=lines)
-            assert answer.status_code == 200, answer.text
-        assert answer.json()["segments"] == 4
-        assert started.wait(60)
-        assert running.client.put("/documents/one", json={"text": "a deep well"}).status_code == 201
-        assert running.client.delete("/documents/b0-0").status_code == 200
-        goes_on.set()
-        limit = time.monotonic() + 60
-        while len(Index.open(path).state.leaves) > 3:
-            assert time.monotonic() < limit
-            time.sleep(0.02)
-        assert len(running.get("/search?q=well&k=20")["hits"]) == 9
-        assert running.client.delete("/documents/b1-0").status_code == 200
-    with opened(path) as running:
-        assert len(running.get("/search?q=well&k=20")["hits"]) == 8
-
-
-def test_a_server_that_ends_gives_up_its_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started = threading.Event()
-
-    def endless(self: Any, first: int, last: int, progress: Any) -> None:
-        started.set()
-        while True:
-            progress(None)
-            time.sleep(0.01)
-
-    monkeypatch.setattr(writing, "piled", lambda *args: (0, 1))
-    monkeypatch.setattr(draft.Draft, "large_pile", lambda self: (0, 1))
-    path = springs(tmp_path)
-    with opened(path) as running:
-        monkeypatch.setattr(draft.Draft, "merge", endless)
-        assert running.client.put("/documents/one", json={"text": "a deep well"}).status_code == 201
-        assert started.wait(60)
-    assert len(Index.open(path)) == 6
-    assert list(path.glob(".merged*")) == []
-
-
-def test_a_merge_that_fails_is_told_once_and_writes_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fails(*args: Any) -> None:
-        raise IndexFormatError("a file has changed")
-
-    monkeypatch.setattr(writing, "piled", lambda *args: (0, 1))
-    monkeypatch.setattr(draft.Draft, "large_pile", lambda self: (0, 1))
-    with opened(springs(tmp_path)) as running:
-        monkeypatch.setattr(draft.Draft, "merge", fails)
-        assert running.client.put("/documents/one", json={"text": "a deep well"}).status_code == 201
-        limit = time.monotonic() + 60
-        while "segments are not merged before the server starts again: a file has changed" not in caplog.text:
-            assert time.monotonic() < limit
-            time.sleep(0.02)
-        assert running.client.put("/documents/two", json={"text": "a deep well"}).status_code == 201
-    assert caplog.text.count("a file has changed") == 1
