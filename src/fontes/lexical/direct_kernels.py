@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..index.packed import CHAMPIONS as WIDTH
-from ..index.payload_kernels import MAX_VALUE, phrase_frequency, rarest_first, row_readers
+from ..index.payload_kernels import count_phrase
 from ..index.positions import ROWS_PER_OFFSET as ROWS_BLOCK
 from ..storage.compiled import compiled
 from ..storage.pinned import view
@@ -195,14 +195,14 @@ def _match_phrase(table: Any, numbers: Any, offsets: Any, matched: Any, tf: Any,
     if numbers.min() < 0:
         return matched, tf, total
     words = len(numbers)
-    of_words, terms = np.empty((2, words), dtype=np.int64), np.empty(words, dtype=np.int64)
-    of_words[1] = offsets
+    of_words, terms = np.empty(2 * words, dtype=np.int64), np.empty(words, dtype=np.int64)
+    of_words[words:] = offsets
     count = 0
     for word in range(words):
         slot = 0
         while slot < count and terms[slot] != numbers[word]:
             slot += 1
-        terms[slot], of_words[0, word] = numbers[word], slot
+        terms[slot], of_words[word] = numbers[word], slot
         count = max(count, slot + 1)
     terms = terms[:count]
     bounds, packed = view(table, BOUNDS, np.int64), packed_lists(table)
@@ -212,9 +212,7 @@ def _match_phrase(table: Any, numbers: Any, offsets: Any, matched: Any, tf: Any,
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
     width = min(length, CHUNK_DOCUMENTS) + 1
     places, chunk = np.empty((count + 1, width), dtype=np.int64), np.empty(width, np.int32)
-    cursors, streams = np.zeros(words, dtype=np.int64), np.empty((3, words), dtype=np.int64)
-    readers = row_readers(row_bounds, firsts, terms)
-    of_words = rarest_first(of_words, readers)
+    cursors, no_limits = np.zeros(words, dtype=np.int64), np.empty((0, 2), dtype=np.int32)
     for first in range(0, length, CHUNK_DOCUMENTS):
         size = meet_chunk(terms, order, packed, first, cursors, chunk, places, places[count])
         size = keep_living(table, chunk, size, places)
@@ -222,12 +220,13 @@ def _match_phrase(table: Any, numbers: Any, offsets: Any, matched: Any, tf: Any,
             larger, larger_tf = np.empty(2 * (total + size), dtype=np.int32), np.empty(2 * (total + size), dtype=np.int32)
             larger[:total], larger_tf[:total] = matched[:total], tf[:total]
             matched, tf = larger, larger_tf
-        for match in range(size):
-            frequency = phrase_frequency(rows, row_offsets, ROWS_BLOCK, readers, places, match, of_words, 0, MAX_VALUE, streams)
-            if frequency < 0:
-                return matched, tf, -1
-            matched[total], tf[total] = chunk[match], frequency
-            total += frequency > 0
+        end = total + size
+        matched[total:end] = chunk[:size]
+        of_rows = rows, row_offsets, row_bounds, firsts, terms, places, of_words, no_limits, ROWS_BLOCK
+        size = count_phrase(*of_rows, matched[total:end], tf[total:end])
+        if size < 0:
+            return matched, tf, -1
+        total += size
     return matched, tf, total
 
 

@@ -285,13 +285,19 @@ def _compiled(function: Function, **options: Any) -> Any:
 
 
 def _sources(function: Function) -> set[str]:
-    """Source files of a loop and of those that it calls. A change of any invalidates its cache; Numba checks only the first."""
-    files = {function.__code__.co_filename}
-    for name in function.__code__.co_names:
-        called = getattr(function.__globals__.get(name), "py_func", None)
-        if called is not None and called is not function:
-            files |= _sources(called)
-    return files
+    """Source files of a loop and of those that it may call: its module, and modules from which that imports compiled loops.
+
+    A change of any invalidates its cache; Numba checks only the first. Loops further down in a module do not exist yet.
+    """
+    return {function.__code__.co_filename} | _sources_of_module(function.__module__)
+
+
+@cache
+def _sources_of_module(module: str) -> frozenset[str]:
+    waiting = {function for function, _, _ in _waiting}
+    named = [(value, getattr(value, "py_func", None)) for value in vars(sys.modules[module]).values()]
+    loops = [loop or value for value, loop in named if loop or (isinstance(value, FunctionType) and value in waiting)]
+    return frozenset().union(*(_sources(loop) for loop in loops if loop.__module__ != module))
 
 
 @cache
