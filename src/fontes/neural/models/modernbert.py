@@ -189,9 +189,18 @@ class Blocks:
         distance = torch.arange(BLOCK + 2 * window, device=text.device) - torch.arange(BLOCK, device=text.device)[:, None]
         self._mask = ((queries == surroundings) & (distance >= 0) & (distance <= 2 * window)).unsqueeze(1)
 
+    def buffer(self, parts: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return rows of queries, keys and values to be filled in behind `window` rows; those around them are zeros."""
+        buffer = parts.new_empty(self.rows, *parts.shape[1:], dtype=dtype)
+        buffer[: self.window] = 0
+        buffer[self.window + len(parts) :] = 0
+        return buffer
+
     def attend(self, parts: Tensor) -> Tensor:
-        """Local attention; `parts` as in `Packed.attend`, with the rows of the buffer."""
+        """Local attention; `parts` as in `PackedBatch.attend`, with the rows of the buffer."""
         window, count = self.window, self._count
+        if self._mask.dtype != parts.dtype:  # once for all layers; torch would do it in each
+            self._mask = torch.zeros_like(self._mask, dtype=parts.dtype).masked_fill_(~self._mask, -torch.inf)
         query = parts[window : window + count * BLOCK, 0].view(count, BLOCK, *parts.shape[2:]).transpose(1, 2)
         key, value = (parts[:, part].unfold(0, BLOCK + 2 * window, BLOCK).permute(0, 1, 3, 2) for part in (1, 2))
         states = functional.scaled_dot_product_attention(query, key, value, self._mask)
@@ -207,8 +216,10 @@ class Rotation:
 
     def __init__(self, positions: Tensor, width: int, theta: float) -> None:
         exponents = torch.arange(0, width, 2, dtype=torch.float, device=positions.device) / width
-        angles = positions[:, None].float() * (1.0 / theta**exponents)
-        self._factors = torch.polar(torch.ones_like(angles), angles)[:, None, None, :]  # (tokens, 1, 1, width / 2)
+        angles = torch.arange(int(positions.max()) + 1 if len(positions) else 0, device=positions.device)[:, None].float()
+        angles = angles * (1.0 / theta**exponents)
+        factors = torch.polar(torch.ones_like(angles), angles)
+        self._factors = factors[positions][:, None, None, :]  # (tokens, 1, 1, width / 2)
 
     def rotate(self, parts: Tensor, target: Tensor) -> None:
         """Write rotated queries and keys, and values, (tokens, 3, heads, width), to `target`, which may be `parts`."""
@@ -243,7 +254,7 @@ class Layer(nn.Module):
         # Without AMX torch's attention is faster in float32, in which rotated queries and keys are anyway.
         dtype = torch.float32 if hidden.device.type == "cpu" and not HAS_AMX else hidden.dtype
         if self.local and packed.blocks is not None:
-            buffer = parts.new_zeros(packed.blocks.rows, *parts.shape[1:], dtype=dtype)
+            buffer = packed.blocks.buffer(parts, dtype)
             rotation.rotate(parts, buffer[packed.blocks.window :][:tokens])
             attended = packed.blocks.attend(buffer)
         else:
