@@ -102,31 +102,28 @@ def _sums(context: Any, query: Any, vector: Any, sums: Any) -> Any:
 _partial_sums: Any = intrinsic(_sums)
 
 
-@compiled()
+@compiled(fastmath={"reassoc", "contract"})
 def multiply(queries: Any, vectors: Any, scales: Any, out: Any) -> None:
     """Write the float32 products of a few queries with all vectors to `out`."""
-    step = len(vectors) // STREAMS
+    step = len(vectors) // STREAMS  # references of rows as arrays of their own would be counted, which takes as long
     for query in range(len(queries)):
         row = out[query]
         for i in range(step):
-            a, b, c, d = _dot_four(queries[query], vectors[i], vectors[i + step], vectors[i + 2 * step], vectors[i + 3 * step])
-            row[i], row[i + step], row[i + 2 * step], row[i + 3 * step] = a, b, c, d
+            s = t = u = v = np.float32(0)
+            for j in range(vectors.shape[1]):
+                x = queries[query, j]
+                s += x * to_float32(vectors[i, j])
+                t += x * to_float32(vectors[i + step, j])
+                u += x * to_float32(vectors[i + 2 * step, j])
+                v += x * to_float32(vectors[i + 3 * step, j])
+            row[i], row[i + step], row[i + 2 * step], row[i + 3 * step] = s, t, u, v
         for i in range(STREAMS * step, len(vectors)):
-            row[i] = _dot_four(queries[query], vectors[i], vectors[i], vectors[i], vectors[i])[0]
+            s = np.float32(0)
+            for j in range(vectors.shape[1]):
+                s += queries[query, j] * to_float32(vectors[i, j])
+            row[i] = s
         for i in range(len(scales)):
             row[i] *= scales[i]
-
-
-@compiled(fastmath={"reassoc", "contract"})
-def _dot_four(query: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    s = t = u = v = np.float32(0)
-    for i in range(len(query)):
-        x = query[i]
-        s += x * to_float32(a[i])
-        t += x * to_float32(b[i])
-        u += x * to_float32(c[i])
-        v += x * to_float32(d[i])
-    return s, t, u, v
 
 
 @compiled()
