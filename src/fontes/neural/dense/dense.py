@@ -124,7 +124,16 @@ class Dense(Stage[Topics, Run], name="dense"):
 
     @property
     def _encoder(self) -> Encoder:
-        return encoder_in(self)
+        changes = self.index.vectors.changes
+        if changes not in self._encoders:
+            self._encoders.clear()
+            self._encoders[changes] = encoder_in(self)
+        return self._encoders[changes]
+
+    @cached_property
+    def _encoders(self) -> dict[int, Encoder]:
+        """The encoder, which may be that of named vectors, by the version of the vectors."""
+        return {}
 
     def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
         actors = self.index.actors
