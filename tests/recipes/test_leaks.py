@@ -16,7 +16,8 @@ from fontes.app import cli
 from fontes.core import InputError, ParameterError, Qrels, Topics
 from fontes.recipes import Claims
 from fontes.recipes.learning import RecipeTraining
-from fontes.recipes.sides import drop_leaked, side_of
+from fontes.recipes.sides import drop_leaked
+from fontes.train import Side
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -29,7 +30,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> str:
 def sides(texts: dict[str, str]) -> tuple[RecipeTraining, Topics]:
     """Sides of topics whose ids begin with "l", "c" or "m": to learn from, to choose with, to measure with."""
     topics, qrels = Topics.of(texts), Qrels.of([(topic, "d", 1) for topic in texts])
-    learned, chosen = (side_of(topics, qrels, {topic for topic in texts if topic[0] == side}) for side in "lc")
+    learned, chosen = (Side(topics, qrels).only({topic for topic in texts if topic[0] == side}) for side in "lc")
     return RecipeTraining(learned, chosen), Topics(topic for topic in topics.values() if topic.id[0] == "m")
 
 

@@ -24,7 +24,7 @@ from fontes.core import Doc, InputError, ParameterError, Qrels, Run, Topics
 from fontes.core.progress import Progress, silent
 from fontes.recipes import Recipe, RecipeResult
 from fontes.recipes.learning import RecipeTraining, Side, without_twins
-from fontes.recipes.sides import merge_duplicates, split_randomly
+from fontes.recipes.sides import merge_duplicates
 from fontes.train.runner import fitting
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -191,12 +191,12 @@ def test_distinct_posts_are_those_of_different_texts_and_the_first_has_all_judgm
 def test_parts_are_drawn_by_the_seed_and_do_not_depend_on_the_order() -> None:
     topics = Topics.of({str(n): f"text {n}" for n in range(50)})
     qrels = Qrels.of([(str(n), "d", 1) for n in range(50)])
-    rest, drawn = split_randomly(topics, qrels, 0.2, 7)
+    rest, drawn = Side(topics, qrels).split(0.2, 7)
     assert (len(rest.topics), len(drawn.topics)) == (40, 10)
     assert set(rest.topics) | set(drawn.topics) == set(topics)
     backwards = Topics(reversed(list(topics.values())))
-    assert set(split_randomly(backwards, qrels, 0.2, 7)[1].topics) == set(drawn.topics)
-    assert set(split_randomly(topics, qrels, 0.2, 8)[1].topics) != set(drawn.topics)
+    assert set(Side(backwards, qrels).split(0.2, 7)[1].topics) == set(drawn.topics)
+    assert set(Side(topics, qrels).split(0.2, 8)[1].topics) != set(drawn.topics)
 
 
 def test_topics_whose_relevant_document_has_a_twin_are_left_out_of_choices(tmp_path: Path) -> None:

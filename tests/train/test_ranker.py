@@ -20,7 +20,8 @@ from fontes.ltr import LinearModel, RankModel
 from fontes.measures import evaluate
 from fontes.train import RankerSettings, train_ranker, validate_ranker
 from fontes.train.learners import Scale
-from fontes.train.splits import folds_without_leakage
+from fontes.train.splits import units_without_leakage
+from fontes.tuning.folds import folds_of
 
 pytest.importorskip("sklearn")
 SMALL: dict[str, Any] = {"group": None, "trees": 30, "patience": 5, "least": 5, "folds": 3}
@@ -101,14 +102,15 @@ def test_ridge_gives_the_weights_of_scikit_learn_itself(index: Index) -> None:
 
 def test_duplicates_and_groups_stay_in_one_fold() -> None:
     texts = {f"q{n}": f"{'abcdefgh'[n % 8] * 12} about {n % 8} of them" for n in range(24)}
-    folds = folds_without_leakage(Topics.of(texts), Qrels(), 4)
+    folds = folds_of(units_without_leakage(Topics.of(texts), Qrels()), 4, 0)
     assert set(folds.values()) == {0, 1, 2, 3}
     assert all(folds[f"q{n}"] == folds[f"q{n % 8}"] for n in range(24))
     shared = Qrels((f"q{n}", "0", f"d{n // 6}", 1) for n in range(8))
-    folds = folds_without_leakage(Topics.of({f"q{n}": "abcdefgh"[n] * 9 for n in range(8)}), shared, 2, groups="document")
+    units = units_without_leakage(Topics.of({f"q{n}": "abcdefgh"[n] * 9 for n in range(8)}), shared, groups="document")
+    folds = folds_of(units, 2, 0)
     assert len({folds[f"q{n}"] for n in range(6)}) == 1
     with pytest.raises(ParameterError, match="4 folds cannot be made of 2 topics or groups"):
-        folds_without_leakage(Topics.of({f"q{n}": "abcdefgh"[n] * 9 for n in range(8)}), shared, 4, groups="document")
+        folds_of(units, 4, 0)
 
 
 def test_topics_to_validate_on_that_duplicate_topics_to_learn_from_are_refused(index: Index) -> None:

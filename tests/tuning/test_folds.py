@@ -7,7 +7,7 @@ import pytest
 from support.each import each
 
 import fontes as ft
-from fontes.tuning.folds import folds_of, units_of
+from fontes.tuning.folds import drawn, drawn_units, folds_of, split_by, units_of
 from fontes.tuning.result import interval
 
 
@@ -125,3 +125,12 @@ def test_folds_are_even_and_units_whole():
     assert sorted(np.bincount(list(fold_of.values())).tolist()) == [6, 6, 6]
     assert all(len({fold_of[i] for i in unit}) == 1 for unit in units)
     assert fold_of != folds_of(units, 3, seed=5)
+
+
+def test_a_seed_has_the_same_division_in_every_version():
+    ids = [f"c{n // 3}_{n % 3}" for n in range(12)]
+    units = units_of(ft.Topics.of(dict.fromkeys(ids, "x")), ft.Qrels(), "conversation")
+    assert drawn(reversed(ids), 0.25, 3) == ["c3_2", "c2_1", "c0_2"]
+    assert drawn_units(units, 7, 3) == [*units[3], *units[2]]
+    assert split_by(lambda topic_id: topic_id[:2], ids, 0.5, 3) == (ids[:6], ids[6:])
+    assert folds_of(units, 2, 3) == {i: int(i[1] in "02") for i in ids}

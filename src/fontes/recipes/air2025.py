@@ -17,7 +17,6 @@ from ..train import CrossEncoderSettings, Side
 from .base import AUTHORS_CODE, PUBLISHED, LearningRecipe, Need, Systems
 from .learning import RecipeTraining
 from .result import RecipeResult
-from .sides import side_of
 
 DRAWS = ("numpy", "sklearn")
 ONE_TO_ONE: Mapping[str, Any] = {"epochs": 1, "warm_up": 100, "weight_decay": 0.01, "order": "shuffled", "best": "last"}
@@ -198,7 +197,7 @@ class Air2025(LearningRecipe, name="air2025"):
             drawn = selection.train_test_split(ids, test_size=self.test, random_state=self.seed)
         except ValueError:
             raise InputError(f"{len(ids)} judged topics are too few to learn from some and measure with others") from None
-        learned, measured = (side_of(topics, qrels, set(half)) for half in drawn)
+        learned, measured = (Side(topics, qrels).only(set(half)) for half in drawn)
         return learned, measured
 
     def requirements(self, topics: Topics | None) -> Iterator[Need]:

@@ -37,7 +37,6 @@ from .sides import (
     merge_duplicates,
     read_sides,
     split_disjoint,
-    split_randomly,
 )
 
 Systems = dict[str, Stage[Topics, Run]]
@@ -408,7 +407,7 @@ class LearningRecipe(Recipe):
         if not learning.train.topics:
             raise InputError("none of the topics has judgments to learn from; do topics and judgments belong together?")
         if dev is None:
-            learning = RecipeTraining(*split_randomly(*learning.train, self.held_out, self.seed))
+            learning = RecipeTraining(*learning.train.split(self.held_out, self.seed))
         return searched, judged, learning
 
     def check_sides(self, learning: RecipeTraining) -> None:
@@ -419,7 +418,7 @@ class LearningRecipe(Recipe):
 
     def halves(self, topics: Topics, qrels: Qrels) -> tuple[Side, Side]:
         """Return the judged topics to learn from and those to measure with: by default a random share, without duplicates."""
-        learned, measured = split_randomly(*merge_duplicates(topics, qrels), self.test, self.seed)
+        learned, measured = merge_duplicates(topics, qrels).split(self.test, self.seed)
         if not measured.topics or not learned.topics:
             raise InputError(f"{len(qrels)} judged topics are too few to learn from some and measure with others")
         return learned, measured

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,6 @@ from ..core import InputError, ParameterError, Qrels, Topic, Topics
 from ..datasets import dataset, named, splits_of
 from ..experiments.problems import Problems
 from ..train import Side
-from ..tuning.folds import drawn
 from .learning import NO_SIDE, RecipeTraining
 
 Splits = str | Sequence[str] | None
@@ -95,18 +94,6 @@ def _has_splits(name: str) -> bool:
     return named(name) is not None or Path(name).is_dir()
 
 
-def split_randomly(topics: Topics, qrels: Qrels, share: float, seed: int) -> tuple[Side, Side]:
-    """Return the judged topics in two parts; the second is a random share of them."""
-    second = set(drawn((topic_id for topic_id in topics if topic_id in qrels), share, seed, least=0))
-    return side_of(topics, qrels, set(topics) - second), side_of(topics, qrels, second)
-
-
-def side_of(topics: Topics, qrels: Qrels, ids: Container[str]) -> Side:
-    """Return the judged topics among `ids`, and their judgments."""
-    selected = Topics(topic for topic in topics.values() if topic.id in ids and topic.id in qrels)
-    return Side(selected, qrels.only(selected))
-
-
 def merge_duplicates(topics: Topics, qrels: Qrels) -> Side:
     """Return the judged topics without duplicate texts; the first topic with a text gets the judgments of all of them.
 
@@ -160,7 +147,7 @@ def drop_leaked(learning: RecipeTraining, measured: Topics, read: Callable[[Topi
     for name, side, later in (("train", LEARN, "chosen or measured with"), ("dev", CHOOSE, "measured with")):
         previous: Side = getattr(learning, name)
         leaked = {topic.id for topic, _, _ in pairs[side]}
-        sides[name] = side_of(*previous, set(previous.topics) - leaked)
+        sides[name] = previous.only(set(previous.topics) - leaked)
         if leaked:
             count = f"{len(leaked):,} of {len(previous.topics):,}"
             learning.notes.append({"role": side, "without": f"{count}, whose text is {later}"})
@@ -195,6 +182,6 @@ def split_disjoint(
                 raise InputError(f"topic '{topic_id}' is one to {uses[topic_id]} and to {use}; a topic has one use")
             uses[topic_id] = use
     searched = Topics(topic for topic in topics.values() if topic.id not in uses) if qrels is None else topics.judged(qrels)
-    train_side = NO_SIDE if train is None else side_of(topics, train, train)
-    dev_side = NO_SIDE if dev is None else side_of(topics, dev, dev)
+    train_side = NO_SIDE if train is None else Side(topics, train).only(train)
+    dev_side = NO_SIDE if dev is None else Side(topics, dev).only(dev)
     return searched, qrels, RecipeTraining(train_side, dev_side)

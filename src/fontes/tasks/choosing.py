@@ -15,7 +15,7 @@ from ..measures import evaluate
 from ..neural.models.listing import packaged_encoder
 from ..recipes.claims import RERANKER
 from ..recipes.learning import NO_SIDE, RecipeTraining, cached_run
-from ..recipes.sides import drop_leaked, side_of, split_randomly
+from ..recipes.sides import drop_leaked
 from ..train import Side
 from ..tuning import fit_weights, tune
 from ..tuning.result import Tuning
@@ -175,7 +175,7 @@ class Chooser:
             raise InputError("there is no judged training side; leave --train out, or name it as 'train' in task.toml")
         learning = RecipeTraining(train, self._side if train is not self._side else NO_SIDE)
         if train is self._side:  # there is no other side to choose on, so a part is held out for choosing
-            learning = RecipeTraining(*split_randomly(*train, HELD_OUT, self._options.seed))
+            learning = RecipeTraining(*train.split(HELD_OUT, self._options.seed))
             self._side = learning.dev
             self._notes.append(
                 f"there is no dev side: the model learns from {len(learning.train.qrels):,} training topics, and the other "
@@ -184,7 +184,7 @@ class Chooser:
         learning = drop_leaked(learning, measured, lambda topics: topics, drop=True)
         self._notes += [f"topics {note['role']}: {note['without']}" for note in learning.notes if "without" in note]
         if len(learning.dev.topics) < len(self._side.topics):
-            self._side = side_of(*self._side, set(learning.dev.topics))
+            self._side = self._side.only(learning.dev.topics)
         training = RecipeTraining(learning.train, learning.dev, folder=self._folder, progress=self._progress)
         sampling: dict[str, Any] = {"per_positive": 4, "ranks": (1, 30), "sampling": "random", "seed": self._options.seed}
         settings = RERANKER.with_(seed=self._options.seed)

@@ -25,7 +25,7 @@ from ..core.values import Topic, Topics
 from ..formats.records import json_line, json_rows
 from ..rerank.reranker import Reranker
 from ..storage.files import reading, write
-from ..tuning.folds import drawn
+from ..tuning.folds import split_by
 from .runner.settings import FitSettings
 from .splits import Side
 
@@ -108,11 +108,9 @@ class TrainingSet(Tabular, Sequence[T], Generic[T]):
         """
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
             raise ParameterError(f"the share to hold out must lie between 0 and 1, not {share!r}")
-        held_out_queries = set(drawn(map(self._query, self), share, check_whole("seed", seed, 0)))
-        if not held_out_queries:
+        training, held_out = split_by(self._query, self, share, check_whole("seed", seed, 0))
+        if not held_out:
             raise InputError(f"all {self.noun}s have one query; at least two are needed to hold one out")
-        training = [item for item in self if self._query(item) not in held_out_queries]
-        held_out = [item for item in self if self._query(item) in held_out_queries]
         return type(self)(training), type(self)(held_out)
 
     @abstractmethod

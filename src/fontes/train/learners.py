@@ -28,8 +28,9 @@ from ..ltr.features import Floats, feature_matrix
 from ..ltr.model import HEAD_WIDTH, LinearModel, RankModel, SetModel, TreeModel, set_scores, set_shapes
 from ..measures import DEFAULT, Measure, parse
 from ..measures.evaluation import check_agreement, measure_run
+from ..tuning.folds import folds_of
 from .runner.settings import Settings
-from .splits import folds_without_leakage, leakage
+from .splits import leakage, units_without_leakage
 
 L2_STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)  # strengths of L2 regularization, per topic
 MAX_FOLD_EXCESS = 1.5  # greatest size of a fold, as a multiple of the mean size
@@ -140,9 +141,8 @@ class RankerCandidates:
         topics = [topic for topic in self.run.topics.values() if len(self.run[topic.id])]
         remedy = "give fewer folds, or group=None (--group None) to divide groups"
         try:
-            fold_of = folds_without_leakage(
-                Topics(topics), self.qrels, settings.folds, groups=settings.group, near=settings.near, seed=settings.seed
-            )
+            units = units_without_leakage(Topics(topics), self.qrels, groups=settings.group, near=settings.near)
+            fold_of = folds_of(units, settings.folds, settings.seed)
         except ParameterError as error:
             raise ParameterError(str(error).replace("give fewer folds", remedy)) from None
         largest_fold = max(Counter(fold_of.values()).values())

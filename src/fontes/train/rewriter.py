@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..neural.models.hub import find_model, seq2seq
 from ..rewrite.canardt5 import KIND, context_ids, context_parts
 from ..rewrite.turns import conversation_of
 from ..storage.hashes import hash_json
-from ..tuning.folds import drawn
+from ..tuning.folds import split_by
 from .runner.checkpoint_folder import check_output_folder
 from .runner.running import Fit, Rows, Training, check_training, run
 from .runner.settings import FitSettings
@@ -160,11 +161,9 @@ def conversation_split(
             names = ", ".join(f"'{name}'" for name in shared)
             raise InputError(f"training and validation conversations must differ; remove from one of the two: {names}")
     elif settings.held_out:
-        held_out_conversations = set(drawn(conversations(pairs), settings.held_out, random))
-        if not held_out_conversations:
+        pairs, validation_pairs = split_by(attrgetter("conversation"), pairs, settings.held_out, random)
+        if not validation_pairs:
             raise InputError("the topics belong to one conversation; at least two are needed to hold one out, or held_out=0")
-        validation_pairs = [pair for pair in pairs if pair.conversation in held_out_conversations]
-        pairs = [pair for pair in pairs if pair.conversation not in held_out_conversations]
     if settings.limit is not None and settings.limit < len(pairs):
         pairs = [pairs[i] for i in sorted(random.permutation(len(pairs))[: settings.limit].tolist())]
     return pairs, validation_pairs

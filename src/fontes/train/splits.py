@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..core.errors import InputError, ParameterError
 from ..core.qrels import Qrels
 from ..core.values import Topic, Topics
-from ..tuning.folds import Groups, connected, folds_of, units_of
+from ..tuning.folds import Groups, connected, drawn_units, split_by, units_of
 from .duplicates import Duplicate, check_near, duplicates_of
 
 REPORTED_PAIRS = 3  # duplicate pairs of each kind in a report
@@ -31,6 +29,16 @@ class Side(NamedTuple):
             return cls(Topics(), value)
         topics, qrels = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
         return cls(Topics.read(topics), Qrels() if qrels is None else Qrels.of(qrels))
+
+    def only(self, ids: Container[str]) -> Side:
+        """Return the judged topics among `ids`, and their judgments."""
+        topics = Topics(topic for topic in self.topics.values() if topic.id in ids and topic.id in self.qrels)
+        return Side(topics, self.qrels.only(topics))
+
+    def split(self, share: float, seed: int) -> tuple[Side, Side]:
+        """Return the judged topics in two sides; the second is a random share of them."""
+        first, second = split_by(str, [topic_id for topic_id in self.topics if topic_id in self.qrels], share, seed, least=0)
+        return self.only(first), self.only(second)
 
     def save(self, directory: str | Path, name: str = "topics") -> None:
         """Write NAME.jsonl, and judgments as NAME.qrels (TREC), to a folder.
@@ -223,25 +231,6 @@ def split(
     return Split(sides[0], sides[1], tuple(duplicates), shared, unjudged, unknown, len(units))
 
 
-def folds_without_leakage(
-    topics: Topics, qrels: Qrels, folds: int, *, groups: Groups = None, near: float | None = 0.8, seed: int = 0
-) -> dict[str, int]:
-    """Return the fold of each topic, from 0; topics of one group, and topics that duplicate each other, are in one fold.
-
-    Args:
-        topics: Topics.
-        qrels: Their judgments, for groups by document.
-        folds: Number of folds, from 2 up.
-        groups: As in `split`.
-        near: As in `split`.
-        seed: Seed of the folds.
-
-    Raises:
-        ParameterError: Parameter out of range, or more folds than groups.
-    """
-    return folds_of(units_without_leakage(topics, qrels, groups=groups, near=near), folds, seed)
-
-
 def units_without_leakage(topics: Topics, qrels: Qrels, *, groups: Groups = None, near: float | None = 0.8) -> list[list[str]]:
     """Return the ids of topics that share a group or duplicate one another, transitively; arguments as in `split`."""
     same = duplicates_of([topics[i] for i in sorted(topics)], near)
@@ -331,10 +320,7 @@ def _test_topics(units: list[list[str]], test: float, count: int, seed: int) -> 
     size = test if isinstance(test, int) else max(1, round(test * count))
     if size >= count:
         raise InputError(f"{count} topics are too few to keep {size} for testing and leave some for training")
-    chosen: set[str] = set()
-    for i in np.random.default_rng(seed).permutation(len(units)).tolist():
-        if len(chosen) + len(units[i]) <= size:
-            chosen.update(units[i])
+    chosen = set(drawn_units(units, size, seed))
     if not chosen:
         raise InputError(f"no group of topics is small enough for a test side of {size}; use a larger one, or other groups")
     return chosen

@@ -1,15 +1,16 @@
-"""Groups of related topics, and random parts and folds that do not divide a group."""
+"""Division of topics: groups of related topics, and random parts and folds that do not divide a group."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from ..core import InputError, ParameterError, Qrels, Topic, Topics
 
 Groups: TypeAlias = str | Mapping[str, str] | Callable[[Topic], object] | None
+T = TypeVar("T")
 
 
 def units_of(topics: Topics, qrels: Qrels, groups: Groups) -> list[list[str]]:
@@ -57,7 +58,32 @@ def drawn(names: Iterable[str], share: float, seed: int | np.random.Generator, l
     """
     distinct = sorted(set(names))
     count = max(0, min(len(distinct) - 1, max(least, round(share * len(distinct)))))
-    return [distinct[i] for i in np.random.default_rng(seed).permutation(len(distinct))[:count].tolist()]
+    return drawn_units([[name] for name in distinct], count, seed)
+
+
+def drawn_units(units: Sequence[Sequence[str]], size: int, seed: int | np.random.Generator) -> list[str]:
+    """Return names of units in random order, as long as each fits; `size` is the greatest number of names."""
+    names: list[str] = []
+    for i in np.random.default_rng(seed).permutation(len(units)).tolist():
+        if len(names) + len(units[i]) <= size:
+            names += units[i]
+    return names
+
+
+def split_by(
+    key: Callable[[T], str], items: Sequence[T], share: float, seed: int | np.random.Generator, least: int = 1
+) -> tuple[list[T], list[T]]:
+    """Return items in two parts, both in order, the second with all items of a random share of the keys.
+
+    Args:
+        key: The name of an item's topic or group.
+        items: The items.
+        share: As for `drawn`.
+        seed: As for `drawn`.
+        least: As for `drawn`.
+    """
+    held_out = set(drawn(map(key, items), share, seed, least))
+    return [item for item in items if key(item) not in held_out], [item for item in items if key(item) in held_out]
 
 
 def folds_of(units: list[list[str]], folds: int, seed: int) -> dict[str, int]:
