@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from ..storage.caches import LazyAttribute
 from .analyzer import Analyzer
 from .proximity import spans_among
 from .tokenizers import TOKENIZERS
-from .windows import windows
 
 CHUNK_CHARACTERS = 1 << 20  # characters analysed at a time
 MAX_CACHED_TERMS = 1 << 18  # terms of a vocabulary, which most pieces share
@@ -137,8 +137,9 @@ class _TokenCache:
             vocabulary = self._vocabulary = self._analyzer.vocabulary()
         text, text_bounds = concatenated([utf8(text) for text, _ in texts])
         numbers, starts, ends, bounds = vocabulary.tokens(text, text_bounds)
-        numbers_of = {id(terms): sorted(vocabulary.known(terms)) for terms in {id(terms): terms for _, terms in texts}.values()}
-        terms_of_texts = [numbers_of[id(terms)] for _, terms in texts]
+        distinct = [frozenset(terms) for _, terms in texts]
+        numbers_of = {terms: sorted(vocabulary.known(terms)) for terms in set(distinct)}
+        terms_of_texts = [numbers_of[terms] for terms in distinct]
         term_keys = np.array(
             [number << 32 | term for number, text_terms in enumerate(terms_of_texts) for term in text_terms], dtype=np.int64
         )
@@ -146,14 +147,17 @@ class _TokenCache:
         token_keys = text_of_tokens << 32 | numbers.astype(np.int64) & 0xFFFFFFFF
         nearest = np.searchsorted(term_keys, token_keys)
         matching = np.flatnonzero(np.append(term_keys, -1)[nearest] == token_keys)
-        max_terms = np.array([len(text_terms) for text_terms in terms_of_texts], dtype=np.int64)
-        tokens = starts[matching], ends[matching], numbers[matching]
-        cuts, spans = windows(text, text_bounds, tokens, np.searchsorted(matching, bounds), max_terms, length)
-        matches = list(zip(*spans.T.tolist(), strict=True))
-        return [
-            _snippet(text, start, end, matches[first:last])
-            for (text, _), (start, end, first, last) in zip(texts, cuts.tolist(), strict=True)
-        ]
+        characters = np.append(0, np.cumsum((text & 0xC0) != 0x80))  # before each byte
+        before = characters[text_bounds[text_of_tokens[matching]]]
+        spans = characters[starts[matching]] - before, characters[ends[matching]] - before
+        matches = list(zip(spans[0].tolist(), spans[1].tolist(), zip(numbers[matching].tolist()), strict=True))
+        pieces = []
+        for (one, _), text_terms, (first, last) in zip(
+            texts, terms_of_texts, pairwise(np.searchsorted(matching, bounds).tolist()), strict=True
+        ):
+            start = _best_start(matches[first:last], length, len(text_terms))
+            pieces.append(_cut_around(one, start, length, matches[first:last]))
+        return pieces
 
 
 def _by_pieces(analyzer: Analyzer, text: str, terms: Collection[str], length: int) -> Snippet:
@@ -178,15 +182,10 @@ def _cut_around(text: str, start: int, length: int, matches: Iterable[Match]) ->
     end = min(len(text), start + length)
     if end < len(text):
         end = max(text.rfind(" ", start, end), start + 1)
-    return _snippet(text, start, end, [(a - start, b - start) for a, b, _ in matches if start <= a and b <= end])
-
-
-def _snippet(text: str, start: int, end: int, matches: list[tuple[int, int]]) -> Snippet:
-    """Return the snippet between two characters, with ellipses where text is left out."""
-    tail = " …" if end < len(text) else ""
-    if not start:
-        return Snippet(text[:end] + tail, tuple(matches))
-    return Snippet(f"… {text[start:end]}{tail}", tuple((a + 2, b + 2) for a, b in matches))
+    left, right = ("… " if start else ""), (" …" if end < len(text) else "")
+    shift = start - len(left)
+    spans = [(a - shift, b - shift) for a, b, _ in matches if start <= a and b <= end]
+    return Snippet(f"{left}{text[start:end]}{right}", tuple(spans))
 
 
 _TOKEN_CACHES: LazyAttribute[Analyzer, _TokenCache] = LazyAttribute("snippets", _TokenCache)
