@@ -87,6 +87,25 @@ def test_the_first_search_after_a_change_takes_no_work_of_the_size_of_the_index(
     assert counts.total < 2_500, counts.most()
 
 
+@each(
+    ("columns", "metadata", "calls", "files"),
+    [({}, {}, 1_100, 60), ({"title": "wall"}, {}, 1_150, 60), ({}, {"year": 2000, "price": 1.5, "kind": "sea"}, 1_350, 61)],
+)
+def test_a_build_calls_no_function_for_each_of_its_documents(
+    tmp_path: Any, columns: dict[str, Any], metadata: dict[str, Any], calls: int, files: int
+) -> None:
+    load()
+    docs = [{"id": f"d{n}", "text": f"w{n % 7} w{n % 5} wall", **columns, **metadata} for n in range(500)]
+    with counted_threads():
+        several = []
+        for number in range(3):
+            with counted() as counts:
+                ft.Index.build(docs, tmp_path / f"{len(metadata)}{len(columns)}{number}", threads=1)
+            several.append(counts.own)
+    assert several[-1][0] <= calls, several
+    assert several[-1][1] <= files, several
+
+
 PHRASE, FEEDBACK = "query() >> bm25()", "bm25() >> rm3() >> bm25()"
 
 

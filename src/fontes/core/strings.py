@@ -44,7 +44,7 @@ class Strings(Sequence[str]):
     @classmethod
     def of(cls, strings: Iterable[str]) -> Strings:
         """Return a table of `strings`. Lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
-        return cls(*concatenated([utf8(s) for s in strings]))
+        return cls(*concatenated(encoded(list(strings))))
 
     @property
     def order(self) -> NDArray[np.uint32]:
@@ -153,6 +153,14 @@ def offsets_of(sizes: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
 def concatenated(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return concatenated texts, uint8, and their offsets, (texts + 1,)."""
     return np.frombuffer(b"".join(texts), dtype=np.uint8), offsets_of(np.fromiter(map(len, texts), np.int64, len(texts)))
+
+
+def encoded(strings: Sequence[str]) -> list[bytes]:
+    """Encode strings as `utf8` does."""
+    try:
+        return [string.encode() for string in strings]
+    except UnicodeEncodeError:
+        return [utf8(string) for string in strings]
 
 
 def utf8(string: str) -> bytes:

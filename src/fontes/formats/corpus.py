@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast, overload
@@ -16,14 +15,15 @@ from ..core import Doc, InputError, ParameterError
 from ..core.tabular import Tabular, columns_of, is_frame, listed
 from ..storage.files import STANDARD
 from .bad_records import BadRecords
-from .cells import cell_value, is_json
+from .cells import PLAIN, cell_value, cell_values, is_json
 from .decoding import ReadingOptions, reading_of
 from .folder import CorpusPiece, cut, grouped, pieces_of
 from .format import KINDS, File, Format, format_named, formats_for, sniffed
-from .frames import chunks_of
-from .packed import Packing, packed_columns
+from .frames import FrameChunk, chunks_of
+from .packed import Packing
 from .records import DOC_FIELDS, Fields, doc_from
 
+SIMPLE = PLAIN | {float}  # types of values whose columns are packed without a look at each
 SAMPLE = 100  # items of a list that are looked at to tell paths from texts
 PATH = re.compile(r"-|\S*[^\s./\\][./\\][^\s.]\S*|\S+/")  # such as a/b, c.d, s3://e
 DATA_FILE = re.compile(r"\S+\.(?:jsonl?|[ct]sv|xml|xlsx|parquet|txt|trec|sgml?|ciff|gz|bz2|xz|zst|zip)", re.IGNORECASE)
@@ -202,7 +202,7 @@ class IterableCorpus(DocumentRows):
             return
         items, first = iter(self._items()), 1
         while portion := list(islice(items, count)):
-            yield (None if self.fields.chosen else _pack_texts(portion, first)) or list(self._docs(portion, first))
+            yield (None if self.fields.chosen else _pack_items(portion, first, self.fields)) or list(self._docs(portion, first))
             first += len(portion)
 
     def _docs(self, items: Iterable[Any], first: int) -> Iterator[Doc]:
@@ -411,13 +411,22 @@ def _with_json(doc: Doc, number: int) -> Doc:
     return replace(doc, metadata=metadata)
 
 
-def _pack_texts(items: list[Any], first: int) -> Packing | None:
-    """Return packing work if all items are texts, or all are pairs of strings, else None; `first` is the first one's number."""
-    if (kinds := set(map(type, items))) == {str}:
-        items = [(str(number), text) for number, text in enumerate(items, first - 1)]
-    elif kinds != {tuple} or set(map(len, items)) != {2}:
+def _pack_items(items: list[Any], first: int, fields: Fields) -> Packing | None:
+    """Return packing work for texts, pairs, triples or dicts of plain values that are alike, else None.
+
+    `first` is the first item's number.
+    """
+    kinds, names = set(map(type, items)), ["id", "title", "text"]
+    if kinds == {str}:
+        names, columns = ["id", "text"], [list(map(str, range(first - 1, first - 1 + len(items)))), items]
+    elif kinds == {dict} and len(keys := set(map(tuple, items))) == 1:
+        names = list(keys.pop())
+        columns = [list(column) for column in zip(*map(dict.values, items), strict=True)]
+    elif kinds == {tuple} and (sizes := set(map(len, items))) <= {2, 3} and len(sizes) == 1:
+        names = names if sizes == {3} else ["id", "text"]
+        columns = [list(column) for column in zip(*items, strict=True)]
+    else:
         return None
-    ids, texts = zip(*items, strict=True)
-    if set(map(type, ids)) | set(map(type, texts)) != {str} or not all(ids) or any(map(str.isspace, ids)):
+    if any(not set(map(type, column)) <= SIMPLE for column in columns):
         return None
-    return Packing(partial(packed_columns, ids, (), texts), sum(map(len, texts)), len(ids))
+    return FrameChunk(names, list(map(cell_values, columns)), first, fields, "").packing()

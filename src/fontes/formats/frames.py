@@ -11,7 +11,7 @@ from ..core import Doc, InputError
 from ..core.tabular import Frame
 from .bad_records import BadRecords
 from .cells import cell_values
-from .packed import Packed, Packing, metadata_json, packed_columns
+from .packed import Packed, Packing, metadata_column, packed_columns
 from .records import Fields, doc_from
 
 
@@ -99,4 +99,4 @@ def _packed(ids: Sequence[str], titles: Sequence[str], texts: Sequence[str], res
         return packed_columns(ids, titles, texts)
     names = list(rest)
     values = [dict(zip(names, row, strict=True)) for row in zip(*rest.values(), strict=True)]
-    return packed_columns(ids, titles, texts, list(map(metadata_json, values)), values)
+    return packed_columns(ids, titles, texts, metadata_column(ids, values), values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
+from operator import attrgetter
 from typing import Any, cast
 
 from ..core import Doc, InputError, Qrels, Run, Topic, Topics, Turn
@@ -128,7 +129,9 @@ def _plain_rows(lines: bytes, decode: Callable[[bytes], list[Doc]] | None) -> li
     # msgspec takes several objects on a line, and one over several lines.
     newlines = lines.strip().count(b"\n")
     is_one_each = len(rows) == newlines + 1 == lines.count(b"}\n{") + lines.count(b"}\r\n{") + 1
-    return rows if is_one_each and all(row.id and not row.id.isspace() and not row.metadata for row in rows) else None
+    ids = [row.id for row in rows]
+    has_ids = all(ids) and not any(map(str.isspace, ids))
+    return rows if is_one_each and has_ids and not any(map(attrgetter("metadata"), rows)) else None
 
 
 def _docs(lines: bytes, fields: Fields, name: str, number: int, bad: BadRecords) -> list[Doc]:

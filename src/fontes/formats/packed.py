@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Doc, InputError
-from ..core.strings import Strings, offsets_of, utf8
+from ..core.strings import Strings, encoded, offsets_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,10 @@ class Packing:
 def pack_docs(docs: Sequence[Doc]) -> Packed:
     """Pack documents; InputError if metadata cannot be written as JSON."""
     columns = ([doc.id for doc in docs], [doc.title for doc in docs], [doc.text for doc in docs])
-    if not any(doc.metadata for doc in docs):
+    values = [doc.metadata for doc in docs]
+    if not any(values):
         return packed_columns(*columns)
-    return packed_columns(*columns, [metadata_bytes(doc) for doc in docs], [doc.metadata for doc in docs])
+    return packed_columns(*columns, metadata_column(columns[0], values), values)
 
 
 def packed_columns(
@@ -67,7 +68,7 @@ def packed_columns(
 ) -> Packed:
     """Pack documents given as columns, with metadata as JSON and as `values`; all columns except ids and texts may be empty."""
     sizes = np.zeros((len(ids), 3), dtype=np.uint32)
-    parts: list[Sequence[bytes]] = [_encoded(titles) if any(titles) else (), _encoded(texts), metadata]
+    parts: list[Sequence[bytes]] = [encoded(titles) if any(titles) else (), encoded(texts), metadata]
     for column, part in enumerate(parts):
         if part:
             sizes[:, column] = np.fromiter(map(len, part), dtype=np.uint32, count=len(part))
@@ -88,26 +89,18 @@ def join_packed(parts: Sequence[Packed]) -> Packed:
     return Packed(ids, text, sizes, [value for part in parts for value in (part.values or [{}] * len(part))])
 
 
-def metadata_bytes(doc: Doc) -> bytes:
-    """A document's metadata as JSON, empty for none; InputError if JSON cannot hold it."""
-    if not doc.metadata:
-        return b""
+def metadata_column(ids: Sequence[str], values: Sequence[Mapping[str, Any]]) -> list[bytes]:
+    """Return the metadata of documents as JSON, empty for none; InputError names a document whose metadata are not JSON."""
+    encode = ENCODER.encode
     try:
-        return metadata_json(dict(doc.metadata))
-    except (TypeError, ValueError, RecursionError) as e:
-        raise InputError(f"document '{doc.id}': its metadata is not JSON ({e})") from e
-
-
-def metadata_json(values: dict[str, Any]) -> bytes:
-    """Metadata as JSON; raises as `json.dumps`."""
-    return utf8(ENCODER.encode(values))
-
-
-def _encoded(strings: Sequence[str]) -> list[bytes]:
-    try:
-        return [string.encode() for string in strings]
-    except UnicodeEncodeError:
-        return [utf8(string) for string in strings]
+        return encoded([encode(dict(value)) if value else "" for value in values])
+    except (TypeError, ValueError, RecursionError):
+        for doc_id, value in zip(ids, values, strict=True):
+            try:
+                encode(dict(value))
+            except (TypeError, ValueError, RecursionError) as e:
+                raise InputError(f"document '{doc_id}': its metadata is not JSON ({e})") from e
+        raise
 
 
 ENCODER = json.JSONEncoder(ensure_ascii=False)

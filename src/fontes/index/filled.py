@@ -43,7 +43,7 @@ class FieldCounter(Writer):
     def write(self, batch: Batch, first: int) -> None:
         values = batch.docs.values
         sizes = np.count_nonzero(batch.docs.sizes[:, : len(PLAIN)], axis=0)
-        filled = {name: sum(row.get(name) not in (None, "") for row in values) for name in self.names}
+        filled = {name: len([1 for row in values if row.get(name) not in (None, "")]) for name in self.names}
         keys = [key for row in values for key in row if not first or key in self.names]
         self.add(len(batch.docs), dict(zip(PLAIN, sizes.tolist(), strict=True)) | filled, keys)
 

@@ -34,6 +34,7 @@ WIDENING = (
 INTEGER_CELL = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)  # not 007, which is a name
 FLOAT_CELL = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 MISSING_CELLS = ("na", "n/a", "nan", "null", "none")  # cells without a number, as programs write them
+PLAIN_TYPES = {"keyword": str, "integer": int, "float": float, "boolean": bool}
 INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 REMEDY = "correct the document, or build the index with columns={…} that names the types"
 
@@ -170,6 +171,15 @@ def typed(name: str, kind: str, value: Any, doc_id: str, lenient: bool, form: st
             f"document '{doc_id}': its metadata '{name}' is {shown}, but the column is of type {described}; {REMEDY}"
         )
     return None if stored == () else stored
+
+
+def is_stored(kind: str, values: Sequence[Any]) -> bool:
+    """Whether a column of this type stores all values as they are, so that `typed` need not look at each."""
+    if set(map(type, values)) != {PLAIN_TYPES.get(kind)}:
+        return False
+    if kind == "float":
+        return not any(map(math.isnan, values))
+    return "" not in values if kind == "keyword" else kind == "boolean" or max(map(abs, values)) < 2**63
 
 
 def _lenient(kind: str, value: Any, form: str) -> Any:

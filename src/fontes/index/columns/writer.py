@@ -19,7 +19,7 @@ from ...storage.arrays import REMEDY
 from ..batches import Batch
 from ..component import Component, Writer, components
 from ..segment import Leaf, Segment
-from .schema import MAX_COLUMNS, MAX_KEYWORD_LENGTH, MISSING, Schema, kind_of_cells, stored_kind, typed, widest
+from .schema import MAX_COLUMNS, MAX_KEYWORD_LENGTH, MISSING, Schema, is_stored, kind_of_cells, stored_kind, typed, widest
 from .values import SegmentColumns, Values, join_values, write_columns
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class ColumnWriter(Writer):
         return True
 
     def write(self, batch: Batch, first: int) -> None:
-        self.add(batch.docs.ids, batch.docs.values)
+        self.add(batch.docs.ids.tolist() if batch.docs.values else batch.docs.ids, batch.docs.values)
 
     def close(self) -> dict[str, int]:
         finished = {name: column.values(self._count) for name, column in self._columns.items() if column.kind in TYPES}
@@ -114,10 +114,12 @@ class _ColumnBuffer:
                 return
         kind = self.kind
         lenient, form = self._lenient, self._form
-        stored = [typed(self.name, kind, value, ids[doc], lenient, form) for doc, value in zip(docs, values, strict=True)]
-        present = [number for number, value in enumerate(stored) if value is not None]
-        stored = [stored[number] for number in present]
-        self._docs.append(first + np.array([docs[number] for number in present], dtype=np.int64))
+        stored = values
+        if not is_stored(kind, values):
+            stored = [typed(self.name, kind, value, ids[doc], lenient, form) for doc, value in zip(docs, values, strict=True)]
+            docs = [doc for doc, value in zip(docs, stored, strict=True) if value is not None]
+            stored = [value for value in stored if value is not None]
+        self._docs.append(first + np.array(docs, dtype=np.int64))
         if kind in ("keyword", "keywords"):
             lists = [(value,) if isinstance(value, str) else value for value in stored]
             table = self._table
@@ -168,13 +170,14 @@ class _ColumnBuffer:
     def _widen(self, values: list[Any]) -> None:
         """Widen the type to hold more values; drop the values of a type that is no column."""
         values = [value for value in values if value is not None and value != "" and value == value]
-        kinds = {KINDS.get(kind) or _kind(kind) for kind in set(map(type, values))}
+        classes = set(map(type, values))
+        kinds = {KINDS.get(cls) or _kind(cls) for cls in classes}
         kinds |= {self.kind} if self.kind else set()
-        self._cells = self._cells and all(isinstance(value, Cell) for value in values)
+        self._cells = self._cells and all(issubclass(cls, Cell) for cls in classes)
         if not kinds:
             return
         kind = widest(kinds)
-        if kind in ("integer", "float") and any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
+        if kind in ("integer", "float") and max([abs(value) for value in values if isinstance(value, int)], default=0) >= 2**63:
             kind = "mixed"
         if kind in ("keyword", "keywords", "text"):
             flat = [item for value in values if isinstance(value, list | tuple) for item in value]
