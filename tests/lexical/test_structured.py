@@ -62,7 +62,7 @@ def test_documents_and_scores_are_those_of_a_scan(index, naive, seed):
     query = random_query(random.Random(seed), WORDS, positions=True)
     ranking, expected = index.bm25().search(topic(query), 100), naive.ranking(query)
     assert {int(hit.id[1:]): pytest.approx(hit.score, rel=1e-5, abs=1e-6) for hit in ranking} == expected
-    assert ranking._matches().tolist() == sorted(expected)
+    assert index.bm25().matches(topic(query)).tolist() == sorted(expected)
     assert ranking.total == index.bm25().count(topic(query)) == len(expected)
     for where in (None, "year >= 2005"):
         every = index.bm25(where=where).count(topic(query))
@@ -83,7 +83,7 @@ def test_runs_cuts_and_filters_are_those_of_the_whole_ranking(index, seed, k):
     assert list(run["2"]) == list(index.bm25().search("c", k))
     passed = [(hit.id, hit.score) for hit in whole if int(hit.id[1:]) % 10 < 5]
     assert [(hit.id, hit.score) for hit in index.bm25(where=where).search(topic(query), k)] == passed[:k]
-    assert len(index.bm25(where=where).search(topic(query), k)._matches()) == len(passed)
+    assert len(index.bm25(where=where).matches(topic(query))) == len(passed)
 
 
 @PROPERTY
@@ -170,7 +170,7 @@ def test_a_wrong_query_is_told_in_one_sentence(index):
 def test_a_query_that_nothing_matches_has_an_empty_ranking(index):
     for query in (Group(), Group(must_not=(Term("a"),)), Group(must=(Term("unknown"),), should=(Term("a"),))):
         assert list(index.bm25().search(topic(query))) == []
-        assert index.bm25().search(topic(query))._matches().tolist() == []
+        assert index.bm25().matches(topic(query)).tolist() == []
         assert "does not match" in index.bm25().explain(topic(query), "d00").label
 
 

@@ -16,6 +16,7 @@ from support.hashed_encoder import Hashed, Parts, made_docs, queries
 from fontes.core import ParameterError
 from fontes.index import Index
 from fontes.neural.dense import ann
+from fontes.neural.dense.graph import WalkLimits
 from fontes.neural.dense.vectors import worth_rescoring
 
 
@@ -324,7 +325,7 @@ def test_ef_search_below_the_number_of_rows_that_are_taken_looks_at_fewer(tmp_pa
     vectors = Hashed().encode_queries(list(queries().values()))
     nearest = dense._searcher(embeddings)
     for ef_search, taken in ((1, 5), (5, 5), (40, 40), (100, 100), (300, 100)):
-        assert nearest.candidates(vectors, 5, 100, ef_search)[1].shape == (len(vectors), taken)
+        assert nearest.candidates(vectors, WalkLimits(5, 100, ef_search))[1].shape == (len(vectors), taken)
 
     def share(ef_search: int) -> float:
         runs = dense.with_(ef_search=ef_search)(queries()), exact(queries())

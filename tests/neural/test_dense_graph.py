@@ -13,7 +13,7 @@ from fontes.core.work import work
 from fontes.index import Index
 from fontes.neural.dense import graph
 from fontes.neural.dense.ann import Hnsw
-from fontes.neural.dense.graph import Graph
+from fontes.neural.dense.graph import Graph, WalkLimits
 from fontes.neural.dense.vectors import all_rescored
 
 
@@ -77,7 +77,7 @@ def test_a_walk_returns_what_the_algorithm_does_in_plain_python(built, share, vi
     embeddings, searcher = built
     allowed = np.random.default_rng(5).random(len(embeddings)) < share
     vectors = vectors_of(12)
-    rows = searcher.graph.nearest(vectors, visits, visits, visits, None if share == 1 else allowed)
+    rows = searcher.graph.nearest(vectors, WalkLimits(visits, visits, visits, None if share == 1 else allowed))
     for query, nearest in zip(vectors, rows, strict=True):
         assert nearest[nearest >= 0].tolist() == walked(searcher.graph, query, visits, allowed)
 
@@ -90,9 +90,9 @@ def test_one_call_walks_and_scores_as_two_calls_do(tmp_path, share, dtype):
     embeddings, searcher = index.embeddings(Hashed()), Hnsw("HNSW4")
     searcher.build(embeddings)
     allowed = None if share == 1 else np.random.default_rng(5).random(len(embeddings)) < share
-    vectors, ids, how = vectors_of(40), index.ids, (20, 60, 80, allowed)  # more than a thread takes at a time
-    rankings, all_there = searcher.best(vectors, *how, embeddings.whole, ids.rank, embeddings.longest, 7)
-    products, rows = searcher.candidates(vectors, *how)
+    vectors, ids, how = vectors_of(40), index.ids, WalkLimits(20, 60, 80, allowed)  # more than a thread takes at a time
+    rankings, all_there = searcher.best(vectors, how, embeddings.whole, ids.rank, embeddings.longest, 7)
+    products, rows = searcher.candidates(vectors, how)
     expected = all_rescored(embeddings, vectors, rows, 7, ids, products)
     assert all_there == (rows[:, -1] >= 0).tolist()
     for (docs, scores), (other_docs, other_scores) in zip(rankings, expected, strict=True):
@@ -103,16 +103,16 @@ def test_one_call_walks_and_scores_as_two_calls_do(tmp_path, share, dtype):
 
 def test_a_walk_is_the_same_alone_and_in_a_batch_however_many_came_before(built):
     graph, vectors = built[1].graph, vectors_of(40)
-    batch = graph.nearest(vectors, 10, 10, 16)
+    batch = graph.nearest(vectors, WalkLimits(10, 10, 16))
     for _ in range(16):  # more walks than marks
         for query, rows in zip(vectors, batch, strict=True):
-            assert graph.nearest(query[None], 10, 10, 16).tolist() == [rows.tolist()]
+            assert graph.nearest(query[None], WalkLimits(10, 10, 16)).tolist() == [rows.tolist()]
 
 
 def test_rows_that_are_hardly_among_the_nearest_are_not_returned(built):
     embeddings, searcher = built
     vectors = vectors_of(40)
-    rows, reached = (searcher.graph.nearest(vectors, least, 700, 700) for least in (10, 700))
+    rows, reached = (searcher.graph.nearest(vectors, WalkLimits(least, 700, 700)) for least in (10, 700))
     products = vectors.astype(np.float64) @ embeddings.decoded(slice(0, 700)).T.astype(np.float64)
     assert 10 <= (rows >= 0).sum(axis=1).mean() < 100
     for own, nearest, all_rows in zip(products, rows, reached, strict=True):
@@ -122,13 +122,13 @@ def test_rows_that_are_hardly_among_the_nearest_are_not_returned(built):
 
 def test_a_stored_graph_is_the_same_one(tmp_path):
     embeddings, searcher = linked(tmp_path / "x", 100)
-    rows = searcher.graph.nearest(vectors_of(5), 10, 10, 50)
+    rows = searcher.graph.nearest(vectors_of(5), WalkLimits(10, 10, 50))
     searcher.save(tmp_path / "graph")
     again = Hnsw("HNSW4")
     again.load(tmp_path / "graph", embeddings)
     assert again.shape == searcher.shape == (100, 32)
     assert again.graph.neighbors.tolist() == searcher.graph.neighbors.tolist()
-    assert again.graph.nearest(vectors_of(5), 10, 10, 50).tolist() == rows.tolist()
+    assert again.graph.nearest(vectors_of(5), WalkLimits(10, 10, 50)).tolist() == rows.tolist()
 
 
 @pytest.mark.parametrize("content", [b"", b"no graph", bytes(4 * 700), b"\xff" * 2800])
@@ -201,7 +201,7 @@ def test_a_graph_is_the_same_whatever_the_number_of_threads(tmp_path, built):
 
 def test_every_row_is_reached(built):
     embeddings, searcher = built
-    rows = searcher.graph.nearest(embeddings.decoded(slice(0, 700)), 1, 1, 64)
+    rows = searcher.graph.nearest(embeddings.decoded(slice(0, 700)), WalkLimits(1, 1, 64))
     products = np.sum(embeddings.decoded(rows[:, 0]) * embeddings.decoded(slice(0, 700)), axis=1)
     assert (products > 0.99).mean() > 0.99
 
@@ -225,7 +225,7 @@ def filters_of_walks(monkeypatch) -> list:
     walks = []
 
     def watched(walk):
-        return lambda self, *arguments: walks.append(arguments[4]) or walk(self, *arguments)
+        return lambda self, *arguments: walks.append(arguments[1].allowed) or walk(self, *arguments)
 
     for name in ("nearest", "best"):
         monkeypatch.setattr(Graph, name, watched(getattr(Graph, name)))

@@ -20,13 +20,35 @@ from ..index.factory import stage_method
 from .flags import LEXICAL, MODELS, ray_of
 
 if TYPE_CHECKING:
-    from ..core import Run, Stage, Topics
+    from ..core import Qrels, Run, Stage, Topics
     from ..index import Index
     from ..lexical.language import ParsedQuery
 
 DENSE = ("dense", "hybrid")
 SHOWN_REMARKS = 5  # maximum remarks on topics in the query language
 READ_AHEAD = 100  # number of topics that are searched for remarks
+
+
+def read_judged(
+    topics: str, qrels: str, split: str | None, settings: Mapping[str, Any], plot: Path | None
+) -> tuple[Topics | None, Qrels | None]:
+    """Read topics and judgments for the measure in `settings`, after a check of the plot's format.
+
+    Raises:
+        BadParameter: Both come from standard input.
+        FontesError: They cannot be read, or the plot has no format.
+    """
+    from ..datasets import judged_topics
+    from ..measures import DEFAULT
+    from ..measures.names import need_groups
+    from .options import check_one_stdin
+
+    check_one_stdin(topics=topics, qrels=qrels)
+    if plot is not None:
+        from ..plots.plot import format_of
+
+        format_of(plot)
+    return judged_topics(topics, qrels, split, need_groups(settings.get("measure", DEFAULT)))
 
 
 def retriever(

@@ -18,7 +18,6 @@ from ..options import (
     Split,
     Topics,
     Verify,
-    check_one_stdin,
     options_of,
     reads_files,
 )
@@ -59,18 +58,11 @@ def fit(
     json: Json = False,
 ) -> None:
     """Choose the best pipeline within a time budget, and measure the choice on held-out topics."""
-    from ...datasets import judged_topics
-    from ...measures import DEFAULT
-    from ...measures.names import need_groups
-    from ...plots.plot import format_of
     from ..output import print_report
-    from ..pipelines import open_index
+    from ..pipelines import open_index, read_judged
     from ..progress import reporting
 
-    check_one_stdin(topics=topics, qrels=qrels)
-    if plot is not None:
-        format_of(plot)
-    queries, judgments = judged_topics(topics, qrels, split, need_groups(settings.get("measure", DEFAULT)))
+    queries, judgments = read_judged(topics, qrels, split, settings, plot)
     with reporting(json) as progress:
         result = fit_pipeline(
             open_index(index, analyzer, verify),

@@ -23,7 +23,6 @@ from ..options import (
     Split,
     Topics,
     Verify,
-    check_one_stdin,
     options_of,
     reads_files,
 )
@@ -55,17 +54,10 @@ def tune(
     ray: Ray = None,
 ) -> None:
     """Tune a pipeline by nested cross-validation, and measure it on held-out topics."""
-    from ...datasets import judged_topics
-    from ...measures import DEFAULT
-    from ...measures.names import need_groups
-    from ...plots.plot import format_of
     from ..output import print_report
-    from ..pipelines import open_index
+    from ..pipelines import open_index, read_judged
 
-    check_one_stdin(topics=topics, qrels=qrels)
-    if plot is not None:
-        format_of(plot)
-    queries, judgments = judged_topics(topics, qrels, split, need_groups(settings.get("measure", DEFAULT)))
+    queries, judgments = read_judged(topics, qrels, split, settings, plot)
     result = tune_stage(
         pipeline,
         None,

@@ -26,7 +26,7 @@ from ...storage.artifact import Artifact, ArtifactKind, settings
 from ...storage.caches import Cached, DiskCache
 from ...storage.hashes import hash_text
 from ..models.hub import library
-from .graph import Graph, drawn_levels
+from .graph import EF_SEARCH, Graph, WalkLimits, drawn_levels
 from .vectors import Best
 
 SEED = 7
@@ -39,7 +39,6 @@ WIDTH = 32  # neighbors of a row of "hnsw" on each level above 0
 MIN_WIDTH, MAX_WIDTH = 2, 1024
 GRAPH_FORMAT = 1  # graphs of other numbers are built again
 EF_CONSTRUCTION = 200
-EF_SEARCH = 256  # minimum of the default
 MIN_LISTS, LIST_SHARE = 16, 8  # IVF visits one in 8 of its lists, at least 16, and as many as contain enough rows
 GRAPH = re.compile(r"hnsw|HNSW\d+(,Flat)?")
 ANNOY = re.compile(r"annoy:([1-9]\d{0,8})")
@@ -77,30 +76,19 @@ class Searcher(ABC):
 
     @abstractmethod
     def candidates(
-        self,
-        queries: NDArray[np.float32],
-        min_count: int,
-        count: int,
-        visits: int | None,
-        allowed: NDArray[np.bool_] | None = None,
+        self, queries: NDArray[np.float32], limits: WalkLimits
     ) -> tuple[NDArray[np.float32], NDArray[np.integer[Any]]]:
         """Return about `count` rows for each query, and their approximate products, greatest first; missing rows are -1.
 
         Args:
             queries: float32 (queries, dimensions).
-            min_count: Minimum number of rows.
-            count: Number of rows; smaller `visits` give fewer.
-            visits: The value of `parameter`; None: a default.
-            allowed: bool (rows,): the rows that pass a filter; None: all.
+            limits: How many rows; `visits` is the value of `parameter`, and smaller `visits` give fewer rows.
         """
 
     def best(
         self,
         queries: NDArray[np.float32],
-        min_count: int,
-        count: int,
-        visits: int | None,
-        allowed: NDArray[np.bool_] | None,
+        limits: WalkLimits,
         vectors: Embeddings,
         ranks: NDArray[np.uint32],
         longest: float,
@@ -198,14 +186,10 @@ class Faiss(Searcher):
             self.index.add(embeddings.decoded(slice(start, min(start + BLOCK_VECTORS, count))))
 
     def candidates(
-        self,
-        queries: NDArray[np.float32],
-        min_count: int,
-        count: int,
-        visits: int | None,
-        allowed: NDArray[np.bool_] | None = None,
+        self, queries: NDArray[np.float32], limits: WalkLimits
     ) -> tuple[NDArray[np.float32], NDArray[np.integer[Any]]]:
         """Return the nearest rows; `visits` is nprobe of an IVF index, efSearch of HNSW."""
+        count, visits = limits.count, limits.visits
         with FaissThreads(resources().threads):
             ivf, graph = self._inner
             if ivf is not None:
@@ -213,7 +197,7 @@ class Faiss(Searcher):
                 ivf.nprobe = min(visits or max(MIN_LISTS, ivf.nlist // LIST_SHARE, enough), ivf.nlist)
             elif graph is not None:
                 graph.efSearch = visits or max(count, EF_SEARCH)
-                count = min(count, max(min_count, visits or count))  # with the same efSearch, more rows are not better rows
+                count = min(count, max(limits.min_count, visits or count))  # with one efSearch, more rows are not better
             products, rows = self.index.search(queries, count)
             return products, rows
 
@@ -293,38 +277,24 @@ class Hnsw(Searcher):
         self.graph = Graph(embeddings, self.width, levels, neighbors)
 
     def candidates(
-        self,
-        queries: NDArray[np.float32],
-        min_count: int,
-        count: int,
-        visits: int | None,
-        allowed: NDArray[np.bool_] | None = None,
+        self, queries: NDArray[np.float32], limits: WalkLimits
     ) -> tuple[NDArray[np.float32], NDArray[np.integer[Any]]]:
         """Return the nearest rows that pass, without products; `visits` is efSearch."""
         assert self.graph is not None
-        rows = self.graph.nearest(queries, *_walk_limits(min_count, count, visits), allowed)
+        rows = self.graph.nearest(queries, limits)
         return np.zeros((len(queries), 0), np.float32), rows
 
     def best(
         self,
         queries: NDArray[np.float32],
-        min_count: int,
-        count: int,
-        visits: int | None,
-        allowed: NDArray[np.bool_] | None,
+        limits: WalkLimits,
         vectors: Embeddings,
         ranks: NDArray[np.uint32],
         longest: float,
         k: int,
     ) -> tuple[list[Best], list[bool]] | None:
         assert self.graph is not None
-        return self.graph.best(queries, *_walk_limits(min_count, count, visits), allowed, vectors, ranks, longest, k)
-
-
-def _walk_limits(min_count: int, count: int, visits: int | None) -> tuple[int, int, int]:
-    """Minimum and maximum number of rows that a walk returns, and its efSearch."""
-    visits = visits or max(count, EF_SEARCH)
-    return min_count, min(count, max(min_count, visits)), visits
+        return self.graph.best(queries, limits, vectors, ranks, longest, k)
 
 
 class Annoy(Searcher):
@@ -359,14 +329,10 @@ class Annoy(Searcher):
         self.index.build(int(self.spec.partition(":")[2]), 1)
 
     def candidates(
-        self,
-        queries: NDArray[np.float32],
-        min_count: int,
-        count: int,
-        visits: int | None,
-        allowed: NDArray[np.bool_] | None = None,
+        self, queries: NDArray[np.float32], limits: WalkLimits
     ) -> tuple[NDArray[np.float32], NDArray[np.integer[Any]]]:
         """Return the nearest rows, with products of 0; `visits` is search_k, the nodes inspected (default: trees x count)."""
+        count, visits = limits.count, limits.visits
         products, rows = np.zeros((len(queries), count), np.float32), np.full((len(queries), count), -1, np.int64)
         for query, query_rows in zip(queries, rows, strict=True):
             nearest = self.index.get_nns_by_vector(query, count, -1 if visits is None else visits)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ...index import Index
     from ...index.embeddings.vectors import JoinedEmbeddings
     from .ann import Searcher
+    from .graph import WalkLimits
     from .vectors import Best
 
 
@@ -373,7 +374,7 @@ class Dense(Stage[Topics, Run], name="dense"):
 
         A walk visits the neighbors of about visits · documents / passing rows, each of which takes as long as two scores.
         """
-        from .ann import EF_SEARCH
+        from .graph import EF_SEARCH
         from .vectors import RARE
 
         embeddings, searcher, _, _ = ready
@@ -387,6 +388,8 @@ class Dense(Stage[Topics, Run], name="dense"):
 
         With a filter, queries with fewer than k documents are searched again with twice the rows and visits.
         """
+        from .graph import WalkLimits
+
         embeddings, searcher, allowed, _ = ready
         assert searcher is not None
         visits = self._visit_limit(searcher.parameter)
@@ -396,7 +399,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             min_count = max(min(k, count), count * k // max(2 * k, DEPTHS[-1]))
             part = queries if len(remaining) == len(queries) else queries[remaining]
             with nullcontext() if searcher.filters and len(part) == 1 else work(threads=self.threads):
-                best, complete = self._best_candidates(ready, part, k, (min_count, count, visits, rows_allowed))
+                best, complete = self._best_candidates(ready, part, k, WalkLimits(min_count, count, visits, rows_allowed))
             if len(part) == len(queries):
                 rankings = best
             else:
@@ -413,19 +416,16 @@ class Dense(Stage[Topics, Run], name="dense"):
         return rankings
 
     def _best_candidates(
-        self, ready: Ready, queries: NDArray[np.float32], k: int, limits: tuple[int, int, int | None, NDArray[np.bool_] | None]
+        self, ready: Ready, queries: NDArray[np.float32], k: int, limits: WalkLimits
     ) -> tuple[list[Best], list[bool]]:
-        """Best `k` of each query's candidates, and whether it had the full number of candidates.
-
-        `limits` are the arguments of `Searcher.candidates` after `queries`.
-        """
+        """Best `k` of each query's candidates, and whether it had the full number of candidates."""
         embeddings, searcher, _, _ = ready
         assert searcher is not None
         if embeddings.single and (segment := embeddings.whole) is not None and not segment.bits:
             vectors = segment, self.index.ids.rank, embeddings.longest
-            if (best := searcher.best(queries, *limits, *vectors, k)) is not None:
+            if (best := searcher.best(queries, limits, *vectors, k)) is not None:
                 return best
-        products, rows = searcher.candidates(queries, *limits)
+        products, rows = searcher.candidates(queries, limits)
         return self._rescore(ready, queries, products, rows, k), (rows[:, -1] >= 0).tolist()
 
     def _rescore(

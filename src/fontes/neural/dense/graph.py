@@ -6,6 +6,7 @@ A filter applies during the walk: rows that do not pass lead to their neighbors,
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,36 @@ QUERIES_PER_CALL = 32  # queries that a thread takes at a time
 BATCH_ROWS = 1 << 9  # maximum number of rows that are linked at a time
 LINKED_SHARE = 16  # at most one row for so many that are linked already
 ROWS_PER_CALL = 32  # rows that a thread links at a time
+EF_SEARCH = 256  # minimum of the default of efSearch
 SEED = 7
 LEVELS = 127  # of int8
 MARGIN = 2.0  # about 5 standard deviations of the difference of two products: 5 · √2 / √12 of a level times the query's length
 ALL_ROWS: NDArray[np.bool_] = fixed(np.zeros(0, np.bool_))  # in place of a mask
 CODES, SCALES, NEIGHBORS, OFFSETS, STARTS = range(5)  # arrays of a graph
 MARKS, CLOCK, HEAP, ROWS, PRODUCTS = range(5)  # arrays of a search
+
+
+@dataclass(frozen=True, slots=True)
+class WalkLimits:
+    """How many rows a search returns, and which.
+
+    Args:
+        min_count: Minimum number of rows, if the graph leads to enough rows.
+        count: Maximum number of rows.
+        visits: efSearch: number of the nearest rows that pass whose neighbors are visited; None: `count`, at least EF_SEARCH.
+        allowed: bool (rows,): the rows that pass; None: all.
+    """
+
+    min_count: int
+    count: int
+    visits: int | None = None
+    allowed: NDArray[np.bool_] | None = None
+
+    def of_walk(self) -> tuple[int, int, int, NDArray[np.bool_]]:
+        """Minimum and maximum number of rows that a walk returns, its efSearch, and its mask of rows."""
+        visits = self.visits or max(self.count, EF_SEARCH)
+        count = min(self.count, max(self.min_count, visits))
+        return self.min_count, count, max(visits, count), ALL_ROWS if self.allowed is None else fixed(self.allowed)
 
 
 class Graph:
@@ -125,9 +150,7 @@ class Graph:
 
         in_threads(link_targets, range(0, len(bounds) - 1, size))
 
-    def nearest(
-        self, queries: NDArray[np.float32], min_count: int, count: int, visits: int, allowed: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.int32]:
+    def nearest(self, queries: NDArray[np.float32], limits: WalkLimits) -> NDArray[np.int32]:
         """Return the nearest rows of each query, int32 (queries, count), best first by products of int8 vectors, then -1.
 
         Rows of zeros are omitted. If each document has one row, rows that are unlikely to be among the nearest `min_count` are
@@ -135,13 +158,10 @@ class Graph:
 
         Args:
             queries: (queries, dimensions).
-            min_count: Minimum number of rows, if the graph leads to enough rows.
-            count: Maximum number of rows.
-            visits: efSearch, at least `count`: number of the nearest rows that pass whose neighbors are visited.
-            allowed: bool (rows,): the rows that pass; None: all.
+            limits: How many rows, and which.
         """
-        out, ef = np.full((len(queries), count), -1, dtype=np.int32), max(visits, count)
-        mask, min_count = ALL_ROWS if allowed is None else fixed(allowed), min_count if self._single else count
+        min_count, count, ef, mask = limits.of_walk()
+        out, min_count = np.full((len(queries), count), -1, dtype=np.int32), min_count if self._single else count
 
         def search(start: int) -> None:
             buffers, piece = self._take_buffers(), slice(start, start + QUERIES_PER_CALL)
@@ -154,10 +174,7 @@ class Graph:
     def best(
         self,
         queries: NDArray[np.float32],
-        min_count: int,
-        count: int,
-        visits: int,
-        allowed: NDArray[np.bool_] | None,
+        limits: WalkLimits,
         embeddings: Embeddings,
         ranks: NDArray[np.uint32],
         longest: float,
@@ -166,13 +183,14 @@ class Graph:
         """Score the `nearest` rows exactly: return the best `k` of each query, and whether it had `count` nearest rows.
 
         Args:
-            queries: As in `nearest`, as are the four following parameters.
+            queries: As in `nearest`.
+            limits: As in `nearest`.
             embeddings: The vectors of the only segment, without deletions: one per document, and no RaBitQ codes.
             ranks: uint32 (documents,): the rank of each document's id in ascending order.
             longest: The length of the longest vector.
             k: Maximum number of documents per query.
         """
-        size, ef, mask = len(queries), max(visits, count), ALL_ROWS if allowed is None else fixed(allowed)
+        size, (min_count, count, ef, mask) = len(queries), limits.of_walk()
         docs, scores = np.empty((size, min(k, count)), np.int32), np.empty((size, min(k, count)), np.float32)
         counts = np.empty((size, 2), np.int64)
         vectors = without_float16(embeddings.vectors), embeddings.scales, embeddings.norms, embeddings.bounds, longest, ranks

@@ -424,7 +424,6 @@ def ranker(
     from .....datasets import judged_topics
     from .....formats import read_run, write_run
     from .....train import train_ranker, validate_ranker
-    from ....output import print_json, say
     from ....pipelines import open_index, retriever
     from ....progress import reporting
 
@@ -456,13 +455,7 @@ def ranker(
         )
     if held_out is not None:
         write_run(measured.run if measured else training.run, held_out)
-    if json:
-        print_json(training.to_dict() | ({"nested": measured.to_dict()} if measured else {}))
-        return
-    say(f"{output}: {training}")
-    if measured:
-        say(str(measured))
-    say(f'use it as {pipeline or "bm25() % 100"} >> ltr("{output}")')
+    _report_validated(output, training, measured, f'{pipeline or "bm25() % 100"} >> ltr("{output}")', json)
 
 
 @group.command("calibration")
@@ -490,7 +483,6 @@ def calibration(
     from .....datasets import judged_topics
     from .....formats import read_run
     from .....train import train_calibration, validate_calibration
-    from ....output import print_json, say
     from ....pipelines import open_index, retriever
     from ....progress import reporting
 
@@ -503,15 +495,22 @@ def calibration(
         searched = stage(queries, progress=progress) if run is None else read_run(run, queries)
         training = train_calibration(searched, judgments, output, model_settings, overwrite=overwrite, progress=progress)
         measured = nested and validate_calibration(searched, judgments, model_settings, folds=nested, progress=progress)
+    levels = {kind: min(level, 0.9) for kind, level in training.promises.items() if level}
+    cut = f" >> cut({next(iter(levels))}={next(iter(levels.values())):g})" if levels else ""
+    _report_validated(output, training, measured, f'{"…" if run else stage} >> calibrated("{output}"){cut}', json)
+
+
+def _report_validated(output: Path, training: Any, measured: Any, use: str, json: bool) -> None:
+    """Print a training of a model without steps, its nested validation, if any, and the expression that uses it."""
+    from ....output import print_json, say
+
     if json:
         print_json(training.to_dict() | ({"nested": measured.to_dict()} if measured else {}))
         return
     say(f"{output}: {training}")
     if measured:
         say(str(measured))
-    levels = {kind: min(level, 0.9) for kind, level in training.promises.items() if level}
-    cut = f" >> cut({next(iter(levels))}={next(iter(levels.values())):g})" if levels else ""
-    say(f'use it as {"…" if run else stage} >> calibrated("{output}"){cut}')
+    say(f"use it as {use}")
 
 
 def report(output: Path, training: Training, use: str, json: bool) -> None:
