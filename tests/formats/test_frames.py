@@ -5,8 +5,12 @@ from __future__ import annotations
 import collections
 import datetime
 import decimal
+import math
+import random
+import re
 import uuid
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +19,7 @@ from support.each import each
 from fontes.core import Doc, InputError, Topics
 from fontes.core.errors import InputWarning
 from fontes.formats import read_corpus
+from fontes.formats.packed import Packing, join_packed, pack_docs
 from fontes.index import Index
 
 pd = pytest.importorskip("pandas")
@@ -276,3 +281,37 @@ def test_bad_rows_of_a_frame_are_left_out_on_request():
         assert [doc.id for doc in read_corpus(frame, skip_bad=1)] == ["a", "c"]
     with pytest.raises(InputError, match="documents, row 2: the id is null"):
         list(read_corpus(frame))
+
+
+IDS = [("a", "b", "ab c"), (1, 2), ("a", 7, 1.5), ("a", "b", "c", "a\ud800", "  ", "")]
+TEXTS_OF_RECORDS = [("", "x", "žluť"), ("x", None), ("x", 7)]
+KINDS: list[tuple[Any, ...]] = [
+    *(("k", ""), (2**63 - 1, -1), (2**70, 1), (math.nan, 0.5), (math.inf, 1), (None,), (True, False), (True, 1, "1", None)),
+    *(([], [1]), ({"url": "u"},), ("x", {"url": 1}), (datetime.date(2020, 1, 2),), (np.float32(1.5),)),
+]
+
+
+@each("seed", range(300))
+def test_records_that_are_packed_together_are_those_that_are_read_one_by_one(seed):
+    draw = random.Random(seed)
+    columns = {"id": draw.choice(IDS), "text": draw.choice(TEXTS_OF_RECORDS)}
+    columns |= {name: draw.choice(KINDS) for name in ("title", "n", "k", "metadata") if draw.random() < 0.3}
+    records = [{name: draw.choice(values) for name, values in columns.items()} for _ in range(draw.randrange(1, 7))]
+    if draw.random() < 0.2:
+        records[-1] = dict(reversed(records[-1].items()))
+
+    def packed_together():
+        portions = read_corpus(records).portions(1 << 20, 4)
+        return join_packed([part.work() if isinstance(part, Packing) else pack_docs(part) for part in portions])
+
+    try:
+        expected = pack_docs(list(read_corpus(records)))
+    except InputError as error:
+        with pytest.raises(InputError, match=f"^{re.escape(str(error))}$"):
+            packed_together()
+        return
+    packed = packed_together()
+    assert (list(packed.ids), packed.text.tobytes()) == (list(expected.ids), expected.text.tobytes())
+    np.testing.assert_array_equal(packed.sizes, expected.sizes)
+    empty = [{}] * len(records)
+    assert [dict(value) for value in packed.values or empty] == [dict(value) for value in expected.values or empty]
