@@ -88,19 +88,27 @@ def test_the_first_search_after_a_change_takes_no_work_of_the_size_of_the_index(
 
 
 @each(
-    ("columns", "metadata", "calls", "files"),
-    [({}, {}, 1_100, 60), ({"title": "wall"}, {}, 1_150, 60), ({}, {"year": 2000, "price": 1.5, "kind": "sea"}, 1_350, 61)],
+    ("further", "in_file", "calls", "files"),
+    [
+        ({}, False, 1_100, 60),
+        ({"title": "wall"}, False, 1_150, 60),
+        ({"year": 2000, "price": 1.5, "kind": "sea"}, False, 1_350, 61),
+        ({}, True, 2_050, 72),
+        ({"year": 2000}, True, 3_000, 72),
+    ],
 )
-def test_a_build_calls_no_function_for_each_of_its_documents(
-    tmp_path: Any, columns: dict[str, Any], metadata: dict[str, Any], calls: int, files: int
+def test_a_build_calls_few_functions_for_500_documents(
+    tmp_path: Any, further: dict[str, Any], in_file: bool, calls: int, files: int
 ) -> None:
     load()
-    docs = [{"id": f"d{n}", "text": f"w{n % 7} w{n % 5} wall", **columns, **metadata} for n in range(500)]
+    docs = [{"_id": f"d{n}", "text": f"w{n % 7} w{n % 5} wall", **further} for n in range(500)]
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_text("".join(json.dumps(doc) + "\n" for doc in docs))
+    several = []
     with counted_threads():
-        several = []
         for number in range(3):
             with counted() as counts:
-                ft.Index.build(docs, tmp_path / f"{len(metadata)}{len(columns)}{number}", threads=1)
+                ft.Index.build(corpus if in_file else docs, tmp_path / str(number), threads=1)
             several.append(counts.own)
     assert several[-1][0] <= calls, several
     assert several[-1][1] <= files, several

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Any
 
 DOC_ID = ("_id", "id", "pid", "docno", "doc_id", "docid", "cord_uid")
@@ -35,11 +36,13 @@ RANK = ("rank",)
 SHAPES = re.compile(r"[^\W\d_]+"), re.compile(r"\d+")
 
 
+@lru_cache(1000, typed=True)
 def normalize(name: object) -> str:
     """Normalize a name: ignore case, "_", "-" and spaces between words."""
     return str(name).strip().casefold().replace("-", "_").replace(" ", "_")
 
 
+@lru_cache(1000, typed=True)
 def compact(name: object) -> str:
     """Normalize a name, without "_": `queryId` as `query_id`."""
     return normalize(name).replace("_", "")
