@@ -12,7 +12,8 @@ from support.each import each
 
 from fontes.core.errors import ParameterError
 from fontes.index.segment import Leaf
-from fontes.neural.late.maxsim import best_tokens, interaction, maxsim, padded
+from fontes.neural.late.estimate import Estimator, interaction, levels_of
+from fontes.neural.late.maxsim import best_tokens, maxsim, padded, products
 from fontes.neural.late.residual import Codec, centroids_for, check_nbits, fit_buckets, kmeans, nearest
 from fontes.neural.late.store import FACTS, JoinedTokens, TokenVectors, best, search_settings
 
@@ -75,61 +76,29 @@ def test_of_equal_tokens_the_first_is_the_best() -> None:
     assert best.tolist() == [1, 1]
 
 
-def test_centroid_interaction_is_maxsim_of_the_centroids() -> None:
-    query, centroids, _ = case()
-    codes = np.random.default_rng(1).integers(0, len(centroids), 50).astype(np.int32)
-    bounds = np.array([0, 20, 21, 50])
-    similarities = centroids @ padded(query)
-    docs = np.array([0, 2])
-    expected = [
-        maxsim(query, centroids[codes[bounds[d] : bounds[d + 1]]], np.array([0, bounds[d + 1] - bounds[d]]))[0] for d in docs
-    ]
-    found = interaction(similarities, len(query), codes, bounds, docs, -np.inf)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+@each("tokens", [1, 16, 17, 40])
+def test_products_are_all_similarities(tokens: int) -> None:
+    query, vectors, _ = case(tokens)
+    out = np.empty((len(vectors), padded(query).shape[1]), dtype=np.float32)
+    products(padded(query), vectors, out)
+    np.testing.assert_allclose(out[:, :tokens], vectors @ query.T, atol=1e-6)
 
 
-def test_centroids_below_the_threshold_do_not_count() -> None:
-    query, centroids = np.eye(4, dtype=np.float32)[:1], np.array([[0.9, 0, 0, 0], [0.3, 0, 0, 0]], dtype=np.float32)
-    codes, bounds = np.array([0, 1, 1], dtype=np.int32), np.array([0, 2, 3])
-    scores = interaction(centroids @ padded(query), 1, codes, bounds, np.array([0, 1]), 0.5)
-    np.testing.assert_allclose(scores, [0.9, -1.0])
-
-
-def test_a_centroid_as_near_as_the_threshold_counts() -> None:
-    query, centroids = np.eye(4, dtype=np.float32)[:1], np.array([[0.5, 0, 0, 0]], dtype=np.float32)
-    codes, bounds, docs = np.array([0], dtype=np.int32), np.array([0, 1]), np.array([0])
-    similarities = centroids @ padded(query)
-    assert interaction(similarities, 1, codes, bounds, docs, 0.5).tolist() == [0.5]
-    assert interaction(similarities, 1, codes, bounds, docs, float(np.nextafter(np.float32(0.5), np.float32(1)))).tolist() == [
-        -1.0
-    ]
-
-
-def test_the_effort_for_a_depth_is_that_of_plaid_for_the_next_larger_one() -> None:
-    """Santhanam et al., CIKM 2022, table 2: nprobe, t_cs and ndocs for k = 100 and 1,000."""
-    published = {100: (2, 0.45, 1024), 1000: (4, 0.4, 4096)}
-    assert {k: search_settings(k)[:3] for k in (1, 10, 11, 100, 101, 1000)} == {
-        k: published[deep] for k, deep in ((1, 100), (10, 100), (11, 1000), (100, 1000), (101, 1000), (1000, 1000))
+def test_the_effort_grows_with_the_depth_so_that_as_many_documents_are_left() -> None:
+    assert {k: search_settings(k) for k in (1, 10, 11, 100, 1001, 1025, 5000)} == {
+        1: (4, -1.0, 2048, 20),
+        10: (4, -1.0, 2048, 20),
+        11: (4, -1.0, 4096, 64),
+        100: (4, -1.0, 4096, 150),
+        1001: (4, -1.0, 4096, 1024),
+        1025: (4, -1.0, 4100, 1025),
+        5000: (4, -1.0, 20_000, 5000),
     }
 
 
-def test_the_effort_grows_with_a_depth_above_1024_so_that_as_many_documents_are_left() -> None:
-    assert [search_settings(k) for k in (1001, 1024, 1025, 5000)] == [
-        (4, 0.4, 4096, 1024),
-        (4, 0.4, 4096, 1024),
-        (4, 0.4, 4100, 1025),
-        (4, 0.4, 20_000, 5000),
-    ]
-
-
-def test_an_eighth_of_the_candidates_is_rescored_and_more_for_a_larger_k() -> None:
-    assert [search_settings(k)[3] for k in (1, 10, 11, 60, 100, 600)] == [128, 128, 512, 600, 1000, 1024]
-    assert [search_settings(10, candidates=count) for count in (4, 40, 400)] == [
-        (2, 0.45, 4, 1),
-        (2, 0.45, 40, 10),
-        (2, 0.45, 400, 100),
-    ]
-    assert search_settings(10, 5, -1.0, 8) == (5, -1.0, 8, 2)
+def test_parameters_replace_the_defaults_and_at_most_a_quarter_gets_exact_scores() -> None:
+    assert search_settings(10, 5, 0.5, 8) == (5, 0.5, 8, 2)
+    assert search_settings(10, candidates=400) == (4, -1.0, 400, 20)
 
 
 class Stored(TokenVectors):
@@ -144,7 +113,7 @@ class Stored(TokenVectors):
         self._lists = np.concatenate(of_centroid)
         self._list_bounds = np.concatenate([[0], np.cumsum(list(map(len, of_centroid)))])
         self.nbits, self.documents = 2, len(bounds) - 1
-        self.meta = {**dict.fromkeys(FACTS), "digest": ""}
+        self.meta = {**dict.fromkeys(FACTS), "nbits": 2, "digest": ""}
 
     @property
     def joined(self) -> JoinedTokens:
@@ -154,17 +123,18 @@ class Stored(TokenVectors):
 
 
 def plaid(store: Stored, query: np.ndarray, nprobe: int, threshold: float, ndocs: int) -> list[int]:
-    """Figure 5 of the paper, stage by stage, in plain numpy."""
+    """Figure 5 of the paper, stage by stage, in plain numpy; similarities from -1 to 1 have 255 levels."""
     similarities = store.codec.centroids @ query.T
+    levels = np.floor((similarities + 1) * 127.5 + 0.5)
     of_document = [store.codes[a:b] for a, b in itertools.pairwise(store.bounds)]
     probed = np.argsort(-similarities, axis=0)[:nprobe].ravel()
     found = [d for d, codes in enumerate(of_document) if set(probed.tolist()) & set(codes.tolist())]
     for least, most in ((threshold, ndocs), (-np.inf, ndocs // 4)):
         near = similarities.max(axis=1) >= least
         kept = {d: of_document[d][near[of_document[d]]] for d in found}
-        scores = {d: similarities[codes].max(axis=0, initial=-1.0).sum() for d, codes in kept.items()}
-        found = sorted(found, key=lambda d: -scores[d])[:most]
-    return sorted(found)
+        scores = {d: levels[codes].max(axis=0, initial=0).sum() for d, codes in kept.items()}
+        found = sorted(sorted(found, key=lambda d: -scores[d])[:most])
+    return found
 
 
 @each("nprobe", [1, 3])
@@ -182,22 +152,23 @@ def test_the_candidates_are_those_of_the_stages_of_plaid(nprobe: int, ndocs: int
     assert len({tuple(docs) for docs in found.values()}) > 1, "the threshold makes a difference here"
 
 
-def test_the_candidates_left_have_the_greatest_similarities_with_the_tokens_of_the_nearest_centroids() -> None:
+def test_the_candidates_left_have_the_greatest_estimates() -> None:
     rng = np.random.default_rng(8)
-    query, centroids = unit(rng, 5, 6), unit(rng, 40, 6)
-    bounds = np.concatenate([[0], np.cumsum(rng.integers(2, 9, 300))])
-    store = Stored(centroids, rng.integers(0, 40, int(bounds[-1])).astype(np.int32), bounds)
-    vectors = centroids[store.codes] + 0.3 * unit(rng, int(bounds[-1]), 6)
-    store.rows = lambda rows: vectors[rows]  # type: ignore[method-assign]
+    query, vectors = unit(rng, 5, 6), unit(rng, 1600, 6)
+    bounds = np.concatenate([[0], np.sort(rng.choice(np.arange(1, 1600), 299, replace=False)), [1600]])
+    codec = Codec.fitted(kmeans(vectors, 40), vectors, 2)
+    store = Stored(codec.centroids, nearest(codec.centroids, vectors), bounds)
+    store.codec, store.residuals = codec, codec.compress(vectors, store.codes)
     quarter = store.joined.candidates(query, 3, 0.4, 100)
-    scores = []
-    for doc in quarter:
-        rows = range(bounds[doc], bounds[doc + 1])
-        nearest = [max(rows, key=lambda row: (centroids[store.codes[row]] @ token, -row)) for token in query]
-        scores.append(sum(float(vectors[row] @ token) for row, token in zip(nearest, query, strict=True)))
+    assert len(quarter) == 25
+    similarities = codec.centroids @ padded(query)
+    estimator = Estimator.of(codec, query, similarities, levels_of(similarities, len(query), -1))
+    scores = estimator.scores(store.codes, store.residuals, store.bounds, quarter)
     for count in (1, 7, 24):
-        expected = sorted(quarter[np.argsort(scores)[::-1][:count]].tolist())
+        expected = sorted(quarter[np.argsort(-scores, kind="stable")[:count]].tolist())
         assert store.joined.candidates(query, 3, 0.4, 100, count).tolist() == expected
+    by_centroids = interaction(levels_of(similarities, len(query), -1), len(query), store.codes, store.bounds, quarter)
+    assert np.argmax(scores) != np.argmax(by_centroids), "residuals make a difference here"
     for count in (25, 30, None):
         assert store.joined.candidates(query, 3, 0.4, 100, count).tolist() == quarter.tolist()
 
@@ -210,10 +181,10 @@ def test_a_search_for_more_than_1024_documents_finds_as_many(k: int) -> None:
     store = Stored(centroids, rng.integers(0, 8, int(bounds[-1])).astype(np.int32), bounds)
     docs = store.joined.candidates(query, *search_settings(k))
     assert len(docs) == k
-    # Documents with the same centroids have the same score, so that the least of them may be others.
+    # Scores in levels differ by rounding, and documents with the same centroids have the same score.
     similarities = centroids @ query.T
     scores = np.array([similarities[store.codes[a:b]].max(axis=0).sum() for a, b in itertools.pairwise(bounds)])
-    np.testing.assert_allclose(np.sort(scores[docs])[::-1], np.sort(scores)[::-1][:k], atol=1e-5)
+    np.testing.assert_allclose(np.sort(scores[docs])[::-1], np.sort(scores)[::-1][:k], atol=4 / 255)
     rank = rng.permutation(len(scores)).astype(np.uint32)
     everything = np.arange(len(scores))
     expected = sorted(everything.tolist(), key=lambda doc: (np.float32(scores[doc]), rank[doc]), reverse=True)[:k]

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.each import each
 
 pytest.importorskip("torch")
 
@@ -18,7 +17,6 @@ import fontes as ft
 from fontes.index import Index
 from fontes.neural.late.colbert import ColBERT
 from fontes.neural.late.encode import QUERIES, _first_sentences
-from fontes.neural.late.store import search_settings
 
 DOCS, TOKENS, DIM, WORDS = 2500, 12, 64, 400
 
@@ -85,7 +83,9 @@ def test_4_bits_are_stored_where_none_are_named(index: ft.Index) -> None:
 
 
 def test_threads_do_not_change_what_is_found(index: ft.Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fontes.neural.late.store.CENTROIDS", 7)
     monkeypatch.setattr("fontes.neural.late.store.LOOKUP_TOKENS", 1 << 10)
+    monkeypatch.setattr("fontes.neural.late.store.ESTIMATED_TOKENS", 1 << 8)
     monkeypatch.setattr("fontes.neural.late.store.SCORED_TOKENS", 1 << 8)
     runs = [index.late(Known("known"), k=10, threads=threads).search("7", 10) for threads in (1, 2, 3)]
     assert len({(tuple(run.ids), run.scores.tobytes()) for run in runs}) == 1
@@ -97,11 +97,3 @@ def test_recall_is_measured_with_first_sentences_of_a_sample(tmp_path: Path) -> 
     sentences = _first_sentences(Index.build(docs, tmp_path / "x", threads=1).state)
     assert len(sentences) == len(set(sentences)) == QUERIES
     assert set(sentences) <= {f"fox {n}" for n in range(QUERIES + 8)}
-
-
-@each(
-    ("k", "expected"),
-    [(10, (2, 0.45, 1024, 128)), (11, (4, 0.4, 4096, 512)), (1024, (4, 0.4, 4096, 1024)), (1025, (4, 0.4, 4100, 1025))],
-)
-def test_the_effort_of_a_search_is_that_of_the_next_larger_k(k: int, expected: tuple[int, float, int, int]) -> None:
-    assert search_settings(k) == expected

@@ -1,9 +1,10 @@
 """Numba's and LLVM's functions for generating instructions, typed as Any; and an instruction that loads memory ahead."""
 
+from functools import cache
 from typing import Any
 
-from llvmlite import ir as _ir
-from numba import types as _types
+from llvmlite import binding as _binding, ir as _ir
+from numba import config as _config, types as _types
 from numba.core import cgutils as _cgutils
 from numba.extending import intrinsic as _intrinsic
 
@@ -13,6 +14,15 @@ ir: Any = _ir
 types: Any = _types
 
 CACHE_LINE = 64  # bytes of a line of the processor's cache
+
+
+@cache
+def has_feature(name: str) -> bool:
+    """Whether the processor for which Numba compiles has a feature by LLVM's name, such as "avx2"."""
+    config: Any = _config
+    if config.CPU_FEATURES is not None:
+        return f"+{name}" in config.CPU_FEATURES.split(",")
+    return config.CPU_NAME in (None, "host") and bool(_binding.get_host_cpu_features().get(name, False))
 
 
 def _prefetch(context: Any, array: Any, row: Any, column: Any) -> Any:

@@ -46,11 +46,10 @@ class Late(Stage[Topics, Run], name="late"):
         algorithm: "centroids" (PLAID; Santhanam et al., CIKM 2022) is approximate, with its recall measured by
             `encode_late`; "exhaustive" scores every document.
         k: Maximum documents per topic.
-        nprobe: Centroids probed for each token of a query. None for this and the next two: 2, 0.45 and 1,024 for k up to
-            10; else 4, 0.4 and 4 k, at least 4,096.
-        threshold: Minimum similarity of a centroid to any token of the query, in the first round.
-        candidates: Documents left after the first round. A quarter is left after the second one, and an eighth, but at
-            least 10 k of the quarter, is rescored. Collections of no more than a quarter are searched exhaustively.
+        nprobe: Centroids probed for each token of a query. None: 4.
+        threshold: Minimum similarity of a centroid to any token of the query, in a first round. None: no such round.
+        candidates: Documents left after the first round; estimates of a quarter choose those that get exact scores. None: 2,048
+            for k up to 10, else 4 k, at least 4,096. Collections of no more than a quarter are searched exhaustively.
         nbits: Bits per dimension of the stored vectors to use. None: the most.
         threads: Search threads, which do not change the run; None: one per processor.
         where: Filter on document metadata, such as "year >= 2020 and lang in ('cs', 'en')"; scores stay those of the whole

@@ -45,48 +45,9 @@ def best_tokens(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> tup
     return tokens[: len(query)], best[: len(query)]
 
 
-def interaction(
-    similarities: NDArray[np.float32],
-    tokens: int,
-    codes: NDArray[np.integer[Any]],
-    bounds: NDArray[np.int64],
-    docs: NDArray[np.int64],
-    threshold: float,
-) -> NDArray[np.float32]:
-    """MaxSim with each document token replaced by its centroid (Santhanam et al., CIKM 2022, "centroid interaction").
-
-    Args:
-        similarities: Similarities of all centroids with the query's tokens, float32 (centroids, padded tokens); see `padded`.
-        tokens: Number of tokens of the query.
-        codes: Centroid of each token of all documents.
-        bounds: Document d has codes[bounds[d]:bounds[d+1]].
-        docs: Documents to score.
-        threshold: Tokens whose centroid is less similar to every token of the query are skipped; a query token for which none
-            is left counts -1, the minimum similarity of unit vectors.
-
-    Returns:
-        float32 (docs,).
-    """
-    similar = similarities[:, :tokens].max(axis=1) >= threshold
-    scores, docs = np.empty(len(docs), dtype=np.float32), np.asarray(docs, dtype=np.int64)
-    _interaction(similarities, tokens, similar, codes, bounds, docs, scores)
-    return scores
-
-
-def nearest_tokens(
-    similarities: NDArray[np.float32],
-    tokens: int,
-    codes: NDArray[np.integer[Any]],
-    bounds: NDArray[np.int64],
-    docs: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """The row of the document's token whose centroid is most similar to each token of the query, int64 (docs, tokens).
-
-    The parameters are those of `interaction`; of equally similar tokens the first is taken. Each document has a token.
-    """
-    rows, docs = np.empty((len(docs), tokens), dtype=np.int64), np.asarray(docs, dtype=np.int64)
-    _nearest_tokens(similarities, codes, bounds, docs, rows)
-    return rows
+def products(columns: NDArray[np.float32], vectors: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    """Write the similarities of vectors, float32 (vectors, dim), with a query's `padded` tokens to `out` (vectors, tokens)."""
+    _products(columns, np.ascontiguousarray(vectors, dtype=np.float32), out)
 
 
 def padded(query: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -121,6 +82,17 @@ def _maxsim(query: Any, tokens: int, vectors: Any, bounds: Any, scores: Any) -> 
         for c in range(tokens):
             total += best[c]
         scores[i] = total
+
+
+@compiled()
+def _products(query: Any, vectors: Any, out: Any) -> None:
+    width, sums = query.shape[1], np.empty((ROWS_PER_TILE, query.shape[1]), dtype=np.float32)
+    for t in range(0, len(vectors), ROWS_PER_TILE):
+        for column in range(0, width, LANES):
+            _multiply(query, column, vectors, t, len(vectors) - 1, sums)
+        for r in range(min(ROWS_PER_TILE, len(vectors) - t)):
+            for c in range(width):
+                out[t + r, c] = sums[r, c]
 
 
 @compiled()
@@ -179,79 +151,3 @@ def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, la
 
 
 _multiply: Any = intrinsic(_columns)
-
-
-def _nearest(context: Any, similarities: Any, column: Any, codes: Any, count: Any, best: Any, places: Any) -> Any:
-    """Write the greatest similarity of the centroids `codes[:count]` with each of the LANES query tokens from `column` on.
-
-    `best` gets the similarities, at least -1, `places` where in `codes` they are first. Both stay in registers.
-    """
-
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        arrays = [target.make_array(signature.args[i])(target, builder, arguments[i]) for i in (0, 2, 4, 5)]
-        table, numbers, similar, first = [array.data for array in arrays]
-        width, column, count = cgutils.unpack_tuple(builder, arrays[0].shape)[1], arguments[1], arguments[3]
-        word: Any = ir.IntType(32)
-        values, indices = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(word, LANES)
-        greatest = cgutils.alloca_once_value(builder, ir.Constant(values, [-1.0] * LANES))
-        places = cgutils.alloca_once_value(builder, ir.Constant(indices, [0] * LANES))
-
-        def lanes_at(pointer: Any, offset: Any, kind: Any) -> Any:
-            return builder.bitcast(builder.gep(pointer, [offset]), kind.as_pointer())
-
-        with cgutils.for_range(builder, count) as loop:
-            code = builder.zext(builder.load(builder.gep(numbers, [loop.index])), width.type)
-            row = builder.load(lanes_at(table, builder.add(builder.mul(code, width), column), values), align=4)
-            nearer = builder.fcmp_ordered(">", row, builder.load(greatest))
-            row_index = builder.insert_element(ir.Constant(indices, ir.Undefined), builder.trunc(loop.index, word), word(0))
-            row_index = builder.shuffle_vector(row_index, row_index, ir.Constant(indices, [0] * LANES))
-            builder.store(builder.select(nearer, row, builder.load(greatest)), greatest)
-            builder.store(builder.select(nearer, row_index, builder.load(places)), places)
-        builder.store(builder.load(greatest), lanes_at(similar, column, values), align=4)
-        builder.store(builder.load(places), lanes_at(first, column, indices), align=4)
-        return target.get_dummy_value()
-
-    return types.void(similarities, types.intp, codes, types.intp, best, places), generate
-
-
-_most_similar: Any = intrinsic(_nearest)
-
-
-@compiled()
-def _interaction(similarities: Any, tokens: int, similar: Any, codes: Any, bounds: Any, docs: Any, scores: Any) -> None:
-    width = similarities.shape[1]
-    best, places, near = np.empty(width, np.float32), np.empty(width, np.int32), np.empty(_longest(bounds, docs), np.uint32)
-    for i in range(len(docs)):
-        count = 0
-        for t in range(bounds[docs[i]], bounds[docs[i] + 1]):  # without a branch, which would be mispredicted
-            near[count] = codes[t]
-            count += similar[codes[t]]
-        for column in range(0, width, LANES):
-            _most_similar(similarities, column, near, count, best, places)
-        total = 0.0
-        for c in range(tokens):
-            total += best[c]
-        scores[i] = total
-
-
-@compiled()
-def _nearest_tokens(similarities: Any, codes: Any, bounds: Any, docs: Any, rows: Any) -> None:
-    width = similarities.shape[1]
-    best, places, near = np.empty(width, np.float32), np.empty(width, np.int32), np.empty(_longest(bounds, docs), np.uint32)
-    for i in range(len(docs)):
-        first, count = bounds[docs[i]], bounds[docs[i] + 1] - bounds[docs[i]]
-        for t in range(count):
-            near[t] = codes[first + t]
-        for column in range(0, width, LANES):
-            _most_similar(similarities, column, near, count, best, places)
-        for c in range(rows.shape[1]):
-            rows[i, c] = first + places[c]
-
-
-@compiled()
-def _longest(bounds: Any, docs: Any) -> int:
-    """Number of tokens of the longest of the documents, and one more."""
-    longest = 0
-    for doc in docs:
-        longest = max(longest, bounds[doc + 1] - bounds[doc])
-    return longest + 1

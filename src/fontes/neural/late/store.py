@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,8 @@ from ...storage.artifact import Artifact, ArtifactKind, FileTable, facts_of, rea
 from ...storage.hashes import hash_json
 from ...storage.threads import in_threads
 from .colbert import ColBERT
-from .maxsim import interaction, maxsim, nearest_tokens, padded
+from .estimate import Estimator, interaction, levels_of
+from .maxsim import maxsim, padded, products
 from .residual import DEFAULT_NBITS, NBITS, WHOLE_NBITS, Codec
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 SCORED_TOKENS = 1 << 12  # document tokens scored at a time by a thread
 CHUNK_VECTORS = 1 << 16  # vectors compressed or copied at a time
-LOOKUP_TOKENS = 1 << 16  # document tokens that are worth a thread in centroid interaction
+CENTROIDS = 1 << 13  # centroids that are worth a thread
+LOOKUP_TOKENS = 1 << 18  # document tokens that are worth a thread in centroid interaction
+ESTIMATED_TOKENS = 1 << 14  # document tokens that are worth a thread in estimates
 QUERY_BATCH = 16  # queries searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes encode --late --overwrite)"
 WIDTHS = (32, 16, 4, 2, 1)  # bits per dimension, the most exact first
@@ -203,8 +206,7 @@ class JoinedTokens:
         1. Documents with a token in one of the `nprobe` centroids nearest to a token of the query;
         2. of these the best `count` by centroid interaction over centroids at least as similar as `threshold` to the query;
         3. of these the best `count` / 4 by centroid interaction over all centroids;
-        4. of these the best `rescored` by a lower bound of MaxSim, which is not in the paper: the similarity of each token of
-           the query with one token of the document, whose centroid is nearest.
+        4. of these the best `rescored` by MaxSim with residuals in integers (`Estimator`), which is not in the paper.
 
         A collection of at most `count` / 4 documents is returned whole. With `allowed`, more centroids are probed until there
         are enough allowed documents.
@@ -214,7 +216,7 @@ class JoinedTokens:
             nprobe: Centroids probed for each token of the query.
             threshold: Minimum similarity of a centroid to a token of the query, in step 2.
             count: Number of documents after step 2.
-            rescored: Number of documents after step 4; None, or `count` / 4 and more: step 4 is left out.
+            rescored: Number of documents after step 4; None, `count` / 4 and more, or whole vectors: step 4 is left out.
             allowed: bool (documents,): the documents that pass a filter; None: all.
 
         Returns:
@@ -224,20 +226,31 @@ class JoinedTokens:
         total = self.documents if allowed is None else int(np.count_nonzero(allowed))
         if total <= count // 4:
             return np.arange(self.documents) if allowed is None else np.flatnonzero(allowed)
-        similarities = self.codec.centroids @ padded(query)
-        tokens, nprobe = len(query), min(nprobe, len(similarities))
+        similarities = self._similarities(padded(query))
+        of_tokens = np.ascontiguousarray(-similarities[:, : len(query)].T)
+        nprobe = min(nprobe, len(similarities))
         while True:
-            probed = np.unique(np.argpartition(-similarities[:, :tokens], nprobe - 1, axis=0)[:nprobe])
+            probed = np.unique(np.argpartition(of_tokens, nprobe - 1, axis=1)[:, :nprobe])
             docs = self._with_centroids(probed, allowed)
             if allowed is None or nprobe == len(similarities) or len(docs) >= count // 4:
                 break
             nprobe = min(2 * nprobe, len(similarities))
-        for min_similarity, max_docs in ((threshold, count), (-np.inf, count // 4)):
-            if len(docs) > max_docs:
-                scores = self._interaction(similarities, tokens, docs, min_similarity)
-                docs = np.sort(docs[np.argsort(-scores, kind="stable")[:max_docs]])
-        if rescored is not None and len(docs) > rescored:
-            docs = np.sort(docs[np.argsort(-self._lower_bounds(query, similarities, docs), kind="stable")[:rescored]])
+        levels = levels_of(similarities, len(query), -1)
+        for min_similarity, max_docs in ((threshold, count), (-1, count // 4)):
+            if len(docs) > max_docs and (min_similarity > -1 or max_docs < count):
+                near = levels if min_similarity <= -1 else levels_of(similarities, len(query), min_similarity)
+
+                def look_up(part: TokenVectors, part_docs: Any, near: Any = near) -> Any:
+                    return interaction(near, len(query), part.codes, part.bounds, part_docs)
+
+                docs = self._best(docs, max_docs, look_up, LOOKUP_TOKENS)
+        if rescored is not None and len(docs) > rescored and self.nbits in NBITS:
+            estimator = Estimator.of(self.codec, query, similarities, levels)
+
+            def estimate(part: TokenVectors, part_docs: Any) -> Any:
+                return estimator.scores(part.codes, part.residuals, part.bounds, part_docs)
+
+            docs = self._best(docs, rescored, estimate, ESTIMATED_TOKENS)
         return docs
 
     def check_queries(self, queries: Sequence[NDArray[np.float32]]) -> None:
@@ -254,38 +267,38 @@ class JoinedTokens:
             present[leaf.first : leaf.first + leaf.documents] = of_part if leaf.dead is None else of_part[leaf.live]
         return np.flatnonzero(present if allowed is None else present & allowed)
 
-    def _interaction(
-        self, similarities: NDArray[np.float32], tokens: int, docs: NDArray[np.int64], threshold: float
-    ) -> NDArray[np.float32]:
-        """Scores of documents by `interaction`, float32 (docs,), computed in threads."""
-        scores = np.empty(len(docs), dtype=np.float32)
+    def _similarities(self, columns: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Products of all centroids with the columns of a query, float32 (centroids, padded tokens)."""
+        centroids = self.codec.centroids
+        similarities = np.empty((len(centroids), columns.shape[1]), dtype=np.float32)
+
+        def multiply(first: int) -> None:
+            products(columns, centroids[first : first + CENTROIDS], similarities[first : first + CENTROIDS])
+
+        in_threads(multiply, range(0, len(centroids), CENTROIDS))
+        return similarities
+
+    def _best(
+        self, docs: NDArray[np.int64], count: int, score: Callable[[TokenVectors, NDArray[np.int64]], Any], size: int
+    ) -> NDArray[np.int64]:
+        """The best `count` documents, ascending, by `score` of a segment's documents, of about `size` tokens for a thread."""
+        scores = np.empty(len(docs), dtype=np.int64)
         for number, rows, leaf_docs in located(self._leaves, docs):
-            part, part_scores = self.parts[number], np.empty(len(leaf_docs), dtype=np.float32)
+            part, part_scores = self.parts[number], np.empty(len(leaf_docs), dtype=np.int64)
             doc_tokens = part.bounds[leaf_docs + 1] - part.bounds[leaf_docs]
 
-            def look_up(
+            def fill(
                 first: int, last: int, part: TokenVectors = part, leaf_docs: Any = leaf_docs, part_scores: Any = part_scores
             ) -> None:
-                part_scores[first:last] = interaction(
-                    similarities, tokens, part.codes, part.bounds, leaf_docs[first:last], threshold
-                )
+                part_scores[first:last] = score(part, leaf_docs[first:last])
 
-            edges = edges_of(doc_tokens, max(LOOKUP_TOKENS, int(doc_tokens.sum()) // thread_count() + 1))
-            in_threads(look_up, edges[:-1], edges[1:])
+            edges = edges_of(doc_tokens, max(size, int(doc_tokens.sum()) // thread_count() + 1))
+            in_threads(fill, edges[:-1], edges[1:])
             scores[rows] = part_scores
-        return scores
-
-    def _lower_bounds(
-        self, query: NDArray[np.float32], similarities: NDArray[np.float32], docs: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
-        """Lower bounds of the scores of documents with tokens, float32 (docs,), from one token for each token of the query."""
-        bounds = np.empty(len(docs), dtype=np.float32)
-        for number, places, leaf_docs in located(self._leaves, docs):
-            part = self.parts[number]
-            rows = nearest_tokens(similarities, len(query), part.codes, part.bounds, leaf_docs)
-            vectors = part.rows(rows.reshape(-1)).reshape(*rows.shape, -1)
-            bounds[places] = np.einsum("dtj,tj->d", vectors, query)
-        return bounds
+        least = np.partition(scores, -count)[-count]
+        chosen = scores > least
+        chosen[np.flatnonzero(scores == least)[: count - np.count_nonzero(chosen)]] = True  # the first of equals
+        return docs[chosen]
 
     def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64]) -> NDArray[np.float32]:
         """MaxSim of the query with each of these documents, float32 (docs,)."""
@@ -312,19 +325,18 @@ def fit_of(files: FileTable) -> list[str]:
 def search_settings(
     k: int, nprobe: int | None = None, threshold: float | None = None, candidates: int | None = None
 ) -> tuple[int, float, int, int]:
-    """(nprobe, threshold, candidates, rescored) for the best k documents: those given, or PLAID's for the next larger k.
+    """(nprobe, threshold, candidates, rescored) for the best k documents: those given, or the defaults.
 
-    PLAID's settings for k would miss a twentieth of the best 10 and a tenth of the best 100 documents. An eighth of the
-    candidates, but at least 10 k and at most a quarter, is rescored.
+    PLAID's own, such as (2, 0.45, 1024) for k up to 100, miss more.
     """
-    defaults = (2, 0.45, 1024) if k <= 10 else (4, 0.4, max(4 * k, 4096))
-    candidates = defaults[2] if candidates is None else candidates
-    rescored = min(candidates // 4, max(candidates // 8, 10 * k))
+    few = k <= 10
+    candidates = (2048 if few else max(4 * k, 4096)) if candidates is None else candidates
+    rescored = 20 if few else max(64, k + k // 2)
     return (
-        defaults[0] if nprobe is None else nprobe,
-        defaults[1] if threshold is None else threshold,
+        4 if nprobe is None else nprobe,
+        -1.0 if threshold is None else threshold,
         candidates,
-        rescored,
+        min(candidates // 4, rescored),
     )
 
 
