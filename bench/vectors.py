@@ -33,16 +33,13 @@ CODES = ("rabitq4", "rabitq2", "rabitq1")
 EFFORTS: dict[str, list[Any]] = {  # of the systems whose recall depends on it
     "dense faiss binary": [100, 1000],  # candidates that float32 rescores
     "hnsw": [16, 32, 64, 128, 256],
-    "late fontes centroids": [
-        None,
-        {"nprobe": 2, "threshold": 0.45, "candidates": 512},
-        {"nprobe": 4, "threshold": 0.4, "candidates": 2048},
-    ],
+    "late fontes centroids": [None, {"candidates": 512}, {"candidates": 1024}, {"candidates": 4096}],
     "late plaid": [None, {"n_ivf_probe": 4, "n_full_scores": 1024}],
     "late tachiom": [
+        {"k_centroids": 20, "ef_search": 30, "k_docs_to_score": 100, "alpha": 0.45},
         {"k_centroids": 20, "ef_search": 30, "k_docs_to_score": 250, "alpha": 0.45},  # its own for MS MARCO
         {"k_centroids": 40, "ef_search": 60, "k_docs_to_score": 500, "alpha": 0.35},
-        {"k_centroids": 160, "ef_search": 240, "k_docs_to_score": 1000, "alpha": None},
+        {"k_centroids": 80, "ef_search": 120, "k_docs_to_score": 1000, "alpha": None},
     ],
     "sparse seismic": [(3, 0.9), (8, 0.9), (10, 0.7), (20, 0.5)],  # terms of the query that are looked at; heap factor
 }

@@ -331,7 +331,7 @@ def search_settings(
     """
     few = k <= 10
     candidates = (2048 if few else max(4 * k, 4096)) if candidates is None else candidates
-    rescored = 20 if few else max(64, k + k // 2)
+    rescored = 20 if few else max(64, 2 * k)
     return (
         4 if nprobe is None else nprobe,
         -1.0 if threshold is None else threshold,
