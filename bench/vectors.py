@@ -33,9 +33,10 @@ CODES = ("rabitq4", "rabitq2", "rabitq1")
 EFFORTS: dict[str, list[Any]] = {  # of the systems whose recall depends on it
     "dense faiss binary": [100, 1000],  # candidates that float32 rescores
     "hnsw": [16, 32, 64, 128, 256],
-    "late fontes centroids": [None, {"candidates": 512}, {"candidates": 1024}, {"candidates": 4096}],
+    "late fontes centroids": [None, {"candidates": 1024}, {"candidates": 4096}],
     "late plaid": [None, {"n_ivf_probe": 4, "n_full_scores": 1024}],
     "late tachiom": [
+        {"k_centroids": 20, "ef_search": 30, "k_docs_to_score": 50, "alpha": 0.45},
         {"k_centroids": 20, "ef_search": 30, "k_docs_to_score": 100, "alpha": 0.45},
         {"k_centroids": 20, "ef_search": 30, "k_docs_to_score": 250, "alpha": 0.45},  # its own for MS MARCO
         {"k_centroids": 40, "ef_search": 60, "k_docs_to_score": 500, "alpha": 0.35},

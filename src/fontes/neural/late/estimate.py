@@ -160,18 +160,18 @@ def _tile(lanes: int, rows_per_tile: int) -> Any:
         """
 
         def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            places = (0, 1, 3, 4, 5, 6, 9)
-            arrays = [target.make_array(signature.args[i])(target, builder, arguments[i]) for i in places]
+            arguments_of_arrays = (0, 1, 3, 4, 5, 6, 9)
+            arrays = [target.make_array(signature.args[i])(target, builder, arguments[i]) for i in arguments_of_arrays]
             shapes = [cgutils.unpack_tuple(builder, array.shape) for array in arrays]
             near, query, table, packed, numbers, chosen, out = [array.data for array in arrays]
             (_, width), pairs, per_byte, size = shapes[0], shapes[1][0], shapes[2][0], shapes[3][1]
-            column, first, last = arguments[2], *arguments[7:9]
+            column, first, last = (arguments[i] for i in (2, 7, 8))
             sums, word = ir.VectorType(ir.IntType(32), lanes), width.type
             packed_rows, totals = [], []
             for r in range(rows_per_tile):
-                place = builder.add(first, word(r))
-                place = builder.select(builder.icmp_signed("<", place, last), place, last)
-                row = builder.load(builder.gep(chosen, [place]))
+                index = builder.add(first, word(r))
+                index = builder.select(builder.icmp_signed("<", index, last), index, last)
+                row = builder.load(builder.gep(chosen, [index]))
                 code = builder.zext(builder.load(builder.gep(numbers, [row])), word)
                 base = _at(builder, near, builder.add(builder.mul(code, width), column), sums)
                 packed_rows.append(builder.gep(packed, [builder.mul(row, size)]))
@@ -206,16 +206,16 @@ def _add_products(builder: Any, sums: Any, pair: Any, tokens: Any) -> Any:
     name, size = next((REGISTERS[feature] for feature in REGISTERS if has_feature(feature)), ("", lanes))
     added = []
     for start in range(0, lanes, size):
-        total, own = _part(builder, sums, start, size), _part(builder, tokens, 2 * start, 2 * size)
+        total, pairs = _part(builder, sums, start, size), _part(builder, tokens, 2 * start, 2 * size)
         if name:
             kinds = ir.VectorType(half, 2 * size), total.type
             add = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kinds[1], [kinds[0]] * 2), f"llvm.x86.{name}")
-            products = [builder.call(add, [builder.bitcast(_splat(builder, pair, size), kinds[0]), own])]
+            products = [builder.call(add, [builder.bitcast(_splat(builder, pair, size), kinds[0]), pairs])]
         else:
             products = []
             for i, value in enumerate((builder.trunc(pair, half), builder.trunc(builder.lshr(pair, pair.type(16)), half))):
                 every_second = ir.Constant(ir.VectorType(ir.IntType(32), size), list(range(i, 2 * size, 2)))
-                factor = builder.sext(builder.shuffle_vector(own, own, every_second), total.type)
+                factor = builder.sext(builder.shuffle_vector(pairs, pairs, every_second), total.type)
                 products.append(builder.mul(factor, _splat(builder, builder.sext(value, ir.IntType(32)), size)))
         for product in products:
             total = builder.add(total, product)

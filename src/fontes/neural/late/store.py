@@ -248,6 +248,7 @@ class JoinedTokens:
             estimator = Estimator.of(self.codec, query, similarities, levels)
 
             def estimate(part: TokenVectors, part_docs: Any) -> Any:
+                assert part.residuals is not None
                 return estimator.scores(part.codes, part.residuals, part.bounds, part_docs)
 
             docs = self._best(docs, rescored, estimate, ESTIMATED_TOKENS)
@@ -298,7 +299,8 @@ class JoinedTokens:
         least = np.partition(scores, -count)[-count]
         chosen = scores > least
         chosen[np.flatnonzero(scores == least)[: count - np.count_nonzero(chosen)]] = True  # the first of equals
-        return docs[chosen]
+        best_docs: NDArray[np.int64] = docs[chosen]
+        return best_docs
 
     def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64]) -> NDArray[np.float32]:
         """MaxSim of the query with each of these documents, float32 (docs,)."""
