@@ -13,7 +13,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -386,10 +385,11 @@ def late_tachiom(folder: Path, _: str) -> Search:
     index = tachiom.Tachiom.load(str(folder / "tachiom"))
 
     def search(rows: Any, k: int, effort: Any, threads: int) -> Any:
-        if len(rows) == 1 or threads == 1:
-            return [index.search(queries[row], k=k, **effort)[1] for row in rows]
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(lambda row: index.search(queries[row], k=k, **effort)[1], rows))
+        if len(rows) == 1:
+            return [index.search(queries[rows[0]], k=k, **effort)[1]]
+        some = [queries[row] for row in rows]
+        bounds = np.cumsum([0, *map(len, some)]).astype(np.uint64)
+        return index.batch_search(np.concatenate(some), len(some), k, offsets=bounds, num_threads=threads, **effort)[1]
 
     return search
 
