@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 SCORED_TOKENS = 1 << 12  # document tokens scored at a time by a thread
 CHUNK_VECTORS = 1 << 16  # vectors compressed or copied at a time
 CENTROIDS = 1 << 13  # centroids that are worth a thread
-LOOKUP_TOKENS = 1 << 18  # document tokens that are worth a thread in centroid interaction
-ESTIMATED_TOKENS = 1 << 14  # document tokens that are worth a thread in estimates
+LOOKUP_TOKENS = 1 << 21  # document tokens that are worth a thread in centroid interaction
+ESTIMATED_TOKENS = 1 << 16  # document tokens that are worth a thread in estimates
 QUERY_BATCH = 16  # queries searched exhaustively at a time
 REMEDY = "make it again with overwrite=True (fontes encode --late --overwrite)"
 WIDTHS = (32, 16, 4, 2, 1)  # bits per dimension, the most exact first
