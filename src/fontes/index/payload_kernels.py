@@ -310,6 +310,7 @@ def count_phrase(
     if not fit:
         return -1
     streams, count = np.empty((3, words.shape[1]), dtype=np.int64), 0
+    frequency: Any = 0
     first_offset, last_offset = words[1].min(), words[1].max()
     for i in range(len(docs)):
         low, high = (limits[i, 0], limits[i, 1]) if len(limits) else (0, MAX_VALUE)
