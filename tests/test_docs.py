@@ -42,6 +42,9 @@ from fontes.formats.format import formats
 from fontes.measures.measure import MEASURES
 from fontes.recipes.base import registry as recipes
 
+with contextlib.suppress(ImportError):  # it keeps the standard error of the first import, which a test may have replaced
+    import mcp.client.stdio  # noqa: F401
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 RUN = ("start", "guides", "concepts", "coming-from")
