@@ -105,7 +105,7 @@ def tuning(folder: Path) -> list[list[float]]:
     seconds = []
     for k1 in (0.6, 0.8, 1.0, 1.2, 1.4, 1.6):
         stage, start = index.bm25(k1=k1, b=0.3 + k1 / 4), time.perf_counter()
-        impacts.impacts_of(index.state, stage.weighting)
+        impacts.impacts_of(index.state.parts[0], stage.weighting)
         worked_out = time.perf_counter()
         stage(topics)
         seconds.append([worked_out - start, time.perf_counter() - worked_out])
@@ -140,7 +140,7 @@ def search(loop: Any, first: int, last: int, topics: Any, made: Any, ids: Any, k
 def overhead(index: Any, texts: Sequence[str], runs: int) -> dict[str, list[float]]:
     """Milliseconds of search(text, k), of the kernel alone, and the difference: the least of the runs, medians over topics."""
     stage = index.bm25(threads=1)
-    topics, of_model = prepared(index, texts), impacts.impacts_of(index.state, stage.weighting)
+    topics, of_model = prepared(index, texts), impacts.impacts_of(index.state.parts[0], stage.weighting)
     made = of_model.postings, of_model.limits, of_model.idfs(topics[1])
     found = {}
     for depth, k in enumerate(DEPTHS):
@@ -192,7 +192,7 @@ def ablations(index: Any, parts: dict[str, list[str]], runs: int) -> dict[str, A
                 text.replace("from ..", "from fontes.").replace("from .keys", "from fontes.lexical.keys"), encoding="utf-8"
             )
             module = __import__(f"kernel{number}")
-            made = impacts.impacts_of(index.state, weighting)
+            made = impacts.impacts_of(index.state.parts[0], weighting)
             variants[name] = module.search_bag, made.postings, made.limits
         loop, lists, limits = variants["as it is"]
         variants["every document, one after the other"] = loop, lists, (*limits[:2], np.zeros_like(limits[2]), *limits[3:])

@@ -100,7 +100,8 @@ def test_without_models_the_rows_of_words_run_and_each_other_row_says_what_to_gi
         assert said in page
         assert said in str(result)
     columns = re.split(r" {2,}", str(result).split("\n")[0].strip())
-    assert columns == ["system", "R@10", "Judged@10", "RR@10", "SetP@5", "Judged@5", "SetF@5", "Complete@10", "a topic"]
+    measures = ["R@10", "Judged@10", "RR@10", "SetP@5", "Judged@5", "SetF@5", "Complete@10"]
+    assert columns == ["system", *measures, "candidates", "a topic"]
     assert result.report is not None
     assert tuple(map(str, result.report.measures)) == Evidence.measures
 
@@ -349,7 +350,7 @@ def test_encoders_are_trained_on_the_claims_to_learn_from(shared: Path, tmp_path
         assert said["facts"]["tokens_read"] == tokens
         assert ft.SentenceEncoder(notes[name]["model"]).length == tokens
         assert (said["facts"]["documents_cut"] > 0.5) == (tokens == 32)
-        page = (result.folder / "recipe.md").read_text()
+        page = (result.folder / "recipe.md").read_text().replace("\\_", "_")
         assert f"| {name} | {notes[name]['model']} | {folders[start]} | {notes[name]['rows']} rows of" in page
         assert f"| {name} | {tokens} | " in page
     dense = ft.Index.build(documents, tmp_path / "x.index", analyzer="czech").dense(
@@ -363,7 +364,7 @@ def test_encoders_are_trained_on_the_claims_to_learn_from(shared: Path, tmp_path
     assert again.learning.notes == result.learning.notes
 
     untrained = recipe.run(documents, claims, test, "other", measures=["R@5"])
-    page = (untrained.folder / "recipe.md").read_text()
+    page = (untrained.folder / "recipe.md").read_text().replace("\\_", "_")
     assert f"| nystromformer | {folders['nystromformer']} |  | not trained: a language model as published; give --train" in page
     assert "* trained: not trained: give --train, or give -s trained=FOLDER" in page
     assert untrained.runs["nystromformer"] != result.runs["nystromformer"]

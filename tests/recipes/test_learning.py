@@ -137,7 +137,7 @@ def test_the_command_takes_what_is_learned_from(ready: str, tmp_path: Path) -> N
     merged = ["--split", "train", "--split", "dev", "--json", "-o", str(tmp_path / "two")]
     result = CliRunner().invoke(cli.app, [*base, *merged], catch_exceptions=False)
     assert json.loads(result.stdout)["data"]["train"]["topics"] == 16
-    with pytest.raises(InputError, match="recipe cair2021 learns nothing: leave train and dev out"):
+    with pytest.raises(InputError, match="recipe cair2021 chooses with train, and trains nothing: leave dev out"):
         CliRunner().invoke(cli.app, [*base[:2], "cair2021", *base[3:9], *sides, "-o", "x"], catch_exceptions=False)
 
 
