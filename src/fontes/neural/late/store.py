@@ -204,7 +204,7 @@ class JoinedTokens:
         """Select documents for exact scoring (PLAID; Santhanam et al., CIKM 2022).
 
         1. Documents with a token in one of the `nprobe` centroids nearest to a token of the query;
-        2. of these the best `count` by centroid interaction over centroids at least as similar as `threshold` to the query;
+        2. with a `threshold` above -1, of these the best `count` by centroid interaction over centroids at least as similar;
         3. of these the best `count` / 4 by centroid interaction over all centroids;
         4. of these the best `rescored` by MaxSim with residuals in integers (`Estimator`), which is not in the paper.
 
@@ -236,12 +236,14 @@ class JoinedTokens:
                 break
             nprobe = min(2 * nprobe, len(similarities))
         levels = levels_of(similarities, len(query), -1)
-        for min_similarity, max_docs in ((threshold, count), (-1, count // 4)):
-            if len(docs) > max_docs and (min_similarity > -1 or max_docs < count):
-                near = levels if min_similarity <= -1 else levels_of(similarities, len(query), min_similarity)
+        rounds = [(levels, count // 4)]
+        if threshold > -1:
+            rounds.insert(0, (levels_of(similarities, len(query), threshold), count))
+        for table, max_docs in rounds:
+            if len(docs) > max_docs:
 
-                def look_up(part: TokenVectors, part_docs: Any, near: Any = near) -> Any:
-                    return interaction(near, len(query), part.codes, part.bounds, part_docs)
+                def look_up(part: TokenVectors, part_docs: Any, table: Any = table) -> Any:
+                    return interaction(table, len(query), part.codes, part.bounds, part_docs)
 
                 docs = self._best(docs, max_docs, look_up, LOOKUP_TOKENS)
         if rescored is not None and len(docs) > rescored and self.nbits in NBITS:
