@@ -44,8 +44,8 @@ def main() -> None:
                         stage.count(Topic("1", "", query=Group(must=query)))
             (index.bm25() >> index.rm3() >> index.ql()).search("red plums")
             index.ql().search(Topic("1", "", query=Group(must=(PHRASE,))))
-            index.state.suggest("red plmus")
-            index.marked("plums", index.doc("d1"))
+            index.suggest("red plmus")
+            index.state.marked("plums", index.doc("d1"))
             index.add([Doc(f"new{number}", "red sea")])
         index.merge()
         encoder, topics = Hashed(), {str(number): "red plums" for number in range(5)}

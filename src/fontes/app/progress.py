@@ -35,7 +35,7 @@ def reporting(quiet: bool = False, *, steps: bool = False, compiling: bool = Fal
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if compiling and not _kernels_are_cached():
-        console.print("Compiling the kernels, once: this takes some fifteen seconds.")
+        console.print("Compiling the kernels, once: this takes up to a minute.")
     if not console.is_terminal:
         yield lines(lambda line: print(line, file=sys.stderr, flush=True), steps=steps)
         return

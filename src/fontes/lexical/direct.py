@@ -207,7 +207,8 @@ class Direct:
         counts, keys = np.empty(parts, np.int64), np.empty((parts, k), np.uint64)
         for part, words in enumerate(allowed):
             candidates = (fixed(docs[part]), True) if docs else (NO_CANDIDATES, False)
-            lists = numbers[part], weights[:terms], idfs, *clauses[part], weights[terms:], *required
+            bounds, of_clauses, clause_weights = clauses[part]
+            lists = numbers[part], weights[:terms], idfs, bounds, of_clauses, fixed(clause_weights), weights[terms:], *required
             total += self._loops.find_lists(
                 self._tables[part], *lists, words, *candidates, k, counts[part : part + 1], keys[part]
             )

@@ -106,16 +106,16 @@ def _matching(
         for clause in required_clauses:
             if clause != first_clause:
                 of_clause = clauses[1][clauses[0][clause] : clauses[0][clause + 1]]
-                size = shared_of(docs[:size], of_clause, met, postings)
+                size = shared_of(read_only(docs[:size]), of_clause, met, postings)
                 for i in range(size):
                     docs[i] = docs[met[i]]
     for term in required:
         if term != lead:
-            size, _ = meet(lists, row_of, starts, term, docs[:size], 0, met, postings)
+            size, _ = meet(lists, row_of, starts, term, read_only(docs[:size]), 0, met, postings)
             for i in range(size):
                 docs[i] = docs[met[i]]
     for term in excluded:
-        count, _ = meet(lists, row_of, starts, term, docs[:size], 0, met, postings)
+        count, _ = meet(lists, row_of, starts, term, read_only(docs[:size]), 0, met, postings)
         next_met = 0
         kept = 0
         for i in range(size):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.strings import Strings
+from ..storage.arrays import fixed
 from ..storage.compiled import inner, kernel
 from . import porter, tokenizers
 
@@ -27,10 +28,10 @@ def fold(tokens: Strings, possessive: bool, lowercase: bool, stopwords: Strings,
         The term of each token, "" for a dropped one; and a mask of the skipped tokens, which are not ASCII or contain a line
         break, and have the term "".
     """
-    skipped = np.zeros(len(tokens), dtype=np.bool_)
+    skipped, stops = np.zeros(len(tokens), dtype=np.bool_), (fixed(stopwords.blob), fixed(stopwords.offsets))
     units = np.empty(len(tokens.blob) + len(tokens), dtype=np.int32)
     length = _fold(
-        tokens.blob, tokens.offsets, possessive, lowercase, stopwords.blob, stopwords.offsets, units, skipped
+        fixed(tokens.blob), fixed(tokens.offsets), int(possessive), int(lowercase), *stops, units, skipped
     )  # one line per token, each ended by a line break
     if stemmer == "porter" and length:
         length = porter.stem_lines(units[: length - 1]) + 1

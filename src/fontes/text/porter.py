@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..storage.arrays import fixed
 from ..storage.compiled import inner, kernel
 
 
@@ -36,8 +37,8 @@ def _rules(text: str) -> Rules:
     """Return suffixes and replacements, each with bounds; in each step a longer suffix precedes its own endings."""
     pairs = [rule.partition(">") for rule in text.split()]
     sides = [[pair[0] for pair in pairs], [pair[2] for pair in pairs]]
-    suffixes, replacements = (np.array([ord(c) for c in "".join(side)], dtype=np.int32) for side in sides)
-    bounds = [np.cumsum([0, *map(len, side)]).astype(np.int32) for side in sides]
+    suffixes, replacements = (fixed(np.array([ord(c) for c in "".join(side)], dtype=np.int32)) for side in sides)
+    bounds = [fixed(np.cumsum([0, *map(len, side)]).astype(np.int32)) for side in sides]
     return suffixes, bounds[0], replacements, bounds[1]
 
 

@@ -77,7 +77,7 @@ def _keep_composing(text: Any, table: Any, leads: Any) -> None:
 
 @kernel(steps=lambda mode, text, *rest: len(text))
 def _scan(mode: int, text: Any, bounds: Any, table: Any, starts: Any, ends: Any, token_bounds: Any) -> int:
-    count: int = token_bounds[0]  # 0; with a literal the loops below would be compiled a second time
+    count = 0
     for i in range(len(bounds) - 1):
         count = scan_text(mode, text, bounds[i], bounds[i + 1], table, starts, ends, count)
         token_bounds[i + 1] = count
@@ -400,7 +400,7 @@ def properties() -> NDArray[np.int16]:
     table[indices] = np.repeat(rows[:, 2], sizes)
     for first, last in _table("composing").tolist():
         table[first : last + 1] |= COMPOSING
-    return table
+    return fixed(table)
 
 
 @cache
