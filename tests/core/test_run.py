@@ -249,3 +249,8 @@ def test_a_computed_score_beyond_float32_is_an_error_that_names_topic_and_docume
         with pytest.raises(InputError, match=r"topic 'q2', document 'b': the score is "):
             run.with_scores(np.array(scores))
     assert run.with_scores(np.array([1.0, 2.0, 3e38])).to_dict()["q2"] == {"b": np.float32(3e38), "a": 2.0}
+
+
+def test_a_run_of_a_topic_with_a_lone_surrogate_can_be_printed() -> None:
+    run = Run.of({"1": {"a": 1.0}}).with_(topics=Topics.of({"1": "red \ud800 plums"}))
+    assert str(run).encode().decode().splitlines()[1] == "1  red \ufffd plums"

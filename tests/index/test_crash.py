@@ -21,12 +21,14 @@ from support.processes import in_a_child, small_disk
 
 from fontes.core import FontesError
 from fontes.index import Index, build
+from fontes.index.files import MANIFEST
 
 # File system operations that a build makes, as Python's audit hooks name them.
 OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "fcntl.flock", "shutil.rmtree"}
 LARGE = """
     import random, sys
     from fontes.index import Index, build
+from fontes.index.files import MANIFEST
     build.BATCH = 1 << 20
     def docs():
         draw = random.Random(7)
@@ -277,3 +279,26 @@ def test_a_directory_that_cannot_be_written_is_an_error_of_fontes(tmp_path):
             assert f"{folder / name} cannot be written: " in str(error.value)
         assert state(folder / "x") == "old"
         assert [p.name for p in folder.iterdir()] == ["x"]
+
+
+def test_every_file_of_a_state_is_flushed_before_its_manifest_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a loss of power would leave a manifest that names files without their content."""
+    flushed: set[int] = set()
+    replaced: list[str] = []
+    plain = Path.replace
+
+    def replace(source: Path, target: Path) -> Path:
+        if target.name == MANIFEST:
+            files = [file for folder in {source.parent, target.parent} for file in folder.rglob("*.npy")]
+            assert all(file.stat().st_ino in flushed for file in [source, *files])
+            replaced.append(target.name)
+        return plain(source, target)
+
+    monkeypatch.setattr(os, "fsync", lambda file: flushed.add(os.fstat(file).st_ino))
+    monkeypatch.setattr(Path, "replace", replace)
+    index = Index.build([("a", "red plums"), ("b", "blue plums")], tmp_path / "x", positions=True)
+    assert all(file.stat().st_ino in flushed for file in (tmp_path / "x").rglob("*.*"))
+    index.add([("c", "red sea")])
+    index.delete(["a"])
+    index.merge()
+    assert replaced == [MANIFEST] * 3

@@ -16,7 +16,18 @@ from support.processes import in_a_child
 
 from fontes.core import FontesError, IndexFormatError
 from fontes.storage.arrays import write_array
-from fontes.storage.artifact import META, Artifact, ArtifactKind, check_folder, commit, drafting, read_settings, seal, staging
+from fontes.storage.artifact import (
+    META,
+    Artifact,
+    ArtifactKind,
+    check_folder,
+    commit,
+    drafting,
+    file_table,
+    read_settings,
+    seal,
+    staging,
+)
 from fontes.storage.hashes import hash_file, hash_json
 
 KIND = ArtifactKind("test-numbers", 3, "numbers", "count again")
@@ -208,3 +219,12 @@ def test_a_draft_that_another_process_removes_while_it_is_opened_is_made_again(t
 def test_a_draft_beside_a_place_whose_folder_is_gone_is_an_error_and_not_waited_for(tmp_path):
     with pytest.raises(FileNotFoundError, match="gone"), drafting(tmp_path / "gone" / "x", FontesError("busy")):
         pass
+
+
+def test_files_are_flushed_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which takes hardly longer than one; one after the other, a commit of one document waits a dozen times."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b"x")
+    together = threading.Barrier(2)
+    monkeypatch.setattr(os, "fsync", lambda file: together.wait(10))
+    assert list(file_table(tmp_path)) == ["a", "b"]

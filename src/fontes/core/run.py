@@ -16,7 +16,7 @@ from .errors import InputError, ParameterError
 from .html import of_run
 from .io import read, write
 from .ranking import Ranking as Ranking, order_keys as order_keys, with_documents
-from .strings import Strings, offsets_of
+from .strings import Strings, encodable, offsets_of
 from .table import Table
 from .tabular import Tabular, is_frame
 from .values import Doc, Documents, Topic, Topics
@@ -372,7 +372,7 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         shown = self if len(self) + self.rows <= LINES else self.head()
         lines = [repr(self)]
         for ranking in shown.values():
-            lines += [f"{ranking.topic.id}  {ranking.topic.text}".rstrip(), *filter(None, [str(ranking)])]
+            lines += [f"{ranking.topic.id}  {encodable(ranking.topic.text)}".rstrip(), *filter(None, [str(ranking)])]
         return "\n".join([*lines, "…"] if shown.rows < self.rows or len(shown) < len(self) else lines)
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError, InputError
 from ..core.values import Topics
-from ..storage.arrays import sync, write_array
+from ..storage.arrays import write_array
 from ..storage.artifact import Artifact, ArtifactKind, commit, seal, staging
 from ..storage.caches import Cached
 from .features import Floats
@@ -254,7 +254,6 @@ class TreeModel(RankModel):
     def _write(self, folder: Path) -> None:
         with (folder / TREES).open("w", encoding="utf-8", newline="\n") as file:
             file.write(self.text)
-            sync(file)
 
 
 class SetModel(RankModel):

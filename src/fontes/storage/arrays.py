@@ -35,12 +35,11 @@ def fixed(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def write_array(folder: Path, name: str, array: NDArray[Any]) -> None:
-    """Write an array as little-endian NAME.npy and flush it to disk."""
+    """Write an array as little-endian NAME.npy."""
     array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     with (folder / f"{name}.npy").open("wb") as file:
         npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(array))
         file.write(array.reshape(-1).view(np.uint8).data)
-        sync(file)
 
 
 def read_array(
@@ -217,10 +216,9 @@ class _ArrayWriter(ABC):
     _file: BinaryIO
 
     def close(self) -> None:
-        """Complete the file and flush it to disk."""
+        """Complete the file."""
         self._file.seek(0)
         self._header()
-        sync(self._file)
         self._file.close()
 
     def abandon(self) -> None:

@@ -25,9 +25,11 @@ from .hashes import hash_file, hash_json
 from .interrupts import uninterrupted
 from .links import refuse_links
 from .locks import locked
-from .system import exchange, is_at, sync_folder
+from .system import exchange, is_at, sync_file, sync_folder
+from .threads import pool_of
 
 META = "artifact.json"  # the file with the metadata
+SYNCS = 8  # files that are flushed at the same time
 LABEL = "name"  # setting with a user's name for an artifact; no part of its digest
 FileTable = dict[str, dict[str, Any]]
 T = TypeVar("T")
@@ -257,9 +259,14 @@ def commit(folder: Path, target: Path) -> None:
 
 
 def file_table(folder: Path, pattern: str = "*", without: str = "") -> FileTable:
-    """Return size and SHA-256 of the files matching a pattern, by name, except the file `without`."""
+    """Flush the files matching a pattern to disk, except the file `without`; return size and SHA-256 of each, by name."""
     files = sorted(file for file in folder.glob(pattern) if file.name != without)
-    return {file.name: {"bytes": file.stat().st_size, "sha256": hash_file(file)} for file in files}
+    with pool_of(SYNCS) as pool:
+        syncs = [pool.submit(sync_file, file) for file in files]
+        table: FileTable = {file.name: {"bytes": file.stat().st_size, "sha256": hash_file(file)} for file in files}
+        for sync_of_file in syncs:
+            sync_of_file.result()
+    return table
 
 
 def is_table(files: object) -> bool:

@@ -18,7 +18,7 @@ from ...core.errors import IndexFormatError, InputError, ParameterError
 from ...core.progress import ProgressCallback
 from ...core.strings import offsets_of
 from ...core.values import Doc
-from ...storage.arrays import sync, write_array
+from ...storage.arrays import write_array
 from ...storage.artifact import commit, read_settings, seal, settings
 from ...storage.interrupts import uninterrupted
 from ..component import components
@@ -115,7 +115,6 @@ class VectorEncoding(Encoding[Embeddings]):
     def finish(self, segment: Path, draft: Path, rows: int) -> Embeddings:
         with (draft / "vectors.npy").open("r+b") as file:
             write_header(file, self._job.dtype, (rows, self._job.dim))
-            sync(file)
         counts = np.fromfile(draft / "counts", "<u4")
         if np.any(counts != 1):
             write_array(draft, "bounds", offsets_of(counts))
@@ -198,7 +197,6 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
             for share in joined.shares:
                 for rows in _pieces(share, max(1, CHUNK_VALUES // max(1, first.dim))):
                     file.write(np.ascontiguousarray(share.embeddings.vectors[rows]).tobytes())
-            sync(file)
         write_array(folder, "norms", joined.norms)
         if first.dtype in SCALED:
             write_array(folder, "scales", np.concatenate([share.embeddings.scales[share.chosen] for share in joined.shares]))
