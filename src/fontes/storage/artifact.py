@@ -29,7 +29,7 @@ from .system import exchange, is_at, sync_file, sync_folder
 from .threads import pool_of
 
 META = "artifact.json"  # the file with the metadata
-SYNCS = 8  # files that are flushed at the same time
+SYNCS = 4  # files that are flushed at the same time
 LABEL = "name"  # setting with a user's name for an artifact; no part of its digest
 FileTable = dict[str, dict[str, Any]]
 T = TypeVar("T")
