@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from support.examples import up_to
 from support.toys import Ask, Find, Join, Model, Read, Shelf, toys
 
-from fontes.core import Cut, FontesError, ParameterError, Pipeline, PipelineError, Run, Stage, Topics
+from fontes.core import Cut, FontesError, ParameterError, Pipeline, Run, Stage, Topics
 from fontes.core.expression import part, pipeline, tunable
 from fontes.core.function import stage
 from fontes.core.where import MAX_DEPTH
@@ -78,59 +78,6 @@ def test_whatever_is_built_with_operators_is_read_back_as_the_same(made: Stage) 
     assert again("x") == made("x")
 
 
-def test_what_is_wrong_in_a_text_is_one_sentence_with_its_place() -> None:
-    for text, said in [
-        ("toy_fimd()", r"column 1: there is no stage 'toy_fimd'; did you mean 'toy_find'\?"),
-        ("toy_ask() >> toy_fimd()", r"column 14: there is no stage 'toy_fimd'"),
-        ("toy_find(kk1=1)", r"column 10: toy_find has no parameter 'kk1'; did you mean 'k1'\?"),
-        ("toy_find(k1='a')", r"column 13: toy_find: k1 must be float, not 'a'"),
-        ("toy_find(k1=True)", "k1 must be float, not True"),
-        ("toy_find(k=1.5)", "k must be int, not 1.5"),
-        ("toy_find(k1=-1)", "column 1: k1 must be 0 or more, not -1"),
-        ("toy_find(1.0, k1=1.0)", "'k1' is given twice"),
-        ("toy_find(1.0, 3, 4, 5)", "toy_find takes 3 arguments at most, besides its index"),
-        ("toy_read()", "column 1: toy_read needs the parameter 'model'"),
-        ("toy_find", r"'toy_find' is a stage; write toy_find\(\)"),
-        ("toy_find() >> toy_ask()", "column 15: toy_find gives Run, but toy_ask takes Topics"),
-        ("toy_find() % 0", "column 14: % keeps the best k documents: k must be a whole number from 1 up, not 0"),
-        ("toy_find() * toy_find()", r"\* does not join a stage \(toy_find\(\)\) and a stage \(toy_find\(\)\)"),
-        ("toy_find() + 3", r"\+ does not join"),
-        ("3 >> toy_find()", ">> does not join 3 and a stage"),
-        ("toy_find() - toy_find()", "of the operators there are >>"),
-        ("toy_find() and toy_find()", "only names, calls, literals"),
-        ("[toy_find() for x in y]", "only names, calls, literals"),
-        ("toy_find().k1", "only names, calls, literals"),
-        ("toy_find()()", "only the name of a stage can be called"),
-        ("(lambda: 1)()", "only the name of a stage can be called"),
-        ("__import__('os').system('ls')", "only the name of a stage can be called"),
-        ("__import__('os')", "there is no stage '__import__'"),
-        ("toy_find(**{})", r"\*\* before an argument is not known here"),
-        ("toy_join(*x)", r"\* before an argument is not known here"),
-        ("toy_find(k1=f'{1}')", "only names, calls, literals"),
-        ("toy_find(k1=1j)", "only names, calls, literals"),
-        ("toy_find(k1=10**9)", "of the operators there are >>"),
-        ("toy_find(k1=-(-1))", "only names, calls, literals"),
-        ("toy_find(", "not an expression"),
-        ("toy_find() >>\n  toy_fimd()", "column 17: there is no stage 'toy_fimd'"),
-        ("", "the pipeline is empty"),
-        ("1", "'1' is 1, not a stage"),
-        ("toy_model('m')", "not a stage"),
-        ("toy_find(k1=tune())", "tune.. is for pipelines that `tune` searches"),
-        ("tune()", "tune.. is the value of a parameter"),
-        ("toy_find(index='other')", "there is no index 'other'; only one index is given, which needs no name"),
-        ("toy_find(k1=" + "9" * 5000 + ")", "pipeline"),
-        ("(" * 300 + "1" + ")" * 300, "pipeline"),
-        ("-" * 300 + "1", "pipeline|only names"),
-        ("toy_join(" * 150 + ")" * 150, "nested"),
-        ("toy_find()" + " " * 30_000 + "% 3", "20,000 are allowed"),
-        ("toy_find(k1=\0)", "pipeline"),
-    ]:
-        with pytest.raises(FontesError, match=said) as caught:
-            pipeline(text, SHELF)
-        assert "\n" not in str(caught.value).strip()
-        assert isinstance(caught.value, (ParameterError, PipelineError))
-
-
 @settings(max_examples=up_to(300), deadline=None)
 @given(st.one_of(st.text(max_size=60), st.text("toy_find()>%*+-.,='\"[]{}0123456789 \n", max_size=60)))
 def test_any_text_is_a_stage_or_a_sentence(text: str) -> None:
@@ -144,19 +91,12 @@ def test_a_text_is_never_evaluated() -> None:
     assert not called & {"eval", "exec", "compile", "__import__", "getattr_static", "import_module"}
 
 
-def test_a_stage_over_no_index_says_that_it_needs_one() -> None:
-    with pytest.raises(ParameterError, match="column 1: toy_find needs an index; none is given"):
-        pipeline("toy_find()")
-
-
 def test_stages_over_several_indexes_name_their_own() -> None:
     title, text = Shelf("title", "1"), Shelf("text", "2")
     made = pipeline('0.2 * toy_find(index="title") + toy_find()', indexes={"text": text, "title": title})
     assert made == 0.2 * Find(title) + Find(text)
     assert made.text == '0.2 * toy_find(index="title") + toy_find(index="text")'
     assert pipeline(made.text, indexes={"title": title, "text": text}) == made
-    with pytest.raises(ParameterError, match="there is no index 'titel'; did you mean 'title'"):
-        pipeline('toy_find(index="titel")', indexes={"title": title})
 
 
 def test_indexes_of_one_name_are_told_apart_by_numbers() -> None:
@@ -175,8 +115,6 @@ def test_the_provenance_of_a_run_makes_it_again() -> None:
 def test_systems_are_spoken_of_by_name() -> None:
     first = pipeline("toy_find(k1=0.5)", SHELF)
     assert pipeline('first % 2 >> toy_read("m")', SHELF, systems={"first": first}) == first % 2 >> Read(Model("m"))
-    with pytest.raises(ParameterError, match="there is no stage or system 'furst'; did you mean 'first'"):
-        pipeline("furst", SHELF, systems={"first": first})
 
 
 def test_a_part_that_is_no_stage_has_a_text_too() -> None:
@@ -194,36 +132,14 @@ def test_a_stage_of_a_function_takes_part_in_pipelines_and_has_no_text() -> None
     assert run.to_dict() == {"1": {"d0": 24.0, "d1": 22.0}}
     assert repr(FIND >> doubled) == "toy_find() >> stage(doubled)"
     assert (FIND >> doubled).key() is None
-    with pytest.raises(PipelineError, match="doubled has no text: it is made from a Python function"):
-        _ = (FIND >> doubled).text
     lower = stage(lambda topics: [topic.text.lower() for topic in topics.values()], gives=Topics)
     assert lower("ABC")["1"].text == "abc"
-    with pytest.raises(PipelineError, match="takes and gives Topics or Run, not int"):
-        stage(len, gives=int)
-    with pytest.raises(PipelineError, match="made from a function, not from 3"):
-        stage(3)  # type: ignore[call-overload]
 
 
 def test_what_is_tuned_is_known_by_its_path() -> None:
     make, space = tunable('toy_find(k1=tune()) + toy_find(k1=tune(0.3, 0.9)) >> toy_read("m", factor=tune([1, 2, 5]))', SHELF)
     assert space == {"toy_find__k1": (0.5, 1.5, 0.5), "toy_find_2__k1": (0.3, 0.9), "toy_read__factor": [1, 2, 5]}
     assert make(toy_find_2__k1=0.7, toy_read__factor=5) == Find(SHELF) + Find(SHELF, 0.7) >> Read(Model("m"), 5)
-    with pytest.raises(ParameterError, match="'k2' is not tuned in the text"):
-        make(k2=1)
-    for text, said in [
-        ("toy_find()", "has no parameter to be tuned"),
-        ("toy_find(k=tune())", "column 12: no range is known for k"),
-        ("toy_find(k1=tune(3))", "as a list"),
-        ("toy_find(k1=tune(1, 2, 3, 4))", r"write tune\(\)"),
-    ]:
-        with pytest.raises(ParameterError, match=said):
-            tunable(text, SHELF)
-
-
-def test_a_run_is_joined_to_no_stage() -> None:
-    run = FIND("x")
-    with pytest.raises(PipelineError, match="toy_join cannot join a run to a stage"):
-        part("toy_join(a, toy_find())", SHELF, systems={"a": run})
 
 
 def test_pipelines_of_pipelines_keep_their_parentheses() -> None:
@@ -231,22 +147,9 @@ def test_pipelines_of_pipelines_keep_their_parentheses() -> None:
     assert Pipeline((Ask(), inner)).text == 'toy_ask() >> (toy_find() >> toy_read("m"))'
 
 
-def test_a_mapping_has_strings_as_names_each_once(tmp_path):
+def test_a_parameter_may_be_a_mapping_by_strings(tmp_path):
     index = Index.build([("1", "spring")], tmp_path / "x", separate=True)
     assert pipeline('bm25(fields={"title": 3, "text": .5})', index) == index.bm25(fields={"title": 3, "text": 0.5})
-    for text, problem in (
-        ("bm25(fields={title: 3})", r"column 14: the names of a mapping are strings: \{'title': 3, 'text': 1\}"),
-        ("bm25(fields={'text': 3, 'text': 1})", "column 25: 'text' is given twice"),
-        ("bm25(fields={**{}})", "the names of a mapping are strings"),
-        ("bm25(fields={'text'})", "only names, calls, literals"),
-        ("bm25(fields=3)", r"fields must be \{name: float\} or None, not 3"),
-        ("bm25(b='x')", r"b must be float or \{name: float\} or None, not 'x'"),
-        ("bm25(fields={'text': 'x'})", "the weight of the field 'text' must be 0 or from"),
-        ("bm25(fields={'text': {'title': 1}})", "the weight of the field 'text' must be 0 or from"),
-        ("rm3(fb_docs={'text': 3})", "fb_docs must be int, not {'text': 3}"),
-    ):
-        with pytest.raises(ParameterError, match=problem):
-            pipeline(text, index)
 
 
 def test_lists_are_nested_up_to_a_depth():
@@ -259,5 +162,3 @@ def test_lists_are_nested_up_to_a_depth():
 def test_capitals_name_the_same_stage() -> None:
     assert pipeline("TOY_Find(k1=2)", Shelf("x", "1")) == pipeline("toy_find(k1=2)", Shelf("x", "1"))
     assert pipeline("ToyFind()", Shelf("x", "1")).text == "toy_find()"
-    with pytest.raises(ParameterError, match="'toy_find' is a stage; write toy_find"):
-        pipeline("TOY_FIND", Shelf("x", "1"))

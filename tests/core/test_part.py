@@ -37,10 +37,6 @@ def test_parameters_of_parts_inside_are_changed_by_name_or_field() -> None:
     assert TREE.with_(toy_model__length=7) == TREE.with_(toy_read__model__length=7)
     both = Find(SHELF) + Find(SHELF, 0.5)
     assert both.with_(toy_find__k1=2.0) == Find(SHELF, 2.0) + Find(SHELF, 2.0)
-    with pytest.raises(ParameterError, match="has no parameter 'toy_fund__k1'; did you mean 'toy_find__k1'"):
-        TREE.with_(toy_fund__k1=1)
-    with pytest.raises(ParameterError, match="toy_find has no parameter 'kk'; did you mean 'k'"):
-        Find(SHELF).with_(kk=1)
 
 
 def test_map_changes_parts_from_the_inside_out_and_leaves_the_tree_it_was_given() -> None:
@@ -146,8 +142,6 @@ def test_a_name_registers_a_class_and_is_not_inherited() -> None:
 
 def test_an_unknown_name_says_the_nearest_or_all() -> None:
     registry: Registry[int] = Registry("fontes.nothing", "thing")
-    with pytest.raises(ParameterError, match="there is no thing 'a'; there is none"):
-        registry["a"]
     registry.add("alpha", 1)
     with pytest.raises(ParameterError, match="did you mean 'alpha'"):
         registry["alpa"]

@@ -48,31 +48,6 @@ def test_any_query_is_read_back_from_its_json(query: Group) -> None:
     assert Group.from_dict(json.loads(json.dumps(query.to_dict()))) == query
 
 
-def test_values_that_are_no_query_are_refused_with_their_place() -> None:
-    for values, sentence in [
-        ([], "query: a clause is an object, not []"),
-        ({"must": {"term": "a"}}, "query.must: a list of clauses is needed, not {'term': 'a'}"),
-        ({"must": ["a"]}, "query.must[0]: a clause is an object, not 'a'"),
-        ({"should": [{"term": 7}]}, "query.should[0].term: a string is needed, not 7"),
-        ({"should": [{"terms": "ab"}]}, "query.should[0].terms: a list of strings is needed, not 'ab'"),
-        ({"terms": ["a"], "phrases": ["b"]}, "query.phrases[0]: a clause is an object, not 'b'"),
-        ({"terms": ["a"], "phrases": [{"term": "b"}]}, "query.phrases[0]: a phrase has terms and offsets, not {'term': 'b'}"),
-        ({"terms": ["a"], "phrases": {}}, "query.phrases: a list of phrases is needed, not {}"),
-        ({"term": "a", "wieght": 2}, "query: a Term has no 'wieght'; did you mean 'weight'?"),
-        ({"term": "a", "weight": -1}, "query.weight: a weight is a number from 0 to 1,000,000, not -1"),
-        ({"term": "a", "weight": float("nan")}, "query.weight: a weight is a number from 0 to 1,000,000, not nan"),
-        ({"term": "a", "weight": True}, "query.weight: a weight is a number from 0 to 1,000,000, not True"),
-        ({"terms": ["a", "b"], "offsets": [0]}, "query: the phrase has 2 terms and 1 offsets"),
-        ({"terms": ["a"], "offsets": [-1]}, "query.offsets[0]: a whole number from 0 to 1,000,000 is needed, not -1"),
-        ({"terms": ["a"], "offsets": 0}, "query.offsets: a list of whole numbers is needed, not 0"),
-        ({"terms": ["a"], "width": 1.5}, "query.width: a whole number from 0 to 1,000,000 is needed, not 1.5"),
-        ({"musst": []}, "query: a Group has no 'musst'; did you mean 'must'?"),
-    ]:
-        with pytest.raises(InputError) as error:
-            Group.from_dict(values)
-        assert str(error.value) == sentence
-
-
 def test_groups_within_each_other_are_bounded() -> None:
     def nested(depth: int) -> dict[str, Any]:
         values: dict[str, Any] = {"term": "a"}

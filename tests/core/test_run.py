@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fontes.core import Doc, Hit, InputError, ParameterError, Run, Strings, Topic, Topics, order_keys
+from fontes.core import Doc, Hit, Run, Strings, Topic, Topics, order_keys
 
 FLOATS = st.floats(width=32, allow_nan=False) | st.sampled_from([0.0, -0.0, 1.0, -1.0])
 IDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
@@ -62,16 +62,6 @@ def test_ids_that_are_not_ascii_are_ordered_by_their_code_points():
     assert Run.of({"1": dict.fromkeys(["a", "é", "z", "日本", "\U0001f600", "Z"], 1.0)})["1"].ids == [
         *("\U0001f600", "日本", "é", "z", "a", "Z")
     ]
-
-
-def test_a_score_that_is_not_a_number_is_an_error_that_names_topic_and_document():
-    with pytest.raises(InputError, match="topic 'q2', document 'b': the score is not a number"):
-        Run.of({"q1": {"a": 1.0}, "q2": {"a": 2.0, "b": float("nan")}})
-
-
-def test_a_document_listed_twice_is_an_error_that_names_topic_and_document():
-    with pytest.raises(InputError, match="topic 'q2', document 'b': the document is listed twice"):
-        Run.of([("q1", "b", 1.0), ("q2", "a", 2.0), ("q2", "b", 2.0), ("q2", "b", 1.0)])
 
 
 def test_a_document_may_be_listed_for_two_topics():
@@ -150,14 +140,6 @@ def test_with_makes_a_copy_with_other_topics_documents_or_provenance():
     assert other == run
 
 
-def test_with_refuses_other_topic_ids_and_unknown_names():
-    run = Run.of({"1": {"a": 1.0}})
-    with pytest.raises(InputError, match="must have the ids of the run"):
-        run.with_(topics=Topics.of({"2": "flu"}))
-    with pytest.raises(ParameterError, match="a run has no scores to change"):
-        run.with_(scores=[])
-
-
 @settings(deadline=None)
 @given(RUNS, st.integers(1, 15))
 def test_top_keeps_the_best_k_of_each_topic(rankings, k):
@@ -228,8 +210,6 @@ def test_a_ranking_gives_its_documents_where_the_run_knows_them():
 
     run = Run.of({"1": {"a": 1.0, "b": 2.0}})
     assert [d.text for d in run.with_(documents=Shelf())["1"].docs()] == ["text of b", "text of a"]
-    with pytest.raises(InputError, match="the run has no documents"):
-        run["1"].docs()
 
 
 def test_a_topic_that_the_run_does_not_have_is_a_key_error():
@@ -243,11 +223,8 @@ def test_an_empty_run_works():
     assert repr(run) == "Run(0 topics, 0 documents)"
 
 
-def test_a_computed_score_beyond_float32_is_an_error_that_names_topic_and_document():
+def test_a_computed_score_is_rounded_to_float32():
     run = Run.of({"q1": {"a": 1.0}, "q2": {"a": 2.0, "b": 1.0}})
-    for scores in ([1.0, 2.0, 1e39], [1.0, 2.0, -np.inf], [1.0, 2.0, np.nan]):
-        with pytest.raises(InputError, match=r"topic 'q2', document 'b': the score is "):
-            run.with_scores(np.array(scores))
     assert run.with_scores(np.array([1.0, 2.0, 3e38])).to_dict()["q2"] == {"b": np.float32(3e38), "a": 2.0}
 
 

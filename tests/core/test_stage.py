@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fontes.core import Cut, Explanation, ParameterError, Pipeline, PipelineError, Run, Scaled, Stage, Sum, Topic, Topics
+from fontes.core import Cut, Explanation, Pipeline, Run, Scaled, Stage, Sum, Topic, Topics
 from fontes.core.progress import ProgressCallback
 
 Ranked = tuple[tuple[str, float], ...]
@@ -80,21 +80,6 @@ def test_stages_that_fit_run_one_after_the_other():
     assert (Fixed() >> Feedback())("x")["1"].text == "a b c"
 
 
-def test_what_does_not_fit_is_refused_in_one_sentence_that_names_both_steps():
-    for before, after, said in [
-        (Fixed(), Fixed(), "Fixed gives Run, but Fixed takes Topics; Fixed >> Fixed does not fit"),
-        (Fixed(), Shout(), "Fixed gives Run, but Shout takes Topics"),
-        (Shout(), Reverse(), "Shout gives Topics, but Reverse takes Run"),
-        (Feedback(), Cut(5), "Feedback gives Topics, but cut takes Run"),
-        (Shout() >> Fixed(), Shout(), r"Shout\(\) >> Fixed\(.*\) gives Run, but Shout takes Topics"),
-        (2 * Fixed(), Fixed(), r"2 \* Fixed\(.*\) gives Run, but Fixed takes Topics"),
-        (Shout(), Reverse() + Reverse(), r"Shout gives Topics, but Reverse\(\) \+ Reverse\(\) takes Run"),
-    ]:
-        with pytest.raises(PipelineError, match=said) as caught:
-            before >> after
-        assert isinstance(caught.value, TypeError)
-
-
 def test_what_is_no_stage_cannot_be_joined():
     for join in (lambda: Fixed() >> 5, lambda: Fixed() + 5, lambda: Fixed() * "2", lambda: Fixed() * True):
         with pytest.raises(TypeError, match=r"unsupported operand|can't multiply"):
@@ -130,21 +115,6 @@ def test_percent_before_and_after_a_reranker_are_not_the_same():
 def test_percent_gives_the_first_k_of_what_the_stage_gives(first, second, k):
     for stage in (Fixed(first), Stubborn(first), Fixed(first) + Fixed(second), Fixed(first) >> Reverse(), -2 * Fixed(first)):
         assert (stage % k)("x") == stage("x").top(k)
-
-
-def test_percent_takes_a_whole_number_from_1_up():
-    for k in [0, -1, 2.5, "3"]:
-        with pytest.raises(ParameterError, match="whole number from 1 up"):
-            Fixed() % k
-
-
-def test_operators_on_runs_refuse_stages_that_give_topics():
-    with pytest.raises(PipelineError, match="Shout gives Topics; % k cuts a Run"):
-        Shout() % 5
-    with pytest.raises(PipelineError, match=r"Shout gives Topics; \* weights the scores"):
-        2 * Shout()
-    with pytest.raises(PipelineError, match="Fixed goes from Topics to Run, Reverse from Run to Run"):
-        Fixed() + Reverse()
 
 
 @settings(deadline=None)
@@ -200,10 +170,6 @@ def test_with_makes_a_copy_with_other_parameters():
     assert stage.with_(k=3) == Fixed(k=3)
     assert stage.k == 1000
     assert stage.params() == {"ranking": stage.ranking, "k": 1000}
-    with pytest.raises(ParameterError, match="Fixed has no parameter 'kk'; did you mean 'k'"):
-        stage.with_(kk=3)
-    with pytest.raises(ParameterError, match="there is none"):
-        Shout().with_(k=3)
 
 
 def test_a_stage_does_not_change():
@@ -223,20 +189,11 @@ def test_search_gives_the_ranking_of_one_query():
     assert ranking.ids == ["a", "b"]
     assert ranking.topic.text == "flu"
     assert Fixed().search(Topic("q9", "flu")).topic.id == "q9"
-    with pytest.raises(PipelineError, match="search needs a stage from Topics to Run"):
-        Reverse().search("flu")
 
 
 def test_a_search_with_an_offset_numbers_its_hits_from_there():
     ranking = Fixed().search("q", 2, offset=1)
     assert (ranking.offset, [(hit.rank, hit.id) for hit in ranking]) == (1, [(2, "b"), (3, "c")])
-
-
-def test_matches_are_counted_where_no_stage_makes_other_documents():
-    with pytest.raises(PipelineError, match=r"has no number of matches: .* makes other documents of a run"):
-        (Fixed() >> Reverse()).count("q")
-    with pytest.raises(PipelineError, match="it ranks documents whether they match or not"):
-        (Fixed() % 2).count("q")
 
 
 def test_a_run_says_what_made_it():
@@ -261,8 +218,6 @@ def test_a_pipeline_explains_scores_by_its_last_stage():
     assert (Shout() >> Echo()).explain(Topic("7", "x"), "a").label == "'X' and a"
     assert (Shout() >> Echo() % 2 >> Cut(1)).explain("x", "b") == Explanation(2.0, "'X' and b")
     assert (Shout() >> Fixed() >> Feedback() >> Echo()).explain("x", "a").label == "'a b c' and a"
-    with pytest.raises(PipelineError, match="explain needs a stage from Topics to Run"):
-        (Reverse() >> Reverse()).explain("x", "a")
 
 
 @pytest.mark.parametrize(("from_scores", "first"), [(True, "score of a"), (False, "score in the run")])
@@ -276,13 +231,6 @@ def test_a_score_made_of_that_before_is_explained_by_the_stages_before(from_scor
 
     explanation = (Fixed() >> Doubled()).explain("x", "a")
     assert [part.label for part in explanation.parts] == [first, "again"]
-
-
-def test_a_stage_that_cannot_explain_says_so():
-    with pytest.raises(PipelineError, match="Reverse cannot explain its scores"):
-        Reverse().explain("x", "a")
-    with pytest.raises(PipelineError, match="cannot explain"):
-        (Fixed() >> Reverse()).explain("x", "a")
 
 
 def test_a_cut_keeps_the_best_k_of_each_topic():
@@ -300,13 +248,6 @@ def test_a_scaled_stage_is_cut_after_scaling_since_scaled_scores_may_tie():
 def test_a_ranking_of_a_run_counts_its_own_documents_up_to_a_number():
     ranking = Fixed()(Topics([Topic("1", "x")]))["1"]
     assert (ranking.total_up_to(2), ranking.total_up_to(3), ranking.total) == (3, 3, 3)
-
-
-def test_a_stage_that_scores_no_documents_says_so():
-    run = Fixed()(Topics([Topic("1", "x")]))
-    for stage in (Shout(), Fixed()):
-        with pytest.raises(PipelineError, match="cannot score the documents of a run"):
-            stage.candidate_scores(run)
 
 
 @dataclass(frozen=True)
