@@ -132,7 +132,7 @@ def registered() -> Iterator[None]:
         (lambda: work(ray="").__enter__(), ParameterError, "ray … ''", "address of a cluster"),
         (lambda: memory_size((1 << 50) + 1), ParameterError, "1125899906842625", "1024T"),
     ],
-)  # fmt: skip
+)
 def test_an_error_names_its_input_and_the_remedy(call: Call, error: type[FontesError], names: str, remedy: str) -> None:
     check_error(call, error, names, remedy)
 

@@ -25,7 +25,7 @@ TYPES = {
 }
 
 
-def test_a_habit_of_other_languages_is_an_error_with_the_corrected_filter() -> None:
+def test_a_filter_in_the_style_of_another_language_is_corrected() -> None:
     for text, better in [
         ("year = 2020", "year == 2020"),
         ("year:2020", "year == 2020"),

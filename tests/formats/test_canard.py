@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.each import each
 
-from fontes.core import InputError, Topics, Turn
+from fontes.core import Topics, Turn
 from fontes.formats import read_topics
 
 
@@ -80,35 +79,6 @@ def test_a_gzipped_file_is_unpacked(tmp_path: Path) -> None:
 def test_an_earlier_turn_whose_item_is_not_in_the_file_has_no_rewrite(tmp_path: Path) -> None:
     topics = read_canard(written(tmp_path / "part.json", OFFICIAL[1:]))
     assert topics["C_1_2"].turns[0] == Turn("What did she write?", answer="Notes on a machine.")
-
-
-@each(
-    ("change", "message"),
-    [
-        ({"Question": " "}, "item 2: no text under 'Question'"),
-        ({"QuAC_dialog_id": None}, "item 2: no text under 'QuAC_dialog_id'"),
-        ({"Question_no": "2"}, "item 2: no whole number under 'Question_no'"),
-        ({"Rewrite": 3}, "item 2: 'Rewrite' is a int"),
-        ({"History": "x"}, "item 2: 'History' is not a list of texts"),
-        ({"History": ["x", "y", "z"]}, "item 2: 'History' has 3 entries"),
-        ({"Question_no": 1}, "item 2: question 1 of the conversation C_1 occurs twice"),
-    ],
-)
-def test_an_item_that_is_not_of_the_form_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    path = written(tmp_path / "dev.json", [OFFICIAL[0], {**OFFICIAL[1], **change}])
-    for read in (read_canard, read_topics):
-        with pytest.raises(InputError) as error:
-            read(path)
-        assert str(error.value).startswith(str(path))
-        assert message in str(error.value)
-
-
-def test_broken_and_empty_files_are_errors(tmp_path: Path) -> None:
-    for content, message in (("[{", "broken JSON"), ("", "holds no topics"), ("[]", "holds no topics"), ("[1]", "an object")):
-        path = tmp_path / "x.json"
-        path.write_text(content)
-        with pytest.raises(InputError, match=message):
-            read_canard(path)
 
 
 @pytest.mark.slow

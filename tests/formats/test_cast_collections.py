@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.each import each
 from typer.testing import CliRunner
 
 from fontes import Doc, Index
 from fontes.app.cli import app
-from fontes.core import InputError, ParameterError
+from fontes.core import ParameterError
 from fontes.formats import read_corpus, with_prefix
 
 # After the structure of a record in KILT's README.
@@ -121,26 +120,6 @@ def test_an_article_of_the_washington_post_is_its_paragraphs_without_tags(wapo: 
         },
     )
     assert second == Doc("old", "", "", {})
-
-
-@each(
-    ("name", "change", "message"),
-    [
-        ("kilt", {"text": "one text"}, "line 2: not a page of KILT"),
-        ("kilt", {"text": ["a", 1]}, "line 2: a paragraph is not a string"),
-        ("kilt", {"wikipedia_id": " "}, "line 2: the wikipedia_id is empty"),
-        ("kilt", {"wikipedia_id": None}, "line 2"),
-        ("wapo", {"contents": "one text"}, "line 2: not an article of The Washington Post"),
-        ("wapo", {"id": ""}, "line 2: the id is empty"),
-        ("wapo", {"published_date": "today"}, "line 2: the published_date 'today' is no number of milliseconds"),
-        ("wapo", {"published_date": 10**40}, "line 2: the published_date"),
-    ],
-)
-def test_a_line_that_is_none_is_an_error_that_names_it(tmp_path: Path, name: str, change: dict[str, Any], message: str) -> None:
-    row = PAGE if name == "kilt" else ARTICLE
-    path = lines(tmp_path / "a.json", row, {**row, **change})
-    with pytest.raises(InputError, match=message):
-        list(read_corpus(path, format=name))
 
 
 def test_other_json_lines_are_read_as_before(tmp_path: Path) -> None:

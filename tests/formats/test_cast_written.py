@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from support.each import each
 
 import fontes as ft
@@ -86,18 +85,6 @@ def test_a_rewritten_text_is_written_as_the_automatic_rewrite(tmp_path: Path) ->
 
 def test_a_topic_without_turns_is_a_conversation_of_one(tmp_path: Path) -> None:
     assert again({"3_1": "Kdo postavil most?"}, tmp_path)["3_1"].turns == (Turn("Kdo postavil most?"),)
-
-
-def test_what_is_no_conversation_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    with pytest.raises(ft.core.InputError, match="topic 'q1': the id is not <conversation>_<turn>"):
-        again({"q1": "Who?"}, tmp_path)
-    with pytest.raises(ft.core.InputError, match="topic '1_2': turn 1 of its conversation is not one of the topics"):
-        again([Topic("1_2", "Why?", turns=(Turn("Who?"), Turn("Why?")))], tmp_path)
-    with pytest.raises(ft.core.InputError, match="topic '1_1': the turn is empty"):
-        again({"1_1": " "}, tmp_path)
-    with pytest.raises(ft.core.ParameterError, match="no topic format 'trec' to write; there are jsonl, cast"):
-        ft.write_topics({"1_1": "Who?"}, tmp_path / "topics.json", format="trec")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_sixty_turns_come_back(tmp_path: Path) -> None:

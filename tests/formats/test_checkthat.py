@@ -7,12 +7,11 @@ import gzip
 from pathlib import Path
 
 import pytest
-from support.each import each
 from typer.testing import CliRunner
 
 import fontes as ft
 from fontes.app import cli
-from fontes.core import InputError, Topics
+from fontes.core import Topics
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "checkthat25_4b"
 SUBMISSION = "post_id\tpreds\n16\t['3qvh482o', 'r58aohnu', 'sts48u9i']\n69\t['r58aohnu']\n7\t[]\n"
@@ -55,25 +54,6 @@ def test_five_documents_of_each_post_are_written_as_pandas_writes_them(tmp_path:
     assert (tmp_path / "ours.tsv").read_text() == (tmp_path / "theirs.tsv").read_text()
     result = CliRunner().invoke(cli.app, ["convert", "run", str(tmp_path / "ours.tsv"), "-", "--to", "msmarco"])
     assert result.stdout.splitlines()[:2] == ["16\td0\t1", "16\td1\t2"]
-
-
-@each(
-    ("text", "message"),
-    [
-        ("16\td1 d2\n", "line 2: no post and list of documents, such as: 16<tab>"),
-        ("16\t['a', 1.5]\n", "line 2: no post and list"),
-        ("16\t__import__('os')\n", "line 2: no post and list"),
-        ("16\t[" + "9" * 5000 + "]\n", "line 2: no post and list"),
-        ("16\t[0x" + "f" * 5000 + "]\n", "line 2: no post and list"),
-        ("16\t[True]\n", "line 2: no post and list"),
-        ("16\t['a']\n16\t['b']\n", "line 3: topic '16' occurs twice"),
-        ("16\t['a', 'b', 'a']\n", "line 2: topic '16', document 'a': listed a second time"),
-    ],
-)
-def test_a_broken_submission_names_file_and_line(tmp_path: Path, text: str, message: str) -> None:
-    path = file(tmp_path / "p.tsv", "post_id\tpreds\n" + text)
-    with pytest.raises(InputError, match=f"{path}, {message}"):
-        ft.read_run(path)
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the test collections are not here")

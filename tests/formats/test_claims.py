@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 from conftest import Fontes
-from support.each import each
 
 import fontes as ft
-from fontes.core import InputError
 from fontes.formats import read_corpus, read_qrels, read_topics, write_qrels, write_topics
 
 # The example of https://fever.ai/dataset/fever.html, with numbers in the places of the annotations.
@@ -120,42 +118,6 @@ def test_scifact_reads_alike_from_its_own_lines_from_rows_and_from_a_table(tmp_p
         topics = read_topics(path)
         assert topics["3"].metadata == {}
         assert topics["4"].metadata == {"label": "SUPPORT", "evidence": [[["41", 2], ["41", 5]], [["41", 7]]]}
-
-
-@each(
-    ("row", "problem"),
-    [
-        ({"claim": "A.", "evidence": []}, "the claim has no 'id'"),
-        ({"id": 2, "claim": " ", "evidence": []}, "no text under 'claim'"),
-        (
-            {"id": 2, "claim": "A.", "evidence": "B."},
-            "'evidence' is a str, neither sets of documents nor documents with rationales",
-        ),
-        ({"id": 2, "claim": "A.", "evidence": ["B."]}, "a set of the evidence is a str, not a list"),
-        ({"id": 2, "claim": "A.", "evidence": [[["Oliver_Reed", 0]]]}, "['Oliver_Reed', 0]\" is no piece of evidence"),
-        ({"id": 2, "claim": "A.", "evidence": [[[1, 2, "Oliver_Reed", "first"]]]}, "the number of a sentence is 'first'"),
-        ({"id": 2, "claim": "A.", "evidence": [[[1, 2, "A", "9" * 5000]]]}, "the number of a sentence is '999"),
-        ({"id": 2, "claim": "A.", "evidence": {"41": ["x"]}}, "a rationale of '41' is a str, not an object with"),
-        ({"id": 2, "claim": "A.", "cited_doc_ids": 41}, "cited_doc_ids is a int, not a list"),
-        ({"id": 62037, "claim": "A.", "evidence": []}, "claim '62037' occurs a second time; the first is in line 1"),
-    ],
-)
-def test_what_is_no_claim_with_evidence_is_refused_with_file_and_line(
-    tmp_path: Path, row: dict[str, Any], problem: str
-) -> None:
-    path = lines(tmp_path / "train.jsonl", OLIVER, row)
-    with pytest.raises(InputError) as refused:
-        read_qrels(path)
-    assert str(refused.value).startswith(f"{path}, line 2: ")
-    assert problem in str(refused.value)
-
-
-def test_claims_without_quotes_are_no_corpus(tmp_path: Path) -> None:
-    path = lines(tmp_path / "train.jsonl", OLIVER)
-    with pytest.raises(InputError, match="name the documents of their evidence and do not quote them; give the corpus"):
-        list(read_corpus(path))
-    with pytest.raises(InputError, match="holds no judgments"):
-        read_qrels(lines(tmp_path / "test.jsonl", {**HENRI, "evidence": []}))
 
 
 def test_metadata_and_groups_are_written_and_read_back(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from support.each import each
 
 import fontes as ft
-from fontes.core import Doc, InputError, ParameterError
+from fontes.core import Doc
 from fontes.core.errors import InputWarning
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics
 from fontes.formats.decoding import ReadingOptions, as_utf8, detected, reading_as, remedy
@@ -155,21 +155,6 @@ def test_lines_that_had_the_replacement_before_are_not_counted(tmp_path: Path) -
     path = put(tmp_path / "c.tsv", "1\t\ufffd\n2\t".encode() + b"a\xffb\xff\n3\tc\xff\n")
     with pytest.warns(InputWarning, match="in 2 lines, first in line 2$"):
         assert [doc.text for doc in read_corpus(path, errors="replace")] == ["\ufffd", "a\ufffdb\ufffd", "c\ufffd"]
-
-
-def test_bytes_that_the_named_encoding_has_not_stop_with_their_line(tmp_path: Path) -> None:
-    path = put(tmp_path / "c.tsv", b"1\ta\n2\tb\x81\n")
-    with pytest.raises(InputError, match=r"c\.tsv, line 2: the byte 81 is not cp1252; --encoding NAME reads another"):
-        list(read_corpus(path, encoding="cp1252"))
-    odd = put(tmp_path / "odd.tsv", "1\ta\n2\tb\n".encode("utf-16")[:-1])
-    with pytest.raises(InputError, match=r"odd\.tsv, line 2: the byte 0a is not utf-16"):
-        list(read_corpus(odd))
-
-
-@each(("encoding", "errors"), [("nonsense", None), ("idna", None), ("hex", None), ("\0", None), (None, "ignore")])
-def test_what_is_no_encoding_or_treatment_is_refused(tmp_path: Path, encoding: str | None, errors: str | None) -> None:
-    with pytest.raises(ParameterError, match=r"there is no encoding '|errors must be strict or replace, not 'ignore'"):
-        read_corpus(put(tmp_path / "c.tsv", b"1\ta\n"), encoding=encoding, errors=errors)
 
 
 def test_a_block_says_how_files_are_read_and_a_call_says_otherwise(tmp_path: Path) -> None:

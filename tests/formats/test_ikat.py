@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.each import each
 from typer.testing import CliRunner
 
 import fontes as ft
 from fontes.app.cli import app
-from fontes.core import InputError
 from fontes.formats import read_run, write_run
 from fontes.formats.ikat import whole_sentences
 
@@ -110,36 +107,6 @@ def test_runs_of_2023_and_2024_are_read_by_their_first_response(tmp_path: Path) 
     assert read_run(tmp_path / "run.json").to_dict() == {
         "0_1": {"clueweb22-en0000-00-00000:1": 3.5, "clueweb22-en0000-00-00001:0": -2.0}
     }
-
-
-@each(
-    ("change", "message"),
-    [
-        ({"turn_id": 7}, "line 1: no 'turn_id', which is a text"),
-        ({"references": ["a"]}, "line 1: 'references' is not an object from passage to score"),
-        ({"references": {"a": "high"}}, "line 1: the score of 'a' is 'high', not a number"),
-        (
-            {"references": None, "responses": [{"passage_provenance": ["a"]}]},
-            "line 1: 'passage_provenance' is not a list of objects",
-        ),
-        (
-            {"references": None, "responses": [{"passage_provenance": [{"score": 1.0}]}]},
-            "line 1: 'passage_provenance' is not a list of objects with 'id' and 'score'",
-        ),
-        (
-            {"references": None, "responses": [{"passage_provenance": [{"id": "a", "score": s} for s in (3, 2)]}]},
-            "document 'a': the document is listed twice",
-        ),
-    ],
-)
-def test_a_malformed_submission_is_an_error_with_its_line(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    row = {"turn_id": "1_1", "references": {"a": 1.0}, "responses": [], **change}
-    (tmp_path / "run.jsonl").write_text(json.dumps(row) + "\n")
-    with pytest.raises(InputError, match=re.escape(message)):
-        read_run(tmp_path / "run.jsonl")
-    (tmp_path / "run.json").write_text('{"run_name": "r", "turns": 3}')
-    with pytest.raises(InputError, match="not a run of iKAT: 'turns' is not a list"):
-        read_run(tmp_path / "run.json")
 
 
 def test_the_format_goes_with_topics(tmp_path: Path, submission: Path) -> None:

@@ -49,42 +49,6 @@ def test_texts_without_ids_are_numbered_with_a_warning(tmp_path: Path) -> None:
     assert {topic.id: topic.text for topic in topics.values()} == {"1": "how to cook", "2": "what is rust"}
 
 
-def test_a_line_unlike_the_first_is_an_error_with_its_number(tmp_path: Path) -> None:
-    (tmp_path / "t.txt").write_text("".join(f"{n}:{'x' * 60}\n" for n in range(100)) + "no id\n")
-    with pytest.raises(InputError, match=r"t\.txt, line 101: no id and text as in the line '0:xxx"):
-        read_topics(tmp_path / "t.txt")
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("1:a\n2:b\n2:c\n3:d\n", r"t\.txt: .*'2'"),
-        ("no id\n1:a\n2:b\n3:c\n4:d\n", r"t\.txt, line 1: no id and text as in the line '1:a'"),
-        ("1:a\n2:b\n3:c\nno id\n4:d\n", r"t\.txt, line 4: no id and text as in the line '1:a'"),
-    ],
-)
-def test_lines_of_which_one_has_no_id_of_its_own_are_not_numbered_anew(tmp_path: Path, content: str, problem: str) -> None:
-    (tmp_path / "t.txt").write_text(content)
-    with pytest.raises(InputError, match=problem):
-        read_topics(tmp_path / "t.txt")
-
-
-@each(
-    ("content", "problem"),
-    [
-        ("1 0 d1 1\n1 0 d2 0\n", "holds judgments, not topics"),
-        ("1 d1 1\n2 d2 0\n", "holds judgments, not topics"),
-        ("1 Q0 d1 1 2.5 x\n2 Q0 d1 1 2.5 x\n", "holds a run, not topics"),
-        ("# ir_metadata.start\n# tag: x\n# ir_metadata.end\n1 Q0 d1 1 2.5 x\n1 Q0 d2 2 1.5 x\n2 Q0 d3 2 1 x\n", "a run"),
-        ("words alone", "the format is not clear"),
-    ],
-)
-def test_judgments_and_runs_are_no_topics(tmp_path: Path, content: str, problem: str) -> None:
-    (tmp_path / "t.txt").write_text(content)
-    with pytest.raises(InputError, match=problem):
-        read_topics(tmp_path / "t.txt")
-
-
 @pytest.mark.parametrize(
     ("content", "expected"),
     [

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from support.each import each
 from support.examples import up_to
 
-from fontes.core import InputError, ParameterError, Qrels, Run, Topic, Topics
+from fontes.core import InputError, Qrels, Run, Topic, Topics
 from fontes.formats import columns, read_qrels, read_run, write_qrels, write_run
 
 
@@ -111,17 +111,6 @@ def test_an_ms_marco_file_has_ranks(tmp_path: Path) -> None:
     assert (tmp_path / "a.run").read_text() == "1\tb\t1\n1\ta\t2\n"
 
 
-def test_what_a_run_file_cannot_hold_is_an_error(tmp_path: Path) -> None:
-    for run in ({"q": {"a b": 1.0}}, {"q": {"": 1.0}}, {"q": {"\u2003": 1.0, "a": 0.5}}, {"q 1": {"a": 1.0}}):
-        with pytest.raises(InputError, match="white space"):
-            write_run(run, tmp_path / "a.run")
-    with pytest.raises(ParameterError, match="one word"):
-        write_run({}, tmp_path / "a.run", tag="my run")
-    with pytest.raises(ParameterError, match="no run format 'csv'"):
-        write_run({}, tmp_path / "a.run", format="csv")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_trec_qrels_keep_the_group_that_is_asked_for(tmp_path: Path) -> None:
     qrels = read_qrels(put(tmp_path, "1 0 a 2\n1 g b 1\n1 g c 1\n\n2\t0\td\t-1\r\n"), groups=True)
     assert qrels.to_dict() == {"1": {"a": 2, "b": 1, "c": 1}, "2": {"d": -1}}
@@ -133,32 +122,11 @@ def test_beir_qrels_may_have_a_header_and_ids_with_blanks(tmp_path: Path, header
     assert read_qrels(put(tmp_path, header + "1\ta b\t1\n2\tc\t0\n")).to_dict() == {"1": {"a b": 1}, "2": {"c": 0}}
 
 
-@each(
-    ("content", "problem"),
-    [
-        ("1 0 a 1\n1 0 b\n", "line 2: 3 columns, not topic, group, document, grade"),
-        ("1 a\n", "line 1: 2 columns"),
-        ("1 0 a 1\n\n1 0 b 1.5\n", "line 3: the grade '1.5' is not an integer"),
-        ("1 0 a 1\n1 0 a 2\n", "line 2: topic '1', document 'a' is judged twice, with the grades 1 and 2"),
-        ("", "holds no judgments"),
-        ("query-id\tcorpus-id\tscore\n", "holds no judgments"),
-    ],
-)
-def test_qrels_errors_name_file_and_line(tmp_path: Path, content: str, problem: str) -> None:
-    path = put(tmp_path, content, "qrels")
-    with pytest.raises(InputError) as caught:
-        read_qrels(path)
-    assert str(caught.value).startswith(str(path))
-    assert problem in str(caught.value)
-
-
 def test_written_qrels_read_back_the_same(tmp_path: Path) -> None:
     qrels = Qrels([("1", "0", "a", 2), ("1", "g", "b", 1), ("1", "h", "b", 1), ("2", "0", "c", 0)])
     write_qrels(qrels, tmp_path / "q.gz")
     again = read_qrels(tmp_path / "q.gz", groups=True)
     assert list(again.rows()) == list(qrels.rows())
-    with pytest.raises(InputError, match="'a b' has white space"):
-        write_qrels({"1": {"a b": 1}}, tmp_path / "q")
 
 
 def test_beir_judgments_are_written_with_ids_that_have_blanks_and_without_groups(tmp_path: Path) -> None:
@@ -166,9 +134,6 @@ def test_beir_judgments_are_written_with_ids_that_have_blanks_and_without_groups
     write_qrels(qrels, tmp_path / "test.tsv", "beir")
     assert (tmp_path / "test.tsv").read_text() == "query-id\tcorpus-id\tscore\nt 1\td 1\t2\nt 1\td2\t0\n2\td2\t1\n"
     assert read_qrels(tmp_path / "test.tsv").to_dict() == qrels.to_dict()
-    for doc_id in ("a\tb", " a", "a\n", ""):
-        with pytest.raises(InputError, match="columns cannot hold"):
-            write_qrels({"1": {doc_id: 1}}, tmp_path / "test.tsv", "beir")
 
 
 def test_topics_of_a_run_may_be_a_file(tmp_path):

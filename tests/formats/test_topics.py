@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from support.each import each
 
-from fontes.core import InputError, ParameterError, Topic, Topics, Turn
+from fontes.core import InputError, Topic, Topics, Turn
 from fontes.core.query import Group, Phrase, Term
 from fontes.formats import read_topics, write_topics
 
@@ -26,8 +25,6 @@ def test_beir_queries(tmp_path: Path) -> None:
 def test_tsv_with_and_without_a_header(tmp_path: Path) -> None:
     assert read(tmp_path, "1\tone two\r\n2\tthree, four\n") == [Topic("1", "one two"), Topic("2", "three, four")]
     assert read(tmp_path, "qid\tquery\n1\tone\n") == [Topic("1", "one")]
-    with pytest.raises(InputError, match="line 2: not an id and a text"):
-        read(tmp_path, "1\tone\ntwo\n")
 
 
 SGML = """
@@ -53,8 +50,6 @@ def test_trec_sgml_with_and_without_closing_tags(tmp_path: Path) -> None:
         Topic("51", "Airbus & subsidies", "A relevant document says so.", "How are they paid?"),
         Topic("C-2", "Only a description", "", "Only a description"),
     ]
-    with pytest.raises(InputError, match=r"topic 1: no number \(an element or attribute num, number, identifier, id or qid\)"):
-        read(tmp_path, "<top><title>x</title></top>")
 
 
 def test_trec_xml(tmp_path: Path) -> None:
@@ -67,65 +62,18 @@ def test_trec_xml(tmp_path: Path) -> None:
         Topic("2", "A patient of 40."),
         Topic("3", "t", "", "d"),
     ]
-    with pytest.raises(InputError, match="broken XML"):
-        read(tmp_path, "<topics><topic>")
-    with pytest.raises(InputError, match="topic 1: no number"):
-        read(tmp_path, "<topics><topic>x</topic></topics>")
 
 
 def test_json_objects_and_lists(tmp_path: Path) -> None:
     assert read(tmp_path, '{"1": "one",\n "2": "two"}') == [Topic("1", "one"), Topic("2", "two")]
     assert read(tmp_path, '{"1": "one"}') == [Topic("1", "one")]
     assert read(tmp_path, '[{"id": 1,\n "title": "one"}]') == [Topic("1", "one")]
-    with pytest.raises(InputError, match="line 2: broken JSON"):
-        read(tmp_path, '{"1": "one",\n oops}')
     assert read(tmp_path, '{"id": 1, "title": "one"}') == [Topic("1", "one")]
     assert read(tmp_path, '{"id": 1,\n "title": "one"}') == [Topic("1", "one")]
-    with pytest.raises(InputError, match="topic '1': a list where the text belongs"):
-        read(tmp_path, '{"1": ["1-1"]}')
-    with pytest.raises(InputError, match=r"topic 'questions': a list where the text belongs; jq -c '\.\[\"questions\"\]\[\]' "):
-        read(tmp_path, '{"questions": [{"id": "5", "body": "What?"}]}')
-    with pytest.raises(InputError, match="item 1: a int"):
-        read(tmp_path, "[1]")
-
-
-@each(
-    ("content", "problem"),
-    [
-        ("", "holds no topics"),
-        ("\n\n", "holds no topics"),
-        ("words alone", "the format is not clear"),
-        ('{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}', "topic '1' occurs twice"),
-        ('{"_id": "1", "text": "a"}\n{"_id": "2"}', "line 2: no text"),
-        ('{"_id": "1", "text": "a"}\n{"text": "b"}', "line 2: no id"),
-        ('{"_id": "1", "text": "a"}\n{oops', "line 2: broken JSON"),
-        ('{"_id": "1", "text": "a", "turns": [1]}', "line 1: 'turns' or 'weights' cannot be read"),
-        ('{"_id": "1", "text": "a", "turns": [{"text": "a", "manual": 7}]}', "the manual of a turn is a int, not a text"),
-        ('{"_id": "1", "text": "a", "query": {"must": 7}}', "line 1: query.must: a list of clauses is needed, not 7"),
-        ('{"_id": "1", "text": "a", "turns": [{"text": null}]}', "the text of a turn is a NoneType, not a text"),
-        ('[{"turn": [{"number": 1, "raw_utterance": "a"}]}]', "the conversation has no number"),
-        ('[{"number": 1, "turn": [{"number": 1, "raw_utterance": ["a"]}]}]', "'raw_utterance' of turn 1 is a list"),
-        ('[{"number": 1, "turn": [{"number": 1, "raw_utterance": "a", "passage": {}, "response": {"b": 1}}]}]', "a dict"),
-    ],
-)
-def test_what_cannot_be_read_is_an_error_that_names_the_file(tmp_path: Path, content: str, problem: str) -> None:
-    with pytest.raises(InputError) as caught:
-        read(tmp_path, content)
-    assert str(caught.value).startswith(str(tmp_path / "topics"))
-    assert str(caught.value).count(str(tmp_path)) == 1
-    assert problem in str(caught.value)
-
-
-def test_not_utf8_is_an_error_with_the_line(tmp_path: Path) -> None:
-    (tmp_path / "q.tsv").write_bytes(b"1\tone\n2\tcaf\xe9\n")
-    with pytest.raises(InputError, match="line 2: not UTF-8"):
-        read_topics(tmp_path / "q.tsv")
 
 
 def test_a_format_can_be_given(tmp_path: Path) -> None:
     assert read(tmp_path, "{\tbrace", format="tsv") == [Topic("{", "brace")]
-    with pytest.raises(ParameterError, match="no topic format 'yaml'"):
-        read(tmp_path, "", format="yaml")
 
 
 @pytest.mark.parametrize("name", ["q.jsonl", "q.jsonl.gz"])
@@ -181,12 +129,6 @@ def test_ikat_topics_carry_conversation_statements_and_rewrites(tmp_path: Path, 
         ("1-1_1", (reflux,), {"ptkb": ["I eat late."], "relevant_ptkb": []}),
         ("1-1_2", (reflux, Turn("And drinks?", "Which drinks?", "", "Water.")), {"ptkb": ["I eat late."]}),
     ]
-    with pytest.raises(InputError, match=r"conversation 1-1: 'responses' is not a list of turns with numbers"):
-        read(tmp_path, IKAT_2025.replace('"turn_id": 2, ', ""))
-    with pytest.raises(InputError, match=r"conversation 1-1: 'ptkb' is neither a list nor an object of texts"):
-        read(tmp_path, IKAT_2025.replace('"I eat late."', "7"))
-    with pytest.raises(InputError, match=r"conversation 1-1: the relevant statements of turn 1 are not a list"):
-        read(tmp_path, IKAT_2025.replace('"relevant_ptkbs": []', '"relevant_ptkbs": 3'))
 
 
 def test_relevant_statements_are_numbers_texts_or_objects(tmp_path: Path) -> None:
@@ -217,8 +159,6 @@ def test_a_written_conversation_keeps_its_statements(tmp_path: Path) -> None:
 
 def test_an_unknown_key_of_a_topic_with_turns_is_named(tmp_path: Path) -> None:
     assert read(tmp_path, '[{"id": 1, "text": "a", "turns": [{"text": "a"}]}]') == [Topic("1", "a", turns=(Turn("a"),))]
-    with pytest.raises(InputError, match="a turn has text, manual, automatic, answer or answer_id, not 'speaker'"):
-        read(tmp_path, '{"_id": "1", "text": "a", "turns": [{"text": "a", "speaker": "u"}]}')
 
 
 def test_fields_of_a_single_object_name_its_keys(tmp_path: Path) -> None:
@@ -256,13 +196,6 @@ def test_provenance_that_is_no_list_names_no_answer(tmp_path: Path) -> None:
     assert read(tmp_path, f'[{{"number": 1, "turn": [{row}]}}]') == [Topic("1_1", "a", turns=(Turn("a"),))]
 
 
-def test_a_cast_tree_whose_parents_are_wrong_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="conversation 132: turn 1-2 follows turn 9-9, which does not exist"):
-        read(tmp_path, TREE.replace('"number": "1-2", "parent": "1-1"', '"number": "1-2", "parent": "9-9"'))
-    with pytest.raises(InputError, match="follows itself"):
-        read(tmp_path, TREE.replace('"number": "1-1",', '"number": "1-1", "parent": "1-3",'))
-
-
 def test_paths_of_a_flattened_cast_tree_share_their_turns(tmp_path: Path) -> None:
     content = """[{"number": 1, "turn": [{"number": "1-1", "utterance": "a"}, {"number": "1-3", "utterance": "b"}]},
                   {"number": 1, "turn": [{"number": "1-1", "utterance": "a"}, {"number": "2-1", "utterance": "c"}]}]"""
@@ -271,8 +204,6 @@ def test_paths_of_a_flattened_cast_tree_share_their_turns(tmp_path: Path) -> Non
         ("1_1-3", ["a", "b"]),
         ("1_2-1", ["a", "c"]),
     ]
-    with pytest.raises(InputError, match="turn 1-1 occurs twice, with different utterances"):
-        read(tmp_path, content.replace('"utterance": "a"}, {"number": "2-1"', '"utterance": "z"}, {"number": "2-1"'))
 
 
 def test_one_turn_a_line_is_grouped_by_conversation_and_branch(tmp_path: Path) -> None:
@@ -287,5 +218,3 @@ def test_one_turn_a_line_is_grouped_by_conversation_and_branch(tmp_path: Path) -
         Topic("5_2", "c", turns=(Turn("a", "A", "", "", "D-3"), Turn("c"))),
         Topic("6_2-1", "d", turns=(Turn("d"),)),
     ]
-    with pytest.raises(InputError, match="line 2: not a turn"):
-        read(tmp_path, content.splitlines()[0] + '\n{"_id": "1", "text": "x"}', "turns.jsonl")

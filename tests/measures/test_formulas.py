@@ -10,7 +10,6 @@ import pytest
 from support.each import each
 
 from fontes import evaluate
-from fontes.core import ParameterError
 from fontes.measures import (
     AP,
     BPM,
@@ -316,11 +315,3 @@ def test_an_evaluation_made_of_values_alone_misses_nothing() -> None:
     assert (evaluation.missing, evaluation.unjudged, evaluation.irrelevant) == (0, 0, 0)
     assert str(evaluation).splitlines()[-1] == "2 topics"
     assert evaluation[AP] == 0.375
-
-
-def test_an_unknown_name_is_answered_with_the_three_nearest_names_at_most() -> None:
-    for name in ["rpre", "recip", "prec", "recal", "numre", "precison_"]:
-        with pytest.raises(
-            ParameterError, match=rf"there is no measure '{name}'; did you mean [\w.]+(, [\w.]+)?( or [\w.]+)?\?$"
-        ):
-            parse(name)

@@ -9,8 +9,8 @@ import pytest
 from fontes.core import FontesError
 
 
-def check_error(call: Callable[[], object], error: type[FontesError], names: str, remedy: str = "") -> None:
-    """Assert that a call raises an error of this very class, in one line that names its input and what to do.
+def check_error(call: Callable[[], object], error: type[FontesError], names: str, remedy: str = "") -> str:
+    """Assert that a call raises an error of this class, in one line that names its input and what to do; return the line.
 
     Args:
         call: What fails.
@@ -22,7 +22,7 @@ def check_error(call: Callable[[], object], error: type[FontesError], names: str
     with pytest.raises(error) as caught:
         call()
     message = str(caught.value)
-    assert type(caught.value) is error, message
     assert "\n" not in message, message
     missing = [part for part in f"{names} … {remedy}".split(" … ") if part not in message]
     assert not missing, f"{message!r} does not say {missing}"
+    return message

@@ -73,8 +73,6 @@ def test_a_language_is_respected_without_its_stemmer_and_without_lower_case() ->
     assert Analyzer(language="turkish", lowercase=False)("Irmak'ın İz") == ["Irmak", "İz"]
     assert Analyzer(language="turkish", normalize="ascii")("İzmir izmir ılık ILIK") == ["izmir", "izmir", "ılık", "ılık"]
     assert Analyzer(language="french", lowercase=False)("L’Homme") == ["Homme"]
-    with pytest.raises(ParameterError, match="unknown language 'klingon'"):
-        Analyzer(language="klingon")
 
 
 def test_composed_and_decomposed_letters_are_one_term() -> None:
@@ -155,5 +153,3 @@ def test_version_1_is_described_and_analyses_as_before() -> None:
     assert old("L’homme cafe\u0301") != Analyzer.of("french")("L’homme cafe\u0301")
     assert Analyzer.of("turkish").as_version(1)("Irmak") == ["irmak"]
     assert Analyzer.of("french").to_dict()["version"] == 2
-    with pytest.raises(ParameterError, match="unknown version 3 of analyzers"):
-        Analyzer.of({**Analyzer.of("french").to_dict(), "version": 3})

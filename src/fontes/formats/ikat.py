@@ -16,7 +16,7 @@ from ..core.answers import cited_answer
 from ..core.run import Ranking
 from ..core.values import Documents, Topic
 from .format import File, Format
-from .records import json_line, json_rows, json_value
+from .records import json_line, json_rows, json_value, named
 
 MAX_REFERENCES = 1000
 MAX_WORDS = 250  # of an answer; the track's program removes longer ones
@@ -43,7 +43,8 @@ class Ikat(Format, name="ikat"):
         turns = json_rows(file) if is_line else enumerate(_turns(json_value(file), file.name), 1)
         noun = "line" if is_line else "turn"
         rows = [(topic, *hit) for number, turn in turns for topic, hit in _hits(turn, f"{file.name}, {noun} {number}")]
-        return Run.of(rows, topics)
+        with named(file.name):
+            return Run.of(rows, topics)
 
     def write_run(self, run: Run, tag: str) -> Iterator[bytes]:
         team, slash, name = tag.partition("/")
