@@ -169,11 +169,8 @@ SLOW += ("compare", "fuse", "language-models", "learning-to-rank", "pyserini", "
 @pytest.fixture
 def _no_names_left() -> Iterator[None]:
     """Takes what a page registers, such as a recipe of its own, out of the registries again."""
-    yield
-    for names in (stages, formats, recipes, MEASURES):
-        for name, thing in list(names._things.items()):
-            if thing.__module__ == "__main__":
-                del names._things[name]
+    with stages.restored(), formats.restored(), recipes.restored(), MEASURES.restored():
+        yield
 
 
 @pytest.mark.usefixtures("_no_names_left")

@@ -127,17 +127,16 @@ def test_two_classes_of_one_name_are_an_error() -> None:
 
 
 def test_a_name_registers_a_class_and_is_not_inherited() -> None:
-    class Named(Part, name="toy_named"):
-        pass
+    with stages.restored():
 
-    class Derived(Named):
-        pass
+        class Named(Part, name="toy_named"):
+            pass
 
-    try:
+        class Derived(Named):
+            pass
+
         assert stages["toy_named"] is Named
         assert Derived.name == ""
-    finally:
-        del stages._things["toy_named"]
 
 
 def test_an_unknown_name_says_the_nearest_or_all() -> None:

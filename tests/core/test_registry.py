@@ -69,7 +69,7 @@ def test_the_table_says_what_the_classes_declare() -> None:
         for path in SOURCE.rglob("*.py"):
             if re.search(r"^class [^:]*\bname=", path.read_text(encoding="utf-8"), re.MULTILINE):
                 importlib.import_module(".".join(path.relative_to(SOURCE.parent).with_suffix("").parts))
-        classes = {name: thing if isinstance(thing, type) else type(thing) for name, thing in names._things.items()}
+        classes = {name: thing if isinstance(thing, type) else type(thing) for name, thing in names.items()}
         own = {name: cls for name, cls in classes.items() if cls.__module__.startswith("fontes.")}
         assert {name: f"{cls.__module__}:{cls.__qualname__}" for name, cls in own.items()} == dict(table)
         assert list(table) == sorted(table)
@@ -172,12 +172,11 @@ def test_a_stage_of_a_notebook_replaces_itself() -> None:
 
         return Again
 
-    try:
+    with stages.restored(), warnings.catch_warnings():
         cell()
         newest = cell()
         assert stages["again"] is newest
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert dict(stages.items())["again"] is newest
-    finally:
-        del stages._things["again"]
+        warnings.simplefilter("error")
+        assert dict(stages.items())["again"] is newest
+    assert "again" not in stages
+    assert "bm25" in stages

@@ -70,9 +70,10 @@ def test_every_format_says_what_it_is() -> None:
 
 
 @pytest.fixture
-def with_memo(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "_things", dict(formats.items()))
-    exec(PACKAGE, {"__name__": "memo"})
+def with_memo() -> Iterator[None]:
+    with formats.restored():
+        exec(PACKAGE, {"__name__": "memo"})
+        yield
 
 
 @pytest.mark.usefixtures("with_memo")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +61,11 @@ class TitleLengths(Component[NDArray[Any]]):
 DOCS = [{"_id": f"d{n}", "title": "t" * n, "text": "fox owl"} for n in range(8)]
 
 
-@pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(frame.components._things, "titles", TitleLengths())
+@pytest.fixture
+def registered() -> Iterator[None]:
+    with frame.components.restored():
+        frame.components.add("titles", TitleLengths())
+        yield
 
 
 def lengths(index: Index) -> list[int]:
@@ -72,6 +74,7 @@ def lengths(index: Index) -> list[int]:
     return joined.tolist()
 
 
+@pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("shards", [1, 2])
 def test_a_further_component_lives_with_its_index(tmp_path: Path, fontes: Any, shards: int) -> None:
     index = Index.build(DOCS[:5], tmp_path / "x", components=["titles"], shards=shards)
@@ -93,6 +96,7 @@ def test_a_further_component_lives_with_its_index(tmp_path: Path, fontes: Any, s
         assert new.fingerprint != Index.build(docs, tmp_path / "z").fingerprint
 
 
+@pytest.mark.usefixtures("registered")
 def test_a_damaged_further_component_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x"
     Index.build(DOCS, path, components=["titles"])
@@ -111,10 +115,11 @@ def test_a_damaged_further_component_is_refused(tmp_path: Path) -> None:
         Index.open(path)
 
 
-def test_without_its_package_a_component_is_not_lost_by_a_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    index = Index.build(DOCS, tmp_path / "x", components=["titles"])
-    index.add([{"_id": "new", "text": "fox"}])
-    monkeypatch.delitem(frame.components._things, "titles")
+def test_without_its_package_a_component_is_not_lost_by_a_merge(tmp_path: Path) -> None:
+    with frame.components.restored():
+        frame.components.add("titles", TitleLengths())
+        index = Index.build(DOCS, tmp_path / "x", components=["titles"])
+        index.add([{"_id": "new", "text": "fox"}])
     index = Index.open(tmp_path / "x")
     assert len(index.search("fox")) == 9
     index.check(deep=True)
@@ -126,6 +131,7 @@ def test_without_its_package_a_component_is_not_lost_by_a_merge(tmp_path: Path, 
     assert "bytes_of_titles" not in index.info()
 
 
+@pytest.mark.usefixtures("registered")
 def test_a_component_that_is_not_built_with_the_documents_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="'vectors' is not built with the documents"):
         Index.build(DOCS, tmp_path / "x", components=["vectors"])
@@ -134,6 +140,7 @@ def test_a_component_that_is_not_built_with_the_documents_is_refused(tmp_path: P
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.usefixtures("registered")
 def test_every_component_of_fontes_has_the_verbs() -> None:
     built_in = ["columns", "fields", "late", "positions", "postings", "sparse", "text", "vectors"]
     assert list(frame.components) == sorted([*built_in, "titles"])

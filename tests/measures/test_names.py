@@ -125,20 +125,20 @@ def test_every_measure_says_its_formula():
 
 
 @pytest.fixture
-def shallow(monkeypatch):
+def shallow():
     """A measure that is one class, which is gone after the test."""
-    monkeypatch.setattr(MEASURES, "_things", dict(MEASURES._things))
+    with MEASURES.restored():
 
-    @dataclass(frozen=True, repr=False)
-    class Shallow(Measure, name="Shallow", aliases=("shallow_cut_K", "few")):
-        """The share of topics with `most` documents or fewer."""
+        @dataclass(frozen=True, repr=False)
+        class Shallow(Measure, name="Shallow", aliases=("shallow_cut_K", "few")):
+            """The share of topics with `most` documents or fewer."""
 
-        most: int = 1
+            most: int = 1
 
-        def values(self, ranks):
-            return np.minimum(ranks.retrieved, self.depth) <= self.most
+            def values(self, ranks):
+                return np.minimum(ranks.retrieved, self.depth) <= self.most
 
-    return Shallow
+        yield Shallow
 
 
 def test_a_measure_that_is_one_class_is_known_by_its_name_and_aliases_everywhere(shallow):

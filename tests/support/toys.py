@@ -123,8 +123,7 @@ for _name, _cls in TOYS.items():
 @contextmanager
 def toys() -> Iterator[None]:
     """The toys are registered meanwhile."""
-    for name, cls in TOYS.items():
-        stages.add(name, cls)
-    yield
-    for name in TOYS:
-        del stages._things[name]
+    with stages.restored():
+        for name, cls in TOYS.items():
+            stages.add(name, cls)
+        yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -63,6 +64,22 @@ class Registry(Generic[T]):
         if declared and declared != _qualified_name(thing):
             raise ParameterError(f"two {self.noun}s are called '{name}': {declared} and {_qualified_name(thing)}; rename one")
         self._things[name] = thing
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Forget at the end of the block what it registers, as tests of one's own classes need it.
+
+        What a table or an entry point declares stays, since its module is imported once.
+        """
+        before = dict(self._things)
+        try:
+            yield
+        finally:
+            new = [name for name, thing in self._things.items() if name not in before and not _is_own(thing)]
+            for name in new:
+                if not self._reference(name):
+                    del self._things[name]
+            self._things |= before
 
     def __getitem__(self, name: str) -> T:
         """Return the thing of this name.
