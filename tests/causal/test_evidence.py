@@ -97,18 +97,26 @@ def test_a_document_is_read_once_for_all_topics_weights_and_pools() -> None:
 
 def test_what_is_remembered_stays_within_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence_module, "MAX_CACHE_BYTES", 1000)
-    texts = [f"Story {n} is here. It has two sentences." for n in range(50)]
-    found = evidence_module.evidence_of(texts, None, None, "rules")
-    assert [one.texts[0] for one in found] == [f"Story {n} is here." for n in range(50)]
-    assert 0 < evidence_module._cache._bytes <= 1000
-    assert evidence_module._cache._bytes == sum(one.bytes for one in evidence_module._cache._recent.values())
+    encoder, texts = Words(), [f"Story {n} is here. It has two sentences." for n in range(50)]
+    head().check(encoder)
+
+    def asked(first: int, last: int) -> int:
+        encoder.asked.clear()
+        found = evidence_module.evidence_of(texts[first:last], encoder, head(), "rules")
+        assert [one.texts[0] for one in found] == [f"Story {n} is here." for n in range(first, last)]
+        assert all(one.bytes > 250 for one in found)
+        return len(encoder.asked)
+
+    assert asked(0, 50) == 100
+    assert asked(47, 50) == 0, "three documents fit into 1,000 bytes"
+    assert asked(0, 47) == 94
 
 
 def test_the_pools_are_the_greatest_the_mean_of_three_and_one_minus_the_product() -> None:
-    values = np.array([0.1, 0.5, 0.2, 0.4], dtype=np.float32)
-    pooled = {pool: ft.causal.CausalEvidence(pool=pool)._pool(values) for pool in ("max", "top3", "noisy-or")}
-    assert pooled == pytest.approx({"max": 0.5, "top3": 1.1 / 3, "noisy-or": 1 - 0.9 * 0.5 * 0.8 * 0.6})
-    assert ft.causal.CausalEvidence(pool="noisy-or")._pool(np.zeros(0, dtype=np.float32)) == 0
+    text = "The ward shut after two midwives left. It was cold. The boat sank after a storm hit it. Nobody came."
+    for pool, pooled in {"max": 0.5, "top3": 1 / 3, "noisy-or": 0.75}.items():
+        scores = ft.causal.CausalEvidence(pool=pool).scores([("x", text), ("x", "")])
+        assert scores == pytest.approx([pooled, 0]), pool
 
 
 def test_a_sentence_counts_less_the_further_it_is_from_the_topic() -> None:

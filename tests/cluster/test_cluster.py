@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 import threading
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -76,7 +77,7 @@ def test_an_actor_that_has_no_place_is_not_waited_for(cluster: Cluster) -> None:
     assert len({process for process, _ in results.values()}) == 1
 
 
-def test_a_node_that_is_lost_before_it_says_its_versions_is_left_out(cluster: Cluster) -> None:
+def test_a_node_that_is_lost_before_it_says_its_versions_is_left_out(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     class Gone:
         """A library whose second node is lost as soon as it is asked."""
 
@@ -92,9 +93,12 @@ def test_a_node_that_is_lost_before_it_says_its_versions_is_left_out(cluster: Cl
             self._nodes = nodes if self._stays else []
             return [*cluster.ray.nodes(), *nodes]
 
-    joining._compare_versions(Gone(stays=False))
-    with pytest.raises(cluster.ray.exceptions.RayError):
-        joining._compare_versions(Gone(stays=True))
+    monkeypatch.setitem(sys.modules, "ray", Gone(stays=False))
+    with joined():
+        pass
+    monkeypatch.setitem(sys.modules, "ray", Gone(stays=True))
+    with pytest.raises(FontesError, match="comparing: "), joined(purpose="comparing"):
+        pass
 
 
 def test_what_an_actor_cannot_make_is_said_in_its_own_words(cluster: Cluster) -> None:
@@ -111,16 +115,22 @@ def test_a_function_that_always_dies_is_a_sentence(cluster: Cluster, monkeypatch
 
 def test_a_node_with_another_version_is_refused_by_name(ray: str, monkeypatch: pytest.MonkeyPatch) -> None:
     here = joining.versions()
-    monkeypatch.setattr(joining, "_compare_versions", partial(joining._compare_versions, local=here | {"numpy": "1.0"}))
+    process = os.getpid()
+
+    def versions() -> dict[str, str]:
+        return here | ({"numpy": "1.0"} if os.getpid() == process else {})
+
+    monkeypatch.setattr(joining, "versions", versions)
     with pytest.raises(FontesError, match=rf"the node .+ has numpy {here['numpy']}, this process 1.0"), joined(ray):
         pass
 
 
 def test_an_address_where_nothing_answers_or_that_is_none_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FontesError, match=r"no Ray cluster answers at 127.0.0.1:9"):
-        joining._check_address("127.0.0.1:9")
-    with pytest.raises(ParameterError, match="'here' is not an address of a Ray cluster"):
-        joining._check_address("here")
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False))
+    with pytest.raises(FontesError, match=r"no Ray cluster answers at 127.0.0.1:9"), joined("127.0.0.1:9"):
+        pass
+    with pytest.raises(ParameterError, match="'here' is not an address of a Ray cluster"), joined("here"):
+        pass
 
 
 def test_without_ray_the_sentence_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,9 +143,11 @@ def test_an_address_that_lets_nobody_in_without_its_token_says_so(monkeypatch: p
     def refuses(**options: object) -> None:
         raise ConnectionError("RPC error: InvalidAuthToken")
 
-    monkeypatch.setattr(joining, "_check_address", lambda address: None)
-    with pytest.raises(FontesError, match=r"127.0.0.1:6379 refuses this process.* RAY_AUTH_MODE=token"):
-        joining._start(SimpleNamespace(init=refuses), "127.0.0.1:6379")
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=refuses))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(FontesError, match=rf"{address} refuses this process.* RAY_AUTH_MODE=token"), joined(address):
+            pass
 
 
 def test_actors_that_outlive_the_cluster_start_no_other_one() -> None:

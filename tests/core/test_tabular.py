@@ -150,11 +150,8 @@ def test_progress_in_a_notebook_is_a_bar_in_place(monkeypatch: pytest.MonkeyPatc
 
 
 def test_progress_elsewhere_is_a_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    from fontes.core import progress
-
-    progress._to_standard_error.cache_clear()
-    show(Progress("indexing", 3, 3, 2.0))
-    assert capsys.readouterr().err == "indexing: 3 documents, 2.00 s\n"
+    show(Progress("indexing elsewhere", 3, 3, 2.0))
+    assert capsys.readouterr().err == "indexing elsewhere: 3 documents, 2.00 s\n"
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])

@@ -247,12 +247,15 @@ def test_the_cache_drops_what_was_used_longest_ago(index: ft.Index, tmp_path: Pa
     run = Counting(index)(TOPICS)
     for number in range(5):
         cache.store(f"{number}" * 64, run, run.topics)
-        os.utime(cache._path(f"{number}" * 64), (number, number))
-    size = cache._path("0" * 64).stat().st_size
+    sizes = []
+    for path in cache.folder.rglob("*.npz"):
+        os.utime(path, (int(path.stem[0]), int(path.stem[0])))
+        sizes.append(path.stat().st_size)
+    cache = Cache(cache.folder, limit=3 * max(sizes))
     assert cache.load("0" * 64, run.topics, {index.fingerprint: index}) == run  # used now
-    cache._disk.limit = 3 * size
+    cache.store("5" * 64, run, run.topics)
     cache.trim()
-    assert sorted(p.stem[0] for p in cache.folder.rglob("*.npz")) == ["0", "3", "4"]
+    assert sorted(p.stem[0] for p in cache.folder.rglob("*.npz")) == ["0", "4", "5"]
 
 
 def test_a_cache_deletes_no_file_but_its_own(index: ft.Index, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def part_of(index):
 def plain(index: Index, stage, topic: Topic) -> list[tuple[str, float]]:
     """All matching documents with their scores in the one order, without the kernel."""
     found = impacts.impacts_of(part_of(index), stage.weighting)
-    _, (terms,), _, weights = bags_of(index.state.parts, stage.weighting, stage._counts([topic]))
+    _, (terms,), _, weights = bags_of(index.state.parts, stage.weighting, [topic.weights])
     bounds, docs, of_docs = found.unpacked(terms)
     sums: dict[int, float] = {}
     for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -211,11 +212,21 @@ def test_the_text_of_a_pipeline_has_the_mode_and_unknown_ones_are_errors(index: 
         index.tolerance(weight=2)
 
 
+def look_up_all(corrector: tolerance.Corrector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the corrector look up all words of the documents, as it does after so many topics."""
+    monkeypatch.setattr(tolerance, "MANY_TOPICS", 1)
+    corrector.mended("basketbll", "auto", 0.5)
+    for thread in threading.enumerate():
+        if thread.name == "tolerance":
+            thread.join()
+
+
 def test_words_that_are_looked_up_at_once_have_no_neighbours(index: ft.Index, monkeypatch: pytest.MonkeyPatch) -> None:
     corrector = tolerance.Corrector(index.state)
-    corrector._learn()
-    assert {"coach", "stadium", "montevideo"} <= corrector._sure_last
-    assert "uru" not in corrector._sure_last
+    assert not corrector.is_sure(Topic("1", "coach"), "auto")
+    look_up_all(corrector, monkeypatch)
+    assert all(corrector.is_sure(Topic("1", word), "auto") for word in ("coach", "stadium", "montevideo"))
+    assert not corrector.is_sure(Topic("1", "uru"), "auto")
     monkeypatch.setattr(corrector, "mended", None)
     assert corrector.is_sure(Topic("1", "Coach – Stadium"), "auto")
     assert not corrector.is_sure(Topic("1", "coach stadium"), "typing")
@@ -260,12 +271,13 @@ def test_words_that_differ_by_marks_alone_are_found_both_ways_and_before_other_e
     assert scores["český"] == pytest.approx(np.log(25)), "a mark on the first letter makes it no other letter"
 
 
-def test_a_word_with_a_frequent_twin_with_marks_is_not_taken_for_sure(tmp_path: Path) -> None:
+def test_a_word_with_a_frequent_twin_with_marks_is_not_taken_for_sure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     docs = [("plain", "resume"), *((f"m{i}", "the résumé of work") for i in range(400))]
     index = ft.Index.build(docs, tmp_path / "x.index", analyzer="standard")
     corrector = tolerance.CORRECTOR.of(index.state)
-    corrector._learn()
-    assert "work" in corrector._sure
+    look_up_all(corrector, monkeypatch)
+    assert corrector.is_sure(Topic("1", "work of"), "auto")
+    assert not corrector.is_sure(Topic("1", "resume of"), "auto")
     assert mended(index, "resume of") == {"resume": ["résumé"]}
 
 

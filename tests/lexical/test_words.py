@@ -40,7 +40,18 @@ def test_a_topics_terms_are_those_of_its_whole_text_be_its_words_new_or_known(in
 
 def test_words_beyond_the_limit_are_not_kept(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retriever, "MAX_CACHED_WORDS", 2)
-    known = retriever.Words(index.analyzer)
-    for text in ["the cat and the dog", "dog", "RUNS the", "cat dog RUNS"]:
+    analysed: list[list[str]] = []
+
+    class Counting:
+        plain_words = staticmethod(index.analyzer.plain_words)
+
+        def many(self, texts: list[str]) -> list[list[str]]:
+            analysed.append(texts)
+            return index.analyzer.many(texts)
+
+    known = retriever.Words(Counting())  # type: ignore[arg-type]
+    texts = ["the cat and the dog", "dog", "RUNS the", "cat dog RUNS"]
+    for text in texts:
         assert known.counts([text]) == [whole(index, text)]
-        assert len(known._terms) <= 5
+    by_words = [["the", "cat", "and", "dog"], ["RUNS", "the"], ["cat", "dog"]]
+    assert analysed == (by_words if index.analyzer.words == (1, 1) else [[text] for text in texts])

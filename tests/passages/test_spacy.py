@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from support.each import each
 
@@ -21,8 +19,12 @@ def found(text: str) -> list[str]:
     return [text[a:b] for a, b in next(sentences(f"spacy:{MODEL}")([text]))]
 
 
-def test_only_the_sentence_recognizer_is_run() -> None:
-    assert module._pipeline(MODEL).pipe_names == ["senter"]
+def test_only_the_sentence_recognizer_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipelines, load = [], module.spacy_pipeline
+    monkeypatch.setattr(module, "spacy_pipeline", lambda *names: pipelines.append(load(*names)) or pipelines[-1])
+    module.sentences.cache_clear()
+    assert found(TEXT)
+    assert [pipeline.pipe_names for pipeline in pipelines] == [["senter"]]
 
 
 def test_sentences_begin_and_end_where_spacy_finds_them() -> None:
@@ -51,9 +53,6 @@ def test_a_long_text_is_given_to_spacy_in_pieces(monkeypatch: pytest.MonkeyPatch
 @each("characters", [9, 15, 20, 21, 65])
 def test_a_text_without_white_space_is_given_in_pieces_too(characters: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_TEXT_LENGTH", 10)
-    edges = module._edges("x" * characters)
-    assert (edges[0], edges[-1]) == (0, characters)
-    assert max(b - a for a, b in pairwise(edges)) == min(characters, 20)
     spans = next(sentences(f"spacy:{MODEL}")(["为" * characters]))
     assert (spans[0][0], spans[-1][1]) == (0, characters)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -84,7 +85,9 @@ def test_numba_is_loaded_when_python_has_taken_as_long(monkeypatch: pytest.Monke
     assert not compiled.affordable(compiled.PAUSE + 1)
     assert not started
     assert compiled.affordable(60)  # a thread loads it meanwhile
-    compiled._loader.join()
+    for thread in threading.enumerate():
+        if thread.name == "fontes-loader":
+            thread.join()
     assert started == ["fontes-loader"]
     assert compiled.affordable(60)
     assert not compiled.affordable(compiled.PAUSE + 1)
@@ -241,10 +244,17 @@ def test_what_waits_for_loops_is_forgotten_once_they_are_loaded(monkeypatch: pyt
     """Or it would keep the stage of a search, and the state of its index, alive."""
     for name, value in {"_waiting": [], "_callbacks": [], "_steps_left": 0, "_loaded": False, "_loader": None}.items():
         monkeypatch.setattr(compiled, name, value)
-    compiled.when_loaded(lambda: None)
-    assert len(compiled._callbacks) == 1
+
+    class Waiting:
+        pass
+
+    stage = Waiting()
+    waits = weakref.ref(stage)
+    compiled.when_loaded(lambda stage=stage: None)
+    del stage
+    assert waits() is not None
     compiled.load()
-    assert not compiled._callbacks
+    assert waits() is None
 
 
 # Folder of compiled code

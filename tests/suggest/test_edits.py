@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given, settings, strategies as st
-from support.examples import up_to
+from hypothesis import given, strategies as st
 
 from fontes.core.strings import Strings
-from fontes.suggest import edits as walk
 from fontes.suggest.edits import near, prefixed
 
 LETTERS = "abcé語😀"
@@ -48,16 +45,6 @@ def test_near_beginnings_are_those_of_a_loop_over_all(terms: list[str], word: st
 def test_the_first_letters_can_be_fixed(terms: list[str], word: str, prefix: int) -> None:
     expected = {term: d for term in terms if term.startswith(word[:prefix]) and (d := distance(term, word)) <= 2}
     assert found(terms, word, 2, prefix=prefix) == expected
-
-
-@settings(max_examples=up_to(20))
-@given(WORDS, st.text(LETTERS, max_size=7), st.integers(0, 2), st.booleans())
-def test_compiled_and_plain_walks_agree(terms: list[str], word: str, edits: int, complete: bool) -> None:
-    plain = walk._walk.py_func if hasattr(walk._walk, "py_func") else walk._walk
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walk, "_walk", plain)
-        expected = found(terms, word, edits, complete=complete)
-    assert found(terms, word, edits, complete=complete) == expected
 
 
 @given(WORDS, st.text(LETTERS, max_size=3))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,22 +25,47 @@ def cut(text: str, longest: int) -> list[str]:
     return [*pieces, text]
 
 
+class WholePieces:
+    """A pipeline of spaCy for which each text is one sentence."""
+
+    component_names = pipe_names = ("senter",)
+
+    def select_pipes(self, enable: list[str]) -> None:
+        assert enable == ["senter"]
+
+    def pipe(self, pieces: Iterable[tuple[str, Any]], **_: Any) -> Iterator[tuple[Any, Any]]:
+        for text, place in pieces:
+            yield SimpleNamespace(sents=[SimpleNamespace(start_char=0, end_char=len(text))]), place
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, int], list[tuple[int, int]]]]:
+    """Returns the pieces in which spaCy receives a text, by the longest length."""
+    monkeypatch.setattr(sentences, "spacy_pipeline", lambda *_: WholePieces())
+    sentences.sentences.cache_clear()
+
+    def spans(text: str, longest: int) -> list[tuple[int, int]]:
+        monkeypatch.setattr(sentences, "MAX_TEXT_LENGTH", longest)
+        return sentences.sentence_spans(text, "spacy:whole")
+
+    yield spans
+    sentences.sentences.cache_clear()
+
+
 @each("seed", range(6))
-def test_a_long_text_is_cut_at_the_first_gap_after_the_longest_length(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_is_cut_at_the_first_gap_after_the_longest_length(seed: int, pieces: Any) -> None:
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(sentences, "MAX_TEXT_LENGTH", 20)
     text = "".join(rng.choice(["word", "longer", ". ", "\n", "\n\n", "  ", "x" * 50], 60))
-    edges = sentences._edges(text)
-    assert [text[a:b] for a, b in pairwise(edges)] == cut(text, 20)
-    assert max(b - a for a, b in pairwise(edges)) <= 40
-    assert len(edges) > 8
+    spans = pieces(text, 20)
+    assert [text[a:b] for a, b in spans] == cut(text, 20)
+    assert max(b - a for a, b in spans) <= 40
+    assert len(spans) > 7
 
 
-def test_a_text_up_to_the_longest_length_is_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentences, "MAX_TEXT_LENGTH", 5)
-    assert sentences._edges("") == [0, 0]
-    assert sentences._edges("a\nb\nc") == [0, 5]
-    assert sentences._edges("abcdefgh") == [0, 8, 8]
+def test_a_text_up_to_the_longest_length_is_one_piece(pieces: Any) -> None:
+    assert pieces("", 5) == [(0, 0)]
+    assert pieces("a\nb\nc", 5) == [(0, 5)]
+    assert pieces("abcdefgh", 5) == [(0, 8), (8, 8)]
 
 
 def split(text: str) -> list[str]:

@@ -101,8 +101,10 @@ WORDS = st.sampled_from(["foxes", "dog", "the", "x", "東京", "京都東", "é�
 @given(
     st.sampled_from(["english", "cjk"]), st.lists(st.lists(WORDS, max_size=40).map(" ".join), max_size=4), st.integers(1, 80)
 )
-def test_many_texts_at_once_are_shown_as_each_is_that_is_looked_at_piece_by_piece(name, texts, length):
+def test_many_texts_at_once_have_the_snippets_of_each_read_piece_by_piece(name, texts, length):
     analyzer = Analyzer.of(name)
     terms = frozenset(analyzer("fox dogs 東京都 x"))
-    plainly = [snippets._by_pieces(analyzer, snippets._folded(text), terms, length) for text in texts]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snippets, "CHUNK_CHARACTERS", 128)
+        plainly = [snippet(analyzer, text, terms, length) for text in texts]
     assert snippets.snippets(analyzer, [(text, terms) for text in texts], length) == plainly
