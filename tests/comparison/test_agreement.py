@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fontes.comparison.statistics import kappa
-from fontes.core import ParameterError
 
 
 @pytest.mark.parametrize("weights", ["", "linear", "quadratic"])
@@ -29,8 +28,3 @@ def test_kappa_cannot_be_told_where_chance_always_agrees() -> None:
     assert np.isnan(kappa([[5, 0], [0, 0]]))
     assert np.isnan(kappa([[0, 0], [0, 0]]))
     assert kappa([[0, 5], [0, 0]]) == 0.0
-
-
-def test_other_weights_are_refused() -> None:
-    with pytest.raises(ParameterError, match="there are no weights 'cubic'"):
-        kappa([[1]], "cubic")

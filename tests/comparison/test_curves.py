@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.each import each
 from typer.testing import CliRunner
 
 import fontes as ft
 from fontes.app.cli import app
 from fontes.comparison import plot_measures, statistics
-from fontes.core.errors import InputError, ParameterError
+from fontes.core.errors import ParameterError
 
 pytest.importorskip("matplotlib")
 
@@ -63,28 +62,6 @@ def test_bands_are_bootstrap_intervals_of_the_mean() -> None:
 
 def test_the_same_runs_give_the_same_bytes() -> None:
     assert plot_measures(RUNS, QRELS, k=5).to_bytes("svg") == plot_measures(RUNS, QRELS, k=5).to_bytes("svg")
-
-
-@each(
-    ("parameters", "message"),
-    [
-        ({"measures": "P@5"}, "drawn at every k; write P for P@5"),
-        ({"measures": [ft.nDCG @ 10]}, "write nDCG for nDCG@10"),
-        ({"measures": "IPrec"}, "IPrec is measured at a recall, not at k"),
-        ({"measures": "NumRet"}, "NumRet takes no cutoff"),
-        ({"measures": ""}, "there is no measure"),
-        ({"k": 1}, "a curve needs k from 1 to 2 or more"),
-        ({"runs": {}}, "there is no run to plot"),
-    ],
-)
-def test_what_has_no_curve_is_named(parameters: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        plot_measures(**{"runs": RUNS, "qrels": QRELS, **parameters})
-
-
-def test_a_run_of_another_collection_is_named() -> None:
-    with pytest.raises(InputError, match="the run 'odd'"):
-        plot_measures({"odd": {"q1": {"x": 1.0}}}, QRELS)
 
 
 def test_the_command_draws_runs_by_the_names_of_their_files(tmp_path: Path) -> None:

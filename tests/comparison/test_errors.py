@@ -28,7 +28,7 @@ from fontes.core import FontesError, InputError, ParameterError
 QRELS = {"q1": {"d1": 1, "d2": 2}, "q2": {"d3": 1}, "q3": {"d1": 0}}
 GOOD = {"q1": {"d2": 3.0, "d1": 2.0}, "q2": {"d3": 1.0}}
 BAD = {"q1": {"d9": 3.0, "d1": 2.0}, "q2": {"d8": 1.0, "d3": 0.5}, "q3": {"d1": 1.0}}
-BOTH = {"a": GOOD, "b": BAD}
+BOTH, THIRD = {"a": GOOD, "b": BAD}, {"q1": {"d1": 1.0}}
 AGAIN = {topic: dict(reversed(ranking.items())) for topic, ranking in reversed(GOOD.items())} | {"q3": {}}
 DATA = labelled()
 SHORT = {topic: DATA.runs["poor"][topic] for topic in DATA.people}
@@ -46,7 +46,7 @@ def suite(measures: str = "AP", baseline: str = "a", **other: str) -> SuiteRepor
 
 
 def snapshots(**changes: Any) -> object:
-    return compare_snapshots({"june": (BOTH, QRELS), "july": (BOTH, QRELS)} | changes, "a", "RR")
+    return compare_snapshots({"june": (BOTH | {"c": THIRD}, QRELS), "july": (BOTH | {"c": THIRD}, QRELS)} | changes, "a", "RR")
 
 
 @each(
@@ -99,9 +99,9 @@ def snapshots(**changes: Any) -> object:
         (lambda: suite("NumRet"), ParameterError, "NumRet", "count"),
         (lambda: SuiteReport({}), ParameterError, "no report", ""),
         (lambda: compare_snapshots({"june": (BOTH, QRELS)}, "a", "RR"), ParameterError, "not 1", "two snapshots"),
-        (lambda: snapshots(july=({"a": GOOD}, QRELS)), ParameterError, "'july' … b", ""),
-        (lambda: snapshots(june=({"a": GOOD}, QRELS)), ParameterError, "'june' … b … 'july'", ""),
-        (lambda: snapshots(july=(BOTH, {"9": {"a": 1}})), InputError, "snapshot 'july': ", ""),
+        (lambda: snapshots(july=({"a": GOOD, "c": THIRD}, QRELS)), InputError, "'july' … b", ""),
+        (lambda: snapshots(june=({"a": GOOD, "c": THIRD}, QRELS)), InputError, "'june' … b … 'july'", ""),
+        (lambda: snapshots(july=(BOTH | {"c": THIRD}, {"9": {"a": 1}})), InputError, "snapshot 'july': ", ""),
         (lambda: compare_snapshots({"june": (BOTH, QRELS), "july": (BOTH, QRELS)}, "c", "RR"), ParameterError, "'c'", "a, b"),
     ],
 )

@@ -71,21 +71,6 @@ def test_runs_of_stages_know_their_index_and_a_report_has_failures(index: ft.Ind
     found = report.failures("bm25")
     assert found[0].unknown
     assert str(found.measure) == "AP"
-    with pytest.raises(ft.FontesError, match="'bm26' is none of the systems; there are bm25, tfidf"):
-        report.failures("bm26")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"measure": "NumRet"}, "NumRet is a count, which has no best order"),
-        ({"n": 0}, "the number of topics"),
-        ({"measure": "nDCH"}, "nDCH"),
-    ],
-)
-def test_wrong_arguments_are_one_sentence(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ft.FontesError, match=message):
-        ft.comparison.failures(RUN, QRELS, **changes)
 
 
 def test_the_command_writes_every_form(index: ft.Index, fontes: Any, tmp_path: Path) -> None:

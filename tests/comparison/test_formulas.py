@@ -303,21 +303,6 @@ def test_more_pairs_than_fit_into_a_block_have_the_same_intervals(runs: Any, mon
         assert [(c.low, c.high) for c in parts] == [(c.low, c.high) for c in whole.comparisons]
 
 
-@each(
-    ("wrong", "message"),
-    [
-        *(({"alpha": alpha}, "alpha must lie between 0 and 1") for alpha in (0, 1, -0.1, 1.5, True, "0.05", None)),
-        *(({"seed": seed}, "the seed must be a whole number from 0 up") for seed in (-1, 1.5, True, "1", None)),
-        ({"test": "z"}, "unknown test 'z'; there are t, wilcoxon, fisher, tukey"),
-        ({"correction": "sidak"}, "unknown correction 'sidak'; there are holm, bonferroni, bh, none"),
-        ({"test": "tukey", "correction": "bh"}, "Tukey's test corrects by itself; leave the correction 'bh' out"),
-    ],
-)
-def test_a_way_of_testing_that_cannot_be_is_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(ft.core.ParameterError, match=message):
-        Testing(**wrong)
-
-
 def test_a_way_of_testing_says_its_test_and_its_correction() -> None:
     assert str(Testing()) == "paired t-test, Holm over each measure"
     assert str(Testing("wilcoxon", "bh")) == "Wilcoxon's signed rank test, Benjamini-Hochberg over each measure"

@@ -14,7 +14,7 @@ from support.machine_labels import Labelled, labelled
 import fontes as ft
 from fontes.app.judging.store import JudgmentStore
 from fontes.comparison import Report, Testing, compare_runs, plan_judging
-from fontes.core import InputError, ParameterError, Qrels
+from fontes.core import Qrels
 from fontes.measures.prediction_powered import PredictionPowered
 
 
@@ -72,15 +72,6 @@ def test_systems_that_differ_on_topics_of_the_machine_alone_are_not_settled() ->
     assert not one.significant
 
 
-def test_other_tests_and_runs_without_the_machines_topics_are_refused() -> None:
-    data = labelled()
-    with pytest.raises(ParameterError, match="with machine labels the test is t, not fisher"):
-        report(data, testing=Testing("fisher"))
-    short = {topic: data.runs["poor"][topic] for topic in data.people}
-    with pytest.raises(InputError, match="the run 'short' has no results for the topics that only the machine labelled"):
-        compare_runs({"good": data.runs["good"], "short": short}, data.people, "AP", machine=data.machine)
-
-
 def test_stages_of_compare_run_on_all_labelled_topics(tmp_path: Path) -> None:
     docs = [{"id": f"d{number}", "text": f"spring {'hot ' * (number % 3)} water{number}"} for number in range(30)]
     index = ft.Index.build(docs, tmp_path / "c.index")
@@ -121,14 +112,6 @@ def test_a_plan_says_how_many_topics_settle_which_pair() -> None:
         "measure", "system", "against", "difference", "low", "high", "corrected", "topics", "labels"
     ]  # fmt: skip
     assert len(json.loads(json.dumps(plan.to_dict(), allow_nan=False))["pairs"]) == 2
-
-
-def test_a_plan_without_machine_labels_or_with_another_power_is_refused() -> None:
-    data = labelled()
-    with pytest.raises(ParameterError, match="a plan needs a comparison of two systems or more with machine labels"):
-        plan_judging(compare_runs(data.runs, data.people, "AP"))
-    with pytest.raises(ParameterError, match="the power must lie between 0 and 1"):
-        plan_judging(report(data), power=1)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.each import each
 
 import fontes as ft
 from fontes.comparison import report_page
@@ -231,12 +230,6 @@ def test_fourteen_hundred_topics_of_ten_systems_stay_below_four_megabytes() -> N
     page = report.to_html()
     assert len(data_of(page)["rankings"]) == 1400
     assert len(page.encode()) < 4_000_000
-
-
-@each("options", [{"depth": 0}, {"depth": True}, {"depth": 2.5}, {"snippet": -1}])
-def test_a_depth_or_snippet_out_of_range_is_an_error(options: dict[str, Any]) -> None:
-    with pytest.raises(ft.core.ParameterError, match=rf"the {next(iter(options))} of a page must be a whole number"):
-        compare_runs().to_html(**options)
 
 
 def test_a_single_system_has_a_page_without_tests() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 import fontes as ft
 from fontes.comparison import Testing, compare_snapshots
-from fontes.core import FontesError, ParameterError
 
 QRELS = {
     "june": {"1": {"a": 1}, "2": {"b": 1}, "3": {"c": 1}, "4": {"d": 1}},
@@ -92,24 +91,6 @@ def test_every_form_has_every_figure(report, tmp_path):
     assert figure in str(report)
     rows = list(csv.DictReader(io.StringIO(report.to_csv())))
     assert float(rows[4]["effect_ratio"]) == pytest.approx(report.effect_ratio("new", "july", "RR"))
-    with pytest.raises(ParameterError, match="ends in one of"):
-        report.save(tmp_path / "r.doc")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda s: s.pop("july"), "two snapshots or more, not 1"),
-        (lambda s: s["july"][0].pop("new"), "snapshot 'july' has no run of new"),
-        (lambda s: s["june"][0].pop("new"), "snapshot 'june' has no run of new, and 'july' has"),
-        (lambda s: s.update(july=(s["july"][0], {"9": {"a": 1}})), "snapshot 'july': "),
-        (lambda s: [s[n][0].pop("bm25") for n in s], "the pivot 'bm25' is none of the systems; there are new, same"),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_sentence(snapshots, change, message):
-    change(snapshots)
-    with pytest.raises(FontesError, match=message):
-        compare_snapshots(snapshots, "bm25", "RR", testing=Testing(allow_empty=True))
 
 
 def test_the_command_reads_folders_of_runs(fontes, tmp_path):

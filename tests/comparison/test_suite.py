@@ -13,7 +13,6 @@ from scipy import stats
 
 import fontes as ft
 from fontes.comparison import Published, SuiteReport, Testing, compare_runs
-from fontes.core import ParameterError
 from fontes.measures import parse
 
 RANKS = {  # of the one relevant document of each topic
@@ -112,14 +111,3 @@ def test_all_forms_have_the_mean(suite, tmp_path):
     assert [row["collection"] for row in rows if row["system"] == "new"] == ["small", "large", ""]
     assert float(rows[-1]["mean"]) == suite.mean("same", "RR")
     assert list(suite.to_pandas()["rank"].dropna()) == [2.5, 1, 2.5]
-
-
-def test_reports_that_do_not_belong_together_are_refused():
-    with pytest.raises(ParameterError, match="'large' has other systems or measures than 'small'"):
-        SuiteReport({"small": report("small"), "large": report("large", measures="AP")})
-    with pytest.raises(ParameterError, match="'large' has another baseline than 'small'"):
-        SuiteReport({"small": report("small"), "large": report("large", baseline="new")})
-    with pytest.raises(ParameterError, match="NumRet is a count"):
-        SuiteReport({"small": report("small", measures="NumRet")})
-    with pytest.raises(ParameterError, match="no report"):
-        SuiteReport({})

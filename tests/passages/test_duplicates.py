@@ -59,24 +59,6 @@ def test_a_packed_list_is_read(tmp_path: Path) -> None:
     assert len(ft.passages.read_duplicates(path)) == 3
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (":D5", "line 2: an id is missing; 'original:duplicate,duplicate' is wanted, found ':D5'"),
-        ("D4:D5,,D6", "line 2: an id is missing"),
-        ("D4:D5 D6", "line 2: 'D5 D6' is not an id, since it has white space; duplicates are separated by commas"),
-    ],
-)
-def test_a_broken_line_is_named(tmp_path: Path, line: str, message: str) -> None:
-    with pytest.raises(ft.core.InputError, match=f"duplicates.txt, {message}"):
-        listed(tmp_path, f"D1:D2\n{line}\n")
-
-
-def test_a_list_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ft.core.InputError, match="none"):
-        ft.passages.read_duplicates(tmp_path / "none.txt")
-
-
 def test_a_collection_loses_its_duplicates_and_repeated_copies(tmp_path: Path) -> None:
     duplicates = listed(tmp_path, WAPO)
     docs = [ft.Doc("dd44", "x"), ft.Doc("aa11", "first"), ft.Doc("aa11", "again"), ft.Doc("bb22", "y"), ft.Doc("ee55", "z")]
@@ -139,20 +121,7 @@ def test_the_path_of_a_list_does_what_the_list_does_and_has_a_text(tmp_path: Pat
     assert pipeline(stage.text) == stage
     path.write_text("1:2,3\n")
     assert stage(RUN) == ft.Deduplicate(read_duplicates(path, prefix="D"))(RUN) != by_list(RUN)
-    with pytest.raises(ft.core.PipelineError, match="a Duplicates has no text"):
-        _ = by_list.text
 
 
 def test_an_empty_run_stays_empty(tmp_path: Path) -> None:
     assert ft.Deduplicate(listed(tmp_path, "D1:D2\n"))({}).to_dict() == {}
-
-
-def test_bad_parameters_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ft.core.ParameterError, match="keep is original or best, not 'first'"):
-        ft.Deduplicate(listed(tmp_path, "D1:D2\n"), keep="first")(RUN)
-    with pytest.raises(ft.core.ParameterError, match="takes what read_duplicates gives, or the path"):
-        ft.Deduplicate({"D2": "D1"})(RUN)  # type: ignore[arg-type]
-    with pytest.raises(ft.core.ParameterError, match="give it to read_duplicates"):
-        ft.Deduplicate(listed(tmp_path, "D1:D2\n"), prefix="D")(RUN)
-    with pytest.raises(ft.core.InputError, match=r"nothing\.txt: there is no such file"):
-        ft.Deduplicate(str(tmp_path / "nothing.txt"))(RUN)

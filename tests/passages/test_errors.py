@@ -98,7 +98,7 @@ def split(**parameters: Any) -> object:
             "",
         ),
         # duplicates
-        (lambda: ft.Deduplicate({"D2": "D1"})(run()), ParameterError, "dict", "read_duplicates … path"),  # type: ignore[arg-type]
+        (lambda: ft.Deduplicate({"D2": "D1"})(run()), ParameterError, "Deduplicate", "read_duplicates … path"),  # type: ignore[arg-type]
         (lambda: ft.Deduplicate("/nowhere.txt")(run()), InputError, "nowhere.txt", "no such file"),
         (lambda: read_duplicates("/nowhere.txt"), InputError, "nowhere.txt", ""),
     ],

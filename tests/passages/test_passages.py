@@ -233,12 +233,6 @@ def test_all_from_the_first_separator_on_can_be_taken_off_as_at_cast_2021() -> N
     assert first.documents is None  # which do not have documents of these ids
 
 
-def test_an_id_that_is_no_passages_is_an_error() -> None:
-    for passage_id in ["d1", "d1%p", "d1%px", "d1%p-1", "d1%p2%q", "d1%p²", "d1%p٣"]:
-        with pytest.raises(ft.core.InputError, match=f"'{passage_id}' is not a passage's id"):
-            ft.to_documents()(ft.Run.of({"q": {passage_id: 1.0}}))
-
-
 class Counting(ft.Passages):
     """Keeps the texts that it splits."""
 
@@ -270,12 +264,6 @@ def test_the_places_of_so_many_documents_are_remembered_and_then_forgotten(monke
     assert [doc.text for doc in split.docs(["d%p1", "a%p0"])] == ["w2", "w0 w1"]
 
 
-def test_a_passage_that_the_document_does_not_have_is_an_error() -> None:
-    for number in (1, 7):
-        with pytest.raises(ft.core.InputError, match=rf"'a%p{number}'.*has 1"):
-            ft.Passages().over(Collection([ft.Doc("a", "x")])).docs([f"a%p{number}"])
-
-
 def test_a_run_of_passages_goes_through_pickle_with_its_text(tmp_path: Path) -> None:
     index = ft.Index.build([("a", numbered(5)), ("b", "w1 w9")], tmp_path / "i")
     split = (index.bm25() % 5 >> ft.Passages(words=3, stride=3))("w1")
@@ -304,42 +292,11 @@ def test_passages_of_a_corpus_can_be_indexed_and_found(tmp_path: Path) -> None:
     assert found.documents is None
 
 
-def test_a_run_without_documents_cannot_be_split() -> None:
-    run = run_over(ft.Doc("a", numbered(5)))
-    with pytest.raises(ft.core.InputError, match=r"Passages needs the documents' text.*with_\(documents=index\)"):
-        ft.Passages()(run.with_(documents=None))
-
-
-def test_parameters_that_make_no_sense_are_refused() -> None:
-    for parameters, message in [
-        ({"words": 0}, "words must be a whole number"),
-        ({"words": 3, "stride": 4}, "leaves out words"),
-        ({"max_words": 3}, "goes with sentences"),
-        ({"sentences": "nupunkt", "words": 3}, "do not go with sentences"),
-        ({"sentences": "nltk"}, "nupunkt and spacy:MODEL"),
-        ({"separator": ""}, "separator"),
-        ({"separator": "-0"}, "separator"),
-        ({"separator": " "}, "separator"),
-    ]:
-        passages = ft.Passages(**parameters)  # type: ignore[arg-type]
-        with pytest.raises(ft.core.ParameterError, match=message):
-            passages(run_over(ft.Doc("a", "x")))
-        with pytest.raises(ft.core.ParameterError, match=message):
-            passages.of(ft.Doc("a", "x"))
-
-
-def test_an_unknown_way_to_join_passages_is_refused() -> None:
-    with pytest.raises(ft.core.ParameterError, match="max, mean, sum, first, not by 'best'"):
-        ft.to_documents("best")(ft.Run.of({"q": {"a%p0": 1.0}}))
-
-
 def test_the_stages_have_a_text_that_makes_them_again() -> None:
     split = ft.Passages(words=20, title=False) >> ft.to_documents("mean", split_at="first")
     assert repr(split) == 'passages(words=20, title=False) >> to_documents(aggregate="mean", split_at="first")'
     assert pipeline(split.text) == split
     assert pipeline('passages(words=20, title=False) >> to_documents("mean", split_at="first")') == split
-    with pytest.raises(ft.core.ParameterError, match="not by 'best'"):
-        pipeline('to_documents("best")')
 
 
 def test_passages_are_marked_as_their_documents_are() -> None:

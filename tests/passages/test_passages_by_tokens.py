@@ -14,7 +14,6 @@ from hypothesis import given, settings, strategies as st
 from support.examples import up_to
 
 import fontes as ft
-from fontes.core import InputError, ParameterError
 from fontes.core.expression import pipeline
 from fontes.passages.split import WORD
 
@@ -140,23 +139,6 @@ def test_no_passage_has_more_tokens_and_none_leaves_text_out(
         assert not text[end:following].strip()  # nothing between two of them but white space
         if sentences:
             assert following >= end
-
-
-def test_tokens_and_a_tokenizer_go_together_and_in_place_of_words(folders: dict[str, str], tmp_path: Path) -> None:
-    folder = folders["pieces"]
-    for parameters, message in (
-        ({"tokens": 3}, "tokens and tokenizer go together"),
-        ({"tokenizer": folder}, "tokens and tokenizer go together"),
-        ({"tokens": 0, "tokenizer": folder}, "tokens must be a whole number"),
-        ({"tokens": 3, "tokenizer": folder, "words": 3}, "in words or in tokens"),
-        ({"tokens": 3, "tokenizer": folder, "sentences": "rules", "max_words": 3}, "in words or in tokens"),
-        ({"tokens": 3, "tokenizer": folder, "stride": 4}, "a stride of 4 leaves out words between passages of 3"),
-        ({"tokens": 3, "tokenizer": folder, "sentences": "rules", "stride": 3}, "do not go with sentences"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            ft.Passages(**parameters).check()
-    with pytest.raises(InputError, match="there is no tokenizer at '/nowhere'"):
-        ft.Passages(tokens=3, tokenizer="/nowhere").check_needs()
 
 
 def test_the_stage_has_a_text_and_a_key_that_knows_the_tokenizer(folders: dict[str, str], tmp_path: Path) -> None:

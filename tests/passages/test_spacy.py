@@ -59,8 +59,3 @@ def test_a_text_without_white_space_is_given_in_pieces_too(characters: int, monk
 
 def test_text_that_utf8_cannot_hold_is_split_too() -> None:
     assert found("A \ud800 sign. Next one.")[0].startswith("A \ud800")
-
-
-def test_an_unknown_model_is_one_sentence() -> None:
-    with pytest.raises(ft.core.ParameterError, match="no model 'xx_none' here; install it: python -m spacy download xx_none"):
-        ft.Passages(sentences="spacy:xx_none").of(ft.Doc("d", "x"))

@@ -11,7 +11,6 @@ from support.each import each
 from support.hashed_encoder import Hashed
 
 from fontes import Index, Qrels, evaluate
-from fontes.core import ParameterError
 from fontes.core.expression import pipeline, tunable
 from fontes.reorder.term_vectors import TermVectors
 
@@ -117,9 +116,3 @@ def test_the_weight_is_tuned(index: Index) -> None:
     make, space = tunable("bm25() >> companions(weight=tune())", index)
     assert space == {"companions__weight": (0.0, 3.0, 0.25)}
     assert repr(make(companions__weight=2.0)).endswith("companions(weight=2.0)")
-
-
-@each("weight", [-1, 101, True, "1", float("nan")])
-def test_a_weight_out_of_range_is_one_sentence(index: Index, weight: Any) -> None:
-    with pytest.raises(ParameterError, match="companions: weight is a number from 0 to 100, not"):
-        index.companions(weight=weight)

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from support.each import each
 from support.hashed_encoder import Hashed
-from support.reordered import candidates
 
-from fontes.core import ParameterError, Run
+from fontes.core import Run
 from fontes.core.expression import pipeline, tunable
 from fontes.index import Index
 from fontes.reorder import term_vectors
@@ -111,19 +110,6 @@ def test_the_share_is_tuned(zoo: Index) -> None:
 def test_documents_without_terms_resemble_none(tmp_path: Path) -> None:
     index = Index.build([("a", "tea"), ("b", ""), ("c", "tea")], tmp_path / "x.index")
     assert index.mmr()(Run.of({"q": {"a": 3.0, "b": 2.0, "c": 1.0}}))["q"].ids == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"), [({"lambda_": 1.5}, "mmr: lambda_ is a number from 0 to 1"), ({"k": 0}, "k")]
-)
-def test_what_does_not_fit_is_one_sentence(zoo: Index, parameters: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        zoo.mmr(**parameters)
-
-
-def test_vectors_that_are_not_there_are_named(shop: Index) -> None:
-    with pytest.raises(ParameterError, match="no vectors"):
-        shop.mmr(encoder=Hashed())(candidates(shop))
 
 
 def test_vectors_of_terms_are_those_of_the_analysed_documents_whatever_is_kept(

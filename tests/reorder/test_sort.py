@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import pytest
-from support.each import each
 from support.reordered import candidates
 
-from fontes.core import ParameterError, Run
+from fontes.core import Run
 from fontes.core.expression import pipeline
 from fontes.formats import read_run, write_run
 from fontes.index import Index
@@ -79,24 +76,3 @@ def test_explanations_say_the_place(shop: Index) -> None:
     assert collapsed.explain("tea", kept).parts == (shop.bm25().explain("tea", kept),)
     assert "left out: rank 2 of the documents with its maker, of which" in collapsed.explain("tea", out).label
     assert "the document has no maker" in collapsed.explain("tea", "d").label
-
-
-@each(
-    ("stage", "parameters", "message"),
-    [
-        ("sort", {"column": "maker"}, "sort: the column 'maker' holds text; give one of dates or numbers"),
-        ("sort", {"column": "dates"}, "sort: there is no column 'dates'; did you mean 'date'?"),
-        ("collapse", {"column": "makers"}, "collapse: there is no column 'makers'; did you mean 'maker'?"),
-        ("collapse", {"column": "maker", "keep": 0}, "collapse: keep must be a whole number from 1 up, not 0"),
-    ],
-)
-def test_what_does_not_fit_is_one_sentence(shop: Index, stage: str, parameters: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError) as error:
-        getattr(shop, stage)(**parameters)
-    assert message in str(error.value)
-
-
-def test_an_index_without_columns_says_so(tmp_path: Path) -> None:
-    index = Index.build([("a", "tea")], tmp_path / "x.index")
-    with pytest.raises(ParameterError, match="there is no column 'date'; the index has no columns"):
-        index.sort("date")

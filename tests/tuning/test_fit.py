@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.each import each
 from support.hashed_encoder import Hashed
 
 import fontes as ft
@@ -125,22 +124,6 @@ def test_what_the_index_offers_and_cannot_search_is_left_out_with_a_note(index, 
     assert not any("tfidf" in text for text in (result.pipeline, *result.chosen))
     with pytest.raises(InputError, match="not on this machine"):
         fit(index, *judged, "20ms", candidates=["tfidf()"])
-
-
-@each(
-    ("parameters", "message"),
-    [
-        ({"budget": "20"}, "the budget is a time above 0, such as 20ms or 1s, not '20'"),
-        ({"budget": 0}, "the budget is a time above 0"),
-        ({"measure": "NumRet"}, "is a count, not an average"),
-        ({"candidates": ["cut(3)"]}, "'cut.3.' is not from topics to a run"),
-        ({"rerankers": ["bm25()"]}, "'bm25..' is not a reranker"),
-        ({"rerankers": ["crossencoder('x')"]}, "did you mean 'cross_encoder'"),
-    ],
-)
-def test_invalid_parameters_are_refused(index, judged, parameters, message):
-    with pytest.raises((ParameterError, InputError, ft.FontesError), match=message):
-        fit(index, *judged, **{"budget": "20ms", **parameters})
 
 
 def test_the_time_of_a_search_has_that_of_encoding_a_new_query(judged, monkeypatch, tmp_path: Path):

@@ -28,10 +28,6 @@ def test_topics_that_share_documents_through_others_are_one_unit():
     assert units_of(topics, qrels, "document") == [["a", "c", "e"], ["b"], ["d"]]
     assert units_of(topics, qrels, None) == [["a"], ["b"], ["c"], ["d"], ["e"]]
     assert units_of(topics, qrels, lambda topic: topic.id in "ab") == [["a", "b"], ["c", "d", "e"]]
-    with pytest.raises(ft.core.ParameterError, match="groups='document' needs judgments"):
-        units_of(topics, ft.Qrels(), "document")
-    with pytest.raises(ft.core.InputError, match="topic 'b' has no group"):
-        units_of(topics, qrels, {"a": "1"})
 
 
 def test_one_topic_joins_two_groups_that_stood_before_it():
@@ -63,12 +59,9 @@ def test_a_conversation_is_what_stands_before_the_last_underscore():
     assert units_of(topics, ft.Qrels(), "conversation") == grouped
 
 
-def test_groups_may_be_a_mapping_and_nothing_else():
+def test_groups_may_be_a_mapping():
     topics = ft.Topics.of(dict.fromkeys("abc", "x"))
     assert units_of(topics, ft.Qrels(), {"c": "1", "b": "2", "a": "1", "z": "3"}) == [["a", "c"], ["b"]]
-    for groups in "author", "a", "zebra", 7:
-        with pytest.raises(ft.core.ParameterError, match="groups must be 'document', 'conversation', a mapping or a function"):
-            units_of(topics, ft.Qrels.of({"a": {"1": 1}}), groups)
 
 
 @pytest.mark.parametrize(
@@ -82,14 +75,9 @@ def test_the_larger_units_are_dealt_first_each_to_the_fold_with_the_fewest_topic
         assert sorted(fold_of) == sorted(i for unit in units for i in unit)
 
 
-def test_there_may_be_as_many_folds_as_units_and_no_more():
+def test_there_may_be_as_many_folds_as_units():
     units = [["a"], ["b"], ["c"]]
     assert sorted(folds_of(units, 3, 0).values()) == [0, 1, 2]
-    with pytest.raises(ft.core.ParameterError, match="4 folds cannot be made of 3 topics or groups of topics"):
-        folds_of(units, 4, 0)
-    for folds in (1, 0, -2, True, 2.0, 2.5, 3.0, "2", None):
-        with pytest.raises(ft.core.ParameterError, match="folds must be a whole number from 2 up"):
-            folds_of(units, folds, 0)
 
 
 def test_units_of_one_size_are_shuffled_by_the_seed():
@@ -105,9 +93,6 @@ def test_an_interval_of_another_level_is_students_and_one_unit_has_none():
     values = np.array([0.1, 0.2, 0.15, 0.7, 0.8, 0.75])
     expected = stats.t.interval(0.8, 5, values.mean(), stats.sem(values))
     assert interval(values, np.array([9, 4, 2, 30, 7, 1]), 0.8) == pytest.approx(expected)
-    for units in ([], [3, 3, 3]):
-        with pytest.raises(ft.core.ParameterError, match="an interval needs two topics"):
-            interval(np.ones(len(units)), np.array(units, dtype=np.int64))
 
 
 def test_the_interval_of_uneven_groups_is_that_of_a_cluster_sample():

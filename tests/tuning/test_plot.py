@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from support.tunings import VALUES, tuning
 
-from fontes.core import ParameterError
 from fontes.tuning.result import Fold
 from fontes.tuning.space import Choices, Range
 
@@ -118,12 +117,6 @@ def test_values_other_than_numbers_are_named_on_the_axis_in_order():
     assert lines(axes)["final"] == [pytest.approx((1, 0.5))]
 
 
-def test_a_plot_has_one_or_two_parameters_that_were_tuned():
-    for names in ("w", ("x", "w")):
-        with pytest.raises(ParameterError, match="'w' was not tuned; there are x, y, z"):
-            two().plot(names)
-    for names in (("x", "x"), ("x", "y", "z")):
-        with pytest.raises(ParameterError, match="a plot has one or two parameters"):
-            two().plot(names)
+def test_a_plot_without_names_has_the_first_two_parameters():
     assert "against x and y, the best over z" in two().plot().caption
     assert two().plot([]).caption == two().plot().caption

@@ -10,7 +10,6 @@ import pytest
 from support.each import each
 
 from fontes import Qrels, Run, evaluate, fuse, read_qrels, read_run
-from fontes.core import InputError, ParameterError
 from fontes.tuning import Fold, LearnedWeights, fit_weights, weights
 
 
@@ -191,32 +190,6 @@ def test_it_prints_the_held_out_score_and_the_weights_of_each_fold() -> None:
     assert lines[3].split() == ["1", "20", weights, f"{first.chosen:.4f}", f"{first.values.mean():.4f}"]
     assert lines[6] == "all topics: weights " + ",".join(f"{w:g}" for w in learned.weights)
     assert learned.to_dict()["folds"][1]["weights"] == list(learned.folds[1].choice)
-
-
-@each(
-    ("how", "message"),
-    [
-        ({"folds": 1}, "folds must be a whole number from 2 up"),
-        ({"folds": 41}, "41 folds cannot be made of 40 topics"),
-        ({"step": 0.3}, "step must divide 1"),
-        *(({"step": step}, "step must divide 1") for step in (0, -0.5, 2, 1.5, "0.1", None, 0.1000001)),
-        *(({"folds": folds}, "folds must be a whole number from 2 up") for folds in (True, 2.0, "5", 0)),
-        ({"method": "combmax"}, "not for 'combmax'"),
-        ({"weights": [1, 2, 3]}, "no parameter 'weights'"),
-        ({"normalize": "softmax"}, "no normalisation"),
-        ({"measure": "nDGC@10"}, "did you mean nDCG"),
-    ],
-)
-def test_a_parameter_that_is_wrong_is_named(how: dict[str, object], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        fit_weights(RUNS, QRELS, **how)  # type: ignore[arg-type]
-
-
-def test_one_run_and_no_judgments_are_too_few() -> None:
-    with pytest.raises(ParameterError, match="two runs or more, not 1"):
-        fit_weights(RUNS[:1], QRELS)
-    with pytest.raises(InputError, match="no judgments"):
-        fit_weights(RUNS, Qrels())
 
 
 def test_on_real_runs_held_out_weights_beat_the_best_single_run(shared: Path) -> None:
