@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fontes.core import ParameterError, Topic, Topics, pipeline
+from fontes.core import Topic, Topics, pipeline
 from fontes.core.query import AnyOf, Group, Phrase, Term, Window
 from fontes.index import Index
 from fontes.lexical import Statistics
@@ -65,17 +65,11 @@ def test_a_weight_of_zero_leaves_its_clauses_out_and_needs_no_positions(tmp_path
     index = Index.build(DOCS, tmp_path / "plain")
     only_terms = index.sdm(weights=(1, 0, 0)) >> index.bm25()
     assert list(only_terms.search("desert spring")) == list(index.bm25().search("desert spring"))
-    with pytest.raises(ParameterError, match=r"keeps no positions; fontes merge .* --positions"):
-        index.sdm()
 
 
-def test_the_stage_has_a_text_and_refuses_wrong_parameters(index):
+def test_the_stage_has_a_text(index):
     made = pipeline("sdm(weights=(0.8, 0.1, 0.1), window=4) >> ql()", index=index)
     assert made == index.sdm(weights=(0.8, 0.1, 0.1), window=4) >> index.ql()
-    with pytest.raises(ParameterError, match="weights are three numbers"):
-        index.sdm(weights=(1, 2))
-    with pytest.raises(ParameterError, match="window must be a whole number from 2 up"):
-        index.sdm(window=1)
 
 
 def test_topics_that_say_what_they_search_for_stay_as_they_are(index):
@@ -94,20 +88,12 @@ def test_the_idf_of_a_phrase_is_its_own_or_the_sum_of_its_terms(index, name):
     assert summed / own == pytest.approx(float(expected), rel=1e-6)
     assert make(phrase_idf="sum").explain(topic, "1").value == pytest.approx(summed, rel=1e-6)
     assert list(make(phrase_idf="sum").search("desert spring")) == list(make().search("desert spring"))
-    with pytest.raises(ParameterError, match="phrase_idf must be 'own' or 'sum', not 'all'"):
-        make(phrase_idf="all")
 
 
 def test_explanations_say_where_a_phrase_stands(index):
     topic = Topic("1", "", query=Group(should=(DESERT_SPRING, Window(("rain", "spring"), 3))))
     assert index.bm25().explain(topic, "1").parts[0].label == '"desert spring" at text 1-2, text 5-6'
     assert index.bm25().explain(topic, "2").parts[0].label == "window of 3: 'rain' 'spring' at text 0-1"
-
-
-def test_a_phrase_on_an_index_without_positions_says_how_to_get_them(tmp_path):
-    index = Index.build(DOCS, tmp_path / "plain")
-    with pytest.raises(ParameterError, match=r"keeps no positions; fontes merge .* --positions .* adds them"):
-        index.bm25().search(Topic("1", "", query=Group(should=(DESERT_SPRING,))))
 
 
 def test_snippets_mark_the_words_of_a_phrase_where_they_stand_as_one(tmp_path):

@@ -18,7 +18,7 @@ from support.examples import up_to
 from support.naive_queries import random_query
 
 from fontes.cluster.shards import PartOfIndex
-from fontes.core import Doc, ParameterError, Topic, Topics, expression
+from fontes.core import Doc, Topic, Topics, expression
 from fontes.core.query import AnyOf, Group, Phrase, Term
 from fontes.index import Index
 from fontes.index.field_statistics import FIELDS as COMPONENT
@@ -401,49 +401,6 @@ def test_lengths_of_lucene_are_the_weighted_length_in_one_byte(index):
     title, text, _ = COMPONENT.of(index.state.leaves[0].segment).lengths[doc]
     kept = in_one_byte(np.array([math.floor(2.5 * int(title) + int(text) + 0.5)]))[0]
     assert f"kept as {kept:g}" in str(stage.explain("a", hit.id))
-
-
-WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("bm25", {"fields": {"titel": 3}}, r"has no field 'titel'; did you mean 'title'\?"),
-    ("tfidf", {"fields": {"title": 3, "body": 1}}, r"has no field 'body'; did you mean 'text'"),
-    ("bm25", {"fields": {"title": -1}}, r"the weight of the field 'title' must be 0 or from 1e-06 to 1e\+06, not -1"),
-    ("ql", {"fields": {"title": math.nan}}, r"the weight of the field 'title' .*, not nan"),
-    ("ql", {"fields": {"title": math.inf}}, r"the weight of the field 'title' .*, not inf"),
-    ("bm25", {"fields": {"title": "3"}}, r"the weight of the field 'title' .*, not '3'"),
-    ("bm25", {"fields": {"title": True}}, r"the weight of the field 'title' .*, not True"),
-    (
-        "bm25",
-        {"fields": {"title": 0, "text": 0}},
-        r"all fields have the weight 0; give one at least a weight above 0, as fields=",
-    ),
-    ("bm25", {"fields": {}}, r"fields must give names of fields their weights, as fields=\{'title': 3, 'text': 1\}, not \{\}"),
-    ("bm25", {"fields": "title"}, r"fields must give names of fields their weights, as .*, not 'title'"),
-    ("bm25", {"b": {"title": 0.5}}, r"b by field needs the fields, as fields="),
-    ("bm25", {"fields": {"title": 1}, "b": {"titel": 0.5}}, r"'titel'; did you mean 'title'\?"),
-    ("bm25", {"fields": {"title": 1}, "b": {"title": 1.5}}, r"b between 0 and 1"),
-    ("bm25", {"fields": {"title": 1}, "b": {"title": "x"}}, r"b of the field 'title' must be a number from 0 to 1, not 'x'"),
-    ("bm25", {"combine": "sum"}, r"combine='sum' adds up scores by field; give the fields, as fields="),
-    ("bm25", {"fields": {"title": 1}, "combine": "max"}, r"combine must be 'frequencies' or 'sum', not 'max'"),
-    ("tfidf", {"fields": {"title": 0.5}, "sublinear_tf": True}, r"sublinear_tf needs weights of fields from 1 up, or 0"),
-]
-
-
-@each(("model", "parameters", "message"), WRONG)
-def test_what_cannot_be_is_said_in_one_sentence(index, model, parameters, message):
-    with pytest.raises(ParameterError, match=message):
-        getattr(index, model)(**parameters)
-
-
-def test_an_index_that_joined_its_fields_says_how_to_keep_them_apart(random_docs, tmp_path):
-    joined = built(tmp_path / "x", random_docs[:5], separate=False)
-    for model in ("bm25", "tfidf", "ql"):
-        with pytest.raises(ParameterError, match=r"keeps no separate fields; build it with separate=True \(--separate\)"):
-            getattr(joined, model)(fields={"title": 3, "text": 1})
-
-
-def test_a_text_scorer_takes_no_fields(index):
-    with pytest.raises(ParameterError, match="text_scorer takes a bm25 without fields"):
-        expression.pipeline("bm25() % 5 >> text_scorer(bm25(fields={'title': 1}))", index)
 
 
 def test_feedback_and_sums_of_stages_take_models_over_fields(index):

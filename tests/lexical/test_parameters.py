@@ -8,7 +8,7 @@ import pytest
 from support.each import each
 from support.lexical import TOPICS, tied_index
 
-from fontes.core import Cut, ParameterError, Pipeline
+from fontes.core import Cut, Pipeline
 from fontes.core.expression import pipeline, tunable
 from fontes.core.parameters import parameters as parameters_of
 from fontes.index import Index
@@ -21,19 +21,6 @@ RANGED = (BM25, TFIDF, QueryLikelihood, RM3)
 @pytest.fixture(scope="module")
 def index(tmp_path_factory) -> Index:
     return tied_index(tmp_path_factory.mktemp("index") / "x")
-
-
-@pytest.mark.parametrize("k", [0, -1])
-def test_a_k_below_one_is_an_error(index, k):
-    with pytest.raises(ParameterError, match=f"k must be .*, not {k}"):
-        index.bm25(k=k)("w1")
-    with pytest.raises(ParameterError, match="whole number from 1 up"):
-        index.bm25() % k
-
-
-def test_a_k_that_is_no_whole_number_is_an_error(index):
-    with pytest.raises(ParameterError):
-        index.bm25(k=2.5)("w1")
 
 
 def test_a_cut_is_pushed_down_into_the_retriever(index):
@@ -164,103 +151,3 @@ def test_stages_and_weightings_cannot_be_changed_in_place(index):
             with pytest.raises(dataclasses.FrozenInstanceError):
                 setattr(value, field.name, getattr(value, field.name))
         assert {value: 1}[dataclasses.replace(value)] == 1
-
-
-@pytest.mark.parametrize("retriever", ["bm25", "tfidf"])
-def test_with_an_unknown_parameter_is_an_error_that_lists_the_known(index, retriever):
-    with pytest.raises(ParameterError, match=r"has no parameter 'kk'; did you mean 'k'"):
-        getattr(index, retriever)().with_(kk=1)
-
-
-@each(
-    ("changes", "words"),
-    [
-        ({"variant": "bm26"}, "no BM25 variant 'bm26'; there are lucene"),
-        ({"b": 1.01}, "b between 0 and 1"),
-        ({"b": -0.1}, "b between 0 and 1"),
-        ({"b": float("nan")}, "b between 0 and 1"),
-        ({"k1": -0.5}, "k1 must be 0 or more"),
-        ({"k1": float("inf")}, "k1 must be 0 or more"),
-        ({"k1": float("nan")}, "k1 must be 0 or more"),
-        ({"k3": -1}, "k3 must be 0 or more, or None"),
-        ({"k3": float("nan")}, "k3 must be 0 or more, or None"),
-        ({"lengths": "bytes"}, "lengths must be 'exact' or 'lucene'"),
-        ({"delta": 1.0}, "BM25 lucene has no delta; plus and l have"),
-        ({"variant": "plus", "delta": float("nan")}, "delta"),
-        ({"variant": "plus", "delta": -1.0}, "delta"),
-        ({"variant": "l", "delta": float("inf")}, "delta"),
-        ({"variant": "okapi", "epsilon": float("nan")}, "epsilon"),
-    ],
-)
-def test_a_parameter_of_bm25_outside_its_range_is_an_error(index, changes, words):
-    with pytest.raises(ParameterError, match=words):
-        index.bm25().with_(**changes)("w1")
-    with pytest.raises(ParameterError, match=words):
-        index.bm25(**changes).explain("w1", index.ids[0])
-    with pytest.raises(ParameterError, match=words):
-        index.bm25(**changes).check()
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [({"norm": "l1"}, "norm must be 'l2' or None"), ({"sublinear_tf": True, "relative_tf": True}, "do not go together")],
-)
-def test_a_parameter_of_tfidf_outside_its_range_is_an_error(index, changes, words):
-    with pytest.raises(ParameterError, match=words):
-        index.tfidf().with_(**changes)("w1")
-
-
-@each(
-    ("changes", "words"),
-    [
-        ({"smoothing": "laplace"}, "smoothing must be 'dirichlet' or 'jelinek-mercer', not 'laplace'"),
-        ({"mu": 0}, "mu must be above 0"),
-        ({"mu": float("inf")}, "mu must be above 0"),
-        ({"lambda_": 0.0}, "lambda_ between 0 and 1"),
-        ({"lambda_": 1.0}, "lambda_ between 0 and 1"),
-        ({"lengths": "bytes"}, "lengths must be 'exact' or 'lucene'"),
-        ({"k": 0}, "k must be a whole number"),
-        ({"threads": -1}, "threads must be at least 1"),
-    ],
-)
-def test_a_parameter_of_query_likelihood_outside_its_range_is_an_error(index, changes, words):
-    for work in (lambda stage: stage("w1"), lambda stage: stage.check()):
-        with pytest.raises(ParameterError, match=words):
-            work(index.ql(**changes))
-
-
-@each("changes", [{"fb_docs": 0}, {"fb_terms": 0}, {"original_weight": 1.1}, {"original_weight": -0.1}])
-def test_a_parameter_of_rm3_outside_its_range_is_an_error(index, changes):
-    for work in (lambda stage: stage(index.bm25()("w1")), lambda stage: stage.check()):
-        with pytest.raises(ParameterError, match="fb_docs and fb_terms must be 1 or more"):
-            work(index.rm3(**changes))
-
-
-@each(
-    ("text", "words"),
-    [
-        ("bm25(b=2)", "column 1: k1 must be 0 or more and b between 0 and 1"),
-        ('bm25(variant="lucen")', "did you mean 'lucene'"),
-        ("bm25(k1='high')", "k1 must be float or None"),
-        ("rm3() >> bm25(k=0)", "column 10: k must be a whole number"),
-        ("learned_sparse()", "holds texts, not vectors"),
-    ],
-)
-def test_a_text_with_a_wrong_parameter_is_refused_before_anything_is_searched(index, text, words):
-    with pytest.raises(ParameterError, match=words):
-        pipeline(text, index)
-
-
-def test_a_wrong_parameter_fails_when_the_retriever_is_made_and_the_nearest_is_named(index):
-    for make in (lambda: index.bm25(k=1.2), lambda: pipeline("bm25(k=1.2)", index)):
-        with pytest.raises(ParameterError, match=r"k must be .*, not 1\.2; did you mean k1=1\.2\?"):
-            make()
-    for make in (lambda: index.bm25(k_1=1.2), lambda: pipeline("bm25(k_1=1.2)", index)):
-        with pytest.raises(ParameterError, match=r"bm25 has no parameter 'k_1'; did you mean 'k1'\?"):
-            make()
-    with pytest.raises(ParameterError, match="there is no BM25 variant 'lucine'; did you mean 'lucene'"):
-        index.bm25(variant="lucine")
-    with pytest.raises(ParameterError, match=r"k must be .*, not 2\.5$"):
-        index.tfidf(k=2.5)
-    with pytest.raises(ParameterError, match="mu"):
-        index.ql(mu=-1)

@@ -13,8 +13,8 @@ from support.lexical import MODELS, TOPICS, model, rows, tied_index
 from support.naive_queries import NaiveIndex, random_query
 from support.small_collections import PROPERTY
 
-from fontes.core import Doc, InputError, ParameterError, Topic, Topics
-from fontes.core.query import AnyOf, Condition, Group, Phrase, Term
+from fontes.core import Doc, Topic, Topics
+from fontes.core.query import AnyOf, Group, Phrase, Term
 from fontes.index import Index
 from fontes.lexical import BM25, impacts
 from fontes.lexical.bm25 import VARIANTS
@@ -145,24 +145,6 @@ def test_weights_of_vectors_are_searched_by_terms_too(tmp_path):
     ranking = index.learned_sparse().search(topic(Group(must=(Term("a"),), should=(Term("b", weight=2.0),))), 3)
     assert ranking.ids == ["d1", "d2", "d3"]
     assert np.allclose(ranking.scores, [1.9, 1.8, 1.7])
-
-
-def test_a_wrong_query_is_told_in_one_sentence(index):
-    def message(query: Group) -> str:
-        with pytest.raises((InputError, ParameterError)) as caught:
-            index.bm25().search(topic(query))
-        return str(caught.value)
-
-    assert message(Group(should=(Term("a", weight=float("nan")),))) == (
-        "topic '1': the weight nan in its query is not a finite number"
-    )
-    assert message(Group(should=(Term("a", weight=1e31),))) == "topic '1': the weight of 'a' in its query is beyond 1e+30"
-    assert message(Group(should=("a",))) == "topic '1': 'a' is no clause of a query"  # type: ignore[arg-type]
-    assert "there is no column 'yaer'" in message(Group(must=(Condition("yaer > 3"),)))
-    deep = Group(should=(Term("a"),))
-    for _ in range(150):
-        deep = Group(must=(deep,))
-    assert message(deep) == "topic '1': groups of its query are nested more than 100 deep"
 
 
 def test_a_query_that_nothing_matches_has_an_empty_ranking(index):

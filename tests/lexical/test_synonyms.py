@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from support.each import each
 from support.small_collections import PROPERTY
 
-from fontes.core import InputError, ParameterError, Topic, Topics
+from fontes.core import InputError, Topic, Topics
 from fontes.core.expression import pipeline
 from fontes.core.query import AnyOf, Clause, Group, Phrase, Term
 from fontes.index import Index
@@ -143,14 +143,6 @@ def test_a_bad_line_is_named_by_its_number(index: Index, tmp_path: Path, line: s
     assert str(error.value) == f"{path}, line 4: {problem}"
     code, _, err = fontes("search", index.path, "tv", "--pipeline", f"synonyms({str(path)!r}) >> bm25()")
     assert (code, err) == (1, f"fontes: pipeline, column 1: {path}, line 4: {problem}\n")
-
-
-def test_other_parameters_are_checked(index: Index, file: Path) -> None:
-    with pytest.raises(InputError, match=r"nothing\.txt"):
-        index.synonyms("nothing.txt")(["tv"])
-    for weight in (-1, math.nan, "1", True, 1e9):
-        with pytest.raises(ParameterError, match="weight is a number from 0 to 1,000,000"):
-            index.synonyms(file, weight=weight)(["tv"])
 
 
 def test_texts_make_the_stage_again_and_a_changed_file_another_one(index: Index, file: Path) -> None:

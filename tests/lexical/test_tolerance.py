@@ -203,7 +203,7 @@ def test_any_text_can_be_typed(index: ft.Index) -> None:
             (index.query() >> index.tolerance(mode) >> index.bm25()).search(text or " ", 3)
 
 
-def test_the_text_of_a_pipeline_has_the_mode_and_unknown_ones_are_errors(index: ft.Index) -> None:
+def test_the_text_of_a_pipeline_has_the_mode(index: ft.Index) -> None:
     stage = ft.pipeline('tolerance("typing") >> bm25()', index)
     assert repr(stage).startswith('tolerance("typing") >> bm25(')
     with pytest.raises(ParameterError, match="tolerance: there is no 'on'; there are auto, typing"):

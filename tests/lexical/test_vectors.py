@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from support.each import each
 
 from fontes import Index, Topic
-from fontes.core import InputError, ParameterError
 
 DOCS = [
     {"_id": "a", "text": "A cat.", "vector": {"cat": 1.5, "##s": 0.25}},
@@ -38,15 +35,3 @@ def test_random_vectors_rank_as_their_dot_products(tmp_path):
     products = weights @ np.array(list(query.values()))
     assert [hit.id for hit in found] == [f"{i:04}" for i in np.argsort(-products)[:50]]
     assert np.allclose(found.scores, np.sort(products)[::-1][:50], rtol=1e-6)
-
-
-@each("vector", [None, ["cat"], {"cat": -1}, {"cat": "many"}, {"cat": 1e300}, {"cat": float("nan")}])
-def test_a_vector_that_cannot_be_used_names_the_document(tmp_path, vector):
-    with pytest.raises(InputError, match="document 'x'"):
-        Index.build([{"_id": "x", "text": "", "vector": vector}], tmp_path / "v.index", vectors="vector")
-
-
-def test_an_index_of_texts_has_no_impacts(tmp_path):
-    index = Index.build(DOCS, tmp_path / "t.index")
-    with pytest.raises(ParameterError, match="holds texts"):
-        index.learned_sparse().search("cat")
