@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import io
 import itertools
 import os
 import shutil
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from support import compiled_code, hostile
+from support.standard_input import give_input
 
 import fontes as fontes_package
 from fontes.app import cli
@@ -113,7 +113,7 @@ def fontes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
     def run(*arguments: object, stdin: str | bytes = "") -> tuple[int, str, str]:
         given = stdin if isinstance(stdin, bytes) else stdin.encode()
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        give_input(monkeypatch, given)
         monkeypatch.setattr(sys, "argv", ["fontes", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             cli.main()

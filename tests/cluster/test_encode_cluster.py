@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from support.counting_encoder import BLOCK, COUNT, Counting, Several, built, copied, vector_files
 from support.ray_parts import DyingEncoder, InTurn
+from support.small import blocks_of
 
 from fontes.core.errors import FontesError, InputError
 from fontes.core.progress import Progress
 from fontes.index import Index
-from fontes.index.embeddings import journal
 
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", BLOCK)
+    blocks_of(monkeypatch, BLOCK)
 
 
 @pytest.fixture(scope="module")

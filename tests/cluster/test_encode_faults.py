@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from support.counting_encoder import BLOCK, COUNT, Counting, built, copied, vector_files
 from support.lost_nodes import started
+from support.small import blocks_of
 
 from fontes.index import Index
-from fontes.index.embeddings import journal
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An index encoded on one machine, beside one that is not encoded."""
-    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", BLOCK)
+    blocks_of(monkeypatch, BLOCK)
     plain = built(tmp_path / "plain")
     (tmp_path / "a").mkdir()
     index = copied(plain, tmp_path / "a")

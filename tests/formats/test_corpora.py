@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import gzip
-import io
-import sys
 from pathlib import Path
 
 import pytest
 from support.each import each
+from support.standard_input import give_input
 
 from fontes.core import Doc, InputError
 from fontes.formats import read_corpus, write_corpus
@@ -60,7 +59,7 @@ def test_a_corpus_can_be_iterated_again_and_tells_how_far_it_has_read(tmp_path: 
 
 
 def test_standard_input_is_jsonl_and_can_be_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BEIR.encode())))
+    give_input(monkeypatch, BEIR.encode())
     corpus = read_corpus("-")
     assert (list(corpus), corpus.size, corpus.position) == (TWO, 0, 0)
     with pytest.raises(InputError, match="only once"):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.standard_input import give_input
 
 from fontes.core import Doc, ParameterError, Qrels, Run, Topics
 from fontes.formats import (
@@ -139,7 +140,7 @@ def test_values_are_made_from_paths(tmp_path: Path) -> None:
 
 def test_topics_judgments_and_runs_are_told_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     for reader, content in ((read_topics, "1\tone\n"), (read_qrels, "1 0 a 1\n"), (read_run, "1 Q0 a 1 1.0 x\n")):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+        give_input(monkeypatch, content.encode())
         assert list(reader("-")) == ["1"]  # type: ignore[operator]
 
 

@@ -48,9 +48,8 @@ class Engine(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def engine(monkeypatch) -> Iterator[str]:
-    monkeypatch.setattr(Engine, "asked", [])
-    monkeypatch.setattr(Engine, "status", 200)
+def engine() -> Iterator[str]:
+    Engine.asked, Engine.status, Engine.values = [], 200, NOTHING
     server = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -106,15 +105,15 @@ SHAPES = {
 
 
 @pytest.mark.parametrize(("values", "keys"), SHAPES.values(), ids=SHAPES)
-def test_answers_of_engines_are_read_in_their_order(engine, monkeypatch, values, keys):
-    monkeypatch.setattr(Engine, "values", values)
+def test_answers_of_engines_are_read_in_their_order(engine, values, keys):
+    Engine.values = values
     run = HttpArm(url=engine, **keys).run(TOPICS, 10)
     assert not run.provenance["failed"]
     assert [run[topic].ids for topic in TOPICS] == [["b", "a"], ["b", "a"]]
 
 
 def test_a_request_is_filled_in_and_its_headers_come_from_the_environment(engine, monkeypatch):
-    monkeypatch.setattr(Engine, "values", {"hits": []})
+    Engine.values = {"hits": []}
     monkeypatch.setenv("SEARCH_KEY", "secret")
     body = {"query": {"match": {"text": "{query}"}}, "size": "{k}", "tag": "{topic}-{k}", "fixed": [1, None]}
     HttpArm(url=f"{engine}/search", body=body, headers={"Authorization": "Bearer ${SEARCH_KEY}"}).run(TOPICS, 5)
@@ -148,16 +147,16 @@ BAD_ANSWERS = {
 
 
 @pytest.mark.parametrize(("values", "keys", "problem"), BAD_ANSWERS.values(), ids=BAD_ANSWERS)
-def test_an_answer_that_cannot_be_read_is_a_failed_topic(engine, monkeypatch, values, keys, problem):
-    monkeypatch.setattr(Engine, "values", values)
+def test_an_answer_that_cannot_be_read_is_a_failed_topic(engine, values, keys, problem):
+    Engine.values = values
     failed = HttpArm(url=engine, **keys).run(TOPICS, 10).provenance["failed"]
     assert list(failed) == ["1", "2"]
     assert problem in failed["1"]
 
 
 @pytest.mark.parametrize("status", [302, 404, 500])
-def test_an_error_or_a_redirect_of_an_address_is_a_failed_topic(engine, monkeypatch, status):
-    monkeypatch.setattr(Engine, "status", status)
+def test_an_error_or_a_redirect_of_an_address_is_a_failed_topic(engine, status):
+    Engine.status = status
     assert f" answered {status} " in HttpArm(url=engine).run(TOPICS, 10).provenance["failed"]["1"]
     assert [path for _, path, *_ in Engine.asked] == ["/", "/"]
 
@@ -169,22 +168,20 @@ def test_an_address_that_does_not_answer_is_left_after_a_few_topics():
     assert "http://127.0.0.1:9 cannot be reached" in failed["0"]
 
 
-def test_generations_and_tokens_of_answers_are_kept(engine, monkeypatch):
-    monkeypatch.setattr(
-        Engine, "values", {"hits": [{"id": "a", "s": 1}, {"id": "b", "s": 1}], "index": {"version": 7}, "usage": 11}
-    )
+def test_generations_and_tokens_of_answers_are_kept(engine):
+    Engine.values = {"hits": [{"id": "a", "s": 1}, {"id": "b", "s": 1}], "index": {"version": 7}, "usage": 11}
     provenance = HttpArm(url=engine, generation="index.version", tokens="usage", score="s").run(TOPICS, 10).provenance
     assert (provenance["generations"], provenance["tokens"], provenance["tied"]) == (["7"], 22, True)
 
 
-def test_a_failed_topic_or_another_generation_is_no_answer_of_the_gate(gate, fontes, engine, monkeypatch):
-    monkeypatch.setattr(Engine, "values", {"hits": [{"id": "d1"}]})
+def test_a_failed_topic_or_another_generation_is_no_answer_of_the_gate(gate, fontes, engine):
+    Engine.values = {"hits": [{"id": "d1"}]}
     path = gate(candidate=f'url = "{engine}"\nid = "doc"')
     code, out, _ = fontes("gate", "run", path)
     assert (code, "the candidate failed on 5 topics, such as '0': the answer has nothing at 'doc'" in out) == (3, True)
     path = gate(candidate=f'url = "{engine}?topic={{topic}}"\ngeneration = "now"')
     values = {"hits": [{"id": "d1"}]}
-    monkeypatch.setattr(Engine, "values", property(lambda engine: {**values, "now": engine.path[-1]}))
+    Engine.values = property(lambda engine: {**values, "now": engine.path[-1]})
     code, out, _ = fontes("gate", "run", path)
     assert (code, "the candidate answered from 10 generations of the index" in out) == (3, True)
 

@@ -19,9 +19,9 @@ import pytest
 from support.counting_encoder import Counting
 from support.old_and_new import NEW, OLD, state
 from support.processes import DONE, STOPPED, stopped_before
+from support.small import blocks_of, small_batches
 
-from fontes.index import Index, build
-from fontes.index.embeddings import journal
+from fontes.index import Index
 from fontes.index.leftovers import clean, leftovers
 from fontes.storage.arrays import write_array
 from fontes.storage.artifact import Artifact, ArtifactKind, commit, seal, staging
@@ -170,9 +170,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "READ_SIZE", 10)
-    monkeypatch.setattr(build, "BATCH", 6_000)
-    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", 10)
+    small_batches(monkeypatch, 6_000, 10)
+    blocks_of(monkeypatch, 10)
 
 
 def copy(source: Path, place: Path) -> None:

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from support.histories import MODELS, agrees, files, some_docs
 from support.processes import in_a_child, small_disk
+from support.small import small_batches
 
 from fontes.core import Doc, FontesError
-from fontes.index import Index, build
+from fontes.index import Index
 from fontes.index.leftovers import leftovers
 
 KILLS, MANY = 3, 300  # in `make test`, in `make test-all`
@@ -27,8 +28,7 @@ Docs = dict[str, Doc]
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "READ_SIZE", 10)
-    monkeypatch.setattr(build, "BATCH", 2_000)
+    small_batches(monkeypatch, 2_000, 10)
 
 
 def step(seed: str, docs: Docs, index: Index | None) -> Docs:

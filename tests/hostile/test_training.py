@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.processes import in_a_child, small_disk, stopped_before
+from support.small import frequent_reports
 from support.tiny_training import SETTINGS, base, examples, no_curves, one_thread
 
 from fontes.core import FontesError, InputError, ParameterError
@@ -49,7 +50,7 @@ def killed_at(step: int) -> Callable[[Progress], None]:
 def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
     base: Path, whole: Training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fontes.train.runner.fitting.REPORT_INTERVAL", 0.0)
+    frequent_reports(monkeypatch)
     monkeypatch.setattr(
         "fontes.train.runner.fitting.CHECKPOINT_INTERVAL", 0.0
     )  # so that there are checkpoints between two evaluations
@@ -208,7 +209,7 @@ def test_only_a_trained_model_is_ever_overwritten(base: Path, tmp_path: Path) ->
 
 
 def test_two_trainings_do_not_share_a_working_folder(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fontes.train.runner.fitting.REPORT_INTERVAL", 0.0)
+    frequent_reports(monkeypatch)
     errors: list[str] = []
 
     def second(progress: Progress) -> None:

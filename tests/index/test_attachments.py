@@ -18,11 +18,11 @@ from support.each import each
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
 from support.histories import answer, fresh, segment_files
 from support.processes import in_a_child
+from support.small import blocks_of, small_tiers
 
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
 from fontes.core.progress import Progress
 from fontes.index import Index, draft
-from fontes.index.embeddings import journal
 from fontes.index.embeddings.vectors import Embeddings
 from fontes.neural.dense import vectors as dense_vectors
 from fontes.neural.dense.exact import few_nearest
@@ -111,7 +111,7 @@ def test_encoding_again_encodes_new_documents_alone_in_the_dtype_of_the_others(t
 def test_segments_without_vectors_are_encoded_together_and_resumed_after_a_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", 8)
+    blocks_of(monkeypatch, 8)
     log = tmp_path / "log"
     index = lived(tmp_path / "x", every=False)
     whole = lived(tmp_path / "y", every=False)
@@ -145,8 +145,7 @@ def test_vectors_of_only_some_documents_are_an_error(tmp_path: Path) -> None:
 
 
 def test_a_merge_by_the_way_carries_vectors_along_and_encodes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft, "FACTOR", 3)
-    monkeypatch.setattr(draft, "FEW", 3)
+    small_tiers(monkeypatch, 3)
     log = tmp_path / "log"
     index = Index.build(DOCS[:20], tmp_path / "x")
     for first in range(20, 300, 40):
@@ -163,8 +162,7 @@ def test_a_merge_by_the_way_carries_vectors_along_and_encodes_nothing(tmp_path: 
 
 
 def test_segments_with_different_vectors_are_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft, "FACTOR", 2)
-    monkeypatch.setattr(draft, "FEW", 2)
+    small_tiers(monkeypatch, 2)
     index = Index.build(DOCS[:100], tmp_path / "x")
     index.encode(Hashed())
     index.add(DOCS[100:120])
@@ -180,7 +178,7 @@ def test_segments_with_different_vectors_are_not_merged(tmp_path: Path, monkeypa
 
 
 def test_a_merge_while_an_encoding_is_unfinished_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", 8)
+    blocks_of(monkeypatch, 8)
     index = lived(tmp_path / "x", every=False)
     with pytest.raises(ParameterError, match="vectors of the shape"):
         index.encode(Counting(wrong=lambda rows: rows[:, :3] if len(rows) < 8 else rows))
@@ -354,9 +352,7 @@ def test_rows_and_documents_of_several_segments_are_numbered_as_in_one(tmp_path:
 def test_after_a_random_history_runs_are_those_of_a_new_index_byte_for_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(draft, "FACTOR", 3)
-    monkeypatch.setattr(draft, "FEW", 3)
-    monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", 8)
+    small_tiers(monkeypatch, 3, 8)
     draw, encoders = random.Random(seed), (Counting(), Several(fingerprint="several"), CountingTerms())
     left = {f"d{n}": f"fox w{n % 12}" for n in range(draw.randrange(1, 20))}
     index, count = Index.build(left.items(), tmp_path / "x"), len(left)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.hashed_encoder import Hashed
+from support.small import small_tiers
 
 from fontes import Doc, Index
 from fontes.core import IndexFormatError
@@ -19,9 +20,7 @@ WORDS = ("well", "pump", "water", "stone")
 
 @pytest.fixture(autouse=True)
 def _small_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", 1)
-    for name in ("FACTOR", "FEW"):
-        monkeypatch.setattr(draft, name, 3)
+    small_tiers(monkeypatch, 3, 1)
     for module in (draft, background):
         monkeypatch.setattr(module, "SMALL", 5)
 

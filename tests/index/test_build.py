@@ -8,13 +8,14 @@ import warnings
 
 import pytest
 from support.each import each
+from support.small import small_batches
 from support.small_collections import DOCS, files
 
 from fontes.core import Doc, FontesError, InputError, ParameterError
 from fontes.core.errors import InputWarning
 from fontes.core.progress import Progress
 from fontes.formats import read_corpus
-from fontes.index import Index, build
+from fontes.index import Index
 from fontes.text import Analyzer
 
 
@@ -72,8 +73,7 @@ def failing_after(count: int, error: BaseException):
 @each("threads", [1, 3])
 @each("error", [BrokenError(), KeyboardInterrupt(), InputError("line 7 is broken")])
 def test_a_build_that_fails_midway_leaves_nothing_and_raises_what_happened(tmp_path, monkeypatch, threads, error):
-    monkeypatch.setattr(build, "READ_SIZE", 1)
-    monkeypatch.setattr(build, "BATCH", 3_000)
+    small_batches(monkeypatch, 3_000)
     with pytest.raises(type(error)):
         Index.build(failing_after(200, error), tmp_path / "x", threads=threads, memory="4K")
     assert list(tmp_path.iterdir()) == []
@@ -81,8 +81,7 @@ def test_a_build_that_fails_midway_leaves_nothing_and_raises_what_happened(tmp_p
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_failing_build_leaves_the_old_index_as_it_was(tmp_path, monkeypatch, threads):
-    monkeypatch.setattr(build, "READ_SIZE", 1)
-    monkeypatch.setattr(build, "BATCH", 3_000)
+    small_batches(monkeypatch, 3_000)
     Index.build(DOCS, tmp_path / "x")
     before = files(tmp_path)
     with pytest.raises(BrokenError):
@@ -94,8 +93,7 @@ def test_a_failing_build_leaves_the_old_index_as_it_was(tmp_path, monkeypatch, t
 
 
 def test_an_error_of_the_tokenizer_comes_out_of_the_build_and_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "READ_SIZE", 1)
-    monkeypatch.setattr(build, "BATCH", 1_000)
+    small_batches(monkeypatch, 1_000)
 
     def tokenize(text: str) -> list[str]:
         if "77" in text:
@@ -162,8 +160,7 @@ def test_a_relative_path_works(tmp_path, monkeypatch):
 
 
 def test_progress_is_told_after_each_batch(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "READ_SIZE", 1)
-    monkeypatch.setattr(build, "BATCH", 1_000)
+    small_batches(monkeypatch, 1_000)
     told: list[Progress] = []
     docs = [(f"d{n}", "words " * 20) for n in range(50)]
     Index.build(iter(docs), tmp_path / "x", progress=told.append)
@@ -174,8 +171,7 @@ def test_progress_is_told_after_each_batch(tmp_path, monkeypatch):
 
 
 def test_progress_in_a_file_has_a_fraction(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "READ_SIZE", 1)
-    monkeypatch.setattr(build, "BATCH", 1_000)
+    small_batches(monkeypatch, 1_000)
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps({"_id": f"d{n}", "text": "words " * 20}) + "\n" for n in range(5_000)))
     told: list[Progress] = []

@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from support.small import small_batches
 
 from fontes.core import InputError
 from fontes.formats import read_corpus
@@ -76,8 +77,7 @@ def test_a_vocabulary_that_was_used_before_does_not_change_the_bytes(tmp_path):
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
 def test_threads_change_nothing(tmp_path, monkeypatch, threads):
-    monkeypatch.setattr(build, "READ_SIZE", 1)
-    monkeypatch.setattr(build, "BATCH", 3_000)
+    small_batches(monkeypatch, 3_000)
     docs = [(f"d{n}", f"words {n % 13} " * (n % 9)) for n in range(300)]
     Index.build(docs, tmp_path / "one", threads=1)
     Index.build(docs, tmp_path / "other", threads=threads, memory="5K")

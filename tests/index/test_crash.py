@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 from support.old_and_new import NEW, OLD, leftovers, state
 from support.processes import in_a_child, small_disk
+from support.small import small_batches
 
 from fontes.core import FontesError
-from fontes.index import Index, build
+from fontes.index import Index
 from fontes.index.files import MANIFEST
 
 # File system operations that a build makes, as Python's audit hooks name them.
@@ -100,8 +101,7 @@ def old(tmp_path_factory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch):
-    monkeypatch.setattr(build, "READ_SIZE", 1)
-    monkeypatch.setattr(build, "BATCH", 6_000)
+    small_batches(monkeypatch, 6_000)
 
 
 every = pytest.mark.parametrize("every", [15, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 from support.each import each
+from support.small import small_batches
 from support.small_collections import DOCS, PROPERTY, agrees, postings
 
 from fontes.core import Doc, InputError, ParameterError
 from fontes.core.errors import InputWarning
 from fontes.formats import read_corpus
-from fontes.index import Index, build, texts as documents
+from fontes.index import Index, texts as documents
 from fontes.storage import files
 
 
@@ -183,8 +184,7 @@ def test_ids_that_are_equal_once_written_occur_twice(tmp_path):
 
 
 def test_an_empty_id_is_an_error_that_says_which_document_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "READ_SIZE", 1)
-    monkeypatch.setattr(build, "BATCH", 100)
+    small_batches(monkeypatch, 100)
     docs = [Doc(f"d{n}", "words " * 10) for n in range(9)]
     with pytest.raises(InputError, match="document 10 has an empty id"):
         Index.build([*docs, Doc("", "nobody")], tmp_path / "x")

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 from support.histories import COLUMNS, MODELS, OF_WEIGHTS, answers, files, some_docs, statistics
+from support.small import small_tiers
 
 from fontes.core import Doc, FontesError
-from fontes.index import Change, Index, build, draft, inversion as postings, packing, postings as inverted, texts as documents
+from fontes.index import Change, Index, build, inversion as postings, packing, postings as inverted, texts as documents
 from fontes.lexical import direct, weighting
 from fontes.storage.compiled import load
 
@@ -215,9 +216,7 @@ class Life(RuleBasedStateMachine):
 @pytest.fixture
 def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments are soon merged, and what histories change is as it was after them."""
-    monkeypatch.setattr(draft, "FACTOR", 3)
-    monkeypatch.setattr(draft, "FEW", 3)
-    monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", 15)
+    small_tiers(monkeypatch, 3, 15)
 
 
 @pytest.mark.usefixtures("small_portions", "_as_it_was")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from support.each import each
+from support.small import small_batches
 from support.small_collections import PROPERTY, agrees, files, postings
 
 from fontes.index import Index, build, inversion as runs, inversion as written, packed_kernels, packing, postings as inverted
@@ -43,8 +44,7 @@ def test_runs_that_were_spilled_and_merged_give_the_same_files(tmp_path_factory,
 
 
 def test_a_tiny_memory_spills_many_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "READ_SIZE", 1)
-    monkeypatch.setattr(build, "BATCH", 1_000)
+    small_batches(monkeypatch, 1_000)
     spilled = []
     append = runs.PostingRuns.append
     monkeypatch.setattr(

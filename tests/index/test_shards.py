@@ -12,12 +12,13 @@ from hypothesis import given, settings, strategies as st
 from support.each import each
 from support.hashed_encoder import Hashed
 from support.histories import COLUMNS, MODELS, OF_WEIGHTS, TOPICS, answer, some_docs
+from support.small import small_tiers
 
 from fontes.cluster.shards import PartOfIndex
 from fontes.core import Doc, FontesError, IndexFormatError, ParameterError
 from fontes.core.run import Run
 from fontes.formats import write_run
-from fontes.index import Index, draft
+from fontes.index import Index
 from fontes.lexical import weighting
 
 DOCS = [Doc(f"d{n:02}", f"w{n % 7} w{n % 5} w{n % 3}", metadata={"year": 2000 + n}) for n in range(20)]
@@ -91,8 +92,7 @@ def test_documents_are_added_to_the_smallest_shard_and_deleted_where_they_are(tm
 
 
 def test_merges_stay_within_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft, "FACTOR", 3)
-    monkeypatch.setattr(draft, "FEW", 3)
+    small_tiers(monkeypatch, 3)
     index = built(DOCS, tmp_path / "x", shards=2)
     for n in range(12):
         index.add([Doc(f"new{n}", "w1")])

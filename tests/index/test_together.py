@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 from support.old_and_new import NEW, OLD, leftovers, state
+from support.small import small_batches
 
 from fontes.core import IndexFormatError, InputError
-from fontes.index import Index, build
+from fontes.index import Index
 
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch):
-    monkeypatch.setattr(build, "READ_SIZE", 1)
-    monkeypatch.setattr(build, "BATCH", 6_000)
+    small_batches(monkeypatch, 6_000)
 
 
 def test_the_folder_of_a_build_that_is_running_is_left_alone(tmp_path):

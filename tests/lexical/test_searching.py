@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from support.uncompiled import uncompiled
 
 from fontes import Index
-from fontes.lexical import direct, searching
+from fontes.lexical import searching
 
 
 def test_a_search_without_compiled_code_gives_the_same_ranking(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -13,9 +14,7 @@ def test_a_search_without_compiled_code_gives_the_same_ranking(tmp_path, monkeyp
     steps = []
     compiled = [(hit.id, hit.score) for hit in index.bm25().search("w0 w1 w2 w5", 20)]
     stage = index.bm25()
-    for module in (searching, direct):
-        monkeypatch.setattr(module, "is_loaded", lambda: False)
-    monkeypatch.setattr(searching, "affordable", lambda count: steps.append(count) is None)
+    uncompiled(monkeypatch, lambda count: steps.append(count) is None)
     assert [(hit.id, hit.score) for hit in stage.search("w0 w1 w2 w5", 20)] == compiled
     postings = int(sum(index.df[index.term_number(term)] for term in ("w0", "w1", "w2", "w5")))
     assert steps == [postings // searching.POSTINGS_PER_STEP + 900 // searching.SUMS_PER_STEP + searching.CALL_STEPS]
@@ -25,8 +24,7 @@ def test_a_run_of_few_topics_without_compiled_code_is_the_same(tmp_path, monkeyp
     index = Index.build([(f"d{n}", " ".join(f"w{n % divisor}" for divisor in range(1, 9))) for n in range(900)], tmp_path / "x")
     topics = {"a": "w0 w1 w5", "b": "nowhere", "c": "", "d": "w6 w2"}
     compiled = index.bm25(k=50)(topics)
-    monkeypatch.setattr(searching, "is_loaded", lambda: False)
-    monkeypatch.setattr(searching, "affordable", lambda count: True)
+    uncompiled(monkeypatch)
     plain = index.bm25(k=50)(topics)
     assert [plain[topic].ids for topic in plain] == [compiled[topic].ids for topic in compiled]
     assert plain.scores.dtype == compiled.scores.dtype

@@ -12,6 +12,7 @@ from support.each import each
 from support.lexical import MODELS, TOPICS, model, rows, tied_index
 from support.naive_queries import NaiveIndex, random_query
 from support.small_collections import PROPERTY
+from support.uncompiled import uncompiled
 
 from fontes.core import Doc, Topic, Topics
 from fontes.core.query import AnyOf, Group, Phrase, Term
@@ -157,8 +158,7 @@ def test_a_query_that_nothing_matches_has_an_empty_ranking(index):
 def plain_search(query: StructuredQuery, k: int) -> SearchResult:
     """The best documents by sums of numpy, as before the loops are compiled."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fontes.lexical.structured.is_loaded", lambda: False)
-        patch.setattr("fontes.lexical.structured.affordable", lambda steps: True)
+        uncompiled(patch)
         return query.search(k, None, None)
 
 

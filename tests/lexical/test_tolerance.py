@@ -13,7 +13,7 @@ import pytest
 from support.each import each
 
 import fontes as ft
-from fontes.core import ParameterError, Topic
+from fontes.core import Topic
 from fontes.core.query import Group, Term
 from fontes.core.strings import Strings
 from fontes.core.tolerated import TOLERANCE
@@ -206,10 +206,6 @@ def test_any_text_can_be_typed(index: ft.Index) -> None:
 def test_the_text_of_a_pipeline_has_the_mode(index: ft.Index) -> None:
     stage = ft.pipeline('tolerance("typing") >> bm25()', index)
     assert repr(stage).startswith('tolerance("typing") >> bm25(')
-    with pytest.raises(ParameterError, match="tolerance: there is no 'on'; there are auto, typing"):
-        index.tolerance("on")
-    with pytest.raises(ParameterError, match="weight is a number from 0 to 1, not 2"):
-        index.tolerance(weight=2)
 
 
 def look_up_all(corrector: tolerance.Corrector, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -252,10 +252,15 @@ def on_sample(module: Any) -> Any:
     return module(torch.linspace(-1, 1, 64).view(4, 16))
 
 
-def test_the_quicker_precision_that_agrees_is_chosen_and_the_choice_is_kept(
-    monkeypatch: pytest.MonkeyPatch, own_cache: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.fixture
+def bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine may run in bfloat16."""
     monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
+
+
+def test_the_quicker_precision_that_agrees_is_chosen_and_the_choice_is_kept(
+    bfloat16: None, own_cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.INFO, "fontes.neural"):
         quick = prepare_module(Slow(torch.float32), on_sample)
     assert quick.precision.name == "bfloat16"
@@ -270,23 +275,18 @@ def test_the_quicker_precision_that_agrees_is_chosen_and_the_choice_is_kept(
 @pytest.mark.parametrize(
     "facts", [{"name": "bfloat17"}, {"seconds": 3}, {"seconds": {"float32": "x"}}, {"agreement": None}, {"x": 1}]
 )
-def test_a_choice_that_is_damaged_in_the_cache_is_made_again(
-    monkeypatch: pytest.MonkeyPatch, own_cache: Path, facts: dict[str, Any]
-) -> None:
-    monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
+def test_a_choice_that_is_damaged_in_the_cache_is_made_again(bfloat16: None, own_cache: Path, facts: dict[str, Any]) -> None:
     prepare_module(Slow(torch.float32), on_sample)
     ((key, kept),) = json.loads(own_cache.read_text()).items()
     own_cache.write_text(json.dumps({key: {**kept, **facts}}))
     assert str(prepare_module(Slow(torch.float32), on_sample).precision).startswith("bfloat16 (calibration")
 
 
-def test_a_slower_precision_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
+def test_a_slower_precision_is_not_chosen(bfloat16: None) -> None:
     assert prepare_module(Slow(torch.bfloat16), on_sample, cache=False).precision.name == "float32"
 
 
-def test_a_precision_that_changes_the_results_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
+def test_a_precision_that_changes_the_results_is_not_chosen(bfloat16: None) -> None:
     assert prepare_module(Slow(torch.float32, noise=10.0), on_sample, cache=False).precision.name == "float32"
 
 
@@ -305,10 +305,7 @@ class Turned(torch.nn.Linear):
 
 
 @pytest.mark.parametrize(("cosine", "name"), [(0.9992, "bfloat16"), (0.9988, "float32"), (0.99, "float32")])
-def test_a_precision_must_keep_a_cosine_of_999_thousandths_in_each_row(
-    cosine: float, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compute, "candidates", lambda device: ["bfloat16"])
+def test_a_precision_must_keep_a_cosine_of_999_thousandths_in_each_row(cosine: float, name: str, bfloat16: None) -> None:
     assert prepare_module(Turned(cosine), lambda module: module(None), cache=False).precision.name == name
 
 

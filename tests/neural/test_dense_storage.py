@@ -26,12 +26,12 @@ from support.counting_encoder import (
     vector_files,
 )
 from support.processes import in_a_child, small_disk
+from support.small import blocks_of
 
 from fontes.core import FontesError, ParameterError
 from fontes.core.progress import Progress
 from fontes.core.values import Doc
 from fontes.index import Index
-from fontes.index.embeddings import journal
 
 # File system operations of an encoding, as Python's audit hooks name them; writing and syncing are counted besides.
 OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}
@@ -275,7 +275,7 @@ def test_two_encodings_at_once_do_not_disturb_each_other(tmp_path, plain):
 
 
 def test_a_full_disk_loses_nothing_that_is_encoded(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", 100)
+    blocks_of(monkeypatch, 100)
     count, log = 2_000, tmp_path / "log"
     with small_disk(tmp_path / "disk", "2m") as disk:
         index = Index.build([(f"d{n}", "") for n in range(count)], disk / "x")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.posts import air, beir, collection
+from support.small import frequent_checkpoints
 from support.threads import one_thread as one_thread
 from support.tiny_cross_encoder import save_cross_encoder
 from support.tiny_recipe import Tiny
@@ -25,7 +26,6 @@ from fontes.core.progress import Progress, silent
 from fontes.recipes import Recipe, RecipeResult
 from fontes.recipes.learning import RecipeTraining, Side, without_twins
 from fontes.recipes.sides import merge_duplicates
-from fontes.train.runner import fitting
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -76,8 +76,7 @@ def test_what_was_trained_is_found_again_and_another_setting_trains_another_mode
 def test_a_recipe_that_is_killed_while_it_trains_goes_on_to_the_same_model(
     start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "CHECKPOINT_INTERVAL", 0.0)
-    monkeypatch.setattr(fitting, "REPORT_INTERVAL", 0.0)
+    frequent_checkpoints(monkeypatch)
     docs, posts, qrels = collection(20)
 
     def run(name: str, progress: Callable[[Progress], None] = silent) -> RecipeResult:

@@ -74,10 +74,15 @@ def test_one_question_loads_no_compiler_and_finds_the_same(path: str) -> None:
     assert [len(run) for run in runs[:half]] == [7, 7, 0] * 3
 
 
+def begin_anew(monkeypatch: pytest.MonkeyPatch, **state: Any) -> None:
+    """Let the loops be as in a new process, in which nothing is loaded."""
+    new = {"_waiting": [], "_callbacks": [], "_steps_left": 0, "_loaded": False, "_loader": None}
+    for name, value in (new | state).items():
+        monkeypatch.setattr(compiled, name, value)
+
+
 def test_numba_is_loaded_when_python_has_taken_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "_steps_left", 100)
-    monkeypatch.setattr(compiled, "_loaded", False)
-    monkeypatch.setattr(compiled, "_loader", None)
+    begin_anew(monkeypatch, _steps_left=100)
     monkeypatch.delitem(sys.modules, "numba", raising=False)
     started = []
     monkeypatch.setattr(compiled, "_load_in_thread", lambda: started.append(threading.current_thread().name))
@@ -102,10 +107,7 @@ def test_loops_count_as_loaded_when_all_are_replaced(monkeypatch: pytest.MonkeyP
         seen.append(compiled.is_loaded())
         return function
 
-    monkeypatch.setattr(compiled, "_compiled", compile_loop)
-    monkeypatch.setattr(compiled, "_waiting", [(compile_loop, {}, None)])
-    monkeypatch.setattr(compiled, "_steps_left", 0)
-    monkeypatch.setattr(compiled, "_loaded", False, raising=False)
+    begin_anew(monkeypatch, _compiled=compile_loop, _waiting=[(compile_loop, {}, None)])
     compiled.load()
     assert (seen, compiled.is_loaded()) == ([False], True)
 
@@ -242,8 +244,7 @@ def test_a_process_that_is_forked_while_a_thread_loads_loops_has_them(tmp_path: 
 
 def test_what_waits_for_loops_is_forgotten_once_they_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or it would keep the stage of a search, and the state of its index, alive."""
-    for name, value in {"_waiting": [], "_callbacks": [], "_steps_left": 0, "_loaded": False, "_loader": None}.items():
-        monkeypatch.setattr(compiled, name, value)
+    begin_anew(monkeypatch)
 
     class Waiting:
         pass

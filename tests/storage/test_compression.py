@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from support.each import each
+from support.standard_input import give_input
 
 from fontes.core import Doc, InputError
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_corpus, write_run
@@ -62,7 +63,7 @@ def test_a_file_is_decompressed_as_its_first_bytes_say_whatever_its_name(tmp_pat
 @each("kind", COMPRESSED)
 def test_standard_input_and_pipes_are_decompressed_too(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     content, _ = COMPRESSED[kind]
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    give_input(monkeypatch, content)
     assert list(read_corpus("-")) == DOCS
     reads, writes = os.pipe()
     with os.fdopen(reads, "rb"), os.fdopen(writes, "wb") as end:

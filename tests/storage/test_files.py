@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.standard_input import give_input
 
 from fontes.core import InputError
 from fontes.formats import read_qrels, read_run, read_topics, write_corpus, write_qrels, write_run, write_topics
@@ -84,7 +85,7 @@ def test_a_dash_is_standard_output_and_standard_input(monkeypatch: pytest.Monkey
         written = io.BytesIO()
         monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written))
         writer(given, "-")  # type: ignore[operator]
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(written.getvalue())))
+        give_input(monkeypatch, written.getvalue())
         assert reader() == given
 
 

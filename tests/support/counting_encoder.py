@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.hashed_encoder import generator_of
+from support.small import blocks_of
 
 from fontes.core.progress import Progress, ProgressCallback, silent
 from fontes.core.values import Doc
 from fontes.index import Index
-from fontes.index.embeddings import journal
 
 COUNT = 60
 BLOCK = 8
@@ -57,7 +57,7 @@ class Several(Counting):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Encodings commit blocks of a few documents."""
-    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", BLOCK)
+    blocks_of(monkeypatch, BLOCK)
 
 
 @pytest.fixture(scope="module")

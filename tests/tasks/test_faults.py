@@ -253,6 +253,11 @@ class Recorder:
     def __init__(self, side, seed):
         self.side, self.seed, self.learned_on, self.runs = side, seed, [], []
 
+    def takes_part(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Stand for the functions that tune and fit weights."""
+        monkeypatch.setattr(choosing, "tune", self.tune)
+        monkeypatch.setattr(choosing, "fit_weights", self.fit_weights)
+
     def tune(self, stage, space, topics, qrels, measure, folds, *, seed):
         assert seed == self.seed
         halves = [range(0, len(topics), 2), range(1, len(topics), 2)]
@@ -285,8 +290,7 @@ def chooser(index, folder, count, options):
 def test_no_topic_has_a_part_in_the_weights_of_its_held_out_run(index, tmp_path, monkeypatch, count):
     made, side = chooser(index, tmp_path, count, TaskOptions(seed=7))
     recorder = Recorder(side, 7)
-    monkeypatch.setattr(choosing, "tune", recorder.tune)
-    monkeypatch.setattr(choosing, "fit_weights", recorder.fit_weights)
+    recorder.takes_part(monkeypatch)
     choices = made.choose(None, Topics())
     whole, *others = recorder.learned_on
     assert whole == set(side.topics)
@@ -308,8 +312,7 @@ def test_fewer_than_four_topics_choose_nothing(index, tmp_path):
 def test_a_reranker_learns_from_no_text_of_another_side(index, tmp_path, monkeypatch):
     made, side = chooser(index, tmp_path, 4, TaskOptions(train="start", depth=5))
     recorder, learned = Recorder(side, 0), []
-    monkeypatch.setattr(choosing, "tune", recorder.tune)
-    monkeypatch.setattr(choosing, "fit_weights", recorder.fit_weights)
+    recorder.takes_part(monkeypatch)
     monkeypatch.setattr(RecipeTraining, "model", lambda self, *rest, **more: learned.append(self) or "models/trained")
     plain = choosing.part
     monkeypatch.setattr(choosing, "part", lambda text, *rest, **more: index.bm25() if "cross_" in text else plain(text, *rest))

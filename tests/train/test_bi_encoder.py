@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from support.each import each
 from support.graded import WordGrades, agreement
 from support.paired_words import ASKED, FILLED, KINDS, MEANT, SETTINGS, examples, one_thread, start  # noqa: F401
+from support.small import frequent_checkpoints
 
 import fontes as ft
 from fontes import ChunkedEncoder, Doc, SentenceEncoder
@@ -39,7 +40,6 @@ pytest.importorskip("accelerate")
 pytest.importorskip("datasets")
 
 from fontes.train import dual_encoder  # noqa: E402
-from fontes.train.runner import fitting  # noqa: E402
 
 QUICK = SETTINGS.with_(epochs=1, held_out=0.0)
 
@@ -367,8 +367,7 @@ def test_the_words_that_occur_are_learned_and_no_others(told: bool, tmp_path: Pa
 def test_killed_at_any_moment_it_goes_on_to_the_same_weights(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "CHECKPOINT_INTERVAL", 0.0)
-    monkeypatch.setattr(fitting, "REPORT_INTERVAL", 0.0)
+    frequent_checkpoints(monkeypatch)
     data, settings = examples(48, 4, longest=20), QUICK.with_(dropout=0.1, epochs=2, batch=12)
 
     def train(name: str, progress: Callable[[Progress], None]) -> Training:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support.each import each
 from support.paired_words import ASKED, MEANT, examples, one_thread, start  # noqa: F401
+from support.small import frequent_checkpoints
 from support.tiny_colbert import colbert_checkpoint, pylate_checkpoint
 from support.tiny_models import tiny
 from support.tiny_training import no_curves  # noqa: F401
@@ -28,7 +29,6 @@ pytest.importorskip("datasets")
 from fontes.neural.late.trainable import trainable  # noqa: E402
 from fontes.train import dual_encoder  # noqa: E402
 from fontes.train.colbert_loss import ColBERTLoss, maxsims  # noqa: E402
-from fontes.train.runner import fitting  # noqa: E402
 
 SETTINGS = ColBERTSettings(
     epochs=6, batch=16, mini_batch=32, lr=1e-2, warm_up=0.05, dropout=0.0, precision="float32", evaluations=1
@@ -208,8 +208,7 @@ def test_a_trained_model_is_a_start_that_keeps_its_form(trained: tuple[Path, Any
 def test_an_interrupted_training_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from safetensors.torch import load_file
 
-    monkeypatch.setattr(fitting, "CHECKPOINT_INTERVAL", 0.0)
-    monkeypatch.setattr(fitting, "REPORT_INTERVAL", 0.0)
+    frequent_checkpoints(monkeypatch)
     data, base = examples(48, 4, longest=8), dense_start().with_(dim=8, expand=True)
     settings = QUICK.with_(dropout=0.1, epochs=2, batch=12)
 

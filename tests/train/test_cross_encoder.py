@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from support.each import each
 from support.graded import WordGrades, agreement
+from support.small import frequent_reports
 from support.tiny_cross_encoder import SIZES, save_cross_encoder
 from support.tiny_training import SETTINGS, WORDS, base, candidates, examples, no_curves, one_thread
 
@@ -288,7 +289,7 @@ def test_nothing_is_asked_of_the_network_and_no_library_prints(
 def test_progress_tells_the_loss_what_was_validated_and_the_time_left(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fontes.train.runner.fitting.REPORT_INTERVAL", 0.0)
+    frequent_reports(monkeypatch)
     told: list[Progress] = []
     made = train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS, progress=told.append)
     assert [one.done for one in told] == list(range(1, made.steps + 1))

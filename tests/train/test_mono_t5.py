@@ -25,6 +25,7 @@ transformers = pytest.importorskip("transformers")
 for library in ("sentence_transformers", "accelerate", "datasets"):
     pytest.importorskip(library)
 
+from support.small import frequent_checkpoints  # noqa: E402
 from support.tiny_t5 import save_t5  # noqa: E402 (needs torch)
 
 from fontes.train.mono_t5 import TrainableMonoT5  # noqa: E402
@@ -140,8 +141,7 @@ class StoppedError(Exception):
 def test_an_interrupted_training_resumes_to_the_same_weights(
     start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "CHECKPOINT_INTERVAL", 0.0)
-    monkeypatch.setattr(fitting, "REPORT_INTERVAL", 0.0)
+    frequent_checkpoints(monkeypatch)
 
     def stop(at: Progress) -> None:
         if at.task == "training" and at.done == 5:

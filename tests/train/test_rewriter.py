@@ -27,6 +27,7 @@ transformers = pytest.importorskip("transformers")
 for library in ("sentence_transformers", "accelerate", "datasets"):
     pytest.importorskip(library)
 
+from support.small import frequent_checkpoints  # noqa: E402
 from support.tiny_t5 import TEXT, save_t5  # noqa: E402 (needs torch)
 
 from fontes.train.rewriter import RewriterModel  # noqa: E402
@@ -141,8 +142,7 @@ def test_it_memorises_a_few_rewrites_and_the_stage_writes_them(start: Path, tmp_
 
 @pytest.mark.slow
 def test_a_killed_training_goes_on_to_the_same_weights(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "CHECKPOINT_INTERVAL", 0.0)
-    monkeypatch.setattr(fitting, "REPORT_INTERVAL", 0.0)
+    frequent_checkpoints(monkeypatch)
     settings = SETTINGS.with_(epochs=3)
 
     def die(at: Progress) -> None:

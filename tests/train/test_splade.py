@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support.each import each
 from support.paired_words import ASKED, MEANT, examples, masked_start, one_thread, start  # noqa: F401
+from support.small import frequent_checkpoints
 from support.tiny_models import tiny
 from support.tiny_splade import dense
 from support.tiny_training import no_curves  # noqa: F401
@@ -27,7 +28,6 @@ pytest.importorskip("datasets")
 
 from fontes.neural.sparse.trainable import trainable  # noqa: E402
 from fontes.train import dual_encoder  # noqa: E402
-from fontes.train.runner import fitting  # noqa: E402
 from fontes.train.splade_loss import SpladeLoss, products  # noqa: E402
 
 SETTINGS = SpladeSettings(
@@ -209,8 +209,7 @@ def test_an_interrupted_training_goes_on_to_the_same_weights(
 ) -> None:
     from safetensors.torch import load_file
 
-    monkeypatch.setattr(fitting, "CHECKPOINT_INTERVAL", 0.0)
-    monkeypatch.setattr(fitting, "REPORT_INTERVAL", 0.0)
+    frequent_checkpoints(monkeypatch)
     data = examples(48, 4, longest=8)
     settings = QUICK.with_(dropout=0.1, epochs=2, batch=12, flops_warm_up=0.8, document_flops=0.1, static_queries=static)
 

@@ -170,8 +170,8 @@ class Script(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr(Script, "asked", [])
+def script() -> Iterator[str]:
+    Script.asked, Script.answers = [], []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Script)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -189,26 +189,26 @@ def test_a_request_that_may_be_repeated_is_sent_again_when_the_server_says(scrip
     pauses: list[float] = []
     monkeypatch.setattr("fontes.client.time.sleep", pauses.append)
     change = (200, {}, Change(deleted=1).__dict__)
-    monkeypatch.setattr(Script, "answers", [SERVED, BUSY, (429, {}, b"slow down"), change])
+    Script.answers = [SERVED, BUSY, (429, {}, b"slow down"), change]
     assert Client(script).delete("d1", missing="skip") == Change(deleted=1)
     assert pauses == [7.0, 0.2]
-    monkeypatch.setattr(Script, "answers", [SERVED, BUSY])
+    Script.answers = [SERVED, BUSY]
     with pytest.raises(FontesError, match=r"2 writes to springs are waiting \(--queue\); come again"):
         Client(script).add([("d1", "x")])  # which might be there twice
-    monkeypatch.setattr(Script, "answers", [SERVED, BUSY])
+    Script.answers = [SERVED, BUSY]
     with pytest.raises(FontesError, match="are waiting"):
         Client(script).delete("d1")  # which might be missing the second time, since the first request has deleted it
-    monkeypatch.setattr(Script, "answers", [SERVED, BUSY, (200, {}, Change(added=1).__dict__)])
+    Script.answers = [SERVED, BUSY, (200, {}, Change(added=1).__dict__)]
     assert Client(script).add([("d1", "x")], duplicates="replace").added == 1
-    monkeypatch.setattr(Script, "answers", [SERVED, BUSY, BUSY])
+    Script.answers = [SERVED, BUSY, BUSY]
     with pytest.raises(FontesError, match="are waiting"):
         Client(script, retries=1).delete("d1", missing="skip")
     assert pauses == [7.0, 0.2, 7.0, 7.0]
 
 
-def test_ids_to_delete_are_sent_in_addresses_that_servers_take(script: str, monkeypatch: Any) -> None:
+def test_ids_to_delete_are_sent_in_addresses_that_servers_take(script: str) -> None:
     answers = [(200, {}, Change(deleted=n).__dict__) for n in (3, 3, 1)]
-    monkeypatch.setattr(Script, "answers", [SERVED, *answers])
+    Script.answers = [SERVED, *answers]
     assert Client(script).delete([f"{number}" + "é" * 200 for number in range(7)]).deleted == 7
     assert all(len(address) < 8_000 for _, address in Script.asked)
 
@@ -223,8 +223,8 @@ def test_ids_to_delete_are_sent_in_addresses_that_servers_take(script: str, monk
         ((200, {}, {"fontes": "99.1.0"}), f"has Fontes 99.1.0, and this is {ft.__version__}: install the same version"),
     ],
 )
-def test_what_is_no_server_of_this_version_is_said(script: str, answer: Any, sentence: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(Script, "answers", [answer])
+def test_what_is_no_server_of_this_version_is_said(script: str, answer: Any, sentence: str) -> None:
+    Script.answers = [answer]
     with pytest.raises(FontesError, match=sentence.replace("?", r"\?")):
         Client(script).search("water")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.serving import springs, writable
+from support.small import small_tiers
 
 from fontes import Index
 from fontes.app.server import writing
@@ -17,9 +18,7 @@ from fontes.index import background, draft
 
 
 def test_large_segments_are_merged_beside_the_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", 1)
-    for name in ("FACTOR", "FEW"):
-        monkeypatch.setattr(draft, name, 3)
+    small_tiers(monkeypatch, 3, 1)
     for module in (draft, background, writing):
         monkeypatch.setattr(module, "SMALL", 5)
     started, goes_on = threading.Event(), threading.Event()

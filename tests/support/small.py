@@ -1,0 +1,38 @@
+"""Limits of the index and of training made small, so that little work is divided like much."""
+
+from __future__ import annotations
+
+import pytest
+
+from fontes.index import build, draft
+from fontes.index.embeddings import journal
+
+
+def small_batches(monkeypatch: pytest.MonkeyPatch, size: int, documents: int = 1) -> None:
+    """Let a build make batches of so many bytes of text, from so many documents that it reads at a time."""
+    monkeypatch.setattr(build, "READ_SIZE", documents)
+    monkeypatch.setattr(build, "BATCH", size)
+
+
+def small_tiers(monkeypatch: pytest.MonkeyPatch, segments: int, documents: int | None = None) -> None:
+    """Let so many segments be merged into one, the lowest tier of them with so many documents, or with the usual number."""
+    monkeypatch.setattr(draft, "FACTOR", segments)
+    monkeypatch.setattr(draft, "FEW", segments)
+    if documents is not None:
+        monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", documents)
+
+
+def blocks_of(monkeypatch: pytest.MonkeyPatch, documents: int) -> None:
+    """Let an encoding store so many documents at a time."""
+    monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", documents)
+
+
+def frequent_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a training report, and store where it is, after each step."""
+    monkeypatch.setattr("fontes.train.runner.fitting.CHECKPOINT_INTERVAL", 0.0)
+    frequent_reports(monkeypatch)
+
+
+def frequent_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a training report after each step."""
+    monkeypatch.setattr("fontes.train.runner.fitting.REPORT_INTERVAL", 0.0)
