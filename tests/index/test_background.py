@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from support.hashed_encoder import Hashed
-from support.small import small_tiers
+from support.small import small_merges
 
 from fontes import Doc, Index
 from fontes.core import IndexFormatError
-from fontes.index import background, draft
+from fontes.index import draft
 from fontes.index.background import merged_aside
 from fontes.index.writer import BusyError, rewrite, writing
 
@@ -20,9 +20,7 @@ WORDS = ("well", "pump", "water", "stone")
 
 @pytest.fixture(autouse=True)
 def _small_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
-    small_tiers(monkeypatch, 3, 1)
-    for module in (draft, background):
-        monkeypatch.setattr(module, "SMALL", 5)
+    small_merges(monkeypatch)
 
 
 def docs(first: int, last: int) -> list[Doc]:

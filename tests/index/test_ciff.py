@@ -296,27 +296,9 @@ def test_without_protobuf_the_extra_is_named(tmp_path, monkeypatch):
         index_of(TOOLKIT, tmp_path)
 
 
-def test_a_folder_of_files_and_a_name_without_one_are_refused(tmp_path):
-    (tmp_path / "folder").mkdir()
-    stored(TOOLKIT, tmp_path / "folder")
-    with pytest.raises(InputError, match="not of a folder; name the file"):
-        Index.build(tmp_path / "folder", tmp_path / "c.index")
-    with pytest.raises(InputError, match="no such file"):
-        Index.build(tmp_path / "none.ciff", tmp_path / "c.index")
-
-
 def test_a_file_is_known_by_its_content_and_by_its_name(tmp_path):
     assert len(index_of(TOOLKIT, tmp_path, "some.file")) == 5
     assert ft.read_corpus(stored(ciff([], num_postings_lists=0), tmp_path, "named.ciff.gz")).format == "ciff"
-    with pytest.raises(InputError, match="holds an inverted index in CIFF and no documents"):
-        list(ft.read_corpus(tmp_path / "some.file"))
-
-
-def test_there_are_no_columns_and_vectors_to_choose(tmp_path):
-    path = stored(TOOLKIT, tmp_path)
-    for options in ({"columns": {"year": "integer"}}, {"vectors": "weights"}):
-        with pytest.raises(ParameterError, match="holds no metadata"):
-            Index.build(path, tmp_path / "c.index", **options)
 
 
 def test_whatever_reads_texts_says_that_there_are_none(tmp_path):

@@ -117,34 +117,6 @@ def test_a_declared_column_reads_what_strings_say(tmp_path, declared, value, whe
 
 
 @each(
-    ("declared", "value"),
-    [
-        ("integer", "x"),
-        ("integer", 1.5),
-        ("integer", 2**63),
-        ("integer", "\u0663"),
-        ("float", "\u0663.5"),
-        ("float", "1_000"),
-        ("date", "2020"),
-        ("boolean", 1),
-        ("keywords", [["a"]]),
-        ("date:%d/%m/%Y", "2021/13/45"),
-        ("date:%d/%m/%Y", "17.5.2021"),
-        ("float", "x"),
-    ],
-)
-def test_a_value_that_does_not_fit_a_declared_column_is_refused_and_nothing_is_made(tmp_path, declared, value):
-    with pytest.raises(InputError, match=rf"document 'd0': its metadata 'key' is .*, but the column is of type {declared}"):
-        of_metadata(tmp_path / "x", {"key": value}, columns={"key": declared})
-    assert not (tmp_path / "x").exists()
-
-
-def test_a_type_that_there_is_not_is_refused(tmp_path):
-    with pytest.raises(ParameterError, match="column 'key': there is no type 'int'; did you mean 'integer'"):
-        of_metadata(tmp_path / "x", {"key": 1}, columns={"key": "int"})
-
-
-@each(
     "metadata",
     [{"year": "2020"}, {"year": 2020.5}, {"year": True}, {"lang": 3}, {"lang": ["en"]}, {"born": "soon"}, {"open": 1}],
 )
@@ -239,8 +211,6 @@ def test_facets_count_the_documents_that_have_each_value(living):
 
 def test_facets_of_an_unknown_column_or_document_are_refused(living):
     index, _ = living
-    with pytest.raises(ParameterError, match="there is no column 'langs'; did you mean 'lang'"):
-        index.facets("langs")
     run = index.bm25()("w1").with_(documents=index)
     with pytest.raises(InputError, match="document 'nobody' is not in the index"):
         type(run).of({"1": {"nobody": 1.0}}).with_(documents=index).facets("lang")

@@ -132,15 +132,6 @@ def test_without_its_package_a_component_is_not_lost_by_a_merge(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("registered")
-def test_a_component_that_is_not_built_with_the_documents_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="'vectors' is not built with the documents"):
-        Index.build(DOCS, tmp_path / "x", components=["vectors"])
-    with pytest.raises(ParameterError, match="there is no component 'title'; did you mean 'titles'"):
-        Index.build(DOCS, tmp_path / "x", components=["title"])
-    assert not (tmp_path / "x").exists()
-
-
-@pytest.mark.usefixtures("registered")
 def test_every_component_of_fontes_has_the_verbs() -> None:
     built_in = ["columns", "fields", "late", "positions", "postings", "sparse", "text", "vectors"]
     assert list(frame.components) == sorted([*built_in, "titles"])

@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 from support.each import each
 
-from fontes.core import InputError, ParameterError
+from fontes.core import ParameterError
 from fontes.core.dates import FORMS, date_in_form, date_of, is_date
 from fontes.index import Index
 from fontes.index.columns import date_forms, filter_of
@@ -53,22 +53,6 @@ def test_a_column_has_dates_of_a_named_form_also_in_additions(tmp_path, form, va
     reopened = Index.open(tmp_path / "x")
     assert passing(reopened, f"when == '{middle}'") == ["d1", "new", "iso"]
     assert reopened.doc("d1").metadata == {"when": values[1]}
-
-
-@each("form", ["", "%d", "%d/%m", "%q", "d/m/Y", "%"])
-def test_a_form_that_gives_no_year_is_refused(tmp_path, form):
-    with pytest.raises(
-        ParameterError, match=r"column 'when': '.*' is no form of dates with a year; write it with Python's codes"
-    ):
-        built(tmp_path / "x", "1/2/2020", columns={"when": f"date:{form}"})
-    with pytest.raises(ParameterError, match="there is no type 'keyword:%Y'"):
-        built(tmp_path / "x", "1/2/2020", columns={"when": "keyword:%Y"})
-
-
-def test_a_value_of_another_form_is_refused_with_the_form(tmp_path):
-    for value in ("25.12.2020", "2020/12/25", "31/02/2020", "tomorrow"):
-        with pytest.raises(InputError, match=f"'when' is '{value}', but the column is of type date:%d/%m/%Y"):
-            built(tmp_path / "x", value, columns={"when": "date:%d/%m/%Y"})
 
 
 @each(

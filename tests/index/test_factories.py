@@ -13,7 +13,6 @@ from support.each import each
 from support.small_collections import DOCS
 
 import fontes as ft
-from fontes.core import ParameterError
 from fontes.core.parameters import summary
 from fontes.core.part import stages
 from fontes.index import Index
@@ -49,15 +48,6 @@ def test_a_method_passes_each_parameter_to_the_field_of_its_name(
     assert type(stage) is stages[name]
     assert stage.index is index.state
     assert {key: getattr(stage, key) for key in values} == values
-
-
-def test_a_parameter_that_makes_no_sense_is_refused_when_the_stage_is_made(index: Index) -> None:
-    with pytest.raises(ParameterError, match=r"^bm25 has no parameter 'variants'; did you mean 'variant'\?$"):
-        index.bm25(variants="okapi")  # type: ignore[call-arg]
-    with pytest.raises(ParameterError, match="k1 must be 0 or more"):
-        index.bm25(k1=-1.0)
-    with pytest.raises(ParameterError, match="there is no BM25 variant 'lucenne'; did you mean 'lucene'"):
-        index.bm25(variant="lucenne")
 
 
 def test_an_index_has_no_method_of_a_stage_that_works_on_no_index(index: Index) -> None:

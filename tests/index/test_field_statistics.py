@@ -135,8 +135,6 @@ def test_many_fields_and_frequent_terms_are_kept(tmp_path: Path) -> None:
     index = Index.build(docs, tmp_path / "x", fields=fields, **BOTH)
     agrees(index, docs, fields)
     index.check(deep=True)
-    with pytest.raises(ParameterError, match=r"separate fields must .* be 100 at most"):
-        Index.build(docs, tmp_path / "y", fields=[*fields, "more"], separate=True)
 
 
 def test_word_n_grams_end_with_a_field_that_is_kept_apart(tmp_path: Path) -> None:
@@ -146,25 +144,6 @@ def test_word_n_grams_end_with_a_field_that_is_kept_apart(tmp_path: Path) -> Non
     assert sorted(apart.analyzed(["a"])[0]) == apart.terms.tolist()
     joined = Index.build(docs, tmp_path / "y", analyzer="standard+words:1-2")
     assert joined.terms.tolist() == ["dog", "dog the", "fox", "the", "the fox"]
-
-
-def test_what_does_not_go_together_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    docs = [{"_id": "a", "text": "fox", "v": {"fox": 1.0}}]
-    with pytest.raises(ParameterError, match=r"term weights \(vectors\) have neither fields nor positions"):
-        Index.build(docs, tmp_path / "x", vectors="v", separate=True)
-    with pytest.raises(ParameterError, match="must differ from each other"):
-        Index.build(docs, tmp_path / "x", fields=["text", "text"], separate=True)
-    joined = Index.build(docs, tmp_path / "x")
-    assert (joined.separate, joined.has_positions) == ((), False)
-    with pytest.raises(ParameterError, match=r"keeps no separate fields; build it with separate=True \(--separate\)"):
-        joined.state.require_fields()
-    joined.export(tmp_path / "x.ciff")
-    for option in ("separate", "positions"):
-        with pytest.raises(
-            ParameterError, match=r"x\.ciff holds neither fields nor positions; they need an index of the documents"
-        ):
-            Index.build(tmp_path / "x.ciff", tmp_path / "y", **{option: True})
-    assert not (tmp_path / "y").exists()
 
 
 def test_an_older_fontes_searches_such_an_index_and_refuses_to_change_it(

@@ -303,14 +303,6 @@ def test_damaged_postings_never_name_documents_that_are_not_there(copy):
     assert wrong == []
 
 
-def test_another_analyzer_than_the_one_it_was_made_with_is_refused(copy):
-    with pytest.raises(ParameterError, match="was made with another analyzer") as error:
-        Index.open(copy, analyzer="german")
-    sentence(error.value, copy)
-    with pytest.raises(ParameterError, match="was made with another analyzer"):
-        Index.open(copy, analyzer=str.split)
-
-
 def test_the_analyzer_it_was_made_with_may_be_given(copy):
     assert Index.open(copy, analyzer="english").bm25().search("fox").ids == Index.open(copy).bm25().search("fox").ids
 

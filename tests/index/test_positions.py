@@ -13,7 +13,7 @@ from support.examples import up_to
 from support.occurrences import agrees
 from support.small_collections import PROPERTY, files
 
-from fontes.core import Doc, IndexFormatError, ParameterError
+from fontes.core import Doc, IndexFormatError
 from fontes.datasets import corpus_of
 from fontes.formats import read_corpus
 from fontes.index import Index, build, inversion, positions as places_of, postings
@@ -114,19 +114,6 @@ def test_the_other_files_of_an_index_are_those_of_one_without(tmp_path: Path) ->
             for folder in ("plain", name)
         )
         assert {file: content for file, content in other.items() if not file.startswith(f"{name}.")} == plain
-
-
-@pytest.mark.parametrize("analyzer", ["english+words:1-2", "english+chars:3-5"])
-def test_n_grams_have_no_positions(tmp_path: Path, analyzer: str) -> None:
-    with pytest.raises(ParameterError, match="positions need an analyzer of one term for each token; leave out its n-grams"):
-        Index.build(FOXES, tmp_path / "x", analyzer=analyzer, positions=True)
-
-
-def test_an_index_without_positions_says_how_to_make_one_with_them(tmp_path: Path) -> None:
-    index = Index.build(FOXES, tmp_path / "x", separate=True)
-    assert not index.has_positions
-    with pytest.raises(ParameterError, match=r"keeps no positions; fontes merge .* --positions .* adds them"):
-        index.state.require_positions()
 
 
 def test_an_analyzer_of_ones_own_has_positions(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from support.each import each
 from support.examples import up_to
+from support.small import small_chunks
 
 from fontes import Index, Topic
 from fontes.core import IndexFormatError
@@ -167,7 +168,7 @@ def test_postings_with_codes_of_any_length_are_summed_alike(collection, tmp_path
 
 
 def test_terms_are_processed_in_ranges_of_limited_postings(monkeypatch):
-    monkeypatch.setattr(packing, "CHUNK_POSTINGS", 5)
+    small_chunks(monkeypatch, 5)
     df = [1, 2, 2, 7, 1, 1, 1, 1, 1, 1]
     assert list(packing.chunks(np.cumsum([0, *df]))) == [(0, 3), (3, 4), (4, 9), (9, 10)]
 

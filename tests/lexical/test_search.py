@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from support.each import each
 from support.examples import up_to
 from support.lexical import MODELS, TOPICS, model, rows, tied_index
+from support.small import small_chunks
 
 from fontes.core import Topic, Topics
 from fontes.core.work import work
-from fontes.index import Index, packing
-from fontes.lexical import direct, impacts, weighting
+from fontes.index import Index
+from fontes.lexical import direct, impacts
 from fontes.storage import threads as storage_threads
 
 
@@ -87,8 +88,7 @@ def test_a_topic_alone_gets_what_it_gets_among_others(index, parameters):
 def test_small_portions_of_work_change_nothing(index, monkeypatch, parameters):
     whole = model(index, parameters, k=20)(TOPICS)
     monkeypatch.setattr(direct, "MAX_RESULTS", 40)
-    monkeypatch.setattr(packing, "CHUNK_POSTINGS", 5)
-    monkeypatch.setattr(weighting, "CHUNK_POSTINGS", 5)
+    small_chunks(monkeypatch, 5)
     assert model(Index.open(index.path), parameters, k=20)(TOPICS) == whole
 
 

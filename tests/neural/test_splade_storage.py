@@ -15,10 +15,11 @@ import pytest
 from support.counting_encoder import BLOCK, COUNT, copied, small_blocks as small_blocks
 from support.counting_terms import SIZE, CountingTerms
 from support.processes import DONE, in_a_child, small_disk, stopped_before
+from support.small import small_chunks
 
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError
 from fontes.core.progress import Progress
-from fontes.index import Index, inversion as postings
+from fontes.index import Index
 from fontes.index.embeddings import weights
 from fontes.index.embeddings.weights import SCALE, TermVectors
 from fontes.index.leftovers import clean, leftovers
@@ -145,8 +146,7 @@ def test_weights_of_encoders_are_separate_and_blocks_on_disk_change_nothing(tmp_
     path = copied(plain, tmp_path)
     Index.open(path).encode(CountingTerms())
     monkeypatch.setattr(weights, "MEMORY", 24 * 20)
-    monkeypatch.setattr(weights, "CHUNK_POSTINGS", 10)
-    monkeypatch.setattr(postings, "CHUNK_POSTINGS", 7)
+    small_chunks(monkeypatch, 7)
     Index.open(path).encode(CountingTerms(fingerprint="another"))
     index = Index.open(path)
     assert [facts["fingerprint"] for facts in index.info()["weights"]].count("another") == 1

@@ -22,6 +22,19 @@ def small_tiers(monkeypatch: pytest.MonkeyPatch, segments: int, documents: int |
         monkeypatch.setattr(draft, "MIN_TIER_DOCUMENTS", documents)
 
 
+def small_merges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let three segments be merged into one, and of more than five documents by a thread beside the writes of a server."""
+    small_tiers(monkeypatch, 3, 1)
+    for module in ("fontes.index.draft", "fontes.index.background", "fontes.app.server.writing"):
+        monkeypatch.setattr(f"{module}.SMALL", 5)
+
+
+def small_chunks(monkeypatch: pytest.MonkeyPatch, postings: int) -> None:
+    """Let so many postings be merged, packed, weighted, and read from a draft at a time."""
+    for module in ("index.inversion", "index.packing", "index.embeddings.weights", "lexical.weighting"):
+        monkeypatch.setattr(f"fontes.{module}.CHUNK_POSTINGS", postings)
+
+
 def blocks_of(monkeypatch: pytest.MonkeyPatch, documents: int) -> None:
     """Let an encoding store so many documents at a time."""
     monkeypatch.setattr(journal, "BLOCK_DOCUMENTS", documents)

@@ -9,18 +9,22 @@ from typing import Any
 
 import pytest
 from support.serving import springs, writable
-from support.small import small_tiers
+from support.small import small_merges
 
 from fontes import Index
 from fontes.app.server import writing
 from fontes.core.errors import IndexFormatError
-from fontes.index import background, draft
+from fontes.index import draft
+
+
+def always_piled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the first segment be one to merge."""
+    monkeypatch.setattr(writing, "piled", lambda *args: (0, 1))
+    monkeypatch.setattr(draft.Draft, "large_pile", lambda self: (0, 1))
 
 
 def test_large_segments_are_merged_beside_the_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small_tiers(monkeypatch, 3, 1)
-    for module in (draft, background, writing):
-        monkeypatch.setattr(module, "SMALL", 5)
+    small_merges(monkeypatch)
     started, goes_on = threading.Event(), threading.Event()
     merge = draft.Draft.merge
 
@@ -60,8 +64,7 @@ def test_a_server_that_ends_gives_up_its_merge(tmp_path: Path, monkeypatch: pyte
             progress(None)
             time.sleep(0.01)
 
-    monkeypatch.setattr(writing, "piled", lambda *args: (0, 1))
-    monkeypatch.setattr(draft.Draft, "large_pile", lambda self: (0, 1))
+    always_piled(monkeypatch)
     path = springs(tmp_path)
     with writable(path) as running:
         monkeypatch.setattr(draft.Draft, "merge", endless)
@@ -77,8 +80,7 @@ def test_a_merge_that_fails_is_told_once_and_writes_go_on(
     def fails(*args: Any) -> None:
         raise IndexFormatError("a file has changed")
 
-    monkeypatch.setattr(writing, "piled", lambda *args: (0, 1))
-    monkeypatch.setattr(draft.Draft, "large_pile", lambda self: (0, 1))
+    always_piled(monkeypatch)
     with writable(springs(tmp_path)) as running:
         monkeypatch.setattr(draft.Draft, "merge", fails)
         assert running.client.put("/documents/one", json={"text": "a deep well"}).status_code == 201
