@@ -80,7 +80,7 @@ def test_all_documents_of_a_topic_without_a_date_pass() -> None:
     assert passing(Topic("1", "the flood of January 2017"), roles="any", before="date") == ["early", "eve", "same", "month"]
 
 
-def test_a_misspelt_key_of_topics_or_documents_is_an_error_that_names_the_keys_that_there_are() -> None:
+def test_a_misspelt_key_of_topics_or_documents_is_answered_with_the_keys_there() -> None:
     topic = Topic("1", "the flood of January 2017", metadata={"date": "2017-01-13", "label": "x"})
     with pytest.raises(ParameterError, match="causal_filter: before: no topic has 'dat'; did you mean 'date'") as error:
         passing(topic, roles="any", before="dat")

@@ -83,11 +83,19 @@ def ikat(**change: Any) -> str:
     return jsonl({"turn_id": "1_1", "references": {"a": 1.0}, "responses": []} | change)
 
 
+def answered(*passages: object) -> str:
+    return ikat(references=None, responses=[{"passage_provenance": passages}])
+
+
 def year_2025(**change: Any) -> str:
     turn = {"turn_id": 1, "user_utterance": "What?", "resolved_utterance": "What?", "response": "Tea.", "relevant_ptkbs": []}
     return json.dumps(
         [{"number": "1-1", "title": "A", "ptkb": ["I eat."], "responses": [turn | change.pop("turn", {})]} | change]
     )
+
+
+def cast(**turn: Any) -> str:
+    return json.dumps([{"number": 1, "turn": [{"number": 1, "raw_utterance": "a"} | turn]}])
 
 
 def tree(first: str = '"number": "1-1"', parent: str = "1-1") -> str:
@@ -102,7 +110,6 @@ FLAT = """[{"number": 1, "turn": [{"number": "1-1", "utterance": "a"}, {"number"
 {"number": 1, "turn": [{"number": "1-1", "utterance": "z"}, {"number": "2-1", "utterance": "c"}]}]"""
 GOOD_TURN = jsonl({"_id": "5_1", "topic": 5, "turn": 1, "raw": "a", "manual": "A"})
 RATIONALE = {"41": ["x"]}
-TWICE = {"references": None, "responses": [{"passage_provenance": [{"id": "a", "score": s} for s in (3, 2)]}]}
 REQUESTS = "<Requests><Request><RequestNumber>7</RequestNumber><RequestText>piers</RequestText></Request></Requests>"
 
 
@@ -133,13 +140,7 @@ REQUESTS = "<Requests><Request><RequestNumber>7</RequestNumber><RequestText>pier
         # documents in SGML, and of no format
         ("corpus", "a.sgml", "\n<DOC><DOCNO>1</DOCNO>\n<TEXT>x", "line 2: … <DOC>", "no </DOC>"),
         ("corpus", "a.sgml", "<DOC>\n<TEXT>x</TEXT></DOC>", "line 1: … <DOC>", "no <DOCNO>"),
-        (
-            "corpus",
-            "notes",
-            "some words",
-            "notes",
-            "--format … jsonl, ciff, claims, csv, json, kilt, parquet, text, trec, tsv, wapo",
-        ),
+        ("corpus", "notes", "some words", "notes", "--format … jsonl, ciff, claims, csv, json, kilt, parquet"),
         # pages of KILT, articles of The Washington Post
         ("kilt", "a.json", kilt(text="one text"), "line 2: … KILT", ""),
         ("kilt", "a.json", kilt(text=["a", 1]), "line 2: … paragraph", "string"),
@@ -172,13 +173,7 @@ REQUESTS = "<Requests><Request><RequestNumber>7</RequestNumber><RequestText>pier
         ("topics", "q", '{"_id": "1", "text": "a"}\n{"_id": "2"}', "line 2: no text", ""),
         ("topics", "q", '{"_id": "1", "text": "a"}\n{"text": "b"}', "line 2: no id", ""),
         ("topics", "q", '{"_id": "1", "text": "a"}\n{oops', "line 2: broken JSON", ""),
-        (
-            "topics",
-            "q",
-            jsonl({"qid": 1, "words": "a"}, {"qid": 2, "words": "b"}),
-            "no text … 'qid', 'words'",
-            "--id qid --text words",
-        ),
+        ("topics", "q", jsonl({"qid": 1, "words": "a"}, {"qid": 2}), "no text … 'qid', 'words'", "--id qid --text words"),
         ("topics", "q", '{"1": "one",\n oops}', "line 2: broken JSON", ""),
         ("topics", "q", '{"1": ["1-1"]}', "topic '1': a list", "text"),
         (
@@ -202,20 +197,8 @@ REQUESTS = "<Requests><Request><RequestNumber>7</RequestNumber><RequestText>pier
         ("topics", "q", '{"_id": "1", "text": "a", "query": {"must": 7}}', "line 1: query.must: … 7", "list of clauses"),
         # conversations
         ("topics", "q", '[{"turn": [{"number": 1, "raw_utterance": "a"}]}]', "conversation … no number", ""),
-        (
-            "topics",
-            "q",
-            '[{"number": 1, "turn": [{"number": 1, "raw_utterance": ["a"]}]}]',
-            "'raw_utterance' of turn 1 is a list",
-            "",
-        ),
-        (
-            "topics",
-            "q",
-            '[{"number": 1, "turn": [{"number": 1, "raw_utterance": "a", "response": {"b": 1}}]}]',
-            "turn 1 … a dict",
-            "",
-        ),
+        ("topics", "q", cast(raw_utterance=["a"]), "'raw_utterance' of turn 1 is a list", ""),
+        ("topics", "q", cast(response={"b": 1}), "turn 1 … a dict", ""),
         ("topics", "q", tree(parent="9-9"), "conversation 132: turn 1-2 … 9-9", ""),
         ("topics", "q", tree(first='"number": "1-1", "parent": "1-3"'), "conversation 132: … follows itself", ""),
         ("topics", "q", FLAT, "turn 1-1 occurs twice", ""),
@@ -330,21 +313,9 @@ REQUESTS = "<Requests><Request><RequestNumber>7</RequestNumber><RequestText>pier
         ("run", "r.jsonl", ikat(turn_id=7), "line 1: no 'turn_id'", "text"),
         ("run", "r.jsonl", ikat(references=["a"]), "line 1: 'references'", "object from passage to score"),
         ("run", "r.jsonl", ikat(references={"a": "high"}), "line 1: the score of 'a' is 'high'", "number"),
-        (
-            "run",
-            "r.jsonl",
-            ikat(references=None, responses=[{"passage_provenance": ["a"]}]),
-            "line 1: 'passage_provenance'",
-            "objects",
-        ),
-        (
-            "run",
-            "r.jsonl",
-            ikat(references=None, responses=[{"passage_provenance": [{"score": 1}]}]),
-            "line 1",
-            "'id' and 'score'",
-        ),
-        ("run", "r.jsonl", ikat(**TWICE), "document 'a' … twice", ""),
+        ("run", "r.jsonl", answered("a"), "line 1: 'passage_provenance'", "objects"),
+        ("run", "r.jsonl", answered({"score": 1}), "line 1", "'id' and 'score'"),
+        ("run", "r.jsonl", answered({"id": "a", "score": 3}, {"id": "a", "score": 2}), "document 'a' … twice", ""),
         ("run", "r.json", '{"run_name": "r", "turns": 3}', "'turns'", "list"),
         # headers of runs
         ("metadata", "x.run", f"{START}\n# a: 1\n1 Q0 a 1 1.5 t\n", "line 3: the header has no end", ""),
@@ -436,6 +407,11 @@ def test_an_option_of_a_file_is_named_with_what_can_be_chosen(
     check_error(lambda: READERS[reader](tmp_path / "notes", **options), error, names, remedy)
 
 
+def of_x(*docs: Any) -> Any:
+    """Documents whose id is at x."""
+    return read_corpus(docs, fields={"id": "x"})
+
+
 @pytest.fixture(scope="module")
 def beir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in BEIR's form with two splits; its folder of judgments has no queries."""
@@ -488,39 +464,19 @@ def test_a_folder_names_the_part_or_split_at_fault(beir: Path, call: Any, error:
         (lambda: read_corpus([], "csv"), ParameterError, "format='csv' … a list", "a file"),
         (lambda: corpus_of("sample:harbour", "tsv"), ParameterError, "sample:harbour: format='tsv' … a collection", "a file"),
         (lambda: read_corpus(read_corpus([("1", "a")]), fields={"id": "x"}), ParameterError, "IterableCorpus", ""),
-        (
-            lambda: list(read_corpus([{"x": "1", "text": "a"}, ("1", "a")], fields={"id": "x"})),
-            ParameterError,
-            "item 2: a tuple",
-            "fields",
-        ),
-        (
-            lambda: list(read_corpus([{"x": "1", "text": "a"}, Doc("1", "a")], fields={"id": "x"})),
-            ParameterError,
-            "item 2: a Doc",
-            "fields",
-        ),
-        (
-            lambda: list(read_corpus([("1", "a")], fields={"id": "x"}).portions(10, 10)),
-            ParameterError,
-            "item 1: a tuple",
-            "fields",
-        ),
-        (
-            lambda: list(read_corpus([Doc("1", "a")], fields={"id": "x"}).portions(10, 10)),
-            ParameterError,
-            "item 1: a Doc",
-            "fields",
-        ),
+        (lambda: list(of_x({"x": "1", "text": "a"}, ("1", "a"))), ParameterError, "item 2: a tuple", "fields"),
+        (lambda: list(of_x({"x": "1", "text": "a"}, Doc("1", "a"))), ParameterError, "item 2: a Doc", "fields"),
+        (lambda: list(of_x(("1", "a")).portions(10, 10)), ParameterError, "item 1: a tuple", "fields"),
+        (lambda: list(of_x(Doc("1", "a")).portions(10, 10)), ParameterError, "item 1: a Doc", "fields"),
         (lambda: list(read_corpus([("1", "a"), 3])), InputError, "item 2: a int", ""),
         (lambda: list(read_corpus([{"text": "a"}])), InputError, "item 1: no id", ""),
         (lambda: read_corpus("corpus.jsonl"), InputError, "corpus.jsonl", "no such file or folder"),
         (lambda: list(read_corpus([{"id": "b", "text": "y", "x": object()}])), InputError, "item 1, document 'b': 'x'", ""),
         (lambda: list(read_corpus([Doc("b", "y", "", {"x": ENDLESS})])), InputError, "document 'b'", "nested too deeply"),
         (
-            lambda: Topics.of([{"qid": "1", "query": "x"}, {"qid": "2", "year": 1}]),
+            lambda: Topics.of([{"qid": "1", "text": "x"}, {"qid": "2", "y": 1}]),
             InputError,
-            "item 2 … 'qid', 'year'",
+            "item 2 … 'qid', 'y'",
             "text, query",
         ),
         (lambda: Topics.of([{}]), InputError, "item 1 … no id", "found nothing"),
@@ -540,12 +496,7 @@ RUN = ft.Run.of({"1": {"a": 1.5}})
 @each(
     ("call", "error", "names", "remedy"),
     [
-        (
-            lambda path: write_corpus([Doc("0", "x"), Doc("1", "", "", {"text": "x"})], path),
-            InputError,
-            "'text' is a field",
-            "",
-        ),
+        (lambda path: write_corpus([Doc("1", "", "", {"text": "x"})], path), InputError, "'text' is a field", ""),
         (lambda path: write_corpus([Doc("0", "x"), Doc("1", "", "", {"a": object()})], path), InputError, "'1' … JSON", ""),
         (lambda path: write_corpus([], path, format="tsv"), ParameterError, "'tsv'", "jsonl"),
         (lambda path: write_topics({}, path, format="tsv"), ParameterError, "'tsv'", "jsonl, cast"),

@@ -312,7 +312,7 @@ def test_models_stand_beside_bm25_that_is_tuned_by_folds_of_the_measured_claims(
         assert float(low) <= float(mean) <= float(high)
 
 
-def test_bm25_is_tuned_neither_without_judgments_nor_on_claims_that_share_all_their_evidence() -> None:
+def test_bm25_needs_judgments_and_claims_of_several_evidences_to_be_tuned() -> None:
     recipe = Evidence(**NO_MODELS)
     for qrels, why in ((None, "judged claims"), ({topic: {"d0": 1} for topic in TOPICS}, "claims that share no evidence")):
         result = recipe.run(DOCS, TOPICS, qrels, "out", measures=["R@5"])

@@ -48,76 +48,28 @@ def test_bytes_that_are_written_piece_by_piece_are_one_array(tmp_path: Path) -> 
     assert np.load(tmp_path / "x.npy").tobytes() == b"abcde"
 
 
-@each("content", [None, b"", b"\x93NUMPY", b"PK\x03\x04" * 40, b"\x93NUMPY\x01\x00\xff\xff{}"])
-def test_what_is_no_array_is_an_error_with_the_advice_of_the_caller(tmp_path: Path, content: bytes | None) -> None:
-    if content is not None:
-        (tmp_path / "x.npy").write_bytes(content)
-    with pytest.raises(IndexFormatError, match=r"x\.npy is missing or damaged .*; ask somebody"):
-        read_array(tmp_path, "x", "ask somebody")
-
-
 def test_whole_numbers_take_the_smallest_type_that_holds_them() -> None:
     for greatest, dtype in [(0, np.uint8), (255, np.uint8), (256, np.uint16), (2**32 - 1, np.uint32), (2**32, np.uint64)]:
         assert smallest(np.array([0, greatest], dtype=np.int64)).dtype == dtype
         assert smallest(np.zeros(0, dtype=np.int64)).dtype == np.uint8
 
 
-def edited(path: Path, old: bytes, new: bytes) -> None:
-    """Another text in the header of a file, which stays as long."""
-    content = path.read_bytes()
-    assert content.count(old) == 1
-    header, values = content[:128], content[128:]
-    path.write_bytes(header.replace(old, new).rstrip(b" \n").ljust(127) + b"\n" + values)
-
-
-@each("shape", [b"(097,)", b"(998,)", b"()", b"(99999999999999999999,)", b"(0,)", b"(997, 2)", b"(0, 9223372036854775808)"])
-def test_a_header_that_does_not_account_for_each_byte_of_the_file_is_damage(tmp_path: Path, shape: bytes) -> None:
-    write_array(tmp_path, "x", np.arange(997, dtype=np.int32))
-    edited(tmp_path / "x.npy", b"(997,)", shape)
-    with pytest.raises(IndexFormatError, match=r"x\.npy is missing or damaged"):
-        read_array(tmp_path, "x")
-
-
-@pytest.mark.parametrize("kind", [b"<u4", b"<f4", b"<i2"])
-def test_a_type_that_is_not_the_one_that_is_expected_is_damage(tmp_path: Path, kind: bytes) -> None:
+def test_an_array_is_read_by_its_type_and_shape_where_a_length_may_be_any(tmp_path: Path) -> None:
     write_array(tmp_path, "x", np.arange(4, dtype=np.int32))
-    arrays = Arrays(tmp_path)
-    assert arrays.array("x", "<i4", 4).tolist() == [0, 1, 2, 3]
-    edited(tmp_path / "x.npy", b"<i4", kind)
-    with pytest.raises(IndexFormatError, match=r"x\.npy is missing or damaged"):
-        arrays.array("x", "<i4", 4)
-
-
-@each("shape", [(3,), (None, 3), (6, 1), (None,)])
-def test_a_shape_that_is_not_the_one_that_is_expected_is_damage(tmp_path: Path, shape: tuple[int | None, ...]) -> None:
-    write_array(tmp_path, "x", np.zeros((3, 2), dtype=np.float32))
-    assert Arrays(tmp_path).array("x", "<f4", None, 2).shape == (3, 2)
-    with pytest.raises(IndexFormatError, match=r"it has the shape \(3, 2\)"):
-        Arrays(tmp_path).array("x", "<f4", *shape)
-
-
-@each("bounds", [[], [1, 2, 5], [0, 3, 2, 5], [0, 3, 4], [0, 3, 6]])
-def test_bounds_that_do_not_rise_from_0_to_the_end_are_damage(tmp_path: Path, bounds: list[int]) -> None:
-    write_array(tmp_path, "x", np.array(bounds, dtype=np.uint16))
-    with pytest.raises(IndexFormatError, match=r"x\.npy is (missing or )?damaged.*; ask somebody"):
-        Arrays(tmp_path, "ask somebody").bounds("x", 5)
+    write_array(tmp_path, "y", np.zeros((3, 2), dtype=np.float32))
+    assert Arrays(tmp_path).array("x", "<i4", 4).tolist() == [0, 1, 2, 3]
+    assert Arrays(tmp_path).array("y", "<f4", None, 2).shape == (3, 2)
 
 
 def test_bounds_that_rise_are_read_and_may_be_of_a_number_of_parts(tmp_path: Path) -> None:
     write_array(tmp_path, "x", np.array([0, 3, 3, 5], dtype=np.uint8))
     assert Arrays(tmp_path).bounds("x", 5, 3).tolist() == [0, 3, 3, 5]
-    with pytest.raises(IndexFormatError, match="shape"):
-        Arrays(tmp_path).bounds("x", 5, 2)
 
 
-@each(("numbers", "sound"), [([0, 4, 4], True), ([], True), ([0, 5], False), ([-1, 2], False)])
-def test_numbers_are_from_0_up_to_what_they_number(tmp_path: Path, numbers: list[int], sound: bool) -> None:
+@each("numbers", [[0, 4, 4], []])
+def test_numbers_are_from_0_up_to_what_they_number(tmp_path: Path, numbers: list[int]) -> None:
     write_array(tmp_path, "x", np.array(numbers, dtype=np.int32))
-    if sound:
-        assert Arrays(tmp_path).numbers("x", 5, "<i4", None).tolist() == numbers
-    else:
-        with pytest.raises(IndexFormatError, match="not from 0 up to 5"):
-            Arrays(tmp_path).numbers("x", 5, "<i4", None)
+    assert Arrays(tmp_path).numbers("x", 5, "<i4", None).tolist() == numbers
 
 
 def written_strings(folder: Path, blob: bytes, bounds: list[int], order: list[int]) -> Arrays:
@@ -131,26 +83,6 @@ def test_strings_are_utf8_within_their_bounds_and_have_an_order(tmp_path: Path) 
     strings = written_strings(tmp_path, "béa".encode(), [0, 3, 3, 4], [1, 2, 0]).strings("x", 3, ordered=False)
     assert strings.tolist() == ["bé", "", "a"]
     assert [strings.find(string) for string in ("bé", "", "a", "b")] == [0, 1, 2, -1]
-
-
-@each(
-    ("blob", "bounds", "order", "file"),
-    [
-        (b"b\xe9a", [0, 2, 3], [1, 0], "x.bytes"),
-        ("béa".encode(), [0, 2, 4], [1, 0], "x.bytes"),  # in the middle of a letter
-        (b"\xc3b\xa9a", [0, 3, 4], [1, 0], "x.bytes"),  # its halves apart
-        (b"b\xed\xa0\x80a", [0, 4, 5], [1, 0], "x.bytes"),  # half of a surrogate pair
-        (b"ba", [0, 1, 3], [1, 0], "x.bounds"),
-        (b"ba", [0, 1, 2], [1, 1], "x.order"),
-        (b"ba", [0, 1, 2], [2, 0], "x.order"),
-        (b"ba", [0, 1, 2], [0], "x.order"),
-    ],
-)
-def test_strings_that_cannot_be_read_are_damage_of_a_file(
-    tmp_path: Path, blob: bytes, bounds: list[int], order: list[int], file: str
-) -> None:
-    with pytest.raises(IndexFormatError, match=rf"{file}\.npy is (missing or )?damaged"):
-        written_strings(tmp_path, blob, bounds, order).strings("x", ordered=False)
 
 
 @pytest.mark.parametrize("use", [lambda table: table.order, lambda table: table.rank, lambda table: table.find("b")])

@@ -37,20 +37,6 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_missing_folder_and_a_folder_as_target_are_errors_that_name_the_path(tmp_path: Path) -> None:
-    for path in (tmp_path / "no" / "a.run", tmp_path):
-        with pytest.raises(InputError, match="cannot be written") as caught:
-            write_run(RUN, path)
-        assert str(path) in str(caught.value)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is there on Linux only")
-def test_a_full_disk_is_one_sentence() -> None:
-    with pytest.raises(InputError, match=r"/dev/full: cannot be written \(No space left on device\)"):
-        write_run(RUN, "/dev/full")
-
-
 def test_a_full_disk_leaves_nothing_half_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self: Path, target: object) -> Path:
         raise OSError(28, "No space left on device")
