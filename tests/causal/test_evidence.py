@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -146,45 +145,9 @@ def test_explain_names_the_sentences_the_likeliest_first_with_their_cues() -> No
         float(ft.causal.CausalEvidence(encoder, head=head()).scores([("a spark", "x spark")])[0]), abs=1e-3
     )
     assert [part.label for part in near.parts[0].parts] == ["reports a cause", "cosine to the power 1"]
-    with pytest.raises(ft.core.PipelineError, match=r"pass index\.doc\(id\)"):
-        ft.causal.CausalEvidence().explain("why", "fire")
 
 
-def test_a_head_is_refused_with_another_encoder() -> None:
-    with pytest.raises(
-        ft.core.ParameterError, match=r"trained over all-MiniLM-L6-v2, whose vectors have 384 dimensions, not 3"
-    ):
-        ft.causal.CausalEvidence(Words())(run(why={"fire": 1.0}))
-    other = Words(("bridge", "fair", "rain"))  # the probe's sentence has "bridge"
-    with pytest.raises(
-        ft.core.ParameterError, match=r"gives other vectors \(distance 1\.00\); use that encoder, or train a head"
-    ):
-        ft.causal.CausalEvidence(other, head=head())(run(why={"fire": 1.0}))
-
-
-def test_parameters_outside_their_range_are_refused() -> None:
-    for changes, message in [
-        ({"weight": 1.5}, "weight between 0 and 1, not 1.5"),
-        ({"pool": "mean"}, "pool is one of max, top3, noisy-or, not 'mean'"),
-        ({"near": 1.0}, "near needs an encoder"),
-        ({"near": -1.0}, "near is a power from 0 up, not -1.0"),
-        ({"near": float("nan")}, "near is a power from 0 up, not nan"),
-        ({"head": "x.json"}, "a head needs an encoder"),
-        ({"depth": 0}, "whole number from 1 up, not 0"),
-        ({"sentences": "none"}, "no way to find sentences is called 'none'"),
-    ]:
-        with pytest.raises(ft.core.ParameterError, match=message):
-            ft.causal.CausalEvidence(**changes)(run(why={"fire": 2.0, "fair": 1.0}))
-
-
-def test_a_run_without_its_documents_or_texts_is_refused() -> None:
-    with pytest.raises(ft.core.InputError, match="CausalEvidence needs the documents' text"):
-        ft.causal.CausalEvidence()(ft.Run.of({"q": {"fire": 1.0}}))
-    with pytest.raises(ft.core.InputError, match="topic 'q' has documents to rerank but no text"):
-        ft.causal.CausalEvidence()(ft.Run.of({"q": {"fire": 1.0}}).with_(documents=Texts()))
-
-
-def test_a_head_reads_back_what_it_wrote_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+def test_a_head_reads_back_what_it_wrote(tmp_path: Path) -> None:
     path = tmp_path / "head.json"
     made = head(cues=(0.25, 1 / 3, -2.0))
     made.save(path)
@@ -192,20 +155,6 @@ def test_a_head_reads_back_what_it_wrote_and_a_damaged_one_is_refused(tmp_path: 
     assert again == made
     assert (again.fingerprint, again.card) == (made.fingerprint, made.card)
     assert head(bias=1.0).fingerprint != made.fingerprint
-    whole = json.loads(path.read_text())
-    for damaged, message in (
-        ("{", "it is not JSON"),
-        ("[]", "not a head of format 1"),
-        (json.dumps({**whole, "format": 2}), "not a head of format 1"),
-        (json.dumps({**whole, "weights": [1.0]}), "1 weights for 3 dimensions"),
-        (json.dumps({k: v for k, v in whole.items() if k != "probe"}), "damaged head: 'probe'"),
-        (json.dumps({**whole, "more": 1}), "damaged head"),
-    ):
-        path.write_text(damaged)
-        with pytest.raises(ft.core.InputError, match=message):
-            ft.causal.CausalHead.load(path)
-    with pytest.raises(ft.core.InputError, match="cannot read the head"):
-        ft.causal.CausalHead.load(tmp_path / "absent.json")
 
 
 def test_likelihoods_are_kept_on_disk_and_keys_tell_the_parameters(tmp_path: Path) -> None:

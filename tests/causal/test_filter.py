@@ -1,13 +1,11 @@
 """The filter of documents by the causes and effects that they state."""
 
 import numpy as np
-import pytest
 from support.each import each
 
 import fontes as ft
 from fontes import Doc, Index, Run, Topic, Topics
 from fontes.causal import CausalFilter, CausalKeywords, TopicRank
-from fontes.core import InputError, ParameterError
 from fontes.datasets.samples import harbour
 
 PLAIN = TopicRank(tagger="stopwords")
@@ -81,22 +79,6 @@ def test_a_topic_without_documents_stays_empty():
     run = Run.of({"1": {}}).with_(topics=Topics([TOPIC]), documents=Shelf())
     for failing in ("drop", "below"):
         assert CausalFilter(failing=failing, topicrank=PLAIN)(run)["1"].ids == []
-
-
-def test_a_run_without_its_documents_is_refused():
-    with pytest.raises(InputError, match=r"with_\(documents=index\)"):
-        CausalFilter()(Run.of({"1": {"a": 1.0}}))
-
-
-def test_a_parameter_that_cannot_be_is_refused():
-    for changes, message in [
-        ({"roles": "guess"}, "roles"),
-        ({"failing": "hide"}, "failing"),
-        ({"overlap": 0}, "overlap"),
-        ({"overlap": True}, "overlap"),
-    ]:
-        with pytest.raises(ParameterError, match=message):
-            CausalFilter(**changes)(run_of())
 
 
 def test_the_filter_stands_in_a_pipeline_over_the_harbour(tmp_path):

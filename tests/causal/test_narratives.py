@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from support.each import each
 
 import fontes as ft
@@ -94,11 +93,6 @@ def test_sentences_are_found_by_rules_by_nupunkt_or_by_spacy() -> None:
 def test_after_an_abbreviation_a_sentence_needs_a_word_that_opens_narratives() -> None:
     narrative = "Relevant are taxes in the U.S. Documents on prices are not relevant. Ships of the U.S. Navy count."
     assert ft.causal.relevant_part(narrative) == "Relevant are taxes in the U.S. Ships of the U.S. Navy count."
-
-
-def test_another_way_to_find_sentences_is_refused() -> None:
-    with pytest.raises(ft.core.ParameterError, match="there are rules, nupunkt and spacy:MODEL"):
-        ft.causal.relevant_part("Storms.", "guess")
 
 
 def test_an_empty_narrative_has_an_empty_relevant_part() -> None:

@@ -8,7 +8,6 @@ from support.each import each
 
 from fontes.causal import CUES, CausalPair, causal_pairs
 from fontes.causal.cues import Cue
-from fontes.core import MissingExtraError, ParameterError
 
 
 @each("cue", CUES)
@@ -109,13 +108,6 @@ def test_sentences_may_be_found_by_a_library() -> None:
     pytest.importorskip("nupunkt")
     text = "The pump failed. This led to a flood."
     assert causal_pairs(text, sentences="nupunkt")[0][:3] == causal_pairs(text)[0][:3]
-
-
-def test_an_unknown_way_to_find_sentences_is_refused() -> None:
-    with pytest.raises(ParameterError, match="rules, nupunkt and spacy:MODEL"):
-        causal_pairs("It rained.", sentences="guess")
-    with pytest.raises((ParameterError, MissingExtraError), match="no_such_model"):
-        causal_pairs("It rained.", sentences="spacy:no_such_model")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Causal parts as text: what their `repr` is, and that the text makes them again."""
 
-import pytest
-
 import fontes as ft
 from fontes.causal import (
     META,
@@ -49,25 +47,8 @@ def test_a_string_stands_for_an_encoder_and_for_a_tagger():
     assert CausalKeywords("stopwords")(topic)["1"].text == CausalKeywords(TopicRank("stopwords"))(topic)["1"].text
 
 
-def test_what_makes_no_sense_is_refused_when_the_text_is_read():
-    for text, message in [
-        ('causal_filter("backwards")', "roles is one of published, swapped, either, any, not 'backwards'"),
-        ('causal_filter(failing="hide")', "failing is drop or below, not 'hide'"),
-        ("causal_evidence(near=1)", "near needs an encoder"),
-        ("causal_evidence(weight=2)", "interpolate needs a weight between 0 and 1, not 2"),
-        ('causal_keywords(sentences="guess")', "no way to find sentences is called 'guess'"),
-        ('topicrank(linkage="ward")', "linkage is one of average, complete, single, not 'ward'"),
-    ]:
-        with pytest.raises(ft.core.ParameterError, match=message):
-            part(text)
-
-
-def test_parts_that_were_given_what_has_no_text_say_so():
-    with pytest.raises(ft.core.PipelineError, match="a function has no text"):
-        _ = CausalKeywords(TopicRank(lambda text: [])).text
+def test_a_head_of_this_process_is_shown_by_its_encoder_and_threshold():
     head = CausalHead("words", (1.0,) * 384, (0.0,) * 3, 0.0, 0.5, (0.0,) * 384, {})
-    with pytest.raises(ft.core.PipelineError, match="a CausalHead has no text"):
-        _ = CausalEvidence("m", head=head).text
     assert repr(CausalEvidence("m", head=head)).endswith("head=CausalHead(encoder='words', threshold=0.5))")
 
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.each import each
 from typer.testing import CliRunner
 
 from fontes.app.cli import app
 from fontes.causal import TopicRank
 from fontes.causal.topicrank import CandidatePhrase
-from fontes.core import InputError, ParameterError
+from fontes.core import InputError
 
 STORY = (
     "The storm of March broke the harbour wall. Without the harbour wall, the ferry to the islands stopped, and the ferry "
@@ -146,26 +145,6 @@ def test_a_text_of_ten_thousand_words_is_ranked() -> None:
     found = TopicRank("stopwords").keyphrases(" ".join(words), n=20)
     assert len(found) == 20
     assert found == sorted(found, key=lambda each: -each[1])
-
-
-def test_a_text_with_too_many_candidates_is_refused() -> None:
-    with pytest.raises(InputError, match="10,001 candidates"):
-        HAND.keyphrases(" ".join(f"w{i}x RUNS" for i in range(10_001)))
-
-
-@each(
-    "bad",
-    [{"similarity": 0}, {"similarity": 1.5}, {"damping": 1}, {"linkage": "ward"}, {"gap": "no"}, {"represent": "best"},
-     {"max_words": 0}, {"tolerance": 0}, {"stemmer": "klingon"}],
-)  # fmt: skip
-def test_a_bad_parameter_is_named(bad: dict[str, object]) -> None:
-    with pytest.raises(ParameterError, match=next(iter(bad))):
-        TopicRank("stopwords", **bad).keyphrases(STORY)  # type: ignore[arg-type]
-
-
-def test_a_model_that_is_not_there_is_named_with_what_to_do() -> None:
-    with pytest.raises(ParameterError, match=r"no model 'xx_none'.*stopwords"):
-        TopicRank("xx_none").keyphrases(STORY)
 
 
 def test_the_command_prints_lines_or_json(tmp_path: Path) -> None:
