@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.each import each
 from support.odd_conversations import ODD, SIXTY, conversation
 
 import fontes as ft
@@ -236,22 +235,6 @@ def test_the_key_changes_with_the_weights_and_with_what_is_read(t5: ft.CanardT5,
     keys = {t5.key(), t5.with_(answers=1).key(), t5.with_(num_beams=2).key(), other.key()}
     assert len(keys) == 4
     assert t5.with_(batch_size=3).key() == t5.key()
-
-
-@each(
-    ("changes", "message"),
-    [
-        ({"num_beams": 0}, "num_beams must be a whole number from 1 up, not 0"),
-        ({"answers": -1}, "answers must be a whole number from 0 up, not -1"),
-        ({"max_length": 7}, "max_length must be a whole number from 8 up, not 7"),
-        ({"max_new_tokens": 1.5}, "max_new_tokens must be a whole number"),
-        ({"batch_size": 0}, "batch_size must be a whole number from 1 up"),
-        ({"precision": "int4"}, "precision is one of"),
-    ],
-)
-def test_parameters_out_of_their_range_are_errors(t5: ft.CanardT5, changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ft.core.ParameterError, match=message):
-        t5.with_(**changes)(conversation("1", "water"))
 
 
 def test_a_model_that_is_not_there_or_is_no_t5_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,20 +173,3 @@ def test_the_canonical_passages_of_2021_are_found_more_often(shared: Path, tmp_p
         ft.evaluate((stage >> index.bm25())(topics), qrels, ["R@10"])["R@10"] for stage in (ft.rewrite.Raw(), ft.HQE(index))
     ]
     assert found == pytest.approx([0.7406, 0.9205], abs=5e-5)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"r_topic": "4"}, "r_topic must be a number, not '4'"),
-        ({"r_topic": 1.0, "r_sub": 2.0}, "r_sub must be r_topic or less, not 2.0 with r_topic=1.0"),
-        ({"m": 0}, "m must be a whole number from 1 up, not 0"),
-        ({"k1": -1.0}, "k1 must be 0 or more"),
-        ({"tagger": "xx_no_such_model"}, "spaCy has no model 'xx_no_such_model' here.*tagger='none'"),
-    ],
-)
-def test_parameters_out_of_their_range_are_errors(index: ft.Index, changes: dict[str, object], message: str) -> None:
-    if "tagger" in changes:
-        pytest.importorskip("spacy")
-    with pytest.raises(ft.core.ParameterError, match=message):
-        hqe(index, **changes)(TOPIC)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import fontes as ft
-from fontes.core import ParameterError, Topics
+from fontes.core import Topics
 from fontes.core.expression import pipeline
 from fontes.rewrite import AsTyped, PlainPosts
 from fontes.text.posts import parts_of
@@ -65,12 +63,10 @@ def test_a_post_that_would_be_empty_stays_and_the_first_text_is_kept_as_the_orig
     assert topics["2"].origin.text == "#MeToo now"
 
 
-def test_it_is_a_stage_of_texts_and_refuses_what_it_does_not_know() -> None:
+def test_it_is_a_stage_of_texts() -> None:
     stage = pipeline('plain_posts(emoji="names")', None)
     assert stage(Topics.of({"1": "#MeToo"}))["1"].text == "Me Too"
     assert stage.text == 'plain_posts(emoji="names")'
-    with pytest.raises(ParameterError, match="plain_posts: handles is words or drop or keep, not 'cut'"):
-        PlainPosts(handles="cut")(Topics.of({"1": "x"}))
 
 
 def test_a_run_of_plain_posts_gets_the_texts_as_typed_back(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import fontes as ft
 from fontes import Topic, Topics
-from fontes.core import InputError, ParameterError, PipelineError
+from fontes.core import ParameterError, PipelineError
 from fontes.core.expression import pipeline
 from fontes.lexical.language import QueryLanguage
 
@@ -54,34 +54,9 @@ def test_the_topic_before_is_the_origin_and_its_weights_go() -> None:
     assert text(ft.rewrite.WithReasoning() >> ft.rewrite.Raw(), topic) == "pumps"
 
 
-@pytest.mark.parametrize(
-    ("template", "sentence"),
-    [
-        ("{reasoning} {claim}", "has a placeholder besides {reasoning} and {query}; a brace itself is written twice"),
-        ("{reasoning} {}", "has a placeholder besides"),
-        ("{reasoning!r}", "has a placeholder besides"),
-        ("{reasoning:>9}", "has a placeholder besides"),
-        ("{reasoning.__class__}", "has a placeholder besides"),
-        ("{reasoning} {", "is invalid: "),
-        ("{query}", "has no {reasoning}"),
-        ("", "has no {reasoning}"),
-        (3, "the template is a text, not 3"),
-    ],
-)
-def test_a_wrong_template_is_an_error(template: Any, sentence: str) -> None:
-    with pytest.raises(ParameterError) as error:
-        ft.rewrite.WithReasoning(template)(REASONED)
-    assert sentence in str(error.value)
-
-
 def test_a_wrong_template_of_an_expression_is_an_error_before_any_search() -> None:
     with pytest.raises((ParameterError, PipelineError), match="placeholder besides"):
         pipeline("with_reasoning('{x}')")
-
-
-def test_reasoning_that_is_no_text_is_an_error_that_names_the_topic() -> None:
-    with pytest.raises(InputError, match="topic '7': its reasoning is no text but a list"):
-        ft.rewrite.WithReasoning()(Topic("7", "pumps", metadata={"reasoning": ["a"]}))
 
 
 def test_reasoning_is_read_from_a_file_of_topics(tmp_path: Path) -> None:

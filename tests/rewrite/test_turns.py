@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from support.each import each
 from support.odd_conversations import ODD, SIXTY, conversation
 
@@ -46,18 +45,9 @@ def test_manual_and_automatic_give_what_the_last_turn_carries() -> None:
     assert texts(ft.rewrite.Automatic()(first_three)) == [turn.automatic for turn in TURNS[:3]]
 
 
-def test_a_topic_without_the_rewrite_is_an_error_that_names_it() -> None:
-    with pytest.raises(ft.core.InputError, match=r"topic '1_4': its last turn has no automatic rewrite; missing='raw'"):
-        ft.rewrite.Automatic()(TOPICS)
-    with pytest.raises(ft.core.InputError, match=r"topic '7': no turns, and so no manual rewrite"):
-        ft.rewrite.Manual()({"7": "storms"})
-
-
 def test_a_topic_without_the_rewrite_takes_the_raw_utterance_where_that_is_asked_for() -> None:
     assert texts(ft.rewrite.Automatic(missing="raw")(TOPICS))[3] == "And its symptoms?"
     assert texts(ft.rewrite.Manual(missing="raw")({"7": "storms"})) == ["storms"]
-    with pytest.raises(ft.core.ParameterError, match=r"missing is 'error' or 'raw', not 'skip'"):
-        ft.rewrite.Manual(missing="skip")(TOPICS)
 
 
 def test_last_turns_puts_the_last_k_utterances_before_the_turn() -> None:
@@ -81,12 +71,6 @@ def test_last_turns_puts_the_first_turn_before_them_once() -> None:
         "What is throat cancer? And its symptoms?",
     ]
     assert texts(ft.rewrite.LastTurns(k=0)(TOPICS)) == [turn.text for turn in TURNS]
-
-
-def test_a_k_that_is_no_number_of_turns_is_an_error() -> None:
-    for k in [-1, 1.5, True, "3"]:
-        with pytest.raises(ft.core.ParameterError, match="a whole number from 0 up"):
-            ft.rewrite.LastTurns(k=k)(TOPICS)
 
 
 @each("stage", [ft.rewrite.Raw(), ft.rewrite.Manual("raw"), ft.rewrite.Automatic("raw"), ft.rewrite.LastTurns()])
@@ -122,8 +106,6 @@ def test_raw_and_fallbacks_of_odd_conversations_are_what_was_typed() -> None:
 def test_a_blank_rewrite_counts_as_none() -> None:
     topic = conversation("1", "Who?", manual="  ")
     assert texts(ft.rewrite.Manual("raw")(topic)) == ["Who?"]
-    with pytest.raises(ft.core.InputError, match="topic '1'"):
-        ft.rewrite.Manual()(topic)
 
 
 def test_rewritten_turns_are_searched(tmp_path: Path) -> None:
@@ -169,15 +151,3 @@ def test_rewriters_over_an_index_are_written_without_it_and_hqe_with_its_tagger(
     assert (ft.HQE(index, tagger="none") >> index.bm25()).text.startswith('hqe(tagger="none") >> bm25(')
     for stage in (weighted, hqe, hqe >> index.bm25(k=10)):
         assert pipeline(stage.text, index) == stage
-
-
-def test_what_makes_no_sense_is_refused_when_the_text_is_read() -> None:
-    for text, message in [
-        ("manual(missing='none')", "missing is 'error' or 'raw', not 'none'"),
-        ("last_turns(-1)", "must be a whole number from 0 up, not -1"),
-        ("canard_t5(num_beams=0)", "num_beams must be a whole number from 1 up, not 0"),
-        ("quretec('m', threshold=2.0)", "threshold must be a probability from 0 to 1, not 2.0"),
-        ("quretec('m', precision='int4')", "precision is one of auto, float32"),
-    ]:
-        with pytest.raises(ft.core.ParameterError, match=message):
-            pipeline(text)
