@@ -167,8 +167,6 @@ def test_a_hit_of_the_last_turn_is_explained_by_its_rank_or_any_document_by_its_
         assert conversation.explain(rank).value == pytest.approx(hit.score, rel=1e-6)
     assert conversation.explain("ferry").value > 0
     assert {part.label for part in conversation.explain(hits[0].id).parts} >= {"'chain'", "'bridg'", "'close'"}
-    conversation.ask("Xylophones?")
-    conversation.ask("Xylophones!")
 
 
 def test_a_reset_conversation_starts_anew(conversation: Conversation) -> None:
