@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 from support.each import each
+from support.errors import check_error
+
+from fontes.core import InputError, ParameterError
 
 
 def test_every_case_runs_and_the_failure_names_those_that_fail() -> None:
@@ -32,3 +35,20 @@ def test_lists_are_combined_and_each_case_has_its_own_folder(base: int, power: i
 def test_a_list_without_cases_is_refused() -> None:
     with pytest.raises(AssertionError, match="cannot fail"):
         each("value", [])
+
+
+def test_an_error_that_does_not_name_its_input_and_the_remedy_fails_the_check() -> None:
+    def refuse() -> None:
+        raise ParameterError("k must be a whole number from 1 up, not 0")
+
+    assert check_error(refuse, ParameterError, "k … not 0", "from 1 up").startswith("k must")
+    for error, names, remedy in [
+        (InputError, "not 0", ""),
+        (ParameterError, "", "from 1 up"),
+        (ParameterError, "not 0 … topic 'q'", ""),
+        (ParameterError, "not 0", "from 2 up"),
+    ]:
+        with pytest.raises((AssertionError, ParameterError)):
+            check_error(refuse, error, names, remedy)
+    with pytest.raises(pytest.fail.Exception):
+        check_error(lambda: None, ParameterError, "not 0")
