@@ -270,15 +270,17 @@ def _is_private(folder: Path) -> bool:
 
 
 def _compiled(function: Function, **options: Any) -> Any:
-    from numba import njit, types
+    from numba import njit
+    from numba.core import types
 
+    unliteral: Any = types.unliteral
     try:
         dispatcher = njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:  # Numba can write neither beside the package nor in the user's home
         dispatcher = njit(cache=_cache_in_private_folder(), nogil=True, **options)(function)
     template_of = dispatcher.get_call_template
     # A call with a constant shares the code of other calls; Numba would compile all that it calls once more.
-    dispatcher.get_call_template = lambda args, names: template_of([types.unliteral(arg) for arg in args], names)
+    dispatcher.get_call_template = lambda args, names: template_of([unliteral(arg) for arg in args], names)
     if sources := sorted(_sources(function) - {function.__code__.co_filename}):
         with suppress(AttributeError):  # where loops are not cached
             stats = [Path(source).stat() for source in sources]
