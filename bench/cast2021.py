@@ -183,7 +183,7 @@ class Cosine(ft.neural.Reranker):
     def fingerprint(self) -> str:
         return f"cosine {self.encoder.fingerprint}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Any = None) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         queries, texts = (list(dict.fromkeys(pair[i] for pair in pairs)) for i in (0, 1))
         q = dict(zip(queries, self.encoder.encode_queries(queries), strict=True))
         d = dict(zip(texts, self.encoder.encode_documents([ft.Doc("", text) for text in texts]), strict=True))

@@ -23,7 +23,6 @@ from scipy.stats import kendalltau
 import fontes as ft
 from fontes.causal import META, CausalFilter, CausalKeywords, Narrative, TitleAndNarrative
 from fontes.comparison.statistics import corrected
-from fontes.core.progress import ProgressCallback
 from fontes.recipes import Cair2021
 from fontes.text.sentences import sentences
 
@@ -166,7 +165,7 @@ class KeyphrasesOfAll(ft.Stage[ft.Topics, ft.Topics]):
     takes = ft.Topics
     gives = ft.Topics
 
-    def apply(self, topics: ft.Topics, progress: ProgressCallback, /) -> ft.Topics:
+    def apply(self, topics: ft.Topics, /) -> ft.Topics:
         keyphrases = ft.causal.TopicRank().batch([topic.narrative for topic in topics.values()])
         texts = (" ".join(phrase for phrase, _ in phrases) for phrases in keyphrases)
         return ft.Topics(replace(topic, text=text or topic.text) for topic, text in zip(topics.values(), texts, strict=True))

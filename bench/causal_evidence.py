@@ -31,7 +31,6 @@ from harness import machine, options, spread, table
 import fontes as ft
 from fontes.causal.causality import STRENGTHS, cross_validated, fitted, labelled, log_loss, measure_causality, train_causality
 from fontes.causal.evidence import cue_features, cue_strength, evidence_of, sentence_vectors, shipped_head
-from fontes.core.progress import ProgressCallback, silent
 
 PARTS = ("sentences", "semeval", "scifact", "harbour", "speed")
 MEASURES = [ft.AP, ft.nDCG @ 10, ft.P @ 5]
@@ -46,11 +45,11 @@ class Remembering(ft.SentenceEncoder):
 
     known: dict[str, np.ndarray] = field(default_factory=dict, compare=False, repr=False)
 
-    def encode_documents(self, docs: Any, progress: ProgressCallback = silent) -> np.ndarray:
+    def encode_documents(self, docs: Any) -> np.ndarray:
         new = {doc.text: doc for doc in docs if not doc.title and doc.text not in self.known}
-        self.known.update(zip(new, super().encode_documents(list(new.values()), progress), strict=True))
+        self.known.update(zip(new, super().encode_documents(list(new.values())), strict=True))
         if any(doc.title for doc in docs):
-            return super().encode_documents(docs, progress)
+            return super().encode_documents(docs)
         return np.array([self.known[doc.text] for doc in docs], dtype=np.float32).reshape(len(docs), self.dim)
 
 

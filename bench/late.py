@@ -26,7 +26,6 @@ import harness
 import numpy as np
 
 import fontes as ft
-from fontes.core.progress import silent
 from fontes.core.values import text_of
 from fontes.neural.late.maxsim import maxsim
 from fontes.neural.late.pooling import pooled
@@ -125,10 +124,10 @@ class Remembering(ft.ColBERT):
         KNOWN.update(zip(new, super().encode_queries(new), strict=True))
         return [KNOWN[text] for text in texts]
 
-    def encode_documents(self, docs: Sequence[ft.Doc], progress: Any = silent) -> tuple[Any, Any]:
+    def encode_documents(self, docs: Sequence[ft.Doc]) -> tuple[Any, Any]:
         plain = self.with_(pool=1)
         new = [doc for doc in docs if text_of(doc) not in TOKENS]
-        vectors, bounds = super(Remembering, plain).encode_documents(new, progress)
+        vectors, bounds = super(Remembering, plain).encode_documents(new)
         TOKENS.update((text_of(doc), vectors[bounds[i] : bounds[i + 1]]) for i, doc in enumerate(new))
         own = [pooled(TOKENS[text_of(doc)], self.settings.pool) for doc in docs]
         return np.concatenate(own), np.cumsum([0, *map(len, own)])

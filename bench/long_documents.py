@@ -61,10 +61,10 @@ class Article:
 class Remembering(ft.SentenceEncoder):
     """An encoder that encodes a window once, for the mean and for the maximum."""
 
-    def encode_documents(self, docs: Sequence[ft.Doc], progress: Any = None) -> np.ndarray:
+    def encode_documents(self, docs: Sequence[ft.Doc]) -> np.ndarray:
         new = [doc for doc in docs if doc.text not in KNOWN]
         if new:
-            KNOWN.update(zip([doc.text for doc in new], super().encode_documents(new, progress), strict=True))
+            KNOWN.update(zip([doc.text for doc in new], super().encode_documents(new), strict=True))
         return np.stack([KNOWN[doc.text] for doc in docs])
 
 

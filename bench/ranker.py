@@ -92,7 +92,7 @@ def measure(
     if encoder:
         start = time.perf_counter()
         dense = index.dense(encoder)
-        dense.prepare(lambda progress: None)
+        dense.prepare()
         say(f"encoded in {time.perf_counter() - start:.0f} s")
         parts, features = [index.bm25(), dense], f'{LEXICAL}, dense("{encoder}")'
         runs["dense"] = dense(topics)
@@ -130,7 +130,7 @@ def beside(index: Any, topics: Any, qrels: Any, place: Path, python: Path) -> No
     from fontes.train.learners import RankerCandidates, RankerSettings, TreeLearner
 
     run = index.bm25()(topics).top(100)
-    data = RankerCandidates.of(run, qrels, features_of(LEXICAL, index), lambda progress: None)
+    data = RankerCandidates.of(run, qrels, features_of(LEXICAL, index))
     sides = ft.split(topics, qrels, 0.5)
     names = np.array(list(run.topics), dtype=object)[run.topic_numbers]
     of_train = np.isin(names, list(sides.train.topics))

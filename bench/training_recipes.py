@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from training import SHARES, Collection, Results, ceiling, collections, mean, mixed, options, room
 
 import fontes as ft
-from fontes.core.progress import Progress, ProgressCallback, silent
+from fontes.core.progress import Progress
 from fontes.neural import Reranker
 from fontes.passages import Sentences, TextScorer
 from fontes.train import (
@@ -100,9 +100,9 @@ class Trimmed(Reranker):
     def fingerprint(self) -> str:
         return f"{self.n} sentences by {self.picker.fingerprint} for {self.reranker.fingerprint}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         texts = self.texts(pairs)
-        return self.reranker.pair_scores([(query, text) for (query, _), text in zip(pairs, texts, strict=True)], progress)
+        return self.reranker.pair_scores([(query, text) for (query, _), text in zip(pairs, texts, strict=True)])
 
     def texts(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
         """Each document's first sentence and the best others, in the order of the text."""

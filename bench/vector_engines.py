@@ -56,7 +56,7 @@ class Stored:
     def dim(self) -> int:
         return int(array(self.folder, "base").shape[1])
 
-    def encode_documents(self, docs: Any, progress: Any = None) -> Any:
+    def encode_documents(self, docs: Any) -> Any:
         return array(self.folder, "base")[[int(doc.id) for doc in docs]]
 
     def encode_queries(self, texts: Any) -> Any:
@@ -75,7 +75,7 @@ class StoredTerms:
     def vocabulary(self) -> list[str]:
         return _vocabulary(self.folder)
 
-    def encode_documents(self, docs: Any, progress: Any = None) -> Any:
+    def encode_documents(self, docs: Any) -> Any:
         return self._rows("", [int(doc.id) for doc in docs])
 
     def encode_queries(self, texts: Any) -> Any:
@@ -226,7 +226,7 @@ def hnsw_fontes(folder: Path, _: str) -> Search:
 
     def encode(index: Any) -> None:
         index.encode(encoder)
-        index.dense(encoder, algorithm="hnsw", threads=1).prepare(lambda progress: None)
+        index.dense(encoder, algorithm="hnsw", threads=1).prepare()
 
     index = fontes_index(folder, "fontes", len(base), encode)
     return fontes_search(
@@ -314,7 +314,7 @@ def late_fontes(folder: Path, algorithm: str) -> Search:
         width = 128
         chosen_precision = "float32"
 
-        def encode_documents(self, docs: Any, progress: Any = None) -> Any:
+        def encode_documents(self, docs: Any) -> Any:
             slices = [slice(int(bounds[int(doc.id)]), int(bounds[int(doc.id) + 1])) for doc in docs]
             edges = np.cumsum([0, *(s.stop - s.start for s in slices)])
             return np.concatenate([tokens[s] for s in slices]).astype(np.float32), edges

@@ -30,7 +30,7 @@ class Backwards(Stage[Run, Run], name="backwards"):
 
     factor: float = 1.0
 
-    def apply(self, run, progress, /):
+    def apply(self, run, /):
         return run.with_scores(-run.scores * self.factor)
 '''
 MEASURE = '''

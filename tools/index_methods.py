@@ -38,7 +38,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
-from .core.progress import silent
 from .core.values import Topic
 from .index import index
 from .index.factory import stage_method

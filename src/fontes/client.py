@@ -18,10 +18,11 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from .core.depth import at_most
 from .core.errors import FontesError, InputError, ParameterError, PipelineError
-from .core.progress import Progress, ProgressCallback, silent
+from .core.progress import Progress, ProgressCallback
 from .core.run import Run
 from .core.stage import Stage, topic_of
 from .core.values import Doc, Explanation, Topic, Topics
+from .core.work import reporter
 from .formats.records import json_line
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ class Client(Stage[Topics, Run], name="client"):
         if self.pipeline not in ("", *pipelines) and not self._served["any_pipeline"]:
             raise ParameterError(f"{self.url} has no pipeline '{self.pipeline}'; it has {', '.join(pipelines)}")
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
+        report = reporter()
         self.check_needs()
         size = max(1, min(self._served["limits"]["batch"], MAX_ROWS // self.k))
         start, states = time.perf_counter(), [self.fingerprint_now()]
@@ -96,7 +98,7 @@ class Client(Stage[Topics, Run], name="client"):
         while batch := list(islice(remaining, size)):
             for topic, result in zip(batch, self._search(batch, k=self.k), strict=True):
                 scores[topic.id] = [(hit["id"], hit["score"]) for hit in result["hits"]]
-            progress(Progress("searching", len(scores), len(topics), time.perf_counter() - start))
+            report(Progress("searching", len(scores), len(topics), time.perf_counter() - start))
         if len(topics) > size:
             states.append(self.fingerprint_now())
         run = Run.of(scores, topics)
@@ -118,7 +120,7 @@ class Client(Stage[Topics, Run], name="client"):
             )
         )
 
-    def add(self, docs: Any, *, duplicates: str = "error", progress: ProgressCallback = silent) -> Change:
+    def add(self, docs: Any, *, duplicates: str = "error", progress: ProgressCallback | None = None) -> Change:
         """Add documents, as `Index.add` does, in requests of as many as the server takes, each made completely or not at all.
 
         Args:
@@ -135,10 +137,11 @@ class Client(Stage[Topics, Run], name="client"):
 
         address, start = f"/documents?{urlencode(self._named(duplicates=duplicates))}", time.perf_counter()
         changes: list[Change] = []
+        report = progress or reporter()
         corpus: Iterable[Doc] = read_corpus(corpus_of(docs) if isinstance(docs, str) else docs)
         for content in _bodies(corpus, self._served["limits"]["body"]):
             changes.append(self._change("POST", address, content, LINES, repeat=duplicates != "error"))
-            progress(Progress("adding", sum(each.added for each in changes), None, time.perf_counter() - start))
+            report(Progress("adding", sum(each.added for each in changes), None, time.perf_counter() - start))
         return self._total(changes)
 
     def update(self, changes: Mapping[str, Mapping[str, Any]], *, missing: str = "error") -> Change:

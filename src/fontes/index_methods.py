@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
-from .core.progress import silent
 from .core.values import Topic
 from .index import index
 from .index.factory import stage_method
@@ -564,7 +563,7 @@ class Index(Suggesting, index.Index):
         *,
         dtype: str | None = None,
         overwrite: bool = False,
-        progress: ProgressCallback = silent,
+        progress: ProgressCallback | None = None,
         ray: bool | str | None = None,
         name: str | None = None,
     ) -> None:
@@ -584,7 +583,7 @@ class Index(Suggesting, index.Index):
         """
         from .neural.encode import encode
 
-        encode(self, encoder, dtype=dtype, overwrite=overwrite, progress=progress, ray=ray, name=name)
+        encode(self, encoder, dtype=dtype, overwrite=overwrite, ray=ray, name=name)
 
     def encoder(self, name: str | None) -> Encoder:
         """Return the encoder of an index's vectors.

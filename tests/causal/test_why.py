@@ -12,7 +12,7 @@ from fontes import Doc, Index, Run, stage
 from fontes.app.cli import app
 from fontes.causal import Cause, Chain, Source, causes
 from fontes.causal.cues import FIGURES, literal
-from fontes.core import InputError, ParameterError
+from fontes.core import InputError, ParameterError, reporter
 from fontes.datasets.samples import harbour
 
 DOCS = [
@@ -429,8 +429,8 @@ def test_progress_reaches_the_retriever(index):
         return index.bm25()(topics)
 
     class Telling(type(first)):
-        def apply(self, topics, progress, /):
-            progress("asked")
+        def apply(self, topics, /):
+            reporter()("asked")
             return self.function(topics)
 
     causes(Telling(first.function), EVENT, progress=seen.append)

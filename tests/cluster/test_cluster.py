@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support import ray_parts
 
-from fontes.cluster import Actors, Cluster, joined, joining, map_unordered
+from fontes.cluster import Actors, Cluster, joined, joining, map_unordered, map_with
 from fontes.cluster.actors import in_order
 from fontes.cluster.joining import translated
 from fontes.core.errors import FontesError, InputError, MissingExtraError, ParameterError
@@ -27,11 +27,9 @@ def cluster(ray: str) -> Cluster:
         return cluster
 
 
-def test_each_part_is_done_once_and_progress_counts_them(cluster: Cluster) -> None:
-    told: list[Progress] = []
-    results = dict(map_unordered(cluster, ray_parts.square, range(9), "squaring", progress=told.append))
+def test_each_part_is_done_once(cluster: Cluster) -> None:
+    results = dict(map_unordered(cluster, ray_parts.square, range(9), "squaring"))
     assert results == {number: number * number for number in range(9)}
-    assert [progress.done for progress in told] == list(range(1, 10))
     assert list(in_order(iter([(1, "b"), (0, "a"), (2, "c")]))) == ["a", "b", "c"]
 
 
@@ -40,6 +38,14 @@ def test_tasks_and_actors_belong_to_the_work_block_that_starts_them(cluster: Clu
         assert list(map_unordered(cluster, ray_parts.threads_here, [1], "counting")) == [(0, (3, None))]
         with Actors(cluster, [ray_parts.Counter], "counting", cpus=0) as actors:
             assert actors.answers(ray_parts.threads_of_holder, 1) == [(3, None)]
+
+
+def test_progress_counts_the_parts_of_actors_which_report_nothing_themselves(ray: str) -> None:
+    told: list[Progress] = []
+    with work(ray=ray, progress=told.append):
+        results = map_with(ray_parts.Counter, ray_parts.reported_and_sum, range(9), "summing", None)
+    assert results == list(range(9))
+    assert [(progress.task, progress.done) for progress in told] == [("summing", done) for done in range(1, 10)]
 
 
 def test_an_error_of_a_task_comes_back_as_itself(cluster: Cluster) -> None:

@@ -17,7 +17,6 @@ from fontes.cluster.actors import BASE, memory_of
 from fontes.core import Run, Topics
 from fontes.core.errors import FontesError, InputError
 from fontes.core.precision import fix_precision
-from fontes.core.progress import silent
 from fontes.core.work import work
 from fontes.experiments.systems import Searches
 from fontes.index import Index
@@ -77,7 +76,7 @@ def test_an_experiment_spreads_the_topics_of_each_step(index: Index, ray: str) -
 def test_the_vectors_that_an_experiment_lacks_are_made_on_the_cluster(ray: str, tmp_path: Path) -> None:
     index, encoder = Index.build(made_docs(40), tmp_path / "x"), NotHere(process=os.getpid())
     with work(ray=ray):
-        (index.bm25() % 10 + 0.5 * (index.dense(encoder) % 10)).prepare(silent)
+        (index.bm25() % 10 + 0.5 * (index.dense(encoder) % 10)).prepare()
     expected = Hashed().encode_queries([text for _, text in made_docs(40)])
     np.testing.assert_array_equal(index.embeddings(encoder).decoded(slice(None)), expected)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, field
-from typing import Any
 
 import pytest
 from support.toys import TOYS, Ask, Find, Join, Model, Read, Shelf, toys
@@ -61,20 +60,18 @@ def test_map_tells_parts_apart_that_are_made_of_strings_on_the_way() -> None:
 
 
 def test_what_is_lacking_is_prepared_in_all_parts() -> None:
-    prepared: list[Any] = []
+    prepared: list[Part] = []
 
     @dataclass(frozen=True)
     class Slow(Stage[Run, Run]):
-        def apply(self, run: Run, progress: Any, /) -> Run:
+        def apply(self, run: Run, /) -> Run:
             return run
 
-        def prepare(self, progress: Any, ray: bool | str | None = None) -> None:
-            prepared.append(progress)
+        def prepare(self, ray: bool | str | None = None) -> None:
+            prepared.append(self)
 
-    def report(progress: Progress) -> None: ...
-
-    (TREE >> Slow() + Slow()).prepare(report)
-    assert prepared == [report, report]
+    (TREE >> Slow() + Slow()).prepare()
+    assert prepared == [Slow(), Slow()]
 
 
 def test_progress_reaches_the_stages_inside() -> None:

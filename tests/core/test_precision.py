@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from fontes.core import Stage, Topics
 from fontes.core.precision import fix_precision, precisions_of
-from fontes.core.progress import ProgressCallback
 
 
 @dataclass(frozen=True)
 class Same(Stage[Topics, Topics]):
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         return topics
 
 

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from fontes.core import Cut, Explanation, Pipeline, Run, Scaled, Stage, Sum, Topic, Topics
-from fontes.core.progress import ProgressCallback
 
 Ranked = tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
 class Shout(Stage[Topics, Topics]):
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         return Topics(dataclasses.replace(t, text=t.text.upper(), origin=t) for t in topics.values())
 
 
@@ -29,7 +28,7 @@ class Fixed(Stage[Topics, Run]):
     ranking: Ranked = (("a", 3.0), ("b", 2.0), ("c", 1.0))
     k: int = 1000
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
         return Run.of({t: dict(self.ranking) for t in topics}, topics).top(self.k)
 
     def cut(self, k: int) -> Fixed:
@@ -49,13 +48,13 @@ class Stubborn(Fixed):
 
 @dataclass(frozen=True)
 class Reverse(Stage[Run, Run]):
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         return Run.of({t: {hit.id: -hit.score for hit in run[t]} for t in run}, run.topics)
 
 
 @dataclass(frozen=True)
 class Feedback(Stage[Run, Topics]):
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Topics:
+    def apply(self, run: Run, /) -> Topics:
         return Topics(Topic(t, " ".join(run[t].ids)) for t in run)
 
 
@@ -144,7 +143,7 @@ def test_a_sum_of_stages_over_one_table_of_ids_needs_no_other():
 
     @dataclass(frozen=True)
     class Same(Fixed):
-        def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+        def apply(self, topics: Topics, /) -> Run:
             return run
 
     total = (Same() + 2 * Same())("x")
@@ -163,6 +162,16 @@ def test_a_stage_shows_how_it_is_written():
     assert repr(0.5 * Reverse() % 3) == "0.5 * Reverse() % 3"
     assert repr(Cut(3) >> Reverse()) == "cut(3) >> Reverse()"
     assert repr(2 * (Reverse() + Reverse())) == "2 * (Reverse() + Reverse())"
+
+
+def test_a_stage_that_takes_a_report_is_refused_where_it_is_defined():
+    with pytest.raises(
+        PipelineError, match=r"Loud\.apply takes only the input; progress is reported by fontes\.core\.reporter"
+    ):
+
+        class Loud(Stage[Run, Run]):
+            def apply(self, run: Run, progress: Any, /) -> Run:
+                return run
 
 
 def test_with_makes_a_copy_with_other_parameters():
@@ -254,13 +263,13 @@ def test_a_ranking_of_a_run_counts_its_own_documents_up_to_a_number():
 class Lengths(Fixed):
     """Scores each document of a run by the length of its topic's text."""
 
-    def candidate_scores(self, run: Run, progress: ProgressCallback = lambda report: None) -> Any:
+    def candidate_scores(self, run: Run) -> Any:
         return np.array([float(len(run.topics[topic].text)) for topic in run for _ in run[topic]], np.float32)
 
 
 @dataclass(frozen=True)
 class Twice(Shout):
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         return Topics(dataclasses.replace(t, text=t.text * 2, origin=t) for t in topics.values())
 
 
@@ -274,7 +283,7 @@ def test_a_pipeline_scores_documents_by_its_last_stage_for_the_rewritten_topic(p
 class Same(Reverse):
     preserves_order = True
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         return run
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread, get_ident
 
 import pytest
+from support.hashed_encoder import Hashed
+from support.toys import Find, Shelf
 
 import fontes as ft
 from fontes.core import ParameterError, work as work_module
 from fontes.core.processor import processors
-from fontes.core.work import MEMORY, Resources, memory_size, resources, thread_count, work
+from fontes.core.progress import Progress, silent
+from fontes.core.work import MEMORY, Resources, memory_size, reported_as, reporter, resources, thread_count, work
 from fontes.storage.threads import in_threads
 
 
@@ -72,6 +76,61 @@ def test_a_memory_size_reads_as_bytes() -> None:
         ("1 GiB", 1 << 30),
     ]:
         assert memory_size(size) == expected
+
+
+def test_the_report_of_a_block_is_told_of_stages_builds_and_encodings(tmp_path: Path) -> None:
+    told: list[Progress] = []
+    with ft.work(progress=told.append):
+        index = ft.Index.build([("a", "hot springs"), ("b", "a cold well")], tmp_path / "x")
+        index.encode(Hashed())
+        index.dense(Hashed())("springs")
+    assert [(report.task, report.unit, report.done) for report in told if report.finished] == [
+        ("indexing", "documents", 2),
+        ("encoding", "documents", 2),
+        ("encoding", "topics", 1),
+    ]
+
+
+def test_an_argument_is_a_block_of_its_own_which_ends_with_an_error() -> None:
+    around: list[Progress] = []
+    argument: list[Progress] = []
+
+    def stop(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with work(progress=around.append):
+        Find(Shelf())("x", progress=argument.append)
+        assert (len(around), len(argument)) == (0, 1)
+        with pytest.raises(KeyboardInterrupt):
+            Find(Shelf())("x", progress=stop)
+        Find(Shelf())("x")
+        assert (len(around), len(argument)) == (1, 1)
+        with work(progress=silent):
+            Find(Shelf())("x")
+    Find(Shelf())("x")
+    assert (len(around), len(argument)) == (1, 1)
+
+
+def test_converted_reports_reach_the_block_around() -> None:
+    told: list[str] = []
+    with work(progress=lambda progress: told.append(progress.task)):
+        for outer in ("a", "b"):
+            with reported_as(lambda progress, outer=outer: replace(progress, task=f"{outer} {progress.task}")):  # type: ignore[misc]
+                with reported_as(lambda progress: replace(progress, task=f"inner {progress.task}")):
+                    reporter()(Progress("work", 0, 1, 0.0))
+                reporter()(Progress("work", 1, 1, 0.0))
+    assert told == ["a inner work", "a work", "b inner work", "b work"]
+
+
+def test_threads_that_fontes_starts_report_to_the_block_and_others_do_not() -> None:
+    told: list[Progress] = []
+    with work(threads=2, progress=told.append):
+        in_threads(lambda number: reporter()(Progress("counting", number, 3, 0.0)), [1, 2, 3])
+        thread = Thread(target=lambda: reporter()(Progress("counting", 4, 4, 0.0)))
+        thread.start()
+        thread.join()
+        assert resources().for_worker().progress is silent
+    assert sorted(report.done for report in told) == [1, 2, 3]
 
 
 def test_an_index_has_the_same_bytes_whatever_the_block_says(tmp_path: Path) -> None:

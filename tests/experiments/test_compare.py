@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import fontes as ft
-from fontes.core.progress import ProgressCallback
 from fontes.lexical import BM25
 
 QRELS = {"q1": {"d1": 1, "d2": 2}, "q2": {"d3": 1}, "q3": {"d1": 0}, "q4": {"d4": 1}}
@@ -46,7 +45,7 @@ class Counting(ft.Stage[ft.Topics, ft.Run]):
     def key(self) -> str | None:
         return f"Counting {self.label} {self.index.fingerprint}" if self.kept else None
 
-    def apply(self, given: ft.Topics, progress: ProgressCallback, /) -> ft.Run:
+    def apply(self, given: ft.Topics, /) -> ft.Run:
         calls.append((self.label, len(given)))
         return BM25(self.index)(given)
 
@@ -60,7 +59,7 @@ class Reverse(ft.Stage[ft.Run, ft.Run]):
     def key(self) -> str | None:
         return f"Reverse {self.times}"
 
-    def apply(self, given: ft.Run, progress: ProgressCallback, /) -> ft.Run:
+    def apply(self, given: ft.Run, /) -> ft.Run:
         calls.append((f"reverse {self.times}", len(given)))
         sign = (-1) ** self.times
         scores = {t: {hit.id: sign * hit.score for hit, _ in zip(r, r.docs(), strict=True)} for t, r in given.items()}
@@ -76,7 +75,7 @@ class Widen(ft.Stage[ft.Topics, ft.Topics]):
     def key(self) -> str | None:
         return f"Widen {self.word}"
 
-    def apply(self, given: ft.Topics, progress: ProgressCallback, /) -> ft.Topics:
+    def apply(self, given: ft.Topics, /) -> ft.Topics:
         calls.append(("widen", len(given)))
         return ft.Topics(ft.Topic(t.id, f"{t.text} {self.word}", origin=t, weights=t.weights) for t in given.values())
 
@@ -328,7 +327,7 @@ def test_the_key_of_a_stage_says_what_it_does_or_nothing(index: ft.Index, tmp_pa
 
     @dataclass(frozen=True)
     class Mine(ft.Stage[ft.Run, ft.Run]):
-        def apply(self, given: ft.Run, progress: ProgressCallback, /) -> ft.Run:
+        def apply(self, given: ft.Run, /) -> ft.Run:
             return given
 
     assert Mine().key() is None

@@ -13,7 +13,8 @@ from support.each import each
 from fontes import Index, Run, Stage, Topic, Topics, fuse
 from fontes.core.expression import part, pipeline
 from fontes.core.parameters import parameters as parameters_of
-from fontes.core.progress import Progress, ProgressCallback
+from fontes.core.progress import Progress
+from fontes.core.work import reporter
 from fontes.fusion import Fusion
 from fontes.fusion.fusing import METHODS, FusionMethod
 
@@ -33,7 +34,7 @@ class Fixed(Stage[Topics, Run]):
 
     scores: tuple[tuple[str, float], ...]
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
         return Run.of({topic: dict(self.scores) for topic in topics}, topics)
 
 
@@ -43,7 +44,7 @@ class Reversed(Stage[Run, Run]):
 
     times: float = -1.0
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         turned = {t: {hit.id: hit.score * self.times for hit in ranking} for t, ranking in run.items()}
         return Run.of(turned, run.topics)
 
@@ -52,7 +53,7 @@ class Reversed(Stage[Run, Run]):
 class Rewritten(Stage[Topics, Topics]):
     """Leaves topics as they are."""
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         return topics
 
 
@@ -62,8 +63,8 @@ class Telling(Stage[Topics, Run]):
 
     task: str
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
-        progress(Progress(self.task, 1, 1, 0.0))
+    def apply(self, topics: Topics, /) -> Run:
+        reporter()(Progress(self.task, 1, 1, 0.0))
         return Run.of({}, topics)
 
 

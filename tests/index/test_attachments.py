@@ -140,7 +140,7 @@ def test_vectors_of_only_some_documents_are_an_error(tmp_path: Path) -> None:
         ):
             search.search("w1")
     assert [facts["documents"] for facts in index.info()["vectors"]] == [80]
-    index.dense(Hashed()).prepare(lambda progress: None)
+    index.dense(Hashed()).prepare()
     assert len(index.dense(Hashed()).search("w1 w2", 300)) == 257
 
 

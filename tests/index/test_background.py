@@ -11,6 +11,7 @@ from support.small import small_merges
 
 from fontes import Doc, Index
 from fontes.core import IndexFormatError
+from fontes.core.work import work
 from fontes.index import draft
 from fontes.index.background import merged_aside
 from fontes.index.writer import BusyError, rewrite, writing
@@ -42,10 +43,6 @@ def index(tmp_path: Path) -> Index:
     return index
 
 
-def stays_silent(progress: Any) -> None:
-    pass
-
-
 def same_as_a_build(index: Index, kept: list[Doc], path: Path) -> None:
     expected = Index.build(kept, path, positions=True)
     for query in WORDS:
@@ -54,7 +51,7 @@ def same_as_a_build(index: Index, kept: list[Doc], path: Path) -> None:
 
 
 def test_large_segments_become_one_beside_the_writes(index: Index, tmp_path: Path) -> None:
-    with merged_aside(index.state, stays_silent) as install:
+    with merged_aside(index.state) as install:
         write(index, docs(9, 10))
         write(index, [Doc("d1", "a new well")], ("d4",))
         assert install is not None
@@ -63,12 +60,12 @@ def test_large_segments_become_one_beside_the_writes(index: Index, tmp_path: Pat
     assert index.state.leaves[0].segment.documents == 9
     same_as_a_build(index, [*docs(0, 1), *docs(2, 4), *docs(5, 10), Doc("d1", "a new well")], tmp_path / "y")
     assert sorted(file.name for file in index.path.iterdir() if file.name.startswith(".")) == []
-    with merged_aside(index.state, stays_silent) as install:
+    with merged_aside(index.state) as install:
         assert install is None
 
 
 def test_a_merge_that_another_process_made_first_is_dropped(index: Index, tmp_path: Path) -> None:
-    with merged_aside(index.state, stays_silent) as install:
+    with merged_aside(index.state) as install:
         Index.open(index.path).merge()
         assert install is not None
         assert install() is None
@@ -77,7 +74,7 @@ def test_a_merge_that_another_process_made_first_is_dropped(index: Index, tmp_pa
 
 
 def test_an_index_built_again_meanwhile_stays_as_it_is(index: Index, tmp_path: Path) -> None:
-    with merged_aside(index.state, stays_silent) as install:
+    with merged_aside(index.state) as install:
         Index.build(docs(20, 22), index.path, overwrite=True)
         assert install is not None
         assert install() is None
@@ -93,7 +90,7 @@ def test_a_merge_whose_files_another_process_removes_is_dropped(index: Index, mo
         original(self, *args)
 
     monkeypatch.setattr(draft.Draft, "merge", merge)
-    with merged_aside(index.state, stays_silent) as install:
+    with merged_aside(index.state) as install:
         assert install is None
     assert [leaf.documents for leaf in Index.open(index.path).state.leaves] == [9]
 
@@ -104,13 +101,13 @@ def test_a_damaged_segment_is_an_error_that_names_it(index: Index) -> None:
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
-    with pytest.raises(IndexFormatError, match=folder.name), merged_aside(index.state, stays_silent):
+    with pytest.raises(IndexFormatError, match=folder.name), merged_aside(index.state):
         pass
     assert len(Index.open(index.path).state.leaves) == 3
 
 
 def test_while_another_process_changes_the_index_the_merged_segment_waits(index: Index) -> None:
-    with merged_aside(index.state, stays_silent) as install:
+    with merged_aside(index.state) as install:
         assert install is not None
         with writing(index.state), pytest.raises(BusyError, match="is being changed"):
             install()
@@ -122,13 +119,13 @@ def test_a_progress_that_raises_ends_the_merge_and_leaves_nothing(index: Index) 
         raise KeyboardInterrupt
 
     before = sorted(file.name for file in index.path.rglob("*"))
-    with pytest.raises(KeyboardInterrupt), merged_aside(index.state, stop):
+    with pytest.raises(KeyboardInterrupt), work(progress=stop), merged_aside(index.state):
         pass
     assert sorted(file.name for file in index.path.rglob("*")) == before
 
 
 def test_documents_that_are_all_deleted_meanwhile_leave_no_segment(index: Index) -> None:
-    with merged_aside(index.state, stays_silent) as install:
+    with merged_aside(index.state) as install:
         write(index, docs(9, 10), tuple(f"d{n}" for n in range(9)))
         assert install is not None
         install()
@@ -138,7 +135,7 @@ def test_documents_that_are_all_deleted_meanwhile_leave_no_segment(index: Index)
 
 def test_vectors_made_during_the_merge_stay(index: Index) -> None:
     encoder = Hashed()
-    with merged_aside(index.state, stays_silent) as install:
+    with merged_aside(index.state) as install:
         Index.open(index.path).encode(encoder)
         assert install is not None
         install()

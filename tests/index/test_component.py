@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 
 from fontes.core.errors import FontesError, IndexFormatError, ParameterError
-from fontes.core.progress import ProgressCallback
 from fontes.index import Index, component as frame
 from fontes.index.batches import Batch
 from fontes.index.component import Building, Component, Writer
@@ -44,7 +43,7 @@ class TitleLengths(Component[NDArray[Any]]):
 
         return TitleWriter()
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
         lengths = self.join(leaves, [self.of(leaf.segment) for leaf in leaves], {})
         write_array(folder, "titles.bytes", lengths.astype(np.min_scalar_type(int(lengths.max()))))
         return {}

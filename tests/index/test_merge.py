@@ -13,7 +13,6 @@ from hypothesis import given, strategies as st
 from support.small_collections import PROPERTY, files
 
 from fontes.core import Doc
-from fontes.core.progress import silent
 from fontes.core.work import work
 from fontes.index import build, texts as documents
 from fontes.index.build import IndexSettings, TermWeights, build_segment, merge_segments
@@ -31,7 +30,7 @@ def built(
 ) -> Segment:
     folder.mkdir(parents=True)
     with work(memory=1 << 30, threads=1):
-        build_segment(docs, folder, IndexSettings(Analyzer.of(analyzer), ("title", "text"), weights), progress=silent)
+        build_segment(docs, folder, IndexSettings(Analyzer.of(analyzer), ("title", "text"), weights))
     return Segment(folder)
 
 
@@ -44,7 +43,7 @@ def leaves(parts: Sequence[Segment], dead: Sequence[Sequence[bool]]) -> tuple[Le
 def merged(of: Sequence[Leaf], folder: Path, memory: int = 1 << 30, threads: int = 1) -> dict[str, bytes]:
     folder.mkdir()
     with work(memory=memory, threads=threads):
-        counts = merge_segments(of, folder, silent)
+        counts = merge_segments(of, folder)
     segment = Segment(folder)
     Leaf(segment).check()
     assert counts == {

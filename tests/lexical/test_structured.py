@@ -231,7 +231,7 @@ def test_matches_are_the_same_with_decoded_postings_and_without(index, monkeypat
 
 def test_structured_queries_are_searched_here_where_actors_hold_the_shards(index, monkeypatch):
     class Holders:
-        def run(self, stage, method, arguments, progress):
+        def run(self, stage, method, arguments):
             raise AssertionError("actors are asked")
 
     query = topic(Group(must=(Term("a"), Term("b"))))

@@ -13,7 +13,6 @@ import fontes as ft
 from fontes.app.judging.judging import agreement, judgments_of
 from fontes.app.judging.machine import judge_name, judge_pool
 from fontes.app.judging.store import JudgmentStore
-from fontes.core.progress import silent
 from fontes.llm import LlmJudge, Prompt, StoredAnswer
 from fontes.llm.judging import label_of
 
@@ -86,8 +85,8 @@ def test_a_model_is_one_more_judge_and_asks_for_new_documents_alone(serve: Serve
     with JudgmentStore(tmp_path / "j.sqlite") as store:
         store.add_topics(ft.Topics.of({"1": "rain", "2": "worth"}))
         store.add_pools({"1": [f"d{n}" for n in range(5)], "2": ["d1", "gone"]}, "", "run", 5)
-        assert judge_pool(store, index, judge, silent) == (5, 1)
-        assert judge_pool(store, index, judge, silent) == (0, 1)
+        assert judge_pool(store, index, judge) == (5, 1)
+        assert judge_pool(store, index, judge) == (0, 1)
         assert len(server.requests) == 6
         name = judge_name(judge)
         assert dict(judgments_of(store, name)["1"]) == {"d0": 0, "d1": 1, "d2": 2, "d3": 3}

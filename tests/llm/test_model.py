@@ -187,10 +187,12 @@ def test_a_budget_is_a_whole_number() -> None:
 def test_progress_has_tokens_and_their_rate(serve: Serve) -> None:
     serve(echo)
     seen: list[Progress] = []
-    Model("m").ask([asked(str(n)) for n in range(5)], seen.append)
+    with ft.work(progress=seen.append):
+        Model("m").ask([asked(str(n)) for n in range(5)])
     assert (seen[-1].done, seen[-1].total, seen[-1].unit) == (5, 5, "answers")
     assert seen[-1].note.startswith("60 tokens, ")
-    Model("m").ask([asked(str(n)) for n in range(6)], seen.append)
+    with ft.work(progress=seen.append):
+        Model("m").ask([asked(str(n)) for n in range(6)])
     assert (seen[-1].done, seen[-1].before) == (6, 5)
 
 

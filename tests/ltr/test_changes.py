@@ -89,7 +89,7 @@ def test_vectors_of_a_feature_are_made_and_another_encoder_is_refused(tmp_path: 
     feature = f'dense("{model2vec(tmp_path / "encoder", {"normalize": False})}")'
     linear(index, feature, (1.0,)).save(tmp_path / "m")
     stage = index.bm25() % 40 >> index.ltr(tmp_path / "m")
-    stage.prepare(lambda progress: None)
+    stage.prepare()
     assert np.isfinite(stage(topics()).scores).all()
     shutil.rmtree(tmp_path / "encoder")
     model2vec(tmp_path / "encoder", {"normalize": False}, embeddings=2 * table())

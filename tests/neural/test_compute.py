@@ -15,6 +15,7 @@ import pytest
 
 from fontes.core import InputError, MissingExtraError, ParameterError
 from fontes.core.errors import FontesError
+from fontes.core.work import work
 from fontes.neural.models import compute, hub as models
 from fontes.neural.models.compute import ComputePrecision, in_batches, prepare_module
 
@@ -396,7 +397,8 @@ def test_other_errors_of_the_work_are_not_hidden() -> None:
 
 def test_progress_counts_items_and_the_part_of_all_tokens() -> None:
     seen: list[Any] = []
-    in_batches([1, 3, 6], 6, lambda batch: batch, seen.append)
+    with work(progress=seen.append):
+        in_batches([1, 3, 6], 6, lambda batch: batch)
     assert [(one.task, one.done, one.total, one.fraction) for one in seen] == [("encoding", 1, 3, 0.6), ("encoding", 3, 3, 1.0)]
     assert seen[0].seconds_left == pytest.approx(seen[0].seconds * (1 / 0.6 - 1))
 

@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
@@ -104,7 +103,7 @@ def test_documents_within_the_error_of_matrix_products_are_ordered_by_exact_scor
 
     @dataclass(frozen=True)
     class Near(Hashed):
-        def encode_documents(self, docs: Sequence[Doc], progress: Any = None) -> np.ndarray:
+        def encode_documents(self, docs: Sequence[Doc]) -> np.ndarray:
             return table[[int(doc.text) for doc in docs]]
 
         def encode_queries(self, texts: Sequence[str]) -> np.ndarray:

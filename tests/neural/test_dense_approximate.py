@@ -126,7 +126,7 @@ def test_documents_with_equal_products_in_the_graph_are_ordered_by_exact_scores(
     table = (base + 1e-6 * draw.standard_normal((count, dim))).astype(np.float32)
 
     class Near(Hashed):
-        def encode_documents(self, docs, progress=None):
+        def encode_documents(self, docs):
             return table[[int(doc.text) for doc in docs]]
 
         def encode_queries(self, texts):

@@ -208,7 +208,7 @@ def test_every_row_is_reached(built):
 
 def test_vectors_of_zeros_lead_on_and_are_not_returned(tmp_path):
     class Half(Hashed):
-        def encode_documents(self, docs, progress=None):
+        def encode_documents(self, docs):
             vectors = -np.abs(self.encode_queries([doc.text for doc in docs]))
             vectors[::2] = 0
             return vectors

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -119,7 +118,7 @@ def test_an_encoding_killed_within_a_block_keeps_the_blocks_before(tmp_path, pla
 
     @dataclass(frozen=True)
     class Dying(Counting):
-        def encode_documents(self, docs: Sequence[Doc], progress: Any = None) -> np.ndarray:
+        def encode_documents(self, docs: Sequence[Doc]) -> np.ndarray:
             if any(doc.id == "d30" for doc in docs):
                 kill()
             return super().encode_documents(docs)

@@ -14,8 +14,9 @@ from support.tiny_models import docs, tiny
 import fontes as ft
 from fontes import ChunkedEncoder, Doc, SentenceEncoder, TransformerEncoder
 from fontes.core import ParameterError
-from fontes.core.progress import Progress, ProgressCallback, silent
+from fontes.core.progress import Progress
 from fontes.core.values import text_of
+from fontes.core.work import reporter, work
 from fontes.neural.encoders.base import document_vectors, unit
 from fontes.neural.models import hub as models
 
@@ -40,8 +41,8 @@ class Counted:
     def encode_queries(self, texts: Any) -> NDArray[np.float32]:
         return np.array([[len(t.split()), len(t), 1] for t in texts], np.float32).reshape(-1, 3)
 
-    def encode_documents(self, docs: Any, progress: ProgressCallback = silent) -> NDArray[np.float32]:
-        progress(Progress("encoding", len(docs), len(docs), 1.0))
+    def encode_documents(self, docs: Any) -> NDArray[np.float32]:
+        reporter()(Progress("encoding", len(docs), len(docs), 1.0))
         return self.encode_queries([text_of(doc) for doc in docs])
 
 
@@ -69,7 +70,8 @@ def test_max_keeps_a_vector_for_each_window_and_mean_one_for_each_document() -> 
 
 def test_progress_over_windows_counts_documents() -> None:
     seen: list[Any] = []
-    ChunkedEncoder(Counted(), 4, 2).encode_documents_parts([Doc("1", "a b c d e f g"), Doc("2", "a")], seen.append)
+    with work(progress=seen.append):
+        ChunkedEncoder(Counted(), 4, 2).encode_documents_parts([Doc("1", "a b c d e f g"), Doc("2", "a")])
     assert [(one.done, one.total) for one in seen] == [(2, 2)]
 
 

@@ -206,11 +206,11 @@ def test_an_encoding_that_was_killed_goes_on_where_it_was(
     whole = ColBERT.encode_documents
     encoded: list[int] = []
 
-    def killed_in_the_third_block(self: ColBERT, docs: Any, progress: Any = None) -> Any:
+    def killed_in_the_third_block(self: ColBERT, docs: Any) -> Any:
         if len(encoded) == 2:
             raise KeyboardInterrupt
         encoded.append(len(docs))
-        return whole(self, docs, progress)
+        return whole(self, docs)
 
     monkeypatch.setattr(ColBERT, "encode_documents", killed_in_the_third_block)
     with pytest.raises(KeyboardInterrupt):

@@ -20,7 +20,6 @@ from support.tiny_colbert import QUERIES, TEXT_WORDS, tiny_colbert
 
 import fontes as ft
 from fontes.core.errors import FontesError, ParameterError
-from fontes.core.progress import ProgressCallback, silent
 from fontes.core.values import Doc
 from fontes.neural.late import encode as late_encode
 from fontes.neural.late.colbert import ColBERT
@@ -49,7 +48,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ids: list[str] = []
     batch = ColBERT.encode_documents
 
-    def one_by_one(self: ColBERT, docs: Sequence[Doc], progress: ProgressCallback = silent) -> tuple[np.ndarray, np.ndarray]:
+    def one_by_one(self: ColBERT, docs: Sequence[Doc]) -> tuple[np.ndarray, np.ndarray]:
         ids.extend(doc.id for doc in docs)
         PRECISIONS.append(self.precision)
         vectors = [batch(self, [doc])[0] for doc in docs]

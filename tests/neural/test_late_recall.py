@@ -40,7 +40,7 @@ class Known(ColBERT):
     width = DIM
     chosen_precision = "float32"
 
-    def encode_documents(self, docs: Sequence[ft.Doc], progress: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def encode_documents(self, docs: Sequence[ft.Doc]) -> tuple[np.ndarray, np.ndarray]:
         rows = tokens()[[int(doc.id) for doc in docs]]
         return rows.reshape(-1, DIM), np.arange(len(docs) + 1) * TOKENS
 

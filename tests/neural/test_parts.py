@@ -111,15 +111,17 @@ def test_preparing_dense_retrieval_encodes_the_documents_once(index: ft.Index) -
     with pytest.raises(ParameterError, match="holds no vectors"):
         dense("old well")
     seen: list[Progress] = []
-    (dense % 3 >> ft.core.Cut(2)).prepare(seen.append)
+    with ft.work(progress=seen.append):
+        (dense % 3 >> ft.core.Cut(2)).prepare()
     assert (seen[-1].done, seen[-1].total) == (20, 20)
     assert len(dense("old well")) == 1
-    dense.prepare(lambda progress: pytest.fail("encoded again"))
+    with ft.work(progress=lambda progress: pytest.fail("encoded again")):
+        dense.prepare()
 
 
 def test_preparing_an_approximate_search_builds_its_index(index: ft.Index) -> None:
     dense = index.dense(ft.TransformerEncoder(tiny("bert"), precision="float32", device="cpu"), algorithm="hnsw")
-    dense.prepare(lambda progress: None)
+    dense.prepare()
     assert [facts["algorithm"] for facts in index.info()["vectors"][0]["approximate"]] == ["hnsw"]
 
 
@@ -128,10 +130,12 @@ def test_preparing_late_interaction_encodes_the_tokens_of_the_documents_once(ind
     with pytest.raises(ParameterError, match="holds no token vectors"):
         late("old well")
     seen: list[Progress] = []
-    late.prepare(seen.append)
+    with ft.work(progress=seen.append):
+        late.prepare()
     assert seen[-1].done == 20
     assert len(late("old well")) == 1
-    late.prepare(lambda progress: pytest.fail("encoded again"))
+    with ft.work(progress=lambda progress: pytest.fail("encoded again")):
+        late.prepare()
 
 
 def test_an_encoder_is_stored_by_its_text_without_the_precision() -> None:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from support.each import each
 
 import fontes as ft
-from fontes.core.progress import Progress, ProgressCallback, silent
+from fontes.core.progress import Progress
+from fontes.core.work import reporter
 from fontes.neural.rerank.crossencoder import sigmoid
 from fontes.rerank import reranker
 
@@ -29,9 +30,10 @@ class Overlap(ft.neural.Reranker):
     def fingerprint(self) -> str:
         return f"overlap {self.version}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        report = reporter()
         self.asked.extend(pairs)
-        progress(Progress("scoring", len(pairs), len(pairs), 1.0, "pairs"))
+        report(Progress("scoring", len(pairs), len(pairs), 1.0, "pairs"))
         found = [len({*query.split()} & {*document.split()}) + len(document) / 1000 for query, document in pairs]
         return np.array(found, dtype=np.float32)
 

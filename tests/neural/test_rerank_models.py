@@ -155,7 +155,7 @@ def test_a_model_that_cannot_rerank_is_told_before_anything_is_searched(
 
     @dataclass(frozen=True)
     class Search(ft.Stage[ft.Topics, ft.Run]):
-        def apply(self, topics: ft.Topics, progress: Any, /) -> ft.Run:
+        def apply(self, topics: ft.Topics, /) -> ft.Run:
             searches.extend(topics)
             return ft.Run.of({topic: {"d1": 1.0} for topic in topics}, topics)
 

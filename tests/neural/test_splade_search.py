@@ -136,7 +136,7 @@ def test_an_index_without_the_weights_says_which_it_holds_and_what_to_do(index, 
     bare = Index.build([("a", "b")], tmp_path / "bare")
     with pytest.raises(ParameterError, match=r"holds no weights of CountingTerms\(\) \(fingerprint counting\); index\.encode"):
         bare.splade(ENCODER).search("b")
-    bare.splade(ENCODER).prepare(lambda progress: None)
+    bare.splade(ENCODER).prepare()
     assert bare.splade(ENCODER).search("b").ids == ["a"]
     with pytest.raises(ParameterError, match="encoder is a learned sparse encoder, or the name of its model, not Counting"):
         index.splade(Counting()).search("w1")

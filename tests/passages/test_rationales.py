@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 import fontes as ft
 from fontes.app.cli import app
-from fontes.core.progress import ProgressCallback, silent
 from fontes.neural import Reranker
 from fontes.passages import TextScorer, rationales_of, sentence_qrels, with_rationales
 
@@ -35,7 +34,7 @@ class Shared(Reranker):
 
     fingerprint = "shared"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         def words(text: str) -> set[str]:
             return set(text.lower().strip(".!?").split())
 

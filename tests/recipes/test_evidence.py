@@ -76,7 +76,7 @@ def result(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def run_of(stage: Any) -> ft.Run:
-    stage.prepare(ft.core.progress.silent)
+    stage.prepare()
     return stage(TOPICS)  # type: ignore[no-any-return]
 
 
@@ -356,7 +356,7 @@ def test_encoders_are_trained_on_the_claims_to_learn_from(shared: Path, tmp_path
     dense = ft.Index.build(documents, tmp_path / "x.index", analyzer="czech").dense(
         ft.SentenceEncoder(notes["nystromformer"]["model"], precision="float32")
     )
-    dense.prepare(ft.core.progress.silent)
+    dense.prepare()
     assert_same(result.runs["nystromformer"], dense(claims.judged(test)))
     assert {"trained", "hybrid"} <= result.runs.keys()
     again = recipe.run(documents, claims, test, "out", train=train, measures=["R@5"], leaks="drop")  # finds the models

@@ -10,7 +10,6 @@ import pytest
 from support.tiny_recipe import DOCS, QRELS, TOPICS, Tiny
 
 import fontes as ft
-from fontes.core.progress import ProgressCallback
 
 TURNS = ft.Topics([ft.Topic("1_1", "rickets", turns=(ft.Turn("rickets"),)), ft.Topic("1_2", "flu", turns=(ft.Turn("flu"),))])
 STORIES = ft.Topics([ft.Topic("1", "influenza", narrative="Relevant documents tell of a vaccine.")])
@@ -96,9 +95,9 @@ def test_annoy_is_missed_before_anything_is_encoded(monkeypatch: pytest.MonkeyPa
     encoded: list[int] = []
 
     class Noted(Hashed):
-        def encode_documents(self, docs: Any, progress: ProgressCallback = lambda progress: None) -> Any:
+        def encode_documents(self, docs: Any) -> Any:
             encoded.append(len(docs))
-            return super().encode_documents(docs, progress)
+            return super().encode_documents(docs)
 
     monkeypatch.setitem(sys.modules, "annoy", None)
     recipe = ft.recipe("cair2021", encoder=Noted(), topicrank=ft.causal.TopicRank(tagger="stopwords"), analyzer="english")

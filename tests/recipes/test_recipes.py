@@ -14,7 +14,8 @@ from support.each import each
 from support.tiny_recipe import CALLS, DOCS, PAGES, QRELS, TOPICS, Noted, Tiny, files
 
 import fontes as ft
-from fontes.core.progress import Progress, ProgressCallback, lines
+from fontes.core.progress import Progress, lines
+from fontes.core.work import reporter
 
 
 def test_a_run_writes_runs_a_report_and_what_was_published_beside(tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_topics_that_were_not_given_are_not_measured(tmp_path: Path) -> None:
 class Nothing(ft.Stage[ft.Run, ft.Run]):
     """Drops all documents."""
 
-    def apply(self, run: ft.Run, progress: ProgressCallback, /) -> ft.Run:
+    def apply(self, run: ft.Run, /) -> ft.Run:
         return run.top(0)
 
 
@@ -263,7 +264,7 @@ def test_models_run_in_float32_unless_the_recipe_says_otherwise(tmp_path: Path) 
     class Model(ft.Stage[ft.Run, ft.Run]):
         precision: str = "auto"
 
-        def apply(self, run: ft.Run, progress: ProgressCallback, /) -> ft.Run:
+        def apply(self, run: ft.Run, /) -> ft.Run:
             return run
 
     @dataclass(frozen=True)
@@ -278,8 +279,8 @@ def test_models_run_in_float32_unless_the_recipe_says_otherwise(tmp_path: Path) 
 def test_a_reranker_in_a_recipe_says_how_far_it_is(tmp_path: Path) -> None:
     @dataclass(frozen=True)
     class Reranker(ft.Stage[ft.Run, ft.Run]):
-        def apply(self, run: ft.Run, progress: ProgressCallback, /) -> ft.Run:
-            progress(Progress("reranking", 3, run.rows, 1.0, "pairs"))
+        def apply(self, run: ft.Run, /) -> ft.Run:
+            reporter()(Progress("reranking", 3, run.rows, 1.0, "pairs"))
             return run
 
     @dataclass(frozen=True)

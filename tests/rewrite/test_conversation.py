@@ -9,7 +9,6 @@ import pytest
 
 import fontes as ft
 from fontes import Conversation, Run, Stage, Topic, Topics, Turn
-from fontes.core.progress import ProgressCallback
 
 DOCS = [
     {"_id": "bridge", "title": "Bridge", "text": "The Chain Bridge closed in May. A boy noticed the crack."},
@@ -36,14 +35,14 @@ class Seen(Stage[Topics, Run]):
 
     topics: list[Topic] = field(default_factory=list)
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
         self.topics.extend(topics.values())
         return Run.of({t: {"d": 2.0, "e": 1.0} for t in topics}, topics)
 
 
 @dataclass(frozen=True)
 class Broken(Seen):
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
         raise ft.core.InputError("the model fails")
 
 

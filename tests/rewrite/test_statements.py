@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 import fontes as ft
 from fontes import Doc, Index, Topic, Topics, Turn
 from fontes.core import expression
-from fontes.core.progress import ProgressCallback, silent
 from fontes.passages.rationales import TextScorer
 from fontes.rerank.reranker import Reranker
 from fontes.rewrite import ManualStatements, Statements, statement_scores, statements_of
@@ -42,7 +41,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 class Shortest(Reranker):
     """Scores a text by its length, with a minus."""
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         return np.array([-len(text) for _, text in pairs], dtype=np.float32)
 
     @property

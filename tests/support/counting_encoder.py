@@ -12,8 +12,9 @@ import pytest
 from support.hashed_encoder import generator_of
 from support.small import blocks_of
 
-from fontes.core.progress import Progress, ProgressCallback, silent
+from fontes.core.progress import Progress
 from fontes.core.values import Doc
+from fontes.core.work import reporter
 from fontes.index import Index
 
 COUNT = 60
@@ -31,11 +32,11 @@ class Counting:
     wrong: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
     similarity: str = "dot"
 
-    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> np.ndarray:
+    def encode_documents(self, docs: Sequence[Doc]) -> np.ndarray:
         if self.log:
             with Path(self.log).open("a") as file:
                 file.writelines(f"{doc.id}\n" for doc in docs)
-        progress(Progress("encoding", len(docs) // 2, len(docs), 0.1))
+        reporter()(Progress("encoding", len(docs) // 2, len(docs), 0.1))
         made = self.encode_queries([doc.id for doc in docs])
         return self.wrong(made) if self.wrong else made
 
@@ -48,7 +49,7 @@ class Counting:
 class Several(Counting):
     """Gives document n of a call n % 3 + 1 vectors."""
 
-    def encode_documents_parts(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> tuple[np.ndarray, np.ndarray]:
+    def encode_documents_parts(self, docs: Sequence[Doc]) -> tuple[np.ndarray, np.ndarray]:
         self.encode_documents(docs)
         texts = [f"{doc.id}.{part}" for doc in docs for part in range(int(doc.id[1:]) % 3 + 1)]
         return self.encode_queries(texts), np.cumsum([0, *(int(doc.id[1:]) % 3 + 1 for doc in docs)])

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from support.hashed_encoder import generator_of
 
-from fontes.core.progress import ProgressCallback, silent
 from fontes.core.values import Doc
 from fontes.index.embeddings.weights import TermVectors
 
@@ -28,7 +27,7 @@ class CountingTerms:
     def vocabulary(self) -> list[str]:
         return [f"t{number:02}" for number in range(SIZE)]
 
-    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> TermVectors:
+    def encode_documents(self, docs: Sequence[Doc]) -> TermVectors:
         if self.log:
             with Path(self.log).open("a") as file:
                 file.writelines(f"{doc.id}\n" for doc in docs)

@@ -27,7 +27,7 @@ class Fake:
     def encode_queries(self, texts: Sequence[str]) -> list[np.ndarray]:
         return [np.stack([word_vector(word, self.width) for word in text.split()]) for text in texts]
 
-    def encode_documents(self, docs: Sequence[Any], progress: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def encode_documents(self, docs: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
         rows = self.encode_queries([doc.text for doc in docs])
         return np.concatenate(rows), np.cumsum([0, *map(len, rows)])
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-from fontes.core.progress import ProgressCallback, silent
 from fontes.neural.rerank import Reranker
 from fontes.train import Examples
 
@@ -24,7 +23,7 @@ class WordGrades(Reranker):
     def fingerprint(self) -> str:
         return " ".join(self.words)
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         grades = dict(zip(self.words, np.random.default_rng(2).permutation(len(self.words)).tolist(), strict=True))
         return np.array([np.mean([grades.get(word, 0) for word in text.split()]) for _, text in pairs], np.float32)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fontes.core.progress import ProgressCallback, silent
 from fontes.core.values import Doc, text_of
 
 
@@ -43,7 +42,7 @@ class Hashed:
                 row *= self.length / np.linalg.norm(row)
         return made
 
-    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> np.ndarray:
+    def encode_documents(self, docs: Sequence[Doc]) -> np.ndarray:
         return self.encode_queries([text_of(doc) for doc in docs])
 
 
@@ -51,7 +50,7 @@ class Hashed:
 class Parts(Hashed):
     """An encoder that gives one vector for each three words of a document."""
 
-    def encode_documents_parts(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> tuple[np.ndarray, np.ndarray]:
+    def encode_documents_parts(self, docs: Sequence[Doc]) -> tuple[np.ndarray, np.ndarray]:
         cut = [
             [" ".join(words[i : i + 3]) for i in range(0, len(words), 3)] or [""]
             for words in (text_of(d).split() for d in docs)

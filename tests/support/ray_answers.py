@@ -9,7 +9,6 @@ from typing import Any
 
 from fontes.cluster.answers import RemoteAnswers
 from fontes.core import Topics
-from fontes.core.progress import ProgressCallback
 from fontes.llm import AnswerFile, Query2Doc, StoredAnswer
 
 
@@ -19,9 +18,9 @@ class Query2DocThere(Query2Doc):
 
     variables: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         os.environ.update(self.variables)
-        return super().apply(topics, progress)
+        return super().apply(topics)
 
 
 def exchanged(actor: Any, known: str, new: StoredAnswer) -> tuple[bool, list[str]]:

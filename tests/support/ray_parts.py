@@ -16,9 +16,9 @@ from support.hashed_encoder import Hashed
 from fontes.cluster import segments
 from fontes.core import Run, Stage
 from fontes.core.errors import InputError
-from fontes.core.progress import ProgressCallback, silent
+from fontes.core.progress import Progress
 from fontes.core.values import Doc
-from fontes.core.work import resources, thread_count
+from fontes.core.work import reporter, resources, thread_count
 
 
 def square(number: int) -> int:
@@ -70,6 +70,11 @@ def process_and_sum(counter: Counter, number: int) -> tuple[int, int]:
     return os.getpid(), number + 100
 
 
+def reported_and_sum(counter: Counter, number: int) -> int:
+    reporter()(Progress("inside", 1, 1, 0.0))
+    return number
+
+
 def die_once_holding(counter: Counter, place: tuple[str, int]) -> int:
     return die_once(place)
 
@@ -87,12 +92,12 @@ class DyingEncoder(Counting):
     def __repr__(self) -> str:
         return repr(Counting())
 
-    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> np.ndarray:
+    def encode_documents(self, docs: Sequence[Doc]) -> np.ndarray:
         died = Path(f"{self.log}.died")
         if not died.exists() and Path(self.log).exists() and len(Path(self.log).read_text().split()) >= 8 * self.after:
             died.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().encode_documents(docs, progress)
+        return super().encode_documents(docs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,10 +115,10 @@ class InTurn(Counting):
             return "counting" if process == os.getpid() else "another"
         return super().__getattribute__(name)
 
-    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> np.ndarray:
+    def encode_documents(self, docs: Sequence[Doc]) -> np.ndarray:
         if self.broken in [doc.id for doc in docs]:
             raise InputError(f"document '{self.broken}' is broken")
-        return super().encode_documents(docs, progress)
+        return super().encode_documents(docs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,8 +128,8 @@ class Slow(Counting):
     def __repr__(self) -> str:
         return repr(Counting())
 
-    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> np.ndarray:
-        vectors = super().encode_documents(docs, progress)
+    def encode_documents(self, docs: Sequence[Doc]) -> np.ndarray:
+        vectors = super().encode_documents(docs)
         time.sleep(0.3)
         return vectors
 
@@ -135,9 +140,9 @@ class NotHere(Hashed):
 
     process: int = field(default=0, repr=False)
 
-    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> np.ndarray:
+    def encode_documents(self, docs: Sequence[Doc]) -> np.ndarray:
         assert os.getpid() != self.process
-        return super().encode_documents(docs, progress)
+        return super().encode_documents(docs)
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,7 @@ class SlowStage(Stage[Run, Run]):
 
     log: str = ""
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         for topic in run.topics:
             with Path(self.log).open("a") as file:
                 file.write(f"{topic}\n")

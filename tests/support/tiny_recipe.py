@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import fontes as ft
-from fontes.core.progress import ProgressCallback
 from fontes.recipes.base import AUTHORS_CODE, PUBLISHED
 
 DOCS = [
@@ -31,7 +30,7 @@ class Noted(ft.Stage[ft.Topics, ft.Topics]):
 
     kills: bool = False
 
-    def apply(self, topics: ft.Topics, progress: ProgressCallback, /) -> ft.Topics:
+    def apply(self, topics: ft.Topics, /) -> ft.Topics:
         CALLS.append("noted")
         if self.kills:
             os.kill(os.getpid(), signal.SIGKILL)

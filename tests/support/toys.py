@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from fontes.core import Run, Stage, Topics
 from fontes.core.part import Part, stages
-from fontes.core.progress import Progress, ProgressCallback
+from fontes.core.progress import Progress
+from fontes.core.work import reporter
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ class Find(Stage[Topics, Run]):
     k: int = 10
     threads: int | None = field(default=None, repr=False)
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
-        progress(Progress("finding", len(topics), len(topics), 1.0, "topics"))
+    def apply(self, topics: Topics, /) -> Run:
+        reporter()(Progress("finding", len(topics), len(topics), 1.0, "topics"))
         scores = {f"d{n}": self.k1 * (12 - n) for n in range(12)}
         return Run.of(dict.fromkeys(topics, scores), topics).top(self.k)
 
@@ -82,7 +83,7 @@ class Read(Stage[Run, Run]):
     model: Model = field(metadata={"string": "toy_model"})
     factor: int = 1
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         return Run.of({t: {hit.id: self.factor * int(hit.id[1:]) for hit in run[t]} for t in run}, run.topics)
 
 
@@ -90,7 +91,7 @@ class Read(Stage[Run, Run]):
 class Ask(Stage[Topics, Topics]):
     """Leaves topics as they are."""
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         return topics
 
 
@@ -111,8 +112,8 @@ class Join(Stage[Any, Run]):
     def takes(self) -> type[Any]:
         return self.stages[0].takes
 
-    def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
-        return self.stages[0](value, progress=progress)
+    def apply(self, value: Any, /) -> Run:
+        return self.stages[0](value)
 
 
 TOYS = {"toy_model": Model, "toy_find": Find, "toy_read": Read, "toy_ask": Ask, "toy_join": Join}

@@ -78,7 +78,7 @@ class Counts:
                 row[zlib.crc32(word.encode()) % self.dim] += 1
         return made
 
-    def encode_documents(self, docs: Sequence[ft.Doc], progress: Any = None) -> np.ndarray:
+    def encode_documents(self, docs: Sequence[ft.Doc]) -> np.ndarray:
         return self.encode_queries([f"{doc.title} {doc.text}" for doc in docs])
 
 

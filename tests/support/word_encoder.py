@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ class Words:
 
     similarity = "dot"
 
-    def encode_documents(self, docs: Sequence[ft.Doc], progress: Any = None) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[ft.Doc]) -> NDArray[np.float32]:
         self.asked.extend(doc.text for doc in docs)
         return self.encode_queries([doc.text for doc in docs])
 

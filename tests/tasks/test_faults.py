@@ -14,7 +14,6 @@ from support.organisers import GIVEN, POSTS, lines, put, relevant
 
 import fontes as ft
 from fontes.core import InputError, Topics
-from fontes.core.progress import silent
 from fontes.datasets import corpus_of
 from fontes.recipes.learning import RecipeTraining
 from fontes.tasks import (
@@ -283,7 +282,7 @@ def chooser(index, folder, count, options):
     side = Side(ft.Topics.of({i: text for i, text, _ in rows}), ft.Qrels.of({i: {doc: 1} for i, _, doc in rows}))
     stages = {"bm25": index.bm25(), "tfidf": index.tfidf()}
     systems = {name: f"{name}()" for name in stages}
-    return Chooser(index, systems, stages, side, "RR@5", folder, options, silent), side
+    return Chooser(index, systems, stages, side, "RR@5", folder, options), side
 
 
 @pytest.mark.parametrize("count", [4, 7])

@@ -14,7 +14,6 @@ from support.tiny_cross_encoder import save_cross_encoder
 
 import fontes as ft
 from fontes.core import FontesError
-from fontes.core.progress import silent
 from fontes.tasks import TaskOptions, TaskProject, new_project, run_task
 from fontes.tasks.choosing import Choices, Chooser
 from fontes.train import Side
@@ -209,7 +208,7 @@ def test_posts_are_tried_as_plain_sentences_where_they_have_handles(tmp_path, ha
     index = ft.Index.build(docs, tmp_path / "docs.index")
     stages = {"bm25": index.bm25(), "tfidf": index.tfidf()}
     texts = {"bm25": "bm25()", "tfidf": "tfidf()"}
-    chooser = Chooser(index, texts, stages, side, "RR@5", tmp_path, TaskOptions(), silent)
+    chooser = Chooser(index, texts, stages, side, "RR@5", tmp_path, TaskOptions())
     choices = chooser.choose(None, ft.Topics())
     assert choices.systems["tuned"].startswith(start)
     assert choices.values["tuned"] == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fontes as ft
-from fontes.core import Doc, InputError, ParameterError, PipelineError, ProgressCallback
+from fontes.core import Doc, InputError, ParameterError, PipelineError
 from fontes.core.values import text_of
 from fontes.train import Mining, document_examples
 
@@ -89,7 +89,7 @@ def test_another_finder_of_sentences_reads_texts_in_small_letters() -> None:
 class Writer:
     """Asks for the last word of a document, and for its first; nothing about a document without a title."""
 
-    def questions(self, docs: Sequence[Doc], count: int, progress: ProgressCallback) -> list[list[str]]:
+    def questions(self, docs: Sequence[Doc], count: int) -> list[list[str]]:
         words = [doc.text.strip(".").split() for doc in docs]
         return [[f"{some[-1]}?", f"{some[0]}?"][:count] if doc.title else [] for doc, some in zip(docs, words, strict=True)]
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from support.each import each
 
 from fontes.core import InputError, ParameterError
-from fontes.core.progress import silent
 from fontes.index import Index
 from fontes.neural.rerank import Reranker
 from fontes.train import Example, Examples, LabelledPair, LabelledPairs, Passage
@@ -138,7 +137,7 @@ def test_all_examples_of_a_query_are_held_out_together_whatever_their_order() ->
 class Lengths(Reranker):
     """Scores a document by its length; counts what it reads."""
 
-    def scores(self, pairs, progress=silent) -> NDArray[np.float32]:  # type: ignore[no-untyped-def]
+    def scores(self, pairs) -> NDArray[np.float32]:  # type: ignore[no-untyped-def]
         READ.extend(pairs)
         return np.array([len(document) / 10 for _, document in pairs], dtype=np.float32)
 
@@ -198,7 +197,7 @@ def test_a_reranker_scores_each_text_that_stands_under_an_id() -> None:
 def test_a_teacher_that_gives_no_number_is_refused() -> None:
     @dataclass(frozen=True)
     class Broken(Lengths):
-        def scores(self, pairs, progress=silent) -> NDArray[np.float32]:  # type: ignore[no-untyped-def]
+        def scores(self, pairs) -> NDArray[np.float32]:  # type: ignore[no-untyped-def]
             return np.full(len(pairs), np.nan, dtype=np.float32)
 
     with pytest.raises(InputError, match="the score of the positive 'd1' is nan"):

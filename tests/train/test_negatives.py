@@ -16,8 +16,9 @@ from support.each import each
 
 import fontes as ft
 from fontes.core import Doc, InputError, ParameterError, PipelineError, Qrels, Run, Stage, Topics
-from fontes.core.progress import Progress, ProgressCallback, silent
+from fontes.core.progress import Progress
 from fontes.core.stage import Cut
+from fontes.core.work import reporter
 from fontes.neural.rerank import Reranker
 from fontes.train import Examples, Mined, mine_negatives
 from fontes.train.mining import PRESETS
@@ -105,7 +106,7 @@ class ByNumber(Reranker):
     def fingerprint(self) -> str:
         return f"by number, {self.shift}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         ASKED.extend(pairs)
         numbers = (int(re.search(r"d(\d\d) ", text)[1]) for _, text in pairs)  # type: ignore[index]
         return np.array([1 - number / 20 + self.shift for number in numbers], np.float32)
@@ -153,7 +154,7 @@ def test_groups_whose_relevant_document_the_teacher_lacks_are_counted() -> None:
 class Returns(Stage[Topics, Run]):
     """Returns d01 and d05 for each topic."""
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
         return Run.of({topic: {"d01": 1.5, "d05": 0.5} for topic in topics}, topics)
 
 
@@ -332,9 +333,10 @@ class Asked(Stage[Topics, Run]):
     k: int = 1000
     depth_field = "k"
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
+        report = reporter()
         DEPTHS.append((self.k, list(topics)))
-        progress(Progress("finding", 1, 1, 0.1))
+        report(Progress("finding", 1, 1, 0.1))
         return run({topic: ids(self.k)[:50] for topic in topics}, Shelf(ids(60)))
 
 

@@ -87,7 +87,7 @@ def test_a_memory_runs_each_stage_once_and_forgets_those_used_longest_ago(collec
 
     @dataclass(frozen=True, eq=False)
     class Counted(ft.Stage[ft.Topics, ft.Run]):
-        def apply(self, topics, progress, /):
+        def apply(self, topics, /):
             calls.append(self)
             return ft.Run.of({t: {"d01": 1.0} for t in topics})
 
@@ -114,7 +114,7 @@ def test_inner_stages_are_remembered_for_the_memorys_own_topics_only(collection)
 
     @dataclass(frozen=True, eq=False)
     class Noted(ft.Stage[ft.Topics, ft.Run]):
-        def apply(self, topics, progress, /):
+        def apply(self, topics, /):
             seen.append(list(topics))
             return single(topics)
 

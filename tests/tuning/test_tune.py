@@ -12,7 +12,6 @@ import pytest
 from support.each import each
 
 import fontes as ft
-from fontes.core.progress import ProgressCallback
 from fontes.lexical import impacts
 
 
@@ -23,7 +22,7 @@ class Memorised(ft.Stage[ft.Topics, ft.Run]):
     calls: ClassVar[list[int]] = []
     place: int = 0
 
-    def apply(self, topics: ft.Topics, progress: ProgressCallback, /) -> ft.Run:
+    def apply(self, topics: ft.Topics, /) -> ft.Run:
         self.calls.append(self.place)
         return ft.Run.of({t: {"good" if t == f"t{self.place}" else "bad": 1.0} for t in topics})
 
@@ -37,7 +36,7 @@ class Noisy(ft.Stage[ft.Topics, ft.Run]):
 
     x: float = 0.5
 
-    def apply(self, topics: ft.Topics, progress: ProgressCallback, /) -> ft.Run:
+    def apply(self, topics: ft.Topics, /) -> ft.Run:
         waves = {t: {f"d{j}": float(np.sin((j + 3) * self.x * 9 + len(t) * 7 + int(t))) for j in range(4)} for t in topics}
         return ft.Run.of(waves)
 

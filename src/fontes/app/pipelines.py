@@ -14,7 +14,6 @@ from ..core.hints import nearest
 from ..core.narrowing import filtered
 from ..core.part import stages, walk
 from ..core.precision import fix_precision
-from ..core.progress import ProgressCallback
 from ..core.work import cluster, work
 from ..index.factory import stage_method
 from .flags import LEXICAL, MODELS, ray_of
@@ -190,13 +189,13 @@ def reranker(text: str, index: Index, doing: str = "fontes rerank") -> Stage[Run
     return stage
 
 
-def applied(stage: Stage[Any, Run], value: Any, ray: str | None, progress: ProgressCallback) -> Run:
+def applied(stage: Stage[Any, Run], value: Any, ray: str | None) -> Run:
     """Apply a stage, on a cluster if the option `Ray` is given, in the default precision of models."""
     with work(ray=ray_of(ray)):
         actors = cluster()
         if actors is None:
-            return stage(value, progress=progress)
-        run: Run = actors.apply(fix_precision(stage), value, progress=progress)
+            return stage(value)
+        run: Run = actors.apply(fix_precision(stage), value)
         return run
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.progress import Progress, ProgressCallback, lines, silent
+from ..core.work import work
 from .flags import flags
 
 if TYPE_CHECKING:
@@ -25,8 +26,14 @@ def reporting(quiet: bool = False, *, steps: bool = False, compiling: bool = Fal
         compiling: Announce the compilation of kernels, if they are not cached.
 
     Yields:
-        The report to pass to long operations.
+        The report.
     """
+    with _report(quiet, steps, compiling) as report, work(progress=report):
+        yield report
+
+
+@contextlib.contextmanager
+def _report(quiet: bool, steps: bool, compiling: bool) -> Iterator[ProgressCallback]:
     if quiet or flags.quiet:
         yield silent
         return

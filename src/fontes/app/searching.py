@@ -123,8 +123,8 @@ def _write_run(
         stage = in_query_language(stage, index, texts)
     else:
         hint_query_language(stage, index, texts)
-    with reporting(options.json) as report:
-        run = applied(stage, queries, None if index.state.actors is not None else options.ray, report)
+    with reporting(options.json):
+        run = applied(stage, queries, None if index.state.actors is not None else options.ray)
     absent = index.state.missing
     say_missing(options.index, [shard for shard in run.provenance.get("missing", ()) if shard not in absent])
     if options.json:

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.errors import ParameterError, PipelineError
-from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.stage import Cut, Stage
 from ..core.values import Explanation, Topic
@@ -89,7 +88,7 @@ class Calibrated(Calibrating, name="calibrated"):
         self.check()
         return Calibration.load(self.model)
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         result = self.calibration.apply(run)
         if (seen := result.provenance["calibration"]["seen"]) > 1:  # a single one may be a user's query
             logger.warning("%s: the calibration has learned from %d of the %d topics", self, seen, len(run.topics))
@@ -110,7 +109,7 @@ class Promised(Calibrating):
     def decided(self, run: Run, calibration: Calibration, promise: Promise) -> Run:
         """Return the run after the decision."""
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         return self.decided(run, *self.promise_of(run))
 
     def promise_of(self, run: Run) -> tuple[Calibration, Promise]:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress, ProgressCallback, silent
+from ..core.progress import Progress, ProgressCallback
+from ..core.work import reporter
 from ..formats.records import json_rows
 from ..neural.models.hub import library
 from ..storage.files import reading
@@ -83,7 +84,7 @@ def train_causality(
     seed: int = 0,
     strengths: Sequence[float] = STRENGTHS,
     name: str | None = None,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> CausalHead:
     """Fit a logistic regression over the vectors of sentences and their cues, for `CausalEvidence(encoder, head=…)`.
 
@@ -119,11 +120,11 @@ def train_causality(
     if not strengths or min(strengths) <= 0:
         raise ParameterError(f"strengths must be numbers above 0, not {strengths!r}")
     inputs = np.hstack([sentence_vectors(encoder, texts).astype(np.float64), cue_features(texts)])
-    start = time.perf_counter()
+    report, start = progress or reporter(), time.perf_counter()
     held_out = {}
     for i, strength in enumerate(strengths, 1):
         held_out[strength] = cross_validated(inputs, labels, strength, folds, seed)
-        progress(Progress("cross-validating", i, len(strengths), time.perf_counter() - start, "strengths"))
+        report(Progress("cross-validating", i, len(strengths), time.perf_counter() - start, "strengths"))
     losses = {strength: log_loss(labels, probabilities) for strength, probabilities in held_out.items()}
     best = min(losses, key=lambda strength: losses[strength])
     weights = [_round_digits(weight) for weight in fitted(inputs, labels, best)]

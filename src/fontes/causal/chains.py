@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Topic, Topics
+from ..core.work import work
 from ..lexical import BM25
 from ..text import Analyzer
 from ..text.sentences import sentence_spans
@@ -164,7 +165,7 @@ def causes(
     weak: bool = False,
     leads: int = 0,
     before: str | None = None,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> Chain:
     """Return the stated causes of an event, and their causes, as a tree.
 
@@ -206,8 +207,9 @@ def causes(
         raise ParameterError(f"before is a date such as '2017-01-13', not {before!r}")
     retriever = stage if isinstance(stage, Stage) else BM25(stage)
     retriever.require(Topics, Run, "a chain of causes")
-    search = ChainSearch(retriever % k, depth, breadth, overlap, weak, leads, progress)
-    return search.chain(event, None if before is None else day_of(before))
+    search = ChainSearch(retriever % k, depth, breadth, overlap, weak, leads)
+    with work(progress=progress):
+        return search.chain(event, None if before is None else day_of(before))
 
 
 @dataclass(frozen=True)
@@ -287,7 +289,6 @@ class ChainSearch:
     overlap: float
     weak: bool
     leads: int
-    progress: ProgressCallback = silent
     words: _EventTerms | None = None
     statements: dict[tuple[str, bool, bool], list[_Statement]] = field(default_factory=dict)
 
@@ -302,7 +303,7 @@ class ChainSearch:
 
     def causes(self, question: _Question) -> tuple[Cause, ...]:
         """Causes of an event, with their own causes down to `depth`."""
-        run = self.retriever(Topic("1", question.query), progress=self.progress)
+        run = self.retriever(Topic("1", question.query))
         if run.documents is None:
             raise InputError("this stage's run has no documents; a chain of causes needs a retriever over an index")
         words = self.words = self.words or _EventTerms.of(run.documents)

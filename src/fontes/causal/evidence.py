@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError, PipelineError
 from ..core.parameters import tuned
-from ..core.progress import Progress, ProgressCallback, silent
+from ..core.progress import Progress, silent
 from ..core.run import Run
 from ..core.values import Doc, Explanation, Topic
+from ..core.work import reporter, work
 from ..neural.encoders.base import Encoder, encoder_in, unit
 from ..neural.models.hub import load_once
 from ..rerank.reranker import Reranker
@@ -133,6 +134,7 @@ def shipped_head() -> CausalHead:
     return CausalHead.load(PACKAGED_HEAD)
 
 
+@work(progress=silent)
 def sentence_vectors(encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.float32]:
     """Vectors of sentences, scaled to length 1, float32 (n, dim)."""
     return unit(encoder.encode_documents([Doc("", sentence) for sentence in sentences]))
@@ -192,12 +194,12 @@ class CausalEvidence(Reranker, name="causal_evidence"):
     head: CausalHead | str | Path | None = None
     sentences: str = "rules"
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         self.check()
         reranker = self.interpolate(self.weight)
         if self.depth is None:
-            return reranker.apply(run, progress)
-        return _with_remaining(reranker.apply(run.top(self.depth), progress), run)
+            return reranker.apply(run)
+        return _with_remaining(reranker.apply(run.top(self.depth)), run)
 
     def check(self) -> None:
         super().check()
@@ -221,8 +223,9 @@ class CausalEvidence(Reranker, name="causal_evidence"):
         """Title and text of the document, as separate sentences."""
         return f"{doc.title}\n\n{doc.text}".strip()
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """Likelihoods of pairs of a query and a document, 0 to 1, float32."""
+        report = reporter()
         encoder, head = self._model()
         texts = list(dict.fromkeys(text for _, text in pairs))
         evidence: dict[str, DocumentSentences] = {}
@@ -231,7 +234,7 @@ class CausalEvidence(Reranker, name="causal_evidence"):
             batch = texts[start : start + BATCH_SIZE]
             evidence.update(zip(batch, evidence_of(batch, encoder, head, self.sentences), strict=True))
             scored = round((start + len(batch)) / len(texts) * len(pairs))
-            progress(Progress("reading for causes", scored, len(pairs), time.perf_counter() - started, "pairs"))
+            report(Progress("reading for causes", scored, len(pairs), time.perf_counter() - started, "pairs"))
         vectors = self._query_vectors([query for query, _ in pairs])
         return np.array(
             [self._pool(self._weight_by_cosine(evidence[text], vectors.get(query))) for query, text in pairs], np.float32

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import Progress, ProgressCallback
+from ..core.progress import Progress
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Topics
+from ..core.work import reporter
 from ..rewrite.turns import original
 from .chains import MAX_DEPTH, MAX_EVENTS, Cause, ChainSearch
 from .dates import check_before, check_event_key, limit_of
@@ -48,7 +49,8 @@ class CausalChains(Stage[Topics, Run], name="causal_chains"):
     before: str | None = None
     decay: float = 0.5
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
+        report = reporter()
         self.check()
         check_event_key("causal_chains", self.before, map(original, topics.values()))
         start, rankings = time.perf_counter(), dict[str, dict[str, float]]()
@@ -60,7 +62,7 @@ class CausalChains(Stage[Topics, Run], name="causal_chains"):
             if search.has_words(event.text, documents):
                 limit = None if self.before is None else limit_of(event, self.before)
                 rankings[topic.id] = self._scores(search.chain(event.text, limit).causes)
-            progress(Progress("linking", number, len(topics), time.perf_counter() - start, "topics"))
+            report(Progress("linking", number, len(topics), time.perf_counter() - start, "topics"))
         return Run.of(rankings, topics).with_(documents=documents)
 
     def check(self) -> None:

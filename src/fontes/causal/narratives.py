@@ -9,7 +9,6 @@ from itertools import chain
 from typing import NamedTuple
 
 from ..core.checks import check_whole
-from ..core.progress import ProgressCallback
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..rewrite.turns import with_texts
@@ -280,7 +279,7 @@ class CausalKeywords(Stage[Topics, Topics], name="causal_keywords"):
     sentences: str = "rules"
     without: tuple[str, ...] = ()
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         parts = [relevant_part(topic.narrative, self.sentences) for topic in topics.values()]
         topicrank: TopicRank = self.params()["topicrank"]
@@ -316,7 +315,7 @@ class Narrative(Stage[Topics, Topics], name="narrative"):
 
     relevant: bool = False
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         return _rewrite(topics, (_narrative(topic, self.relevant) for topic in topics.values()))
 
 
@@ -330,7 +329,7 @@ class TitleAndNarrative(Stage[Topics, Topics], name="title_and_narrative"):
 
     relevant: bool = False
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         texts = (f"{topic.text} {_narrative(topic, self.relevant)}".strip() for topic in topics.values())
         return _rewrite(topics, texts)
 

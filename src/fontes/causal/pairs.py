@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress, ProgressCallback
+from ..core.progress import Progress
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Topics
+from ..core.work import reporter
 from ..rewrite.turns import original
 from ..text import Analyzer
 from ..text.external import version_of
@@ -360,7 +361,8 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
     before: str | None = None
     column: str = "date"
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
+        report = reporter()
         self.check()
         if run.documents is None:
             raise InputError("CausalFilter needs the documents of the run; run.with_(documents=index) adds them")
@@ -387,7 +389,7 @@ class CausalFilter(Stage[Run, Run], name="causal_filter"):
                 and (not needs_pair or any(self._passes(pair, title, words) for pair in terms[doc_id]))
                 for doc_id in ranking.ids
             ]
-            progress(Progress("filtering", len(passing), run.rows, time.perf_counter() - start))
+            report(Progress("filtering", len(passing), run.rows, time.perf_counter() - start))
         if dated:
             check_column("causal_filter", self.column, docs.values(), getattr(run.documents, "columns", ()))
         mask = np.array(passing, dtype=bool)

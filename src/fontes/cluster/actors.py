@@ -15,8 +15,8 @@ from typing import Any, Generic, Self, TypeVar
 
 from ..core.errors import FontesError
 from ..core.part import Part, walk
-from ..core.progress import Progress, ProgressCallback, silent
-from ..core.work import Resources, keep, resources
+from ..core.progress import Progress
+from ..core.work import Resources, keep, reporter, resources
 from .answers import AnswerStore, answer_store
 from .joining import Cluster, joined_here, translated
 
@@ -28,14 +28,7 @@ R = TypeVar("R")
 
 
 def map_unordered(
-    cluster: Cluster,
-    function: Callable[[P], R],
-    parts: Sequence[P],
-    task: str,
-    *,
-    cpus: float = 1,
-    memory: int = 0,
-    progress: ProgressCallback = silent,
+    cluster: Cluster, function: Callable[[P], R], parts: Sequence[P], task: str, *, cpus: float = 1, memory: int = 0
 ) -> Generator[tuple[int, R]]:
     """Run a function on each part and yield results as they complete; leaving the loop cancels the rest.
 
@@ -46,10 +39,9 @@ def map_unordered(
         cluster: Cluster to use.
         function: Deterministic function of a module (nodes import it), or a `functools.partial` of one.
         parts: Arguments. Arguments and results are transferred and should be small.
-        task: Name of the work, for progress and messages, such as "building".
+        task: Name of the work, for messages, such as "building".
         cpus: CPUs per task.
         memory: Bytes per task, for Ray's scheduler; 0 if negligible.
-        progress: Called with the number of finished parts.
 
     Yields:
         Number of a part, and its result.
@@ -62,7 +54,7 @@ def map_unordered(
     with translated(task):
         common = cluster.ray.put((resources().for_worker(), function))
     limit = max(2, int(2 * cluster.cpus / max(cpus, 1)))
-    yield from stream(cluster, lambda number: remote.remote(common, parts[number]), len(parts), limit, task, progress)
+    yield from stream(cluster, lambda number: remote.remote(common, parts[number]), len(parts), limit, task)
 
 
 def stream(
@@ -71,7 +63,6 @@ def stream(
     count: int,
     limit: int,
     task: str,
-    progress: ProgressCallback,
     should_restart: Callable[[int, Exception], bool] = lambda number, error: False,
 ) -> Generator[tuple[int, Any]]:
     """Yield results of `count` calls as they complete; leaving the loop cancels the rest.
@@ -82,12 +73,10 @@ def stream(
         count: Number of calls.
         limit: Maximum number of calls in flight.
         task: Name of the work.
-        progress: Called with the number of finished calls.
         should_restart: Called with the number of a call whose actor was lost, and the error; whether to repeat the call.
     """
     ray = cluster.ray
     waiting, in_flight = deque(range(count)), dict[Any, int]()
-    start, finished = time.perf_counter(), 0
     try:
         while waiting or in_flight:
             with translated(task):
@@ -103,8 +92,6 @@ def stream(
                         raise
                     waiting.appendleft(number)
                     continue
-            finished += 1
-            progress(Progress(task, finished, count, time.perf_counter() - start, unit="parts"))
             yield number, result
     finally:
         for reference in in_flight:
@@ -236,15 +223,12 @@ class Actors(Generic[H]):
             return int(self._cluster.ray.get(actor.used.remote(), timeout=STOP))
         return self._share or 0
 
-    def map_unordered(
-        self, function: Callable[[H, P], R], parts: Sequence[P], progress: ProgressCallback = silent
-    ) -> Generator[tuple[int, R]]:
+    def map_unordered(self, function: Callable[[H, P], R], parts: Sequence[P]) -> Generator[tuple[int, R]]:
         """Call a function on each part in any free actor and yield results as they complete.
 
         Args:
             function: Deterministic function of a module, or a `functools.partial` of one.
             parts: Second arguments, after the actor's state.
-            progress: Called with the number of finished parts.
 
         Yields:
             Number of a part, and its result.
@@ -280,7 +264,7 @@ class Actors(Generic[H]):
             unavailable_until[actor_of[number]] = math.inf if died else time.monotonic() + RETRY_DELAY
             return min(unavailable_until) < math.inf
 
-        results = stream(self._cluster, submit, len(parts), DEPTH * len(self), self._task, progress, should_restart)
+        results = stream(self._cluster, submit, len(parts), DEPTH * len(self), self._task, should_restart)
         with contextlib.closing(results):
             for number, result in results:
                 busy[actor_of[number]] -= 1
@@ -303,24 +287,21 @@ class Actors(Generic[H]):
         return answers
 
 
-def map_with(
-    make: Callable[[], H],
-    function: Callable[[H, P], R],
-    parts: Sequence[P],
-    task: str,
-    stage: object,
-    progress: ProgressCallback = silent,
-) -> list[R]:
+def map_with(make: Callable[[], H], function: Callable[[H, P], R], parts: Sequence[P], task: str, stage: object) -> list[R]:
     """Return results of a function for each part, in order, from actors on the cluster of `work`; see `Actors`.
 
-    The models of `stage` determine the actors' memory.
+    Reports the number of finished parts. The models of `stage` determine the actors' memory.
     """
+    report, start, results = reporter(), time.perf_counter(), dict[int, R]()
     with (
         joined_here(task) as cluster,
         answer_store(cluster, stage) as store,
         Actors.alike(cluster, make, task, len(parts), memory_of(stage), store) as actors,
     ):
-        return list(in_order(actors.map_unordered(function, parts, progress)))
+        for number, result in actors.map_unordered(function, parts):
+            results[number] = result
+            report(Progress(task, len(results), len(parts), time.perf_counter() - start, unit="parts"))
+    return [results[number] for number in range(len(parts))]
 
 
 def memory_of(part: object) -> int:

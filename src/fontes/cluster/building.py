@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FontesError, InputError, ParameterError
-from ..core.progress import Progress, ProgressCallback
-from ..core.work import resources, thread_count, work
+from ..core.progress import Progress
+from ..core.work import reporter, resources, thread_count, work
 from ..formats import read_corpus
 from ..formats.ciff import ciff_file
 from ..formats.corpus import Corpus
@@ -44,13 +44,12 @@ POSTINGS = 1 << 26  # minimum bytes of memory for postings
 
 @dataclass(frozen=True)
 class Build:
-    """A distributed build: its folder of finished segments, settings, bytes per task, and progress."""
+    """A distributed build: its folder of finished segments, settings, and bytes per task."""
 
     cluster: Cluster
     folder: Path
     settings: IndexSettings
     memory: int
-    progress: ProgressCallback
 
 
 def build_on_cluster(
@@ -62,14 +61,13 @@ def build_on_cluster(
     shards: int | None,
     overwrite: bool,
     drop_vectors: bool,
-    progress: ProgressCallback,
 ) -> None:
     """Build an index in a directory with Ray tasks; see `Index.build`."""
     corpus = _corpus(docs)
     with _build_folder(path, overwrite, drop_vectors) as folder:
         with joined_here(TASK) as cluster:
             memory = _task_memory(cluster)
-            build = Build(cluster, folder, form, memory, progress)
+            build = Build(cluster, folder, form, memory)
             with work(threads=resources().threads or 1, memory=max(POSTINGS, memory - BASE)):
                 parts = _parts(build, corpus, Schema.of(columns))
                 segments = _build_segments(build, parts)
@@ -158,6 +156,7 @@ def _build_segments(build: Build, parts: Sequence[DocumentPart]) -> list[Finishe
     """Build the segment of each part; raise InputError for an id that occurs twice in a part."""
     start, total = time.perf_counter(), max(1, sum(part.corpus.size for part in parts))
     segments: dict[int, FinishedSegment] = {}
+    report = reporter()
     for number, segment in map_unordered(build.cluster, make_part, parts, TASK, cpus=thread_count(), memory=build.memory):
         segments[number] = segment
         if segment.repeated is not None:
@@ -167,7 +166,7 @@ def _build_segments(build: Build, parts: Sequence[DocumentPart]) -> list[Finishe
         read = sum(parts[finished].corpus.size for finished in segments) / total
         reused = sum(finished.documents for finished in segments.values() if finished.reused)
         documents = sum(finished.documents for finished in segments.values())
-        build.progress(Progress("indexing", documents, None, time.perf_counter() - start, part=read, before=reused))
+        report(Progress("indexing", documents, None, time.perf_counter() - start, part=read, before=reused))
     return [segments[number] for number in range(len(parts))]
 
 
@@ -214,6 +213,7 @@ def _merge_level(
     jobs = [ShardMerge(tuple(group), build.folder, _name(group, schema), schema) for group in merging.values()]
     start, documents, total = time.perf_counter(), 0, sum(child.taken for group in merging.values() for child in group)
     next_rows = [[group[0] for group in shard_groups] for shard_groups in groups]
+    report = reporter()
     with work(threads=threads):
         for job, merged in map_unordered(build.cluster, make_merge, jobs, TASK, cpus=threads, memory=build.memory):
             shard, number = list(merging)[job]
@@ -224,7 +224,7 @@ def _merge_level(
             finished[merged.name] = merged
             next_rows[shard][number] = Child(merged.name, 0, merged.documents, merged.documents)
             documents += merged.documents
-            build.progress(Progress("merging", documents, total, time.perf_counter() - start))
+            report(Progress("merging", documents, total, time.perf_counter() - start))
     return next_rows
 
 

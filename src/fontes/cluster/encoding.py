@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FontesError
-from ..core.progress import silent
 from ..index.embeddings.journal import PARTS, Block, Blocks, Encoding, Span
 from ..index.segment import Segment
 from ..storage.files import write
@@ -94,7 +93,7 @@ def _encode_part(key: str, open_encoding: Callable[[], Encoding[Any]], encodings
     if key not in encodings:
         encodings[key] = open_encoding()
     file = io.BytesIO()
-    np.savez(file, *encodings[key].block(first, last, silent))
+    np.savez(file, *encodings[key].block(first, last))
     write(path, [file.getvalue()])
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import IndexFormatError
-from ..core.progress import silent
 from ..core.strings import Strings
 from ..formats.corpus import Corpus
 from ..index.build import IndexSettings, build_segment, merge_segments
@@ -109,7 +108,7 @@ def make_part(part: DocumentPart) -> FinishedSegment:
     def write(folder: Path) -> Contents:
         columns = ColumnWriter(folder, part.schema)
         fields = FieldCounter.of(part.settings, part.schema.types if part.schema.declared else None)
-        counts = build_segment(part.corpus, folder, part.settings, progress=silent, further=[columns, fields], repeated=True)
+        counts = build_segment(part.corpus, folder, part.settings, further=[columns, fields], repeated=True)
         return counts, columns.names, (dict(fields.filled), list(fields.keys))
 
     return _make(part.folder, part.name, write)
@@ -126,7 +125,7 @@ def make_merge(merge: ShardMerge) -> FinishedSegment:
                 columns_folder.mkdir()
                 segment = leaves[number].segment
                 segment.opened[COLUMNS.name] = converted_columns(segment, columns_folder, merge.schema)
-        return merge_segments(leaves, folder, progress=silent), [], ({}, [])
+        return merge_segments(leaves, folder), [], ({}, [])
 
     return _make(merge.folder, merge.name, write)
 

@@ -20,7 +20,7 @@ from ..core import Run, Stage, Topics
 from ..core.answers import NAME, join_facts
 from ..core.errors import FontesError, IndexFormatError
 from ..core.part import indexes_of, walk
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.strings import Strings
 from ..core.work import resources, work
 from ..index.files import shard_of, with_segments
@@ -55,7 +55,7 @@ class ShardActors:
             self._answers(_open_part, reader.identity)
             weakref.finalize(self, stack.pop_all().close)
 
-    def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: ProgressCallback) -> Run:
+    def run(self, stage: Any, method: str, arguments: Sequence[Any]) -> Run:
         """Search all shards with a method of `stage` that returns a run; return the best documents per topic.
 
         The method's arguments begin with the topics. Raises FontesError if a required shard cannot be searched.
@@ -208,7 +208,7 @@ Fingerprints = list[tuple[str, str]]
 
 
 def apply(
-    stage: Stage[Any, Run], value: Topics | Run, ray: bool | str | None = None, progress: ProgressCallback = silent
+    stage: Stage[Any, Run], value: Topics | Run, ray: bool | str | None = None, progress: ProgressCallback | None = None
 ) -> Run:
     """Apply a stage to each topic independently, with actors on a cluster.
 
@@ -225,13 +225,13 @@ def apply(
         FontesError: The stage raised it, or the cluster is lost.
     """
     label = stage.name or type(stage).__name__
-    with work(ray=ray), joined_here(label) as cluster:
+    with work(ray=ray, progress=progress), joined_here(label) as cluster:
         topics = value if isinstance(value, Topics) else value.topics
         size = max(1, len(topics) // (PIECES_PER_WORKER * max(1, cluster.gpus or cluster.cpus)))
         pieces = [_piece(value, start, min(start + size, len(topics))) for start in range(0, len(topics), size)]
         if not pieces:
-            return stage(value, progress=progress)
-        runs = map_with(partial(_verified_stage, stage, fingerprints(stage)), _apply_to_piece, pieces, label, stage, progress)
+            return stage(value)
+        runs = map_with(partial(_verified_stage, stage, fingerprints(stage)), _apply_to_piece, pieces, label, stage)
     return _concatenate(runs, stage, value)
 
 

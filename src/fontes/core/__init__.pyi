@@ -26,3 +26,4 @@ from .values import (
     Topics as Topics,
     Turn as Turn,
 )
+from .work import reporter as reporter

@@ -8,7 +8,6 @@ from typing import Any, overload
 
 from .errors import PipelineError
 from .part import Names
-from .progress import ProgressCallback
 from .run import Run
 from .stage import Stage
 from .values import Topics
@@ -36,7 +35,7 @@ class FunctionStage(Stage[Any, Any]):
     def gives(self) -> type[Any]:
         return self.output
 
-    def apply(self, value: Any, progress: ProgressCallback, /) -> Any:
+    def apply(self, value: Any, /) -> Any:
         return self.output.of(self.function(value))
 
     def key(self) -> str | None:

@@ -17,7 +17,6 @@ from .builtin import STAGES
 from .errors import ParameterError, PipelineError
 from .frozen import FrozenDict
 from .hints import nearest
-from .progress import ProgressCallback
 from .registry import Registry
 
 Names = Mapping[int, str]
@@ -152,14 +151,10 @@ class Part:
         """Raise FontesError if a model, library or file needed at run time is missing."""
         getattr(self, "fingerprint", None)  # the fingerprint covers the content of the model
 
-    def prepare(self, progress: ProgressCallback) -> None:
-        """Build what is missing before a run, such as document vectors; by default calls the inner parts.
-
-        Args:
-            progress: Called with the progress.
-        """
+    def prepare(self) -> None:
+        """Build what is missing before a run, such as document vectors; by default calls the inner parts."""
         for part in self.parts():
-            part.prepare(progress)
+            part.prepare()
 
     def key(self) -> str | None:
         """Return a process-independent identity of class and parameters, the cache key of runs, or None (not cached).

@@ -21,9 +21,10 @@ from .html import boxes
 from .narrowing import narrowed, refuse_unknown
 from .pairs import aligned, summed
 from .part import Names, Part, fields, indexes_of, walk
-from .progress import ProgressCallback, silent
+from .progress import ProgressCallback
 from .run import Ranking, Run
 from .values import Explanation, Topic, Topics
+from .work import work
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -56,6 +57,9 @@ class Stage(Part, ABC, Generic[A, B]):
         for base in cls.__dict__.get("__orig_bases__", ()):
             if get_origin(base) is Stage:
                 cls._types = get_args(base)
+        code = getattr(cls.__dict__.get("apply"), "__code__", None)
+        if code is not None and code.co_argcount > 2:
+            raise PipelineError(f"{cls.__name__}.apply takes only the input; progress is reported by fontes.core.reporter()")
 
     @property
     def takes(self) -> type[Any]:
@@ -68,20 +72,19 @@ class Stage(Part, ABC, Generic[A, B]):
         return cast("type[Any]", self._types[1])
 
     @abstractmethod
-    def apply(self, value: A, progress: ProgressCallback, /) -> B:
-        """Do the work of the stage; callers call the stage itself.
+    def apply(self, value: A, /) -> B:
+        """Do the work of the stage; callers call the stage itself. Long work is reported to `reporter()`.
 
         Args:
             value: The input.
-            progress: Call it with the progress of long work.
         """
 
-    def __call__(self, value: object, *, progress: ProgressCallback = silent) -> B:
+    def __call__(self, value: object, *, progress: ProgressCallback | None = None) -> B:
         """Run the stage.
 
         Args:
             value: The input, or anything that `Topics.of` or `Run.of` accepts.
-            progress: Called with the progress of long work.
+            progress: Called with the progress of long work; None: as `work` says.
 
         Returns:
             The output. A run's `provenance` has the text of the stage under "system", the fingerprints of its indexes, by their
@@ -91,10 +94,13 @@ class Stage(Part, ABC, Generic[A, B]):
             FontesError: A parameter of an inner part is invalid, or a model, library or file that it needs is missing; this is
                 checked before any work.
         """
+        if progress is not None:
+            with work(progress=progress):
+                return self(value)
         argument: Any = (Topics if self.takes is Topics else Run).of(value)
         start = time.perf_counter()
         self._checked  # noqa: B018
-        result: Any = self.apply(argument, progress)
+        result: Any = self.apply(argument)
         if isinstance(result, Run):
             result = result.with_(
                 provenance={
@@ -221,14 +227,13 @@ class Stage(Part, ABC, Generic[A, B]):
         """Explain the score of a document for a stage that takes the run; by default `explain` of its topic."""
         return self.explain(run.topics[topic_id], doc_id)
 
-    def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def candidate_scores(self, run: Run) -> NDArray[np.float32]:
         """Score the documents of a run, each with its topic, as this stage scores those that it returns itself.
 
         A retriever's limit of documents and filter do not matter: no document is left out.
 
         Args:
             run: The candidates, with their topics.
-            progress: Called with the progress of long work.
 
         Returns:
             float32, (rows,): the score of each row, equal to that in the stage's own run; NaN where the stage has none.
@@ -237,7 +242,7 @@ class Stage(Part, ABC, Generic[A, B]):
             PipelineError: The stage does not score single documents.
         """
         if self.takes is Run and self.gives is Run:
-            return aligned(run, cast(Run, self(run, progress=progress)), self._label)
+            return aligned(run, cast(Run, self(run)), self._label)
         raise PipelineError(f"{self._label} cannot score the documents of a run; retrievers and rerankers can")
 
     def cut(self, k: int) -> Stage[A, B] | None:
@@ -348,7 +353,7 @@ class Cut(Stage[Run, Run]):
     returns_subset: ClassVar[bool] = True
     k: int
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         return run.top(self.k)
 
     def cut(self, k: int) -> Cut:
@@ -376,11 +381,11 @@ class Pipeline(Stage[Any, Any]):
         for number, stage in enumerate(self.stages):
             stage.check_after(self.stages[:number])
 
-    def apply(self, value: Any, progress: ProgressCallback, /) -> Any:
+    def apply(self, value: Any, /) -> Any:
         for number, stage in enumerate(self.stages):
             if stage.reads_system and number > 1:  # else the value has the text of the last stage alone
                 value = value.with_(provenance={**value.provenance, **Pipeline(self.stages[:number])._provenance})
-            value = stage(value, progress=progress)
+            value = stage(value)
         return value
 
     def cut(self, k: int) -> Stage[Any, Any] | None:
@@ -444,13 +449,13 @@ class Pipeline(Stage[Any, Any]):
         topics = value if isinstance(value, Topics) else value.topics
         return cast(Topic, topics[topic.id])
 
-    def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def candidate_scores(self, run: Run) -> NDArray[np.float32]:
         """Score as the last stage does, for the topics that the earlier stages make."""
         *earlier, last = (stage for stage in self.stages if not isinstance(stage, Cut))
         if self.takes is not Topics or last.takes is not Topics:
-            return super().candidate_scores(run, progress)
-        topics = (Pipeline(tuple(earlier)) if earlier[1:] else earlier[0])(run.topics, progress=progress)
-        return last.candidate_scores(run.with_(topics=topics), progress)
+            return super().candidate_scores(run)
+        topics = (Pipeline(tuple(earlier)) if earlier[1:] else earlier[0])(run.topics)
+        return last.candidate_scores(run.with_(topics=topics))
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         """Explain the last stage's score for the topic that the earlier stages make of the query."""
@@ -505,8 +510,8 @@ class Scaled(Stage[Any, Run]):
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
         return self.stage.matches(topic)
 
-    def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
-        return summed([self.stage(value, progress=progress)], [self.weight])
+    def apply(self, value: Any, /) -> Run:
+        return summed([self.stage(value)], [self.weight])
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
         part = self.stage.explain(query, doc_id)
@@ -540,11 +545,11 @@ class Sum(Stage[Any, Run]):
     def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
         return matches_of_any(self, self.stages, topic)
 
-    def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
+    def apply(self, value: Any, /) -> Run:
         runs, weights = [], []
         for stage in self.stages:
             stage, weight = (stage.stage, stage.weight) if isinstance(stage, Scaled) else (stage, 1.0)
-            runs.append(stage(value, progress=progress))
+            runs.append(stage(value))
             weights.append(weight)
         return summed(runs, weights)
 

@@ -1,11 +1,11 @@
-"""Resources of work: threads, memory, cluster, and use of language models, set by `work`."""
+"""Resources of work: threads, memory, cluster, use of language models, and progress, set by `work`."""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import ModuleType
@@ -16,6 +16,7 @@ from .builtin import provided
 from .checks import check_whole
 from .errors import ParameterError
 from .processor import processors
+from .progress import Progress, ProgressCallback, silent
 
 MEMORY = max(2, processors()) << 26  # default, in bytes: 64 MB for each processor
 MAX_MEMORY = 1 << 50
@@ -32,6 +33,7 @@ class Resources:
         replay: Whether language models answer only from stored answers.
         budget: Tokens that language models may use; None: no limit.
         answers: Where language models read and write stored answers, as `AnswerFile`; None: this user's file.
+        progress: Called with the progress of long work.
     """
 
     threads: int | None = None
@@ -40,10 +42,11 @@ class Resources:
     replay: bool = False
     budget: TokenBudget | None = None
     answers: Any = None
+    progress: ProgressCallback = silent
 
     def for_worker(self) -> Resources:
         """Return the settings for a process of a cluster."""
-        return replace(self, ray=None, budget=None, answers=None)
+        return replace(self, ray=None, budget=None, answers=None, progress=silent)
 
 
 _current: ContextVar[Resources | None] = ContextVar("work", default=None)
@@ -58,15 +61,16 @@ def work(
     ray: bool | str | None = None,
     replay: bool | None = None,
     tokens: int | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Iterator[Resources]:
     """Set the resources of the work in the block, which do not change its results.
 
-        with ft.work(threads=4, memory="8G"):
+        with ft.work(threads=4, memory="8G", progress=ft.core.show):
             index = ft.Index.build("corpus.jsonl", "papers.index")
 
     Inner blocks inherit unset values; arguments of the same names (`Index.build(…, threads=2)`) act as such a block. Threads
     and cluster processes that Fontes starts inherit the block. Any other thread uses the innermost block of the main thread
-    unless it opens its own.
+    unless it opens its own. `progress` is inherited by threads that Fontes starts alone.
 
     Args:
         threads: Number of threads that build, merge and search; on a cluster those of each task. Default: one for each
@@ -78,9 +82,11 @@ def work(
         replay: Whether language models answer only from stored answers; a missing answer is an error.
         tokens: Number of tokens that language models may use in the block. A call that might pass it is not made, and is an
             error.
+        progress: Called with the progress of long work, such as `ft.core.show`. An exception that it raises ends the work.
 
     Raises:
-        ParameterError: `threads` or `tokens` is not a whole number of at least 1, `memory` is no size, or `ray` no address.
+        ParameterError: `threads` or `tokens` is not a whole number of at least 1, `memory` is no size, `ray` no address, or
+            `progress` no function.
     """
     changes: dict[str, object] = {}
     if threads is not None:
@@ -95,16 +101,21 @@ def work(
         changes["replay"] = replay
     if tokens is not None:
         changes["budget"] = TokenBudget(check_whole("tokens", tokens))
+    if progress is not None:
+        if not callable(progress):
+            raise ParameterError(f"progress must be a function, such as ft.core.show, not {progress!r}")
+        changes["progress"] = progress
     settings = replace(resources(), **changes)  # type: ignore[arg-type]
     token = _current.set(settings)
     in_main_thread = threading.current_thread() is threading.main_thread()
     if in_main_thread:
-        _of_main_thread.append(settings)
+        of_others = replace(settings, progress=silent)  # reports of several threads at once would be mixed up
+        _of_main_thread.append(of_others)
     try:
         yield settings
     finally:
         if in_main_thread:
-            del _of_main_thread[next(i for i, entry in enumerate(_of_main_thread) if entry is settings)]
+            del _of_main_thread[next(i for i, entry in enumerate(_of_main_thread) if entry is of_others)]
         _current.reset(token)
 
 
@@ -116,6 +127,17 @@ def resources() -> Resources:
 def thread_count() -> int:
     """Return the current number of threads."""
     return resources().threads or processors()
+
+
+def reporter() -> ProgressCallback:
+    """Return the current report of progress: `reporter()(Progress("reading", 2, 10, seconds))`; take it before a loop."""
+    return resources().progress
+
+
+def reported_as(convert: Callable[[Progress], Progress]) -> AbstractContextManager[Resources]:
+    """Return a block whose reports of progress are converted before they reach the report of the block around it."""
+    report = reporter()
+    return work(progress=lambda progress: report(convert(progress)))
 
 
 def keep(settings: Resources) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import Doc, IndexFormatError, InputError
 from ..core.builtin import provided
-from ..core.progress import Progress, ProgressCallback, silent
+from ..core.progress import Progress
+from ..core.work import reporter
 from ..datasets import Dataset
 from ..formats import Corpus, read_corpus
 from ..formats.decoding import reading_of
@@ -39,16 +40,13 @@ class Collection:
     Args:
         documents: The path of a corpus or of an index, an `Index`, a `Dataset`, or any documents.
         folder: The folder of indexes, which are reused.
-        progress: Called with the progress of a build.
         format: Format of the corpus; None detects it.
 
     Raises:
         InputError: The value has no documents, or can be read only once.
     """
 
-    def __init__(
-        self, documents: object, folder: str | Path, progress: ProgressCallback = silent, *, format: str | None = None
-    ) -> None:
+    def __init__(self, documents: object, folder: str | Path, *, format: str | None = None) -> None:
         from ..index import Index
 
         self._path: Path | None = None
@@ -66,7 +64,6 @@ class Collection:
         is_rereadable = isinstance(documents, (Index, Dataset, Corpus))
         self._source = documents if is_rereadable or self._path else list(read_corpus(documents))  # type: ignore[arg-type]
         self.folder = Path(folder)
-        self._progress = progress
 
     @property
     def documents(self) -> Iterable[Doc]:
@@ -92,10 +89,10 @@ class Collection:
         is_default = reading == replace(reading, encoding=None, errors="strict")
         return files_hash if is_default else hash_json([files_hash, reading.encoding, reading.errors])
 
-    def at(self, folder: Path, progress: ProgressCallback) -> Collection:
-        """Return a copy with another folder and progress."""
+    def at(self, folder: Path) -> Collection:
+        """Return a copy with another folder."""
         other = copy.copy(self)
-        other.folder, other._progress = folder, progress
+        other.folder = folder
         return other
 
     def split(self, passages: Passages) -> Collection:
@@ -117,7 +114,7 @@ class Collection:
         from ..text import Analyzer
 
         opener: type[Index] = provided("index")
-        start = time.perf_counter()
+        report, start = reporter(), time.perf_counter()
         analyzer = Analyzer.of(analyzer)
         options = [name for name, is_on in (("separate", separate), ("positions", positions)) if is_on]
         key = hash_json([version("fontes"), self.hash, self._format, analyzer.to_dict(), list(fields), vectors, *options])
@@ -128,20 +125,21 @@ class Collection:
             try:
                 index = opener.open(path, analyzer=analyzer)
             except IndexFormatError:
-                self._progress(Progress(INDEXING, 0, None, 0.0, note="the index is damaged, so it is built again"))
+                report(Progress(INDEXING, 0, None, 0.0, note="the index is damaged, so it is built again"))
             else:
-                self._progress(Progress(INDEXING, len(index), len(index), 0.0, note="an existing index is used"))
+                report(Progress(INDEXING, len(index), len(index), 0.0, note="an existing index is used"))
                 return index
         self.folder.mkdir(parents=True, exist_ok=True)
         settings: dict[str, Any] = {"analyzer": analyzer, "fields": tuple(fields), "vectors": vectors}
         settings |= {"separate": separate, "positions": positions, "overwrite": damaged, "drop_vectors": damaged}
-        index = opener.build(self.documents, path, **settings, progress=self._report_unfinished)
-        self._progress(Progress(INDEXING, len(index), len(index), time.perf_counter() - start))
-        return index
 
-    def _report_unfinished(self, progress: Progress) -> None:
-        if not progress.finished:
-            self._progress(progress)
+        def report_unfinished(progress: Progress) -> None:
+            if not progress.finished:
+                report(progress)
+
+        index = opener.build(self.documents, path, **settings, progress=report_unfinished)
+        report(Progress(INDEXING, len(index), len(index), time.perf_counter() - start))
+        return index
 
 
 class _SplitDocuments:

@@ -23,7 +23,7 @@ from ..core import FontesError, InputError, ParameterError, PipelineError, Qrels
 from ..core.expression import part
 from ..core.hints import nearest
 from ..core.part import Part
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.work import work
 from ..datasets import Dataset, named
 from ..datasets.names import PREFIXES
@@ -428,7 +428,7 @@ class Experiment:
         if problem:
             raise self._file.error_in("collection", problem)
 
-    def run(self, progress: ProgressCallback = silent, ray: bool | str | None = None) -> Report:
+    def run(self, progress: ProgressCallback | None = None, ray: bool | str | None = None) -> Report:
         """Run, measure and compare all systems, and write the results to `output`, the lock last.
 
         A folder with a lock is complete. An interrupted run resumes.
@@ -441,8 +441,8 @@ class Experiment:
             FontesError: A file, model or library is missing or unusable. All are checked before anything is built, and
                 reported together.
         """
-        with reading_as(self._file.reading), work(ray=ray):
-            report = run(self._plan(Problems()), self.output, progress).report
+        with reading_as(self._file.reading), work(ray=ray, progress=progress):
+            report = run(self._plan(Problems()), self.output).report
         assert report is not None
         return report
 
@@ -458,7 +458,7 @@ class Experiment:
         with reading_as(self._file.reading):
             self._plan(Problems(needs))
 
-    def check(self, progress: ProgressCallback = silent) -> Check:
+    def check(self, progress: ProgressCallback | None = None) -> Check:
         """Run the experiment again in a temporary folder, index included, and compare it with the lock in `output`.
 
         Language models are not called: their stored answers are replayed.
@@ -471,9 +471,9 @@ class Experiment:
         with problems.collected():
             locked = read_lock(self.output / LOCK)
         temporary = tempfile.TemporaryDirectory(prefix="fontes-check-")
-        with reading_as(self._file.reading), work(replay=True), temporary as folder:
+        with reading_as(self._file.reading), work(replay=True, progress=progress), temporary as folder:
             plan = replace(self._plan(problems), indexes=Path(folder) / "indexes", forms=())
-            return Check.of(locked, run(plan, Path(folder), progress).lock)
+            return Check.of(locked, run(plan, Path(folder)).lock)
 
     def _plan(self, problems: Problems) -> RunPlan:
         """Return the plan of a run; all problems, including those collected before, are raised at once."""

@@ -18,8 +18,8 @@ from ..comparison.testing import check_rows
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.answers import sums_of
 from ..core.part import Part, indexes_of
-from ..core.progress import Progress, ProgressCallback, silent
-from ..core.work import cluster, work
+from ..core.progress import Progress
+from ..core.work import cluster, reporter, work
 from ..formats import write_run
 from ..formats.json_text import json_text
 from ..measures import Measure
@@ -114,7 +114,7 @@ class Results:
         return f"{self.folder}: {', '.join([*reports, LOCK])}, runs of {count} system{'s' * (count != 1)}"
 
 
-def run(plan: RunPlan, folder: Path, progress: ProgressCallback = silent) -> Results:
+def run(plan: RunPlan, folder: Path) -> Results:
     """Run all systems of a plan into a folder: runs/NAME.run, the report, the plan's pages, and the lock.
 
     Check a plan with `Problems` first. The next run reuses `indexes` and `cache` in the folder. Results replace earlier ones
@@ -128,11 +128,11 @@ def run(plan: RunPlan, folder: Path, progress: ProgressCallback = silent) -> Res
     with exclusive(folder):
         with measuring(plan.measurements) as measurements:
             with work(ray=False):  # the workers of a cluster cannot read every collection
-                systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes", progress)))
+                systems = reproducible(plan.systems(documents.at(plan.indexes or folder / "indexes")))
             actors = cluster()
             with nullcontext() if actors is None else actors.joined_here("the experiment"):
-                prepared = _prepare(plan, systems, folder / "cache" / PREPARED, progress)
-                runs = _run_systems(plan, systems, Cache(folder / "cache"), progress)
+                prepared = _prepare(plan, systems, folder / "cache" / PREPARED)
+                runs = _run_systems(plan, systems, Cache(folder / "cache"))
         results = Results(folder, runs, _compare(plan, runs), prepared=prepared)
         return _write_results(plan, systems, results, measurements)
 
@@ -150,7 +150,7 @@ def reproducible(systems: Mapping[str, System]) -> dict[str, System]:
     return {name: system.map(in_float32, replaced) if isinstance(system, Stage) else system for name, system in systems.items()}  # type: ignore[misc]
 
 
-def _prepare(plan: RunPlan, systems: Mapping[str, System], file: Path, progress: ProgressCallback) -> dict[str, float]:
+def _prepare(plan: RunPlan, systems: Mapping[str, System], file: Path) -> dict[str, float]:
     """Build all missing vectors; return the seconds of each system, kept in a file for later runs that find the vectors."""
     stages = {name: system for name, system in systems.items() if isinstance(system, Stage)}
     if any(not len(index) for stage in stages.values() for index in indexes_of(stage).values()):
@@ -162,7 +162,7 @@ def _prepare(plan: RunPlan, systems: Mapping[str, System], file: Path, progress:
     seconds, kept = {}, dict(earlier)
     for name, stage in stages.items():
         start = time.perf_counter()
-        stage.prepare(progress)
+        stage.prepare()
         elapsed, key = time.perf_counter() - start, hash_json([stage.key() or name])
         seconds[name] = kept[key] = max(elapsed, earlier.get(key, 0.0))
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -170,16 +170,15 @@ def _prepare(plan: RunPlan, systems: Mapping[str, System], file: Path, progress:
     return seconds
 
 
-def _run_systems(
-    plan: RunPlan, systems: Mapping[str, System], cache: Cache, progress: ProgressCallback
-) -> dict[str, SystemRun]:
-    searches = Searches(plan.topics or Topics(), cache, progress)
+def _run_systems(plan: RunPlan, systems: Mapping[str, System], cache: Cache) -> dict[str, SystemRun]:
+    report = reporter()
+    searches = Searches(plan.topics or Topics(), cache)
     runs = {}
     for name, system in systems.items():
         result = runs[name] = searches.of(name, system)
         rows, topics = result.run.rows, len(result.run.topics)
         note = f"{topics:,} topic{'s' * (topics != 1)}{', from the cache' * result.cached}"
-        progress(Progress(name, rows, rows, result.seconds or 0.0, note=note))
+        report(Progress(name, rows, rows, result.seconds or 0.0, note=note))
     cache.trim()
     return runs
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ from pydantic import Field, ValidationError
 from ..comparison import Published, SuiteReport
 from ..core import FontesError, InputError
 from ..core.hints import nearest
-from ..core.progress import Progress, ProgressCallback, silent
+from ..core.progress import ProgressCallback
+from ..core.work import reported_as, work
 from ..formats.folder import CORPUS, QUERIES, present, qrels_files
 from ..measures import parse
 from ..storage.files import write
@@ -102,7 +103,7 @@ class Suite:
             self.experiments[name] = Experiment(file, self.output / name)
         self.published = tuple(self._published(name, figures) for name, figures in table.published.items())
 
-    def run(self, progress: ProgressCallback = silent, ray: bool | str | None = None) -> SuiteReport:
+    def run(self, progress: ProgressCallback | None = None, ray: bool | str | None = None) -> SuiteReport:
         """Run the experiments one after the other, and write the report over all.
 
         An interrupted run resumes; after systems or collections were added, finished runs and indexes are reused.
@@ -120,9 +121,10 @@ class Suite:
             with _errors_of(name):
                 experiment.preflight(needs)
         reports = {}
-        for name, experiment in self.experiments.items():
-            with _errors_of(name):
-                reports[name] = experiment.run(_prefixed(name, progress), ray)
+        with work(ray=ray, progress=progress):
+            for name, experiment in self.experiments.items():
+                with _errors_of(name), _reported_by(name):
+                    reports[name] = experiment.run()
         report = SuiteReport(reports, self.published)
         with exclusive(self.output):
             pages = {name: f"{name}/report.html" for name in self.experiments}
@@ -133,7 +135,7 @@ class Suite:
                     report.save(self.output / f"{REPORT}.{form}")
         return report
 
-    def check(self, progress: ProgressCallback = silent) -> dict[str, Check]:
+    def check(self, progress: ProgressCallback | None = None) -> dict[str, Check]:
         """Run each experiment again and compare it with its lock, as `Experiment.check`.
 
         Returns:
@@ -143,9 +145,10 @@ class Suite:
             InputError: A collection has no lock, or `run` raises it.
         """
         checks = {}
-        for name, experiment in self.experiments.items():
-            with _errors_of(name):
-                checks[name] = experiment.check(_prefixed(name, progress))
+        with work(progress=progress):
+            for name, experiment in self.experiments.items():
+                with _errors_of(name), _reported_by(name):
+                    checks[name] = experiment.check()
         return checks
 
     def _collections(self, table: SuiteTable) -> dict[str, dict[str, Any]]:
@@ -205,10 +208,6 @@ def _errors_of(collection: str) -> Iterator[None]:
         raise InputError.of_lines(f"{collection}: {line}" for line in str(error).splitlines()) from None
 
 
-def _prefixed(collection: str, progress: ProgressCallback) -> ProgressCallback:
-    """Return a callback that adds the name of the collection to the task."""
-
-    def prefixed(step: Progress) -> None:
-        progress(replace(step, task=f"{collection}, {step.task}"))
-
-    return prefixed
+def _reported_by(collection: str) -> AbstractContextManager[Any]:
+    """Return a block whose reports have the name of the collection before the task."""
+    return reported_as(lambda step: replace(step, task=f"{collection}, {step.task}"))

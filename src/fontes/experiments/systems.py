@@ -24,10 +24,10 @@ from ..comparison import Report, SystemRun, Testing, compare_runs
 from ..comparison.report import both_labels, labels_of
 from ..core import InputError, ParameterError, Pipeline, PipelineError, Run, Stage, Strings, Topic, Topics, Turn
 from ..core.part import Names, indexes_of, walk
-from ..core.progress import Progress, ProgressCallback, silent
+from ..core.progress import Progress, ProgressCallback
 from ..core.stage import Cut, Scaled, Sum, steps as steps_of
 from ..core.values import Documents
-from ..core.work import cluster
+from ..core.work import cluster, reporter
 from ..fusion import Fusion
 from ..measures.evaluation import AnyQrels, AnyTopics, judgments_of
 from ..measures.measure import Measure
@@ -315,10 +315,9 @@ class Searches:
     Prefixes are equal if their stages have the same keys or are the same objects. Runs whose stages all have keys are cached.
     """
 
-    def __init__(self, topics: Topics, cache: Cache | None, progress: ProgressCallback = silent) -> None:
+    def __init__(self, topics: Topics, cache: Cache | None) -> None:
         self._topics = topics
         self._cache = cache
-        self._progress = progress
         self._outputs: dict[tuple[str | int, ...], Output] = {(): Output(topics, 0.0)}
 
     def of(self, name: str, system: object) -> SystemRun:
@@ -362,7 +361,7 @@ class Searches:
             return Output(_of_pipeline(steps[-1](prefix.value), steps, prefix.seconds), prefix.seconds, prefix.cached)
         last, seconds = self._with_finished_parts(steps[-1], steps[:-1])
         label = steps[-1].name or type(steps[-1]).__name__
-        self._progress(Progress(f"running {label}", 0, len(self._topics), 0.0, "topics"))
+        reporter()(Progress(f"running {label}", 0, len(self._topics), 0.0, "topics"))
         start = time.perf_counter()
         value = self._apply(last, prefix.value)
         seconds += prefix.seconds + time.perf_counter() - start
@@ -376,9 +375,7 @@ class Searches:
     def _apply(self, stage: Stage[Any, Any], value: Topics | Run) -> Topics | Run:
         """Apply a step, on the cluster if it gives a run and contains no finished runs."""
         actors = None if stage.gives is not Run or any(isinstance(part, _FinishedRun) for part in walk(stage)) else cluster()
-        result: Topics | Run = (
-            stage(value, progress=self._progress) if actors is None else actors.apply(stage, value, progress=self._progress)
-        )
+        result: Topics | Run = stage(value) if actors is None else actors.apply(stage, value)
         return result
 
     def _load(self, steps: Steps, identity: tuple[str | int, ...]) -> Output | None:
@@ -434,10 +431,10 @@ class _FinishedRun(Stage[Any, Run]):
     def takes(self) -> type[Any]:
         return self.input_type
 
-    def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
+    def apply(self, value: Any, /) -> Run:
         return self.run
 
-    def __call__(self, value: object, *, progress: ProgressCallback = silent) -> Run:
+    def __call__(self, value: object, *, progress: ProgressCallback | None = None) -> Run:
         return self.run  # keeps its provenance
 
     def written(self, names: Names, *, strict: bool) -> str:

@@ -16,7 +16,6 @@ from ..core.depth import matches_of_any
 from ..core.hints import nearest
 from ..core.pairs import Floats, Ints, Pairs
 from ..core.parameters import tuned
-from ..core.progress import ProgressCallback
 from ..core.stage import count_of_any, topic_of
 
 
@@ -469,9 +468,9 @@ class Fusion(Stage[Any, Run], name="fuse"):
                 )
         self._method_of(len(self.stages))
 
-    def apply(self, value: Any, progress: ProgressCallback, /) -> Run:
+    def apply(self, value: Any, /) -> Run:
         self.check()
-        return fused([stage(value, progress=progress) for stage in self.stages], self._method_of(len(self.stages)))
+        return fused([stage(value) for stage in self.stages], self._method_of(len(self.stages)))
 
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
         return count_of_any(self, self.stages, query, up_to)

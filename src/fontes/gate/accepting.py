@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ..core import InputError, Run
-from ..core.progress import ProgressCallback, silent
 from ..datasets import dataset
 from ..datasets.names import PREFIXES, named
 from ..experiments.experiment import problem_in
@@ -107,7 +106,6 @@ def init(
     qrels: str | None = None,
     split: str | None = None,
     pipeline: str = "bm25()",
-    progress: ProgressCallback = silent,
 ) -> GateFile:
     """Write the file of a gate, and the run of a pipeline as its first baseline.
 
@@ -118,7 +116,6 @@ def init(
         qrels: Judgments, for an index.
         split: Split of the topics and judgments.
         pipeline: The pipeline of the baseline.
-        progress: Called with the progress of each step.
 
     Raises:
         InputError: The file exists, or something is missing or cannot be read.
@@ -146,8 +143,8 @@ def init(
     try:
         gate = GateFile.read(path)
         if collection is not None:
-            Index.build(collection.corpus, index, progress=progress)
-        run_gate(gate, progress=progress).write()
+            Index.build(collection.corpus, index)
+        run_gate(gate).write()
         accept(gate)
     except BaseException:
         for file in written:

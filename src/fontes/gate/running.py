@@ -14,6 +14,7 @@ from ..comparison import Testing, compare_runs
 from ..comparison.report import Report
 from ..core import FontesError, InputError, ParameterError, Qrels, Run, Topics
 from ..core.progress import Progress, ProgressCallback, silent
+from ..core.work import reporter, work
 from ..experiments.experiment import problem_in
 from ..measures.measure import Measure
 from .arms import Arm
@@ -32,7 +33,7 @@ DEPTH = 10  # documents of a ranking that are compared, if the measure has no cu
 SHOWN = 3  # topics that a sentence names
 
 
-def run_gate(gate: GateFile, candidate: Arm | None = None, progress: ProgressCallback = silent) -> GateResult:
+def run_gate(gate: GateFile, candidate: Arm | None = None, progress: ProgressCallback | None = None) -> GateResult:
     """Run both arms, and decide.
 
     Args:
@@ -48,7 +49,8 @@ def run_gate(gate: GateFile, candidate: Arm | None = None, progress: ProgressCal
         raise problem_in(gate.path, "", 'there is no table [candidate]; index = "papers.index" in it names an index to search')
     arms = {"baseline": gate.baseline, "candidate": candidate}
     lock = Lock.read(gate.lock) if gate.lock is not None and gate.lock.exists() else None
-    runs, problems = _answers(gate, arms, lock, progress)
+    with work(progress=progress):
+        runs, problems = _answers(gate, arms, lock)
     stale = () if lock is None else tuple(_stale(gate, lock, runs))
     result = GateResult(gate, tuple(problems), stale, runs, lock)
     if problems:
@@ -63,7 +65,8 @@ def run_gate(gate: GateFile, candidate: Arm | None = None, progress: ProgressCal
     except (InputError, ParameterError) as error:
         return replace(result, problems=(str(error),))
     try:
-        limits = tuple(_limits(gate, arms, runs, progress))
+        with work(progress=progress):
+            limits = tuple(_limits(gate, arms, runs))
     except FontesError as error:
         return replace(result, problems=(f"time cannot be measured: {error}",))
     worst = min(decision.measures, key=lambda row: row.difference / row.margin).measure
@@ -71,7 +74,7 @@ def run_gate(gate: GateFile, candidate: Arm | None = None, progress: ProgressCal
     return replace(result, report=report, decision=decision, plan=plan, limits=limits, lost_by=worst, lost=lost)
 
 
-def plan_gate(gate: GateFile, progress: ProgressCallback = silent) -> Plan:
+def plan_gate(gate: GateFile, progress: ProgressCallback | None = None) -> Plan:
     """Plan how many topics the gate needs: from the differences of both arms or, without a second, values of the baseline.
 
     Raises:
@@ -80,7 +83,8 @@ def plan_gate(gate: GateFile, progress: ProgressCallback = silent) -> Plan:
     if gate.machine is not None:
         gate = replace(gate, topics=gate.all_topics.judged({**gate.qrels, **gate.machine}))
     arms = {"baseline": gate.baseline, **({} if gate.candidate is None else {"candidate": gate.candidate})}
-    runs, problems = _answers(gate, arms, None, progress)
+    with work(progress=progress):
+        runs, problems = _answers(gate, arms, None)
     alone = len(arms) == 1 or (len(runs) == len(ARMS) and have_same_documents(runs))
     if problems and ("baseline" not in runs or not alone):
         raise InputError.of_lines(problems)
@@ -106,13 +110,12 @@ def _compare(gate: GateFile, runs: Mapping[str, Run], machine: Qrels | None = No
     )
 
 
-def _answers(
-    gate: GateFile, arms: Mapping[str, Arm], lock: Lock | None, progress: ProgressCallback
-) -> tuple[dict[str, Run], list[str]]:
+def _answers(gate: GateFile, arms: Mapping[str, Arm], lock: Lock | None) -> tuple[dict[str, Run], list[str]]:
     """Return the runs of the arms that answer, and why nothing can be decided."""
+    report = reporter()
     runs, problems = dict[str, Run](), list[str]()
     for name, arm in arms.items():
-        progress(Progress(f"running the {name}", 0, len(gate.topics), 0.0, "topics"))
+        report(Progress(f"running the {name}", 0, len(gate.topics), 0.0, "topics"))
         try:
             if arm is gate.baseline and gate.baseline_run is not None and not gate.baseline_run.exists():
                 remedy = "'fontes gate accept' makes the candidate's run the first baseline"
@@ -186,10 +189,10 @@ def _stale(gate: GateFile, lock: Lock, runs: Mapping[str, Run]) -> Iterator[str]
             yield f"{' and '.join(different)} {verb} not what {gate.lock} has; restore them, or {remedy}"
 
 
-def _limits(gate: GateFile, arms: Mapping[str, Arm], runs: Mapping[str, Run], progress: ProgressCallback) -> Iterator[Limit]:
+def _limits(gate: GateFile, arms: Mapping[str, Arm], runs: Mapping[str, Run]) -> Iterator[Limit]:
     limits = gate.settings.limits
     if limits.time is not None:
-        seconds = _seconds(arms, gate.topics, gate.settings.k, progress)
+        seconds = _seconds(arms, gate.topics, gate.settings.k)
         p95 = np.quantile(seconds, QUANTILE, axis=0)
         draws = seconds[np.random.default_rng(0).integers(len(seconds), size=(RESAMPLES, len(seconds)))]
         ratios = np.quantile(draws, QUANTILE, axis=1)
@@ -202,14 +205,15 @@ def _limits(gate: GateFile, arms: Mapping[str, Arm], runs: Mapping[str, Run], pr
             yield Limit(name, "", first, second, limit)
 
 
-def _seconds(arms: Mapping[str, Arm], topics: Topics, k: int, progress: ProgressCallback) -> NDArray[np.float64]:
+def _seconds(arms: Mapping[str, Arm], topics: Topics, k: int) -> NDArray[np.float64]:
     """Return the least seconds of each topic, (topics, arms). The arms take turns, and who is first alternates."""
+    report = reporter()
     seconds = np.full((len(topics), len(arms)), np.inf)
     first, second = arms.values()
-    with first.asking(k) as ask_first, second.asking(k) as ask_second:
+    with first.asking(k) as ask_first, second.asking(k) as ask_second, work(progress=silent):
         asks = (ask_first, ask_second)
         for round_ in range(ROUNDS):
-            progress(Progress(f"timing, round {round_ + 1} of {ROUNDS}", 0, len(topics), 0.0, "topics"))
+            report(Progress(f"timing, round {round_ + 1} of {ROUNDS}", 0, len(topics), 0.0, "topics"))
             for number, topic in enumerate(topics.values()):
                 for arm in (0, 1) if (number + round_) % 2 else (1, 0):
                     start = time.perf_counter()

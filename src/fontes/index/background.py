@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ..core.errors import FontesError, IndexFormatError
-from ..core.progress import ProgressCallback
 from ..core.work import resources, work
 from ..storage.artifact import staging
 from .draft import MEMORY, SMALL, Draft
@@ -18,12 +17,11 @@ MERGED = "merged"  # the staged folder's name
 
 
 @contextmanager
-def merged_aside(opened: State, progress: ProgressCallback) -> Iterator[Callable[[], State | None] | None]:
+def merged_aside(opened: State) -> Iterator[Callable[[], State | None] | None]:
     """Merge the next segments that a commit leaves because they are large, while the index may be changed.
 
     Args:
         opened: A state of the index.
-        progress: Called during the merge; an exception that it raises ends it.
 
     Yields:
         A function that puts the merged segment in place of the others, in a commit, and returns the new state; it returns None
@@ -45,7 +43,7 @@ def merged_aside(opened: State, progress: ProgressCallback) -> Iterator[Callable
             sources, names = tuple(draft.leaves[first:last]), [entry["name"] for entry in draft.entries[first:last]]
             try:
                 with work(threads=1, memory=min(MEMORY, resources().memory)):
-                    draft.merge(first, last, progress)
+                    draft.merge(first, last)
             except (IndexFormatError, FileNotFoundError):
                 if set(names) <= {entry["name"] for entry in read_manifest(path)["segments"]}:
                     raise

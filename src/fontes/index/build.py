@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress, ProgressCallback
+from ..core.progress import Progress
 from ..core.strings import encodable
 from ..core.values import Doc
-from ..core.work import resources, thread_count, work
+from ..core.work import reporter, resources, thread_count, work
 from ..storage.threads import Workers
 from ..text import Analyzer
 from .batches import batches
@@ -139,7 +139,6 @@ def build_segment(
     folder: Path,
     settings: IndexSettings,
     *,
-    progress: ProgressCallback,
     further: Sequence[Writer] = (),
     only: Callable[[Doc], bool] | None = None,
     repeated: bool = False,
@@ -152,7 +151,6 @@ def build_segment(
         docs: The documents.
         folder: Folder of the files; runs of postings are temporarily beside it.
         settings: Settings of the index.
-        progress: Called after each batch.
         further: Writers besides those of the settings' components, such as that of the columns.
         only: Returns whether to take a document, called in order; None takes all.
         repeated: Whether an id may occur twice.
@@ -163,6 +161,7 @@ def build_segment(
     Raises:
         InputError: A document cannot be read or stored, an id occurs twice, or a corpus holds no documents.
     """
+    report = reporter()
     start, count, memory = time.perf_counter(), 0, resources().memory
     ids = IdWriter(folder, memory // ID_SHARE)
     size = min(BATCH, max(MIN_BATCH, memory // (IN_FLIGHT * thread_count())))
@@ -178,7 +177,7 @@ def build_segment(
                     writer.write(batch, count)
                 ids.add(batch.docs.ids)
                 count += len(batch.docs)
-                progress(_progress(docs, count, time.perf_counter() - start))
+                report(_progress(docs, count, time.perf_counter() - start))
             if not count:
                 from ..formats.corpus import Corpus
 
@@ -205,7 +204,7 @@ def _progress(docs: Any, count: int, seconds: float) -> Progress:
     return Progress("indexing", count, total, seconds, part=part)
 
 
-def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
+def merge_segments(leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
     """Write the files of one segment: the living documents of adjacent leaves of a state, in order.
 
     A component that not all segments have is left out; see `Component.conflict`.
@@ -223,8 +222,8 @@ def merge_segments(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallb
     first, *other_names = [name for name in names if all(name in leaf.segment.opened for leaf in leaves)]
     threads = thread_count()
     with work(threads=max(1, threads - 1)), Workers(min(2, threads)) as workers:  # the others beside the postings
-        first_counts = workers.begin(components[first].merge, leaves, folder, progress)
-        other_counts = [components[name].merge(leaves, folder, progress) for name in other_names]
+        first_counts = workers.begin(components[first].merge, leaves, folder)
+        other_counts = [components[name].merge(leaves, folder) for name in other_names]
         counts = {"documents": len(ids), **first_counts()}
         for component_counts in other_counts:
             counts |= component_counts

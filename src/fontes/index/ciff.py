@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError
-from ..core.progress import Progress, ProgressCallback
+from ..core.progress import Progress
 from ..core.strings import Strings, offsets_of
-from ..core.work import resources
+from ..core.work import reporter, resources
 from ..formats.ciff import RECORDS, VERSION, CiffReader, Header, encoded, header_of, messages, record_messages, term_messages
 from ..storage.arrays import ByteWriter, read_array
 from ..storage.files import reading
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 POSTINGS = 1 << 20  # postings written at a time, more for a term that has more
 
 
-def ciff_segment(path: str | Path, folder: Path, *, progress: ProgressCallback) -> tuple[dict[str, int], dict[str, Any]]:
+def ciff_segment(path: str | Path, folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
     """Write the files of one segment: ids, terms, postings and the lengths in the file, but no texts.
 
     Postings are spooled to disk beside the segment while they are read; the terms and the longest list are in memory.
@@ -37,6 +37,7 @@ def ciff_segment(path: str | Path, folder: Path, *, progress: ProgressCallback) 
     Returns:
         The counts of documents, terms, postings and tokens; and the facts about the file for the manifest.
     """
+    report = reporter()
     start = time.perf_counter()
     size = Path(path).stat().st_size if Path(path).is_file() else 0
     spools, ids = [ByteWriter(folder.parent, name) for name in ("docs", "tfs")], IdWriter(folder, resources().memory)
@@ -50,7 +51,7 @@ def ciff_segment(path: str | Path, folder: Path, *, progress: ProgressCallback) 
                 tables.append(table)
                 dfs.append(df)
                 part = min(1.0, source.position / size) if size else None
-                progress(Progress("reading", len(df), None, time.perf_counter() - start, part=part))
+                report(Progress("reading", len(df), None, time.perf_counter() - start, part=part))
             for table, table_lengths in reader.records():
                 ids.add(table)
                 lengths.append(table_lengths)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ..core.errors import ParameterError
-from ..core.progress import ProgressCallback
 from ..core.registry import Registry
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ class Component(ABC, Generic[T]):
         raise ParameterError(f"the component '{self.name}' is not built with the documents")
 
     @abstractmethod
-    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
         """Write the data of the living documents of several segments to the folder of a new one.
 
         Returns counts for the manifest. Raises IndexFormatError if a segment is damaged.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import silent
 from ..core.work import resources, work
 from ..storage.arrays import REMEDY
 from ..storage.artifact import changed, file_table
@@ -88,13 +88,7 @@ class Draft:
         self.leaves[number] = Leaf(leaf.segment, leaf.first, deletions)
         self._new[id(deleted)] = folder
 
-    def merge(
-        self,
-        first: int,
-        last: int,
-        progress: ProgressCallback,
-        write: Callable[[Sequence[Leaf], Path, ProgressCallback], dict[str, int]] | None = None,
-    ) -> None:
+    def merge(self, first: int, last: int, write: Callable[[Sequence[Leaf], Path], dict[str, int]] | None = None) -> None:
         """Merge the segments from `first` up to `last` into one, or into none if they have no living documents.
 
         `write` writes the new segment's files, by default `merge_segments`.
@@ -110,7 +104,7 @@ class Draft:
         merged: list[Leaf] = []
         if leaves:
             folder = self.new_folder()
-            counts = (write or merge_segments)(leaves, folder, progress)
+            counts = (write or merge_segments)(leaves, folder)
             entries = [entry_of(folder, counts, self.entries[first].get("shard"))]
             merged = [Leaf(Segment(folder, texts=self._has_texts))]
             merge_encoded(leaves, folder)
@@ -119,11 +113,11 @@ class Draft:
 
     def merge_piled(self, most: int | None = None) -> None:
         """Merge the segments that have piled up in each shard, of at most so many documents; see `piled`."""
-        with work(memory=min(MEMORY, resources().memory)):
+        with work(memory=min(MEMORY, resources().memory), progress=silent):
             for first, last in self.sort_by_shard():
                 while (span := piled(self.leaves[first:last], most=most)) is not None:
                     count = len(self.leaves)
-                    self.merge(first + span[0], first + span[1], silent)
+                    self.merge(first + span[0], first + span[1])
                     last -= count - len(self.leaves)
 
     def large_pile(self) -> tuple[int, int] | None:
@@ -160,11 +154,11 @@ class Draft:
         if (all_dead := np.concatenate(dead)).any():
             self.delete(first, all_dead)
 
-    def merge_all(self, progress: ProgressCallback) -> None:
+    def merge_all(self) -> None:
         """Merge the segments of each shard into one."""
         for first, last in self.sort_by_shard():
             if last - first > 1 or self.leaves[first].dead is not None or self.leaves[first].segment.lists.is_older:
-                self.merge(first, last, progress)
+                self.merge(first, last)
 
     def sort_by_shard(self) -> list[tuple[int, int]]:
         """Sort the segments by shard. Returns each shard's range, last first, so that a merge moves no range to come."""

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..core.progress import ProgressCallback
 from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
 from .build import MAX_FIELDS
@@ -109,7 +108,7 @@ class Fields(Payload[FieldLists], name="fields"):
 
         return PayloadWriter(folder, self.name, "lengths", {"df": fields, "cf": fields}, tables, fields, 4 * fields)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
         parts = [self.of(leaf.segment) for leaf in leaves]
         writer = self.payload_writer(folder, parts[0].lengths.shape[1])
         for part, leaf in zip(parts, leaves, strict=True):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ..core.builtin import provided
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.work import cluster, work
 from ..storage.compiled import prepare_for_change
 from ..storage.files import as_path
@@ -62,7 +62,7 @@ class Index(_State):
         threads: int | None = None,
         overwrite: bool = False,
         drop_vectors: bool = False,
-        progress: ProgressCallback = silent,
+        progress: ProgressCallback | None = None,
     ) -> Self:
         """Build an index of documents in a directory and open it. The same documents give the same bytes.
 
@@ -101,14 +101,14 @@ class Index(_State):
         from . import writer
 
         settings = IndexSettings.of(analyzer, fields, vectors, components, separate, positions)
-        with work(threads=threads, memory=memory, ray=ray):
+        with work(threads=threads, memory=memory, ray=ray, progress=progress):
             count = check_whole("shards", shards) if shards != 1 else None
             if path is None and cluster() is not None:
                 raise ParameterError("a build on a cluster (ray) needs a path that all its machines reach")
             temporary = TemporaryFolder() if path is None else None  # the open state keeps it
             path = temporary.path / "memory" if temporary else Path(path)  # type: ignore[arg-type]
             try:
-                writer.build(docs, path, settings, columns, count, overwrite, drop_vectors, progress)
+                writer.build(docs, path, settings, columns, count, overwrite, drop_vectors)
             except BaseException:
                 if temporary:  # which the traceback would keep
                     temporary.remove()
@@ -186,7 +186,7 @@ class Index(_State):
         duplicates: str = "error",
         memory: str | int | None = None,
         threads: int | None = None,
-        progress: ProgressCallback = silent,
+        progress: ProgressCallback | None = None,
     ) -> Change:
         """Add documents after the present ones, and commit them in one step.
 
@@ -208,8 +208,8 @@ class Index(_State):
         """
         from . import writer
 
-        with work(threads=threads, memory=memory):
-            change, newest = writer.add(self._state, docs, duplicates, progress)
+        with work(threads=threads, memory=memory, progress=progress):
+            change, newest = writer.add(self._state, docs, duplicates)
         self._advance(newest)
         return change
 
@@ -262,7 +262,7 @@ class Index(_State):
         threads: int | None = None,
         drop_vectors: bool = False,
         positions: bool = False,
-        progress: ProgressCallback = silent,
+        progress: ProgressCallback | None = None,
     ) -> Change:
         """Merge all segments, or those of each shard, into one without deleted documents, equal to a new build of the
         documents.
@@ -284,8 +284,8 @@ class Index(_State):
         """
         from . import writer
 
-        with work(threads=threads, memory=memory):
-            change, newest = writer.merge(self._state, drop_vectors, positions, progress)
+        with work(threads=threads, memory=memory, progress=progress):
+            change, newest = writer.merge(self._state, drop_vectors, positions)
         self._advance(newest)
         return change
 

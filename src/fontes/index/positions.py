@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..core.progress import ProgressCallback
 from ..core.strings import offsets_of
 from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
@@ -206,7 +205,7 @@ class TermPositions(Payload[PositionLists], name="positions"):
     def payload_writer(self, folder: Path, fields: int) -> PayloadWriter:
         return PayloadWriter(folder, self.name, "tokens", {"offsets": None}, row_offsets, fields, 1)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
         parts = [self.of(leaf.segment) for leaf in leaves]
         writer = self.payload_writer(folder, parts[0].tokens.shape[1])
         for part, leaf in zip(parts, leaves, strict=True):

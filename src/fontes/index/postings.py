@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..core.progress import ProgressCallback
 from ..core.strings import offsets_of
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, fixed
 from ..storage.threads import in_threads
@@ -235,7 +234,7 @@ class Postings(Component[PostingLists], name="postings"):
     def writer(self, building: Building) -> InvertedWriter:
         return InvertedWriter(building)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
         return merge_lists([leaf.segment.lists for leaf in leaves], leaves, folder)
 
     def check(self, leaf: Leaf, deep: bool) -> None:

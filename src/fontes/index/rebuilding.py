@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.progress import ProgressCallback, silent
 from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats.packed import pack_docs
@@ -41,15 +40,15 @@ class StoredDocuments:
                 yield from texts.read([ids[position] for position in positions], positions)
 
 
-def rebuild_all(draft: Draft, settings: IndexSettings, progress: ProgressCallback) -> None:
+def rebuild_all(draft: Draft, settings: IndexSettings) -> None:
     """Build one segment of each shard again, as a new index of its documents has it; columns and vectors are copied."""
 
-    def write(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
-        counts = build_segment(StoredDocuments(leaves), folder, settings, progress=progress)
-        return counts | COLUMNS.merge(leaves, folder, progress)
+    def write(leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
+        counts = build_segment(StoredDocuments(leaves), folder, settings)
+        return counts | COLUMNS.merge(leaves, folder)
 
     for first, last in draft.sort_by_shard():
-        draft.merge(first, last, progress, write)
+        draft.merge(first, last, write)
 
 
 def is_indexed_alike(old: Doc, new: Doc, settings: IndexSettings) -> bool:
@@ -93,7 +92,7 @@ def copy_documents(leaf: Leaf, docs: Sequence[Doc], folder: Path, columns: Colum
     counts = {"documents": len(docs)}
     for name in leaf.segment.opened:
         if components[name] not in (TEXTS, COLUMNS):
-            counts |= components[name].merge([leaf], folder, silent)
+            counts |= components[name].merge([leaf], folder)
     for writer in (DocumentWriter(folder), columns):
         writer.write(Batch(pack_docs(docs), []), 0)
         writer.finish()

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
-from ..core.progress import Progress, ProgressCallback, silent
+from ..core.progress import Progress, ProgressCallback
+from ..core.work import reporter, work
 from ..storage.artifact import META, FileTable, changed, check_folder, wrong_size
 from ..storage.caches import DiskCache
 from ..storage.hashes import hash_text
@@ -32,7 +33,9 @@ UNVERIFIED = ".fetched"  # folder of files whose checksums are not verified yet
 ATTEMPTS = 5  # to copy an index that changes meanwhile
 
 
-def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = False, progress: ProgressCallback = silent) -> None:
+def copy_index(
+    source: str | Path, target: str | Path, *, overwrite: bool = False, progress: ProgressCallback | None = None
+) -> None:
     """Copy an index to an address, from one, or between directories, verifying the checksums of all files.
 
     Files that exist at the target are not copied again, and the manifest is copied last: an interrupted copy leaves the old
@@ -52,19 +55,20 @@ def copy_index(source: str | Path, target: str | Path, *, overwrite: bool = Fals
     source_address, target_address = address_of(source), address_of(target)
     if source_address is not None and target_address is not None:
         raise ParameterError("copy needs a directory as source or target: copy to a directory first, and then to the address")
-    if source_address is None and target_address is None:
-        _copy_directory(Path(source), Path(target), overwrite, progress)
-    elif target_address is not None:
-        _upload(Path(source), target_address.rstrip("/"), overwrite, progress)
-    elif source_address is not None:
-        check_replaceable(Path(target), overwrite, drop_vectors=False)
-        folder = real_path(Path(target))
-        folder.mkdir(parents=True, exist_ok=True)
-        with locked(folder):
-            _download(source_address.rstrip("/"), folder, progress)
+    with work(progress=progress):
+        if source_address is None and target_address is None:
+            _copy_directory(Path(source), Path(target), overwrite)
+        elif target_address is not None:
+            _upload(Path(source), target_address.rstrip("/"), overwrite)
+        elif source_address is not None:
+            check_replaceable(Path(target), overwrite, drop_vectors=False)
+            folder = real_path(Path(target))
+            folder.mkdir(parents=True, exist_ok=True)
+            with locked(folder):
+                _download(source_address.rstrip("/"), folder)
 
 
-def _copy_directory(source: Path, target: Path, overwrite: bool, progress: ProgressCallback) -> None:
+def _copy_directory(source: Path, target: Path, overwrite: bool) -> None:
     read_manifest(source)  # raises if there is no index
     source_path, target_path = source.resolve(), target.resolve()
     if source_path == target_path or source_path in target_path.parents or target_path in source_path.parents:
@@ -74,7 +78,7 @@ def _copy_directory(source: Path, target: Path, overwrite: bool, progress: Progr
     _retry_if_changed(source, lambda: check_contents(source, read_manifest(source)))
     target.mkdir(parents=True, exist_ok=True)
     with locked(target):
-        _retry_if_changed(source, lambda: _download(str(source_path), target, progress))
+        _retry_if_changed(source, lambda: _download(str(source_path), target))
 
 
 def _retry_if_changed(source: Path, work: Callable[[], None]) -> None:
@@ -107,7 +111,7 @@ def local_copy(address: str) -> Path:
     folder = copies() / hash_text(address.rstrip("/"))[:16]
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        _download(address.rstrip("/"), folder, silent)
+        _download(address.rstrip("/"), folder)
     CACHE.use(folder)
     CACHE.trim()
     return folder
@@ -118,7 +122,8 @@ def copies() -> Path:
     return CACHE.folder
 
 
-def _upload(path: Path, address: str, overwrite: bool, progress: ProgressCallback) -> None:
+def _upload(path: Path, address: str, overwrite: bool) -> None:
+    report = reporter()
     manifest = read_manifest(path)
     check_contents(path, manifest)
     existing = _list_files(address)
@@ -134,15 +139,16 @@ def _upload(path: Path, address: str, overwrite: bool, progress: ProgressCallbac
     for number, (name, file) in enumerate(uploads.items(), 1):
         if existing.get(name) != file.stat().st_size:
             put(file, f"{address}/{name}")
-        progress(Progress("copying", number, len(uploads), 0.0, unit="files"))
+        report(Progress("copying", number, len(uploads), 0.0, unit="files"))
     put(path / MANIFEST, f"{address}/{MANIFEST}")
     for name in existing:
         if name not in uploads and name.startswith(f"{SEGMENT}-"):
             remove(f"{address}/{name}")
 
 
-def _download(address: str, folder: Path, progress: ProgressCallback) -> None:
+def _download(address: str, folder: Path) -> None:
     """Copy the missing files of an index to a folder, the manifest last."""
+    report = reporter()
     refuse_links(folder)
     draft = folder / UNVERIFIED
     shutil.rmtree(draft, ignore_errors=True)
@@ -156,7 +162,7 @@ def _download(address: str, folder: Path, progress: ProgressCallback) -> None:
             _fetch_file(f"{address}/{name}", draft / "file", table)
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (draft / "file").replace(folder / name)
-            progress(Progress("copying", number, len(missing), 0.0, unit="files"))
+            report(Progress("copying", number, len(missing), 0.0, unit="files"))
         for segment in manifest["segments"]:
             for name in _encoded_folders(files, segment["name"]):
                 if not (_is_sound(folder / name) if from_directory else (folder / name).exists()):

@@ -10,15 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import IndexFormatError
-from ..core.progress import ProgressCallback
 from .build import merge_segments
 from .files import check_contents, check_sizes, shard_of, with_segments
 from .segment import Deletions, Leaf, Segment
 
 
-def split_segment(
-    segment: Segment, shards: int, folder: Path, *, progress: ProgressCallback
-) -> list[tuple[Path, dict[str, int]]]:
+def split_segment(segment: Segment, shards: int, folder: Path) -> list[tuple[Path, dict[str, int]]]:
     """Write a segment for each shard, of consecutive documents; the numbers of documents differ by one at most.
 
     Returns:
@@ -35,7 +32,7 @@ def split_segment(
         dead[first:last] = False
         shard_folder.mkdir()
         leaf = Leaf(segment, 0, Deletions.of(segment.lists, dead))
-        segments.append((shard_folder, merge_segments([leaf], shard_folder, progress)))
+        segments.append((shard_folder, merge_segments([leaf], shard_folder)))
     return segments
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
-from ..core.progress import ProgressCallback
 from ..core.query import Leaf as Clause
 from ..core.strings import Strings
 from ..core.tolerated import added_terms
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
 class Searchers(Protocol):
     """Processes that hold the shards of an index and search them."""
 
-    def run(self, stage: Any, method: str, arguments: Sequence[Any], progress: ProgressCallback) -> Run:
+    def run(self, stage: Any, method: str, arguments: Sequence[Any]) -> Run:
         """Call a stage's method with these arguments on each shard, and merge the best documents of all shards."""
         ...
 

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError, InputError
-from ..core.progress import Progress, ProgressCallback
+from ..core.progress import Progress
 from ..core.strings import offsets_of
 from ..core.values import Doc
+from ..core.work import reporter
 from ..formats.packed import Packed
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, NumberWriter, rises, write_array
 from ..storage.caches import Cached
@@ -309,8 +310,8 @@ class Texts(Component[DocumentStore], name="text"):
     def writer(self, building: Building) -> DocumentWriter:
         return DocumentWriter(building.folder, building.workers)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
-        _merge_texts(leaves, folder, progress)
+    def merge(self, leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
+        _merge_texts(leaves, folder)
         return {}
 
     def check(self, leaf: Leaf, deep: bool) -> None:
@@ -325,14 +326,15 @@ class Texts(Component[DocumentStore], name="text"):
 TEXTS: Texts = components["text"]  # type: ignore[assignment]
 
 
-def _merge_texts(leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> None:
+def _merge_texts(leaves: Sequence[Leaf], folder: Path) -> None:
+    report = reporter()
     start, count, total = time.perf_counter(), 0, sum(leaf.documents for leaf in leaves)
     writer = DocumentWriter(folder)
     try:
         for block in in_order(packed, _blocks(leaves)):
             writer.append(block)
             count += len(block.sizes)
-            progress(Progress("merging", count, total, time.perf_counter() - start))
+            report(Progress("merging", count, total, time.perf_counter() - start))
         writer.close()
     finally:
         writer.abandon()

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import FontesError, IndexFormatError, InputError, ParameterError
-from ..core.progress import ProgressCallback, silent
 from ..core.strings import Strings, encodable
 from ..core.values import Doc
 from ..core.work import cluster
@@ -104,12 +103,11 @@ def build(
     shards: int | None,
     overwrite: bool,
     drop_vectors: bool,
-    progress: ProgressCallback,
 ) -> None:
     """Build an index in a directory; see `Index.build`."""
     if (actors := cluster()) is not None:
         replacing: dict[str, Any] = {"overwrite": overwrite, "drop_vectors": drop_vectors}
-        actors.build_on_cluster(docs, path, settings, columns, shards=shards, progress=progress, **replacing)
+        actors.build_on_cluster(docs, path, settings, columns, shards=shards, **replacing)
         return
     documents = _read_documents(docs)
     ciff = ciff_file(documents)
@@ -124,17 +122,17 @@ def build(
         ciff_facts: dict[str, Any] = {}
         if ciff is None:
             fields = FieldCounter.of(settings, columns)
-            counts = build_segment(documents, folder, settings, progress=progress, further=[writer, fields])
+            counts = build_segment(documents, folder, settings, further=[writer, fields])
             fields.check(settings, columns, documents.fields)
         else:
-            counts, header = ciff_segment(ciff, folder, progress=progress)
+            counts, header = ciff_segment(ciff, folder)
             ciff_facts = {"fields": [], "ciff": header}
         facts = {"format": FORMAT, "version": VERSION, "fontes": version("fontes"), **settings.facts, **ciff_facts}
         manifest = {**facts, "columns": writer.schema.to_json()}
         segments = [(folder, counts)]
         if shards is not None:
             manifest["shards"] = shards
-            segments = split_segment(Segment(folder, texts=ciff is None), shards, stage, progress=progress)
+            segments = split_segment(Segment(folder, texts=ciff is None), shards, stage)
         commit(stage, path, segments, manifest, overwrite, drop_vectors)
 
 
@@ -144,18 +142,16 @@ def _read_documents(docs: Iterable[Any] | str | Path) -> Corpus | IterableCorpus
     return read_corpus(corpus_of(docs) if isinstance(docs, str) else docs)
 
 
-def add(opened: State, docs: str | Path | Iterable[Any], duplicates: str, progress: ProgressCallback) -> tuple[Change, State]:
+def add(opened: State, docs: str | Path | Iterable[Any], duplicates: str) -> tuple[Change, State]:
     """Add documents; see `Index.add`. Returns the change and the new state."""
     if duplicates not in DUPLICATES:
         raise ParameterError(f"duplicates must be error, skip or replace, not {duplicates!r}")
     is_read_once = isinstance(docs, Iterator) or (isinstance(docs, (str, Path)) and str(docs) == STANDARD)
     documents = _read_documents(docs)
-    return _changed(opened, lambda: _add(opened, documents, duplicates, progress), 1 if is_read_once else ATTEMPTS)
+    return _changed(opened, lambda: _add(opened, documents, duplicates), 1 if is_read_once else ATTEMPTS)
 
 
-def _add(
-    opened: State, documents: Corpus | IterableCorpus, duplicates: str, progress: ProgressCallback
-) -> tuple[Change, State]:
+def _add(opened: State, documents: Corpus | IterableCorpus, duplicates: str) -> tuple[Change, State]:
     skipped = 0
     with writing(opened) as (state, folder):
         _require_texts(state)
@@ -176,7 +172,6 @@ def _add(
             documents,
             segment,
             state.settings,
-            progress=progress,
             further=[columns, fields],
             only=is_new if duplicates == "skip" else None,
             repeated=duplicates == "replace",
@@ -275,9 +270,7 @@ def _rewrite(
         if written:
             segment = draft.new_folder()
             columns = ColumnWriter(segment, schema)
-            draft.append(
-                segment, build_segment(list(written.values()), segment, state.settings, progress=silent, further=[columns])
-            )
+            draft.append(segment, build_segment(list(written.values()), segment, state.settings, further=[columns]))
             schema = columns.schema
         draft.merge_piled(most)
         newest = commit_draft(state, draft, folder, schema)
@@ -314,12 +307,12 @@ def _delete_ids(opened: State, ids: Sequence[str], where: str | None, missing: s
     return Change(0, 0, len(absent), deleted, len(newest), len(newest.leaves)), newest
 
 
-def merge(opened: State, drop_vectors: bool, positions: bool, progress: ProgressCallback) -> tuple[Change, State]:
+def merge(opened: State, drop_vectors: bool, positions: bool) -> tuple[Change, State]:
     """Merge all segments; see `Index.merge`. Returns the change and the new state."""
-    return _changed(opened, lambda: _merge(opened, drop_vectors, positions, progress))
+    return _changed(opened, lambda: _merge(opened, drop_vectors, positions))
 
 
-def _merge(opened: State, drop_vectors: bool, positions: bool, progress: ProgressCallback) -> tuple[Change, State]:
+def _merge(opened: State, drop_vectors: bool, positions: bool) -> tuple[Change, State]:
     with writing(opened) as (state, folder):
         if positions and not state.has_texts:
             raise InputError(
@@ -332,9 +325,9 @@ def _merge(opened: State, drop_vectors: bool, positions: bool, progress: Progres
             if not drop_vectors and (problem := merge_conflict(draft.leaves[first:last])) is not None:
                 raise FontesError(f"{state.path} cannot be merged: {problem}")
         if settings is None:
-            draft.merge_all(progress)
+            draft.merge_all()
         else:
-            rebuild_all(draft, settings, progress)
+            rebuild_all(draft, settings)
         newest = commit_draft(state, draft, folder, None, settings)
     return Change(documents=len(newest), segments=len(newest.leaves)), newest
 

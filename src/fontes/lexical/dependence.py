@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import ProgressCallback
 from ..core.query import Group, Leaf, Phrase, Term, Window
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
@@ -49,7 +48,7 @@ class SequentialDependence(Stage[Topics, Topics], name="sdm"):
         if any(weights[1:]):
             self.index.require_positions()
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         vocabulary = replace(self.index.analyzer, words=(1, 1)).vocabulary()
         return Topics(self._expand(topic, vocabulary) for topic in topics.values())

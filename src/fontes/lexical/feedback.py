@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import ParameterError
 from ..core.parameters import tuned
-from ..core.progress import ProgressCallback
 from ..core.query import Clause, Condition, Group, Term, terms_of
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
@@ -63,7 +62,7 @@ class RM3(Stage[Run, Topics], name="rm3"):
                 f"fb_terms={self.fb_terms}, original_weight={self.original_weight}"
             )
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Topics:
+    def apply(self, run: Run, /) -> Topics:
         self.check()
         return Topics(map(self.one, run.values()))
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
 from ..core.hints import nearest
-from ..core.progress import ProgressCallback
 from ..core.query import AnyOf, Clause, Condition, Group, Phrase, Term, Window
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
@@ -88,7 +87,7 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         check_whole("fixed", self.fixed, 0)
         check_whole("max_expansions", self.max_expansions)
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         return Topics(self._rewrite(topic, len(topics) > 1) for topic in topics.values())
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from ..core.checks import check_whole
 from ..core.depth import at_most, check_page
 from ..core.errors import InputError, PipelineError
-from ..core.progress import ProgressCallback, silent
 from ..core.ranking import Counter
 from ..core.run import Ranking, Run
 from ..core.stage import Pipeline, Stage, topic_of
@@ -118,9 +117,9 @@ class Lexical(Stage[Topics, Run]):
         if direct is not None:
             direct.text("a", 1)
 
-    def _bags(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> Bags:
+    def _bags(self, topics: Sequence[Topic]) -> Bags:
         """Return the query weights of topics, in all parts of the index."""
-        return bags_of(self.searched.parts, self._ready[0], self._counts(topics, progress))
+        return bags_of(self.searched.parts, self._ready[0], self._counts(topics))
 
     def _search_directly(self, query: str | Topic, k: int) -> tuple[Any, ...] | None:
         """Return the best documents, their scores and perhaps the number of all, from one compiled call; None if it cannot."""
@@ -138,23 +137,23 @@ class Lexical(Stage[Topics, Run]):
             return direct.text(text, k)
         return direct.text(text, min(k, passed.count), passed) if passed.count else None
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
         self.check()
         if self.reads_queries and any(topic.query is not None for topic in topics.values()):
-            return self._with_queries(topics, progress)
+            return self._with_queries(topics)
         if (actors := self.index.actors) is not None:
-            run = actors.run(self, "apply", (topics, silent), progress)
+            run = actors.run(self, "apply", (topics,))
             return self._with_matches(run, topics)
         with work(threads=self.threads):
-            bags = self._bags(list(topics.values()), progress)
+            bags = self._bags(list(topics.values()))
             results = search_bags(self.searched, self.weighting, bags, self.k, self._filter)
         run = Run(topics, self.index.ids, offsets_of(results[0]), *results[1:], documents=self.index)
         return self._with_matches(run.with_(provenance=self.index.provenance), topics)
 
-    def _with_queries(self, topics: Topics, progress: ProgressCallback) -> Run:
+    def _with_queries(self, topics: Topics) -> Run:
         """Search topics of which some have structured queries; this process searches them even if actors hold shards."""
         plain_topics = Topics(topic for topic in topics.values() if topic.query is None)
-        plain_run = self.apply(plain_topics, progress) if plain_topics else Run.of({}).with_(provenance=self.index.provenance)
+        plain_run = self.apply(plain_topics) if plain_topics else Run.of({}).with_(provenance=self.index.provenance)
         queries = [self._structured(topic) for topic in topics.values() if topic.query is not None]
         passed, direct = self._ready[1], self._direct
         with work(threads=self.threads):
@@ -231,12 +230,12 @@ class Lexical(Stage[Topics, Run]):
     def one(self, topic: Topic, k: int, /) -> Ranking:
         return self.best(topic, min(k, self.k))
 
-    def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def candidate_scores(self, run: Run) -> NDArray[np.float32]:
         """Return the scores of the documents of a run; 0 for a document that does not match."""
         docs, weighting, topics = self.index.ordinals_in(run, self._label), self.weighting, list(run.topics.values())
         structured = [self.reads_queries and topic.query is not None for topic in topics]
         plain = [topic for topic, is_structured in zip(topics, structured, strict=True) if not is_structured]
-        bags, places, scores = self._bags(plain, progress), itertools.count(), np.zeros(run.rows, dtype=np.float32)
+        bags, places, scores = self._bags(plain), itertools.count(), np.zeros(run.rows, dtype=np.float32)
         topic_rows = itertools.starmap(slice, itertools.pairwise(run.bounds.tolist()))
         for topic, is_structured, rows in zip(topics, structured, topic_rows, strict=True):
             if is_structured:
@@ -326,7 +325,7 @@ class Lexical(Stage[Topics, Run]):
     def _query_label(self, count: float) -> str:
         return f"query part: qtf={count:g}"
 
-    def _counts(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> list[dict[str, float]]:
+    def _counts(self, topics: Sequence[Topic]) -> list[dict[str, float]]:
         """Return the term counts, or weights, of each topic."""
         counts = iter(WORD_CACHES.of(self.index.analyzer).counts([topic.text for topic in topics if topic.weights is None]))
         return [next(counts) if topic.weights is None else checked_weights(topic, topic.weights) for topic in topics]

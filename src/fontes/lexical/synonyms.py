@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..core.errors import InputError, ParameterError
 from ..core.parameters import tuned
-from ..core.progress import ProgressCallback
 from ..core.query import MAX_WEIGHT, AnyOf, Clause, Group, Phrase, Term, terms_of
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
@@ -87,7 +86,7 @@ class Synonyms(Stage[Topics, Topics], name="synonyms"):
         inherited = super().key()
         return None if inherited is None else f"{inherited} {hash_text(repr(self._table))}"
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         table = self._table
         return Topics(self._rewrite(topic, table) for topic in topics.values())

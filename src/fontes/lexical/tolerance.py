@@ -17,7 +17,6 @@ import numpy as np
 from ..core.errors import ParameterError
 from ..core.parameters import tuned
 from ..core.part import walk
-from ..core.progress import ProgressCallback
 from ..core.query import Clause, Group, Term
 from ..core.stage import Stage
 from ..core.tolerated import MODES, TOLERANCE, Tolerated, check_tolerance
@@ -119,7 +118,7 @@ class Tolerance(Stage[Topics, Topics], name="tolerance"):
         if isinstance(self.weight, bool) or not isinstance(self.weight, int | float) or not 0 <= self.weight <= 1:
             raise ParameterError(f"tolerance: weight is a number from 0 to 1, not {self.weight!r}")
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         return Topics(map(self.one, topics.values()))
 

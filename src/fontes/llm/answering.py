@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, Valid
 
 from ..core.answers import ANSWER
 from ..core.checks import check_key
-from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.strings import encodable
@@ -139,14 +138,14 @@ class LlmAnswer(LlmPart, Stage[Run, Run], name="answer"):
     words: int = field(default=300, kw_only=True, metadata={"least": 1})
     source: str | None = field(default=None, kw_only=True)
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         self.check()
         docs = {topic.id: self._docs(run, number) for number, topic in enumerate(run.topics.values())}
         if self.source is not None:
             read = [doc.metadata for topic_docs in docs.values() for doc in topic_docs]
             check_key("answer: source: no document read", self.source, read, getattr(run.documents, "columns", ()))
         requests = [self._request(topic, docs[topic.id]) for topic in run.topics.values() if docs[topic.id]]
-        answers = iter(self.llm.ask(requests, progress))
+        answers = iter(self.llm.ask(requests))
         return run.with_(
             topics=Topics(
                 self._with_answer(topic, docs[topic.id], next(answers) if docs[topic.id] else None)

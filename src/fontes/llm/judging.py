@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.values import Doc, Topic, text_of
+from ..core.work import work
 from .answers import StoredAnswer
 from .base import FILE, LlmPart
 from .prompts import plain_passage
@@ -57,12 +58,11 @@ class LlmJudge(LlmPart):
     prompt: str = field(default="umbrela_reasons", kw_only=True, metadata=FILE)
     words: int = field(default=500, kw_only=True, metadata={"least": 1})
 
-    def labels(self, pairs: Sequence[tuple[Topic, Doc]], progress: ProgressCallback = silent) -> list[Label]:
+    def labels(self, pairs: Sequence[tuple[Topic, Doc]]) -> list[Label]:
         """Return the judgment of each pair of a topic and a document.
 
         Args:
             pairs: The pairs.
-            progress: Called with the number of answers.
 
         Raises:
             FontesError: As `Model.ask`.
@@ -80,14 +80,15 @@ class LlmJudge(LlmPart):
             )
             for topic, doc in pairs
         ]
-        return [label_of(answer) for answer in self.llm.ask(requests, progress)]
+        return [label_of(answer) for answer in self.llm.ask(requests)]
 
-    def judge(self, run: Run, k: int = 20, progress: ProgressCallback = silent) -> Qrels:
+    def judge(self, run: Run, k: int = 20, progress: ProgressCallback | None = None) -> Qrels:
         """Return judgments of the best `k` documents of each topic of a run, such as labels for `evaluate(machine=…)`."""
         documents = run.documents_for(type(self).__name__)
         best = run.top(k)
         pairs = [(topic, doc) for topic in best.topics.values() for doc in documents.docs([hit.id for hit in best[topic.id]])]
-        labels = self.labels(pairs, progress)
+        with work(progress=progress):
+            labels = self.labels(pairs)
         return Qrels(
             (topic.id, "0", doc.id, label.grade)
             for (topic, doc), label in zip(pairs, labels, strict=True)

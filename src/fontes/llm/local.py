@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError
-from ..core.progress import ProgressCallback
 from ..neural.models.base import NAMELESS, Pretrained, token_ids
 from ..neural.models.compute import Prepared, padded, prepare_module
 from ..neural.models.hub import NO_CODE, library, model_errors, quiet, tokenizer_in
@@ -149,7 +148,6 @@ class Decoder(Pretrained[CausalModel]):
         seeds: Sequence[int],
         keep: Callable[[Sequence[int], Sequence[LlmReply]], None],
         admit: Callable[[Sequence[int], Sequence[int]], None],
-        progress: ProgressCallback,
     ) -> None:
         """Answer requests in batches of similar length.
 
@@ -158,7 +156,6 @@ class Decoder(Pretrained[CausalModel]):
             seeds: Seed of each request, for samples.
             keep: Called with the numbers of a batch's requests and their answers.
             admit: Called before a batch, with the numbers of its requests and the maximum number of tokens of each.
-            progress: Called after each batch.
         """
         model = self._model
         inputs = [model.inputs(request.messages) for request in requests]
@@ -184,7 +181,7 @@ class Decoder(Pretrained[CausalModel]):
                 keep(group, replies)
             return np.zeros(len(batch))
 
-        self._in_batches(lengths, work, progress)
+        self._in_batches(lengths, work)
 
     def _load(self, folder: Path, device: str) -> CausalModel:
         return CausalModel(folder, self.precision, device)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from ..core.errors import FontesError, InputError, MissingExtraError, ParameterError
 from ..core.expression import part
 from ..core.part import Part
-from ..core.progress import Progress, ProgressCallback, silent
+from ..core.progress import Progress, silent
 from ..core.strings import encodable
-from ..core.work import resources
+from ..core.work import reported_as, reporter, resources, work
 from ..neural.models.base import check_fields
 from ..neural.models.compute import PRECISIONS
 from ..storage.threads import pool_of
@@ -115,12 +115,11 @@ class Model(Part, name="llm"):
         elif find_spec("openai") is None and not resources().replay:
             raise MissingExtraError.of("openai", "llm", f"the model {self.name_or_path}")
 
-    def ask(self, requests: Sequence[Request], progress: ProgressCallback = silent) -> list[StoredAnswer]:
+    def ask(self, requests: Sequence[Request]) -> list[StoredAnswer]:
         """Return the answer to each request, from the file of answers or the model; new answers are stored as they arrive.
 
         Args:
             requests: The requests; equal ones are sent once.
-            progress: Called with the number of answers, and the tokens used.
 
         Raises:
             InputError: Answers are missing within `work(replay=True)`, or they cannot be stored.
@@ -139,7 +138,7 @@ class Model(Part, name="llm"):
                 "once without replay, or get the answers: fontes llm import PACK"
             )
         if missing:
-            collector = _AnswerCollector(self, file, {digest: by_sum[digest] for digest in missing}, len(by_sum), progress)
+            collector = _AnswerCollector(self, file, {digest: by_sum[digest] for digest in missing}, len(by_sum))
             collector.ask_decoder() if self.is_local else collector.ask_service()
             answers |= collector.answers
         return [answers[digest] for digest in sums]
@@ -182,13 +181,10 @@ class _AnswerCollector:
         file: File in which answers are stored.
         requests: The requests without stored answers, by the SHA-256 of their answers.
         total: Number of all requests.
-        progress: Called with the number of answers, and the tokens used.
     """
 
-    def __init__(
-        self, model: Model, file: AnswerFile, requests: Mapping[str, Request], total: int, progress: ProgressCallback
-    ) -> None:
-        self._model, self._file, self._requests, self._progress = model, file, requests, progress
+    def __init__(self, model: Model, file: AnswerFile, requests: Mapping[str, Request], total: int) -> None:
+        self._model, self._file, self._requests, self._report = model, file, requests, reporter()
         self._service, self._name = model._identity
         self._budget = resources().budget
         self._total, self._stored_before = total, total - len(requests)
@@ -227,7 +223,8 @@ class _AnswerCollector:
             self._keep({sums[n]: (reply, reserved.pop(n)) for n, reply in zip(numbers, replies, strict=True)})
 
         try:
-            self._model._decoder.answer(requests, [int(digest[:15], 16) for digest in sums], keep, admit, silent)
+            with work(progress=silent):
+                self._model._decoder.answer(requests, [int(digest[:15], 16) for digest in sums], keep, admit)
         finally:
             self._settle(sum(reserved.values()), 0)
 
@@ -292,7 +289,7 @@ class _AnswerCollector:
                 return
             self._reported = seconds
             note = f"{self._tokens:,} tokens, {self._tokens / max(seconds, 1e-9):,.0f} a second"
-            self._progress(
+            self._report(
                 Progress(
                     "asking", self._stored_before + done, self._total, seconds, "answers", before=self._stored_before, note=note
                 )
@@ -330,13 +327,12 @@ def model_of(text: str) -> Model:
     return model
 
 
-def run_dialogues(model: Model, dialogues: Sequence[Dialogue[T]], progress: ProgressCallback = silent) -> list[T]:
+def run_dialogues(model: Model, dialogues: Sequence[Dialogue[T]]) -> list[T]:
     """Run generators that yield requests and receive their answers; all requests that wait are sent in one call.
 
     Args:
         model: The model.
         dialogues: Generators that yield a `Request`, receive a `StoredAnswer`, and return a result.
-        progress: Called with the number of finished generators.
 
     Returns:
         The result of each generator.
@@ -351,18 +347,13 @@ def run_dialogues(model: Model, dialogues: Sequence[Dialogue[T]], progress: Prog
                 waiting[number] = dialogues[number].send(answer)
             except StopIteration as ended:
                 results[number] = ended.value
-        nested = _nested_progress(progress, len(results), len(dialogues), start)
-        answers = dict(zip(waiting, model.ask(list(waiting.values()), nested), strict=True))
+        with reported_as(partial(_of_topics, len(results), len(dialogues), start)):
+            answers = dict(zip(waiting, model.ask(list(waiting.values())), strict=True))
     return [results[number] for number in range(len(dialogues))]
 
 
-def _nested_progress(progress: ProgressCallback, done: int, total: int, start: float) -> ProgressCallback:
-    def report(part: Progress) -> None:
-        progress(
-            Progress("asking", done, total, time.perf_counter() - start, "topics", note=f"{part.done:,} answers, {part.note}")
-        )
-
-    return report
+def _of_topics(done: int, total: int, start: float, part: Progress) -> Progress:
+    return Progress("asking", done, total, time.perf_counter() - start, "topics", note=f"{part.done:,} answers, {part.note}")
 
 
 def _encodable(request: Request) -> Request:

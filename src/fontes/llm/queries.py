@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.parameters import tuned
-from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
@@ -43,10 +42,10 @@ class LlmTopics(LlmPart, Stage[Topics, Topics]):
     An empty answer leaves the query unchanged, and is counted as repaired.
     """
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         requests = {topic.id: self.requests(topic) for topic in topics.values()}
-        answers = iter(self.llm.ask([request for topic_requests in requests.values() for request in topic_requests], progress))
+        answers = iter(self.llm.ask([request for topic_requests in requests.values() for request in topic_requests]))
         texts = {topic_id: list(islice(answers, len(topic_requests))) for topic_id, topic_requests in requests.items()}
         return Topics(self._rewritten(topic, texts[topic.id]) for topic in topics.values())
 
@@ -266,18 +265,18 @@ class Subquestions(LlmPart, Stage[Topics, Run], name="subquestions"):
     n: int = field(default=3, metadata={"least": 1})
     k: float = 60
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
         self.check()
         filled = [topic for topic in topics.values() if topic.text.strip()]
         requests = [self.request(self._prompt.messages(query=topic.text, count=self.n)) for topic in filled]
-        answers = dict(zip((topic.id for topic in filled), self.llm.ask(requests, progress), strict=True))
+        answers = dict(zip((topic.id for topic in filled), self.llm.ask(requests), strict=True))
         questions = {topic_id: lines_of(answer.final_text, self.n) for topic_id, answer in answers.items()}
-        runs = [self.retriever(topics, progress=progress)]
+        runs = [self.retriever(topics)]
         for number in range(self.n):
             divided = (topic for topic in filled if number < len(questions[topic.id]))
             question_topics = Topics(Topic(topic.id, questions[topic.id][number], origin=topic) for topic in divided)
             if question_topics:
-                runs.append(self.retriever(question_topics, progress=progress))
+                runs.append(self.retriever(question_topics))
         fused = fuse(*runs, k=self.k) if len(runs) > 1 else runs[0]
         notes = {
             topic_id: fact_of(self.llm, [answer], repaired=int(not questions[topic_id])) for topic_id, answer in answers.items()

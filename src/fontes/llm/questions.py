@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ..core.errors import ParameterError
-from ..core.progress import ProgressCallback, silent
 from ..core.values import Doc, text_of
 from ..storage.hashes import hash_text
 from .answers import StoredAnswer
@@ -34,13 +33,12 @@ class LlmQuestions(LlmPart, name="llm_questions"):
     examples: str = field(default="", kw_only=True, metadata=FILE)
     words: int = field(default=500, kw_only=True, metadata={"least": 1})
 
-    def questions(self, docs: Sequence[Doc], count: int = 1, progress: ProgressCallback = silent) -> list[list[str]]:
+    def questions(self, docs: Sequence[Doc], count: int = 1) -> list[list[str]]:
         """Return at most `count` questions for each document; none for an empty answer or a document without text.
 
         Args:
             docs: The documents.
             count: Maximum number of questions per document.
-            progress: Called with the number of answers.
 
         Raises:
             FontesError: As `Model.ask`.
@@ -50,7 +48,7 @@ class LlmQuestions(LlmPart, name="llm_questions"):
         values = {"count": count, "examples": _examples_text(pairs)}
         texts = [plain_passage(text_of(doc), self.words) for doc in docs]
         requests = [self.request(prompt.messages([text], pairs, **values)) for text in texts if text]
-        answers = iter(self.llm.ask(requests, progress))
+        answers = iter(self.llm.ask(requests))
         return [_questions_in(next(answers), count) if text else [] for text in texts]
 
     def check(self) -> None:

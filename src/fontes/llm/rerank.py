@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import ProgressCallback, silent
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Explanation, Topic, Topics, text_of
@@ -70,12 +69,12 @@ class LlmReranker(LlmPart, Stage[Run, Run]):
     def ordering(self, query: str, passages: Sequence[str]) -> Dialogue[Ordering]:
         """Yield requests, receive their answers, and return the order of the passages."""
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         self.check()
         rows = [slice(first, last) for first, last in zip(run.bounds[:-1].tolist(), run.bounds[1:].tolist(), strict=True)]
         topics = list(run.topics.values())
         orderings = run_dialogues(
-            self.llm, [self._dialogue(run, topic, topic_rows) for topic, topic_rows in zip(topics, rows, strict=True)], progress
+            self.llm, [self._dialogue(run, topic, topic_rows) for topic, topic_rows in zip(topics, rows, strict=True)]
         )
         scores = np.empty(run.rows, dtype=np.float32)
         for topic_rows, ordering in zip(rows, orderings, strict=True):
@@ -249,19 +248,19 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
     def key(self) -> str | None:
         return LlmPart.key(self)
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
-        scores, facts, notes = self._score_run(run, progress)
+    def apply(self, run: Run, /) -> Run:
+        scores, facts, notes = self._score_run(run)
         rescored = run.with_scores(scores, {**run.provenance, "reranked": facts})
         with_notes = (with_fact(t, note) if note["sums"] else t for t, note in zip(run.topics.values(), notes, strict=True))
         return rescored.with_(topics=Topics(with_notes))
 
-    def rescored(self, run: Run, progress: ProgressCallback = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        scores, facts, notes = self._score_run(run, progress)
+    def rescored(self, run: Run) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        scores, facts, notes = self._score_run(run)
         return scores, {**facts, **provenance_of(notes)}
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         prompt = self._prompt
-        answers = self.llm.ask([self._request(prompt, query, text) for query, text in pairs], progress)
+        answers = self.llm.ask([self._request(prompt, query, text) for query, text in pairs])
         return np.array([self._score(answer, prompt.choices)[0] for answer in answers], dtype=np.float32)
 
     def explain(self, query: str | Topic, doc_id: str | Doc) -> Explanation:
@@ -274,9 +273,7 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
             request, answer, self._score(answer, request.choices)[0], f"{self!r}: log-probability of {self._prompt.choices[0]}"
         )
 
-    def _score_run(
-        self, run: Run, progress: ProgressCallback
-    ) -> tuple[NDArray[np.float32], dict[str, Any], list[dict[str, Any]]]:
+    def _score_run(self, run: Run) -> tuple[NDArray[np.float32], dict[str, Any], list[dict[str, Any]]]:
         """Return the scores of all rows, facts for the provenance, and a fact about the answers of each topic."""
         self.check()
         documents, topics, prompt = run.documents_for(type(self).__name__), list(run.topics.values()), self._prompt
@@ -286,7 +283,7 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
                 check_text(topic)
                 docs = documents.docs(run.ids.take(run.codes[first:last]))
                 requests += [self._request(prompt, topic.text, text_of(doc)) for doc in docs]
-        answers = self.llm.ask(requests, progress)
+        answers = self.llm.ask(requests)
         scored = [self._score(answer, prompt.choices) for answer in answers]
         notes = [
             fact_of(self.llm, answers[first:last], repaired=sum(repaired for _, repaired in scored[first:last]))

@@ -16,10 +16,11 @@ from ..core.errors import InputError, ParameterError
 from ..core.expression import part
 from ..core.narrowing import is_retriever
 from ..core.part import Part, fields, walk
-from ..core.progress import Progress, ProgressCallback, silent
+from ..core.progress import Progress
 from ..core.run import Run
 from ..core.stage import Cut, Pipeline, Stage, steps
 from ..core.values import Topics
+from ..core.work import reported_as, reporter
 from ..index.columns import column_type, column_values
 from ..lexical.fields import check_names, chosen_fields
 from ..lexical.parts import documents_of_terms, numbers_in
@@ -228,7 +229,7 @@ def check_features(features: Sequence[Part], index: Any) -> None:
             component.check_needs()
 
 
-def feature_matrix(run: Run, features: Sequence[Part], progress: ProgressCallback = silent) -> Floats:
+def feature_matrix(run: Run, features: Sequence[Part]) -> Floats:
     """Return the values of the features for the candidates in a run.
 
     The value of a stage is the score that it gives in its own run, bit for bit, as float64. A lexical model gives 0 where no
@@ -237,7 +238,6 @@ def feature_matrix(run: Run, features: Sequence[Part], progress: ProgressCallbac
     Args:
         run: The candidates, with their topics.
         features: Stages and `Feature`s.
-        progress: Called with the progress within each feature, and after it.
 
     Returns:
         float64, (rows, features), in the run's order; NaN for a missing value.
@@ -246,14 +246,16 @@ def feature_matrix(run: Run, features: Sequence[Part], progress: ProgressCallbac
         InputError: A value is infinite; the message names topic, document and feature.
         PipelineError: A stage cannot score single documents.
     """
+    report = reporter()
     matrix = np.empty((run.rows, len(features)))
     start = time.perf_counter()
     for i, feature in enumerate(features):
         if isinstance(feature, Feature):
             matrix[:, i] = feature.values(run)
         elif isinstance(feature, Stage):
-            matrix[:, i] = feature.candidate_scores(run, partial(_report, progress, i, len(features), start))
-        progress(Progress("features", i + 1, len(features), time.perf_counter() - start, "features"))
+            with reported_as(partial(_of_all, i, len(features), start)):
+                matrix[:, i] = feature.candidate_scores(run)
+        report(Progress("features", i + 1, len(features), time.perf_counter() - start, "features"))
     if np.isinf(matrix).any():
         row, i = np.argwhere(np.isinf(matrix))[0].tolist()
         topic = list(run.topics)[int(run.topic_numbers[row])]
@@ -264,15 +266,14 @@ def feature_matrix(run: Run, features: Sequence[Part], progress: ProgressCallbac
     return matrix
 
 
-def _report(progress: ProgressCallback, done: int, features: int, start: float, within: Progress) -> None:
-    """Report the progress within a feature as a part of all features.
+def _of_all(done: int, features: int, start: float, within: Progress) -> Progress:
+    """Return the progress within a feature as a part of all features.
 
     Args:
-        progress: Called with the progress.
         done: Number of complete features.
         features: Number of all features.
         start: When the work began, in seconds of `time.perf_counter`.
         within: Progress of the stage that scores the feature.
     """
     part = (done + (within.fraction or 0.0)) / features
-    progress(Progress("features", done, features, time.perf_counter() - start, "features", part=part))
+    return Progress("features", done, features, time.perf_counter() - start, "features", part=part)

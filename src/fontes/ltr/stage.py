@@ -13,7 +13,6 @@ import numpy as np
 
 from ..core.errors import FontesError, ParameterError
 from ..core.part import Part, walk
-from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Explanation
@@ -72,10 +71,10 @@ class LearningToRank(Reordering, name="ltr"):
         """SHA-256 of the model."""
         return self._model_and_features[0].digest
 
-    def prepare(self, progress: ProgressCallback) -> None:
+    def prepare(self) -> None:
         """Encode the documents if a feature needs vectors that the index lacks."""
         for feature in self._model_and_features[1]:
-            feature.prepare(progress)
+            feature.prepare()
 
     def key(self) -> str | None:
         """Return the identity of this stage: the contents of the model and the features, not the model's folder."""
@@ -83,9 +82,9 @@ class LearningToRank(Reordering, name="ltr"):
         keys = [feature.key() for feature in features]
         return None if None in keys else f"{type(self).__qualname__}({model.digest}, {self.index.fingerprint}, {keys})"
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         model, features = self._model_and_features
-        scores = model.predict(feature_matrix(run, features, progress), run.bounds) if run.rows else run.scores
+        scores = model.predict(feature_matrix(run, features), run.bounds) if run.rows else run.scores
         training_topics = int(np.isin(hashes(run.topics), model.topics).sum())
         if training_topics > 1:  # a single one may be a user's query
             logger.warning("%s: the model has learned from %d of the %d topics", self, training_topics, len(run.topics))

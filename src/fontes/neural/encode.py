@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..core.errors import ParameterError
 from ..core.precision import fix_precision
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.work import resources, work
 from ..index.embeddings.encoded import EncodingJob
 from ..index.embeddings.encoding import VECTORS
@@ -29,7 +29,7 @@ def encode(
     *,
     dtype: str | None = None,
     overwrite: bool = False,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
     ray: bool | str | None = None,
     name: str | None = None,
 ) -> None:
@@ -60,7 +60,7 @@ def encode(
     encoder = named_encoder(index, encoder)
     if isinstance(encoder, str):
         encoder = SentenceEncoder(encoder)
-    with work(ray=ray):
+    with work(ray=ray, progress=progress):
         if isinstance(encoder, ColBERT):
             raise ParameterError(f"{encoder!r} has token vectors: fontes.neural.encode_late(index, colbert) stores them")
         if not callable(getattr(encoder, "encode_documents", None)):
@@ -80,5 +80,5 @@ def encode(
         )
         job = EncodingJob(settings_of(encoder), encode_documents, partial(precision_of, model))
         with remote_encoder(encoder) as actors:
-            index.vectors.add(component, encoder, job, dtype, overwrite, progress, actors)
+            index.vectors.add(component, encoder, job, dtype, overwrite, actors)
         index.vectors.label(component, encoder.fingerprint, name, settings_of(encoder, absolute=True))

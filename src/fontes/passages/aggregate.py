@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ..core import Doc, InputError, ParameterError, Qrels, Run, Stage, Strings, Topics
 from ..core.checks import check_whole
-from ..core.progress import ProgressCallback
 from ..core.values import Documents
 from ..text.sentences import Spans
 
@@ -162,7 +161,7 @@ class ToDocuments(Stage[Run, Run], name="to_documents"):
         if self.separator is not None:
             check_separator(self.separator)
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         self.check()
         doc_ids, parents, numbers = parents_of(run, self.separator, self.split_at)
         topics = run.topic_numbers
@@ -255,7 +254,7 @@ class BestPassages(Stage[Run, Run], name="best_passages"):
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or np.isnan(threshold):
             raise ParameterError(f"best_passages: the threshold is a number, not {threshold!r}")
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         self.check()
         doc_ids, parents, _ = parents_of(run, self.separator)
         keep = np.ones(run.rows, dtype=np.bool_) if self.threshold is None else run.scores >= np.float32(self.threshold)

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from ..core import ParameterError, Run, Stage, Strings
-from ..core.progress import ProgressCallback
 from ..formats.duplicates import Duplicates, read_duplicates
 
 KEEP_CHOICES = ("original", "best")
@@ -44,7 +43,7 @@ class Deduplicate(Stage[Run, Run], name="deduplicate"):
         if self.prefix and isinstance(self.duplicates, Duplicates):
             raise ParameterError("Deduplicate takes a prefix with the path of a file; give it to read_duplicates")
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         self.check()
         duplicates = self._loaded_duplicates
         doc_ids = run.ids.take(np.arange(len(run.ids)))

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Doc, Explanation, ParameterError, PipelineError, Run, Stage, Topic, Topics
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import silent
 from ..core.values import Documents
+from ..core.work import work
 from ..index import Index, State
 from ..lexical import BM25, Postings, Statistics
 from ..rerank.reranker import Reranker
@@ -53,7 +54,7 @@ class TextScorer(Reranker, name="text_scorer"):
     def fingerprint(self) -> str:
         return f"bm25 {self.model.weighting!r} {self.model.index.fingerprint}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         self.check()
         index, weighting = self.model.index.state, self.model.weighting
         texts = list(dict.fromkeys(text for _, text in pairs))
@@ -139,15 +140,16 @@ class Rationales(Stage[Run, Run], name="rationales"):
         self._splitter.check_needs()
         super().check_needs()
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         self.check()
-        return with_rationales(run, self._picker(self._scored(run, progress)))
+        return with_rationales(run, self._picker(self._scored(run)))
 
+    @work(progress=silent)
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
         """Return all sentences of a document with their scores, best first; picked sentences are marked."""
         topic = run.topics[topic_id]
         single = Run.of({topic_id: {doc_id: 1.0}}, Topics([topic])).with_(documents=run.documents)
-        scored = self._scored(single, silent)
+        scored = self._scored(single)
         picked = set(self._picker(scored)[topic_id].ids)
         ranking = scored[topic_id]
         parts = []
@@ -169,7 +171,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
         needs_term = self.reranker is None and self.threshold is None
         return BestPassages(self.n, MIN_POSITIVE_SCORE if needs_term else self.threshold, SENTENCE_SEPARATOR)
 
-    def _scored(self, run: Run, progress: ProgressCallback) -> Run:
+    def _scored(self, run: Run) -> Run:
         """Split the documents into sentences, and score them."""
         reranker = self.reranker
         if reranker is None:
@@ -178,7 +180,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
                     "rationales without a reranker needs a run over an index; or name one: rationales(cross_encoder(…))"
                 )
             reranker = TextScorer(BM25(run.documents))
-        scored: Run = (self._splitter >> reranker)(run, progress=progress)
+        scored: Run = (self._splitter >> reranker)(run)
         return scored
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from ..core import Doc, ParameterError, Run, Stage, Strings
 from ..core.builtin import provided
 from ..core.checks import check_whole
-from ..core.progress import ProgressCallback
 from ..core.values import Documents
 from ..formats import read_corpus
 from ..text.external import version_of
@@ -67,7 +66,7 @@ class Splitter(Stage[Run, Run]):
             sentences(self.sentence_finder)
         super().check_needs()
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         passages = self.over(run.documents_for(type(self).__name__))
         used = np.unique(run.codes)
         doc_ids = run.ids.take(used)

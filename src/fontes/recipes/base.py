@@ -16,8 +16,9 @@ from ..core.expression import part, pipeline
 from ..core.hints import nearest
 from ..core.parameters import Parameter, parameters
 from ..core.part import Part
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.registry import Registry
+from ..core.work import work
 from ..datasets import named
 from ..experiments import Collection
 from ..experiments.problems import Problems, System, planned_index
@@ -209,7 +210,7 @@ class Recipe(Part, ABC):
         self,
         collection: object,
         folder: str | Path,
-        progress: ProgressCallback = silent,
+        progress: ProgressCallback | None = None,
         learning: RecipeTraining | None = None,
     ) -> Systems:
         """Return the systems over a collection, ready to search or to `compare`.
@@ -221,10 +222,11 @@ class Recipe(Part, ABC):
             learning: Training data, for a recipe that learns.
         """
         self.check_models()
-        learning = RecipeTraining() if learning is None else replace(learning, folder=Path(folder), progress=progress)
-        systems: Any = reproducible(self.learned_systems(Collection(_source(collection), folder, progress), learning))
-        for stage in systems.values():
-            stage.prepare(progress)
+        learning = RecipeTraining() if learning is None else replace(learning, folder=Path(folder))
+        with work(progress=progress):
+            systems: Any = reproducible(self.learned_systems(Collection(_source(collection), folder), learning))
+            for stage in systems.values():
+                stage.prepare()
         return systems  # type: ignore[no-any-return]
 
     def run(
@@ -241,7 +243,7 @@ class Recipe(Part, ABC):
         measures: Iterable[str | Measure] | None = None,
         leaks: str = LEAKS[0],
         allow_empty: bool = False,
-        progress: ProgressCallback = silent,
+        progress: ProgressCallback | None = None,
     ) -> RecipeResult:
         """Run all systems and, given judgments, measure and compare them.
 
@@ -291,7 +293,7 @@ class Recipe(Part, ABC):
                 learning = drop_leaked(learning, measured, self.as_model_input, drop=train is None or leaks == "drop")
                 self.check_sides(learning)
                 side = Side(measured, judged or Qrels())
-                division = searched, judged, replace(learning, measured=side, folder=Path(output), progress=progress)
+                division = searched, judged, replace(learning, measured=side, folder=Path(output))
                 recipe = self.for_topics(searched)
                 rows = [row for source in sources[1:] if source for row in source.rows()]
                 judgments = None if sources[1:] == (None, None, None) else Qrels(rows)
@@ -300,7 +302,9 @@ class Recipe(Part, ABC):
         problems.raise_all(f"recipe {self.name}")
         assert division is not None
         plan = recipe._plan(documents, division, chosen_measures, others, Testing(allow_empty=allow_empty))
-        return RecipeResult(**vars(run(plan, Path(output), progress)), recipe=recipe, learning=division[2], others=others)
+        with work(progress=progress):
+            results = run(plan, Path(output))
+        return RecipeResult(**vars(results), recipe=recipe, learning=division[2], others=others)
 
     def _plan(
         self, documents: Collection, division: Division, measures: tuple[Measure, ...], others: OtherRuns, testing: Testing

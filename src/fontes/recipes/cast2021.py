@@ -15,7 +15,6 @@ import numpy as np
 from ..core import FontesError, InputError, ParameterError, Run, Stage, Topics
 from ..core.checks import check_whole
 from ..core.part import walk
-from ..core.progress import ProgressCallback
 from ..experiments import Collection
 from ..passages import Deduplicate, Passages, read_duplicates, to_documents
 from ..passages.aggregate import check_separator, parents_of
@@ -254,7 +253,7 @@ class FirstPassages(Stage[Run, Run], name="first_passages"):
     def check(self) -> None:
         check_whole("first_passages: k", self.k)
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         self.check()
         k = int(self.k)
         names, parents, numbers = parents_of(run)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ..core import ParameterError
 from ..core.checks import check_whole
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
+from ..core.work import work
 from ..measures import Measure
 from ..plots.tables import ResultTable, TableReport
 from .base import LearningRecipe, Recipe
@@ -169,7 +170,7 @@ def run_draws(
     output: str | Path = "results",
     *,
     draws: int = 5,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
     **options: Any,
 ) -> Draws:
     """Run a recipe that divides the topics itself on several draws of the division, with seeds from the recipe's own up.
@@ -197,10 +198,11 @@ def run_draws(
         raise ParameterError(f"draws are of topics that the recipe {recipe.name} divides itself: {remedy}")
     folder = Path(output)
     seeds = range(recipe.seed, recipe.seed + draws)
-    results = tuple(
-        recipe.with_(seed=seed).run(collection, topics, qrels, folder / f"draw-{n}", progress=progress, **options)
-        for n, seed in enumerate(seeds, 1)
-    )
+    with work(progress=progress):
+        results = tuple(
+            recipe.with_(seed=seed).run(collection, topics, qrels, folder / f"draw-{n}", **options)
+            for n, seed in enumerate(seeds, 1)
+        )
     report = Draws(folder, results)
     report.save(folder / "draws.md")
     report.save(folder / "draws.json")

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from ..core import Run, Stage, Topics
 from ..core.frozen import FrozenDict
-from ..core.progress import ProgressCallback
 from ..train import Side
 from ..tuning import Tuning, tune
 from ..tuning.folds import units_of
@@ -37,13 +36,13 @@ class OutOfFold(Stage[Topics, Run]):
         }
         return cls((*(stage.with_(**fold.choice) for fold in tuning.folds), tuning.stage), FrozenDict(fold_of))
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
         last = len(self.stages) - 1
         runs: dict[int, Run] = {}
         for number, stage in enumerate(self.stages):
             fold_topics = Topics(topic for topic in topics.values() if self.fold_of.get(topic.id, last) == number)
             if fold_topics or number == last:
-                runs[number] = stage(fold_topics, progress=progress)
+                runs[number] = stage(fold_topics)
         rankings = {topic_id: runs[self.fold_of.get(topic_id, last)][topic_id] for topic_id in topics}
         rows = {topic_id: zip(ranking.ids, ranking.scores.tolist(), strict=True) for topic_id, ranking in rankings.items()}
         return Run.of(rows, topics).with_(documents=runs[last].documents)

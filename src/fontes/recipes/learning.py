@@ -13,7 +13,6 @@ from typing import Any
 
 from ..core import InputError, Qrels, Run, Stage, Topics
 from ..core.part import Part, walk
-from ..core.progress import ProgressCallback, silent
 from ..experiments.experiment import MODEL_PARAMETERS
 from ..experiments.problems import System
 from ..experiments.provenance import hash_of_qrels, hash_of_topics
@@ -56,7 +55,6 @@ class RecipeTraining:
         dev: Topics and judgments to choose weights and validate on.
         measured: Topics and judgments of the report, for choices by folds alone: each is for topics that it has not seen.
         folder: Results folder; None: nothing is trained or chosen, because the recipe is only inspected.
-        progress: Called with the progress of each step.
         notes: Trainings and choices, in order.
     """
 
@@ -64,7 +62,6 @@ class RecipeTraining:
     dev: Side = NO_SIDE
     measured: Side = NO_SIDE
     folder: Path | None = None
-    progress: ProgressCallback = silent
     notes: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -81,7 +78,7 @@ class RecipeTraining:
     def run(self, stage: Stage[Topics, Run], side: Side) -> Run:
         """Return the run of a stage on the topics of a side, from the cache if it is there."""
         assert self.folder is not None
-        return cached_run("", stage, side.topics, self.folder, self.progress)
+        return cached_run("", stage, side.topics, self.folder)
 
     def best(
         self, role: str, stages: Mapping[str, Stage[Topics, Run]], measure: str, sides: Sequence[Side], depth: int = 20
@@ -151,7 +148,7 @@ class RecipeTraining:
             return Start(start)
         if not self.train.qrels:
             raise InputError("there are no judgments to learn from; give some as train")
-        candidates_key = prepare_system("", candidates, self.progress).key() or repr(candidates)
+        candidates_key = prepare_system("", candidates).key() or repr(candidates)
         data = [_hash(self.train), _hash(self.dev), candidates_key]
         start_hash = fingerprint(find_model(start, kind, kind))
         key = hash_json([version("fontes"), kind, start_hash, settings.model_dump(), mining, data])
@@ -160,26 +157,26 @@ class RecipeTraining:
             examples = self._examples(self.train, candidates, mining)
             validation = self._examples(self.dev, candidates, mining) if self.dev.qrels else None
             if isinstance(settings, BiEncoderSettings):
-                train_bi_encoder(examples, target, start, settings, SearchValidation(validation), progress=self.progress)
+                train_bi_encoder(examples, target, start, settings, SearchValidation(validation))
             else:
-                train_cross_encoder(examples, target, start, settings, Validation(validation), progress=self.progress)
+                train_cross_encoder(examples, target, start, settings, Validation(validation))
         return self.note_model(role, str(target))
 
     def _examples(self, side: Side, candidates: Stage[Topics, Run], mining: Mapping[str, Any]) -> Examples:
-        return mine_negatives(self.run(candidates, side), *side, progress=self.progress, **mining).examples
+        return mine_negatives(self.run(candidates, side), *side, **mining).examples
 
 
-def prepare_system(name: str, stage: System, progress: ProgressCallback) -> Stage[Topics, Run]:
+def prepare_system(name: str, stage: System) -> Stage[Topics, Run]:
     """Return the reproducible form of a system, prepared to search; `name` is the system's name in errors."""
     system = reproducible({name: stage})[name]
     assert isinstance(system, Stage)
-    system.prepare(progress)
+    system.prepare()
     return system
 
 
-def cached_run(name: str, stage: System, topics: Topics, folder: Path, progress: ProgressCallback) -> Run:
+def cached_run(name: str, stage: System, topics: Topics, folder: Path) -> Run:
     """Return the run of a system on topics, from the cache in a results folder if it is there."""
-    return Searches(topics, Cache(folder / CACHE), progress).of(name, prepare_system(name, stage, progress)).run
+    return Searches(topics, Cache(folder / CACHE)).of(name, prepare_system(name, stage)).run
 
 
 def training_facts(model: Path) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ..core.dates import date_of, date_text
 from ..core.errors import InputError, ParameterError
 from ..core.parameters import tuned
-from ..core.progress import ProgressCallback
 from ..core.run import MAX_SCORE, Run
 from ..core.values import Explanation
 from ..index.columns import column_type, column_values, filter_of, greatest_value
@@ -98,7 +97,7 @@ class Boost(Reordering, name="boost"):
             self._scaled_half_life(kind)
         self._origin  # noqa: B018  # raises for an invalid origin
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         self.check()
         if self.multiply and run.rows and run.scores.min() < 0:
             row = int(np.argmax(run.scores < 0))

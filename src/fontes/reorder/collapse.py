@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_whole
-from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.values import Explanation
 from ..core.where import TYPES
@@ -47,7 +46,7 @@ class Collapse(Reordering, name="collapse"):
         column_type(self.index, self.column, "collapse", SINGLE_VALUED)
         check_whole("collapse: keep", self.keep)
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         self.check()
         return run.keep(self._ranks(run) <= self.keep)
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..core.builtin import provided
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.values import Explanation
 from ..rerank.reranker import min_max
@@ -69,13 +68,13 @@ class GreedyChoice(Reordering):
                 f"{self.name}: {self.index.path} holds no texts to compare; give an encoder whose vectors it has"
             )
 
-    def prepare(self, progress: ProgressCallback) -> None:
+    def prepare(self) -> None:
         """Encode the documents if the index has no vectors of the encoder."""
         if (encoder := self.params()["encoder"]) is not None:
             try:
                 self.index.embeddings(encoder)
             except ParameterError:  # the index has no vectors of the encoder
-                provided("encode")(self.index, encoder, progress=progress)
+                provided("encode")(self.index, encoder)
 
     def key(self) -> str | None:
         """Return the cache key of the class, parameters and compared vectors: see `Stage.key`."""
@@ -84,7 +83,7 @@ class GreedyChoice(Reordering):
             return key
         return f"{key} {self.index.embeddings(self.params()['encoder']).meta['digest']}"
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         self.check()
         relevance, docs = min_max(run, run.scores), self.ordinals(run)
         scores = np.full(run.rows, np.nan, dtype=np.float32)

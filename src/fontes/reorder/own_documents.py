@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Qrels
-from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Explanation
@@ -26,7 +25,7 @@ class NotItself(Stage[Run, Run], name="not_itself"):
     returns_subset: ClassVar[bool] = True
     starts_from_scores: ClassVar[bool] = True
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         return run.keep(run.codes != own_codes(run)[run.topic_numbers])
 
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.dates import date_text
-from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.values import Explanation
 from ..index.columns import column_type, column_values
@@ -51,7 +50,7 @@ class Sort(Reordering, name="sort"):
     def check(self) -> None:
         column_type(self.index, self.column, "sort", ORDERED)
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         self.check()
         return run.with_scores((-self._ranks(run)).astype(np.float32))
 

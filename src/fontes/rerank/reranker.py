@@ -8,6 +8,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress, ProgressCallback, silent
+from ..core.progress import Progress
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Explanation, text_of
+from ..core.work import reported_as
 from ..storage.caches import cache_folder
 from ..storage.keyed import KeyedFile
 
@@ -84,8 +86,8 @@ class Reranker(Stage[Run, Run]):
     cache: bool | str | Path = field(default=False, repr=False, kw_only=True)
 
     @abstractmethod
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
-        """Return the scores of (query, document) pairs, float32, in order; call `progress` after each batch."""
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        """Return the scores of (query, document) pairs, float32, in order; report progress after each batch."""
 
     @property
     @abstractmethod
@@ -106,8 +108,8 @@ class Reranker(Stage[Run, Run]):
         cls = type(self)
         return f"{cls.__module__}.{cls.__qualname__}({self.fingerprint}, {getattr(self, 'precision', None)})"
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
-        scores, facts = self.rescored(run, progress)
+    def apply(self, run: Run, /) -> Run:
+        scores, facts = self.rescored(run)
         return run.with_scores(scores, {**run.provenance, "reranked": facts})
 
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
@@ -115,7 +117,7 @@ class Reranker(Stage[Run, Run]):
         [doc] = run.documents_for(type(self).__name__).docs([doc_id])
         return self.explain(run.topics[topic_id], doc)  # type: ignore[arg-type]  # rerankers explain documents
 
-    def rescored(self, run: Run, progress: ProgressCallback = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    def rescored(self, run: Run) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Return the new score of each row, float32, in the run's order; and facts for the provenance of the new run."""
         documents = run.documents_for(type(self).__name__)
         topics = list(run.topics.values())
@@ -131,8 +133,8 @@ class Reranker(Stage[Run, Run]):
             texts = [self.document_text(doc) for doc in documents.docs(run.ids.take(codes))]
             numbers = zip(topic_numbers[start:end].tolist(), row_documents.tolist(), strict=True)
             pairs = [(topics[topic].text, texts[document]) for topic, document in numbers]
-            report = _run_progress(progress, start, len(pairs), run.rows, start_time)
-            scores[start:end], cached = self._scored(pairs, report)
+            with reported_as(partial(_of_all, start, len(pairs), run.rows, start_time)):
+                scores[start:end], cached = self._scored(pairs)
             from_cache += cached
         facts = {"fingerprint": self.fingerprint, "pairs": run.rows, "from_cache": from_cache}
         return scores, {**facts, "precision": self.chosen_precision} if from_cache < run.rows else facts
@@ -141,25 +143,25 @@ class Reranker(Stage[Run, Run]):
         """Return a stage that adds `weight` times this reranker's scores and 1 - `weight` times the run's scores."""
         return Interpolated(self, weight)
 
-    def pair_scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def pair_scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """Return the scores of pairs as `scores` does, using the cache."""
         scores, start_time = np.empty(len(pairs), dtype=np.float32), time.perf_counter()
         for start in range(0, len(pairs), GROUP_SIZE):
             group = list(pairs[start : start + GROUP_SIZE])
-            report = _run_progress(progress, start, len(group), len(pairs), start_time)
-            scores[start : start + len(group)], _ = self._scored(group, report)
+            with reported_as(partial(_of_all, start, len(group), len(pairs), start_time)):
+                scores[start : start + len(group)], _ = self._scored(group)
         return scores
 
-    def _scored(self, pairs: list[tuple[str, str]], progress: ProgressCallback) -> tuple[NDArray[np.float32], int]:
+    def _scored(self, pairs: list[tuple[str, str]]) -> tuple[NDArray[np.float32], int]:
         """Return the scores of pairs, and the number of scores read from the cache."""
         if not self.cache:
-            return self.scores(pairs, progress), 0
+            return self.scores(pairs), 0
         file = ScoreFile(default_file() if self.cache is True else Path(self.cache))
         keys = pair_keys(f"{self.fingerprint} {self.chosen_precision.partition(' ')[0]}", pairs)
         scores = file.read(keys)
         missing = np.flatnonzero(np.isnan(scores))
         if len(missing):
-            scores[missing] = self.scores([pairs[i] for i in missing.tolist()], progress)
+            scores[missing] = self.scores([pairs[i] for i in missing.tolist()])
             file.write([keys[i] for i in missing.tolist()], scores[missing])
         return scores, len(pairs) - len(missing)
 
@@ -180,9 +182,9 @@ class Interpolated(Stage[Run, Run], name="interpolate"):
     reranker: Reranker
     weight: float
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         self.check()
-        scores, facts = self.reranker.rescored(run, progress)
+        scores, facts = self.reranker.rescored(run)
         new, old = min_max(run, scores), min_max(run, run.scores)
         mixed = (self.weight * new + (1 - self.weight) * old).astype(np.float32)
         return run.with_scores(mixed, {**run.provenance, "reranked": {**facts, "weight": self.weight}})
@@ -222,11 +224,7 @@ def _groups(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         topic = next_topic
 
 
-def _run_progress(progress: ProgressCallback, start: int, size: int, rows: int, start_time: float) -> ProgressCallback:
-    """Return a callback that reports the progress of one group, of `size` rows from `start` on, as progress of all rows."""
-
-    def report(group: Progress) -> None:
-        share = (start + (group.fraction or 0.0) * size) / rows
-        progress(Progress("reranking", start + group.done, rows, time.perf_counter() - start_time, "pairs", part=share))
-
-    return report
+def _of_all(start: int, size: int, rows: int, start_time: float, group: Progress) -> Progress:
+    """Return the progress of one group, of `size` rows from `start` on, as progress of all rows."""
+    share = (start + (group.fraction or 0.0) * size) / rows
+    return Progress("reranking", start + group.done, rows, time.perf_counter() - start_time, "pairs", part=share)

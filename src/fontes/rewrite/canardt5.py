@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.progress import ProgressCallback
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 from ..neural.models.base import NAMELESS, Pretrained, token_ids
@@ -131,10 +130,10 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
     max_new_tokens: int = field(default=63, metadata={"least": 1})
     statements: bool = False
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         parts = {topic.id: self._parts(topic) for topic in topics.values() if utterance(topic).strip()}
-        texts = self._generate(list(dict.fromkeys(parts.values())), progress) if parts else {}
+        texts = self._generate(list(dict.fromkeys(parts.values()))) if parts else {}
 
         def rewrite(topic: Topic) -> str:
             return texts[parts[topic.id]].strip() or utterance(topic) if topic.id in parts else utterance(topic)
@@ -157,7 +156,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
     def _load(self, folder: Path, device: str) -> T5:
         return T5(folder, self.precision, device)
 
-    def _generate(self, contexts: list[tuple[str, ...]], progress: ProgressCallback) -> dict[tuple[str, ...], str]:
+    def _generate(self, contexts: list[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
         model = self._model
         inputs = model.inputs(contexts, self.max_length)
 
@@ -166,7 +165,7 @@ class CanardT5(Pretrained[T5], Stage[Topics, Topics], name="canard_t5"):
             texts[:] = model.generate([inputs[i] for i in batch], self.num_beams, self.max_new_tokens)
             return texts
 
-        return dict(zip(contexts, self._in_batches([len(ids) for ids in inputs], work, progress).tolist(), strict=True))
+        return dict(zip(contexts, self._in_batches([len(ids) for ids in inputs], work).tolist(), strict=True))
 
 
 def _join_newest(parts: list[list[int]], separator: list[int], space: int) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..core.answers import cited_answer
 from ..core.errors import InputError, ParameterError
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Documents, Explanation, Topic, Topics, Turn
@@ -63,7 +63,7 @@ class Conversation:
         """Hits of the last turn; None before the first."""
         return None if self._last is None else self._last[1]
 
-    def ask(self, turn: str | Turn, *, progress: ProgressCallback = silent) -> Ranking:
+    def ask(self, turn: str | Turn, *, progress: ProgressCallback | None = None) -> Ranking:
         """Search for a turn and remember it, unless an error is raised.
 
         Args:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import ProgressCallback
 from ..core.stage import Stage
 from ..core.strings import encodable
 from ..core.values import Topic, Topics
@@ -65,14 +64,14 @@ class HQE(Stage[Topics, Topics], name="hqe"):
     tagger: str = "en_core_web_sm"
     scaled: bool = True
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         from ..lexical.bm25 import idf_lucene
 
         self.check()
         conversations = {topic.id: [*(turn.text for turn in earlier(topic)), utterance(topic)] for topic in topics.values()}
         utterances = list(dict.fromkeys(text for texts in conversations.values() for text in texts))
         words = _words(utterances, self.tagger)
-        best = self._best_scores({*utterances, *(word for text_words in words.values() for word in text_words)}, progress)
+        best = self._best_scores({*utterances, *(word for text_words in words.values() for word in text_words)})
         scale = idf_lucene(max(len(self.index), 1), 1) / idf_lucene(CAST_PASSAGES, 1) if self.scaled else 1.0
         r_topic, r_sub, eta = (value * scale for value in (self.r_topic, self.r_sub, self.eta))
 
@@ -113,10 +112,10 @@ class HQE(Stage[Topics, Topics], name="hqe"):
         key = super().key()
         return None if key is None else f"{key} {version_of(self.tagger)}"
 
-    def _best_scores(self, queries: Iterable[str], progress: ProgressCallback) -> dict[str, float]:
+    def _best_scores(self, queries: Iterable[str]) -> dict[str, float]:
         """Return the score of the best document for each query; -1 without documents."""
         numbered = {str(number): query for number, query in enumerate(sorted(queries))}
-        run = BM25(self.index, k1=self.k1, b=self.b, k=1)(numbered, progress=progress)
+        run = BM25(self.index, k1=self.k1, b=self.b, k=1)(numbered)
         return {query: next((hit.score for hit in run[number]), -1.0) for number, query in numbered.items()}
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import ProgressCallback, silent
 from ..core.stage import Stage
 from ..core.values import Topics
 from ..neural.models.base import Pretrained
@@ -139,8 +138,8 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
     threshold: float | None = None
     max_length: int = field(default=300, metadata={"least": 8})
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
-        terms = self.terms(topics, progress)
+    def apply(self, topics: Topics, /) -> Topics:
+        terms = self.terms(topics)
         return with_texts(topics, lambda topic: join_texts(utterance(topic), *terms[topic.id]))
 
     def check(self) -> None:
@@ -148,10 +147,10 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
         if self.threshold is not None and not 0 <= self.threshold <= 1:
             raise ParameterError(f"threshold must be a probability from 0 to 1, not {self.threshold!r}")
 
-    def terms(self, topics: object, progress: ProgressCallback = silent) -> dict[str, list[str]]:
+    def terms(self, topics: object) -> dict[str, list[str]]:
         """Return the terms added to each topic, by topic id."""
         topics = Topics.of(topics)
-        probabilities = self.probabilities(topics, progress)
+        probabilities = self.probabilities(topics)
         threshold = self.used_threshold if any(probabilities.values()) else THRESHOLD
         terms = {}
         for topic_id, words in probabilities.items():
@@ -163,7 +162,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
             terms[topic_id] = list(added.values())
         return terms
 
-    def probabilities(self, topics: object, progress: ProgressCallback = silent) -> dict[str, list[tuple[str, float]]]:
+    def probabilities(self, topics: object) -> dict[str, list[tuple[str, float]]]:
         """Return the words of each topic's history that the model read, in order, with probabilities from 0 to 1."""
         self.check()
         topics = Topics.of(topics)
@@ -181,7 +180,7 @@ class QuReTeC(Pretrained[TermClassifier], Stage[Topics, Topics], name="quretec")
             rows[:] = model.probabilities([inputs[i] for i in batch])
             return rows
 
-        results = self._in_batches([len(model_input.ids) for model_input in inputs], work, progress)
+        results = self._in_batches([len(model_input.ids) for model_input in inputs], work)
         for topic_id, model_input, values in zip(with_history, inputs, results, strict=True):
             words = histories[topic_id][model_input.dropped :]
             probabilities[topic_id] = list(zip(words, values.tolist(), strict=True))

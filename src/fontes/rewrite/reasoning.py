@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from string import Formatter
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import ProgressCallback
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
 
@@ -29,7 +28,7 @@ class WithReasoning(Stage[Topics, Topics], name="with_reasoning"):
 
     template: str = "{reasoning} {query}"
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         return Topics(map(self._with_reasoning, topics.values()))
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.parameters import tuned
-from ..core.progress import ProgressCallback
 from ..core.qrels import Qrels
 from ..core.stage import Stage
 from ..core.values import Topic, Topics
@@ -80,14 +79,14 @@ class Statements(Stage[Topics, Topics], name="statements"):
     weight: float = tuned(1.0, (0.1, 1.0, 0.1))
     append: bool = True
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         stated = [topic for topic in topics.values() if topic.text.strip() and topic.metadata.get(PTKB)]
         pairs = [(topic.text, statement) for topic in stated for statement in topic.metadata[PTKB]]
         if self.reranker is None:
             pairs = [(counted_words(text, self.words), counted_words(statement, self.words)) for text, statement in pairs]
         scorer = self.reranker or TextScorer(BM25(self.index))
-        scores = iter(scorer.pair_scores(pairs, progress).tolist() if pairs else ())
+        scores = iter(scorer.pair_scores(pairs).tolist() if pairs else ())
         least = MIN_POSITIVE_SCORE if self.reranker is None and self.threshold is None else self.threshold
         chosen: dict[str, list[str]] = {}
         for topic in stated:
@@ -140,7 +139,7 @@ class ManualStatements(Stage[Topics, Topics], name="manual_statements"):
     words: str = "content"
     append: bool = True
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         return Topics(self._with(topic) for topic in topics.values())
 

@@ -15,7 +15,6 @@ from ..core.errors import InputError, ParameterError
 from ..core.expression import pipeline
 from ..core.parameters import tuned
 from ..core.part import walk
-from ..core.progress import ProgressCallback
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Topic, Topics, Turn
@@ -34,7 +33,7 @@ class Raw(Stage[Topics, Topics], name="raw"):
     Undoes earlier rewriting. A topic without turns gets its text before any rewriting.
     """
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         return with_texts(topics, utterance)
 
 
@@ -47,7 +46,7 @@ class AsTyped(Stage[Run, Run], name="as_typed"):
 
     returns_subset: ClassVar[bool] = True
 
-    def apply(self, run: Run, progress: ProgressCallback, /) -> Run:
+    def apply(self, run: Run, /) -> Run:
         return run.with_(topics=Topics(original(topic) for topic in run.topics.values()))
 
 
@@ -63,7 +62,7 @@ class StoredRewrite(Stage[Topics, Topics]):
     """The attribute of a turn that has the rewrite."""
     missing: str = "error"
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         return with_texts(topics, self._rewrite)
 
@@ -109,7 +108,7 @@ class LastTurns(Stage[Topics, Topics], name="last_turns"):
     k: int = 3
     first: bool = False
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         return with_texts(topics, self._join)
 
@@ -200,7 +199,7 @@ class WeightedTurns(Stage[Topics, Topics], name="weighted_turns"):
     weight: float = tuned(0.3, (0.1, 0.9, 0.1))
     first: bool = True
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         joined = LastTurns(self.k, self.first)(topics)
         return Topics(dataclasses.replace(topic, weights=self._weights(topic)) for topic in joined.values())

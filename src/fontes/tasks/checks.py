@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core import FontesError
-from ..core.progress import Progress, ProgressCallback, silent
+from ..core.progress import Progress
+from ..core.work import reporter
 from ..datasets import corpus_of
 from ..train import leakage
 from .base import TaskSide
@@ -52,7 +53,7 @@ class DataCheck:
         return "\n".join([*self.facts, *marked])
 
 
-def check_data(project: TaskProject, progress: ProgressCallback = silent) -> DataCheck:
+def check_data(project: TaskProject) -> DataCheck:
     """Check the data of a project.
 
     Compares the numbers of documents and topics with the published ones, looks for duplicate ids, and looks for leaks between
@@ -67,7 +68,7 @@ def check_data(project: TaskProject, progress: ProgressCallback = silent) -> Dat
     except FontesError:
         texts = {}  # reported below
     for corpus in dict.fromkeys(project.corpora.values()):
-        ids[corpus] = _check_documents(project, corpus, texts, facts, remarks, faults, progress)
+        ids[corpus] = _check_documents(project, corpus, texts, facts, remarks, faults)
     if not project.corpora:
         consequence = "runs can be compared (fontes compare) and fused (fontes fuse --learn), and nothing can be searched"
         faults.append(f"there are no documents: {consequence}; lay the task out again with the documents among --data")
@@ -96,15 +97,10 @@ def _role_remarks(project: TaskProject) -> Iterator[str]:
 
 
 def _check_documents(
-    project: TaskProject,
-    corpus: Path | str,
-    texts: Mapping[str, str],
-    facts: list[str],
-    remarks: list[str],
-    faults: list[str],
-    progress: ProgressCallback,
+    project: TaskProject, corpus: Path | str, texts: Mapping[str, str], facts: list[str], remarks: list[str], faults: list[str]
 ) -> set[str]:
     """Return the ids of a corpus, and append to facts, remarks and faults; `texts` are those of the topics, by id."""
+    report = reporter()
     ids: set[str] = set()
     same_ids: list[str] = []  # topics that are documents
     duplicates: list[str] = []
@@ -119,7 +115,7 @@ def _check_documents(
                 same_ids.append(doc.id)
             empty += not (doc.text.strip() or doc.title.strip())
             if count % PROGRESS_INTERVAL == 0:
-                progress(Progress("checking", count, None, 0.0))
+                report(Progress("checking", count, None, 0.0))
     except FontesError as error:
         faults.append(str(error))
         return ids

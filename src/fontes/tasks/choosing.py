@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import InputError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.expression import part
-from ..core.progress import ProgressCallback
 from ..measures import evaluate
 from ..neural.models.listing import packaged_encoder
 from ..recipes.claims import RERANKER
@@ -101,7 +100,6 @@ class Chooser:
         measure: The measure to choose by.
         folder: The project, for models and cached runs.
         options: Models and settings.
-        progress: Called with the progress of each step.
     """
 
     def __init__(
@@ -113,10 +111,9 @@ class Chooser:
         measure: str,
         folder: Path,
         options: TaskOptions,
-        progress: ProgressCallback,
     ) -> None:
         self._index, self._measure, self._folder = index, measure, folder
-        self._side, self._options, self._progress = side, options, progress
+        self._side, self._options = side, options
         self._systems, self._stages = dict(systems), dict(stages)
         self._ending = OWN_DOCUMENTS if "not_itself(" in systems[BASELINE] else ""
         self._notes: list[str] = []
@@ -185,7 +182,7 @@ class Chooser:
         self._notes += [f"topics {note['role']}: {note['without']}" for note in learning.notes if "without" in note]
         if len(learning.dev.topics) < len(self._side.topics):
             self._side = self._side.only(learning.dev.topics)
-        training = RecipeTraining(learning.train, learning.dev, folder=self._folder, progress=self._progress)
+        training = RecipeTraining(learning.train, learning.dev, folder=self._folder)
         sampling: dict[str, Any] = {"per_positive": 4, "ranks": (1, 30), "sampling": "random", "seed": self._options.seed}
         settings = RERANKER.with_(seed=self._options.seed)
         candidates = self._stages[BASELINE] % DEPTH
@@ -235,5 +232,5 @@ class Chooser:
         """Return the run of a system, by its name, or of an expression."""
         if name not in self._runs:
             stage = self._stages[name] if name in self._stages else part(name, self._index)
-            self._runs[name] = cached_run(name, stage, self._side.topics, self._folder, self._progress)
+            self._runs[name] = cached_run(name, stage, self._side.topics, self._folder)
         return self._runs[name]

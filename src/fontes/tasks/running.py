@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ..comparison import Report, SnapshotReport, Testing, compare_snapshots
 from ..core import InputError, ParameterError, Run, Stage, Topics
 from ..core.hints import nearest
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
+from ..core.work import work
 from ..datasets import corpus_of
 from ..experiments import Collection, Experiment
 from ..experiments.experiment import ExperimentFile, Expressions
@@ -88,7 +89,7 @@ class TaskResult:
 
 
 def run_task(
-    project: TaskProject | str | Path, options: TaskOptions | None = None, progress: ProgressCallback = silent
+    project: TaskProject | str | Path, options: TaskOptions | None = None, progress: ProgressCallback | None = None
 ) -> TaskResult:
     """Run a project: baselines, choices, fusion, tests, the table and paragraph of the notes, and the submission.
 
@@ -111,20 +112,21 @@ def run_task(
     base = _read_base(project)
     roles = project.roles
     assert roles.choose is not None
-    chosen = _choose(project, base, options, progress)
-    if options.submit is not None and options.submit not in chosen.systems:
-        raise ParameterError(f"there is no system '{options.submit}' to submit; {nearest(options.submit, chosen.systems)}")
-    reports = {}
-    for side in (roles.choose, *roles.measure):
-        kind = HELD_OUT if side == roles.choose else CHOSEN
-        reports[side] = Experiment(_write_experiment(project, base, chosen, side, kind)).run(progress)
-    if roles.measure:
-        final = project.folder / f"{CHOSEN}-{roles.measure[0]}.toml"
-    else:
-        final = _write_experiment(project, base, chosen, roles.choose, UNMEASURED)
-    submitted = options.submit or chosen.best
-    notes = [*chosen.notes, _reason(project, chosen, submitted, options)]
-    submission, remarks = _write_submission(project, final, submitted, chosen.systems, progress)
+    with work(progress=progress):
+        chosen = _choose(project, base, options)
+        if options.submit is not None and options.submit not in chosen.systems:
+            raise ParameterError(f"there is no system '{options.submit}' to submit; {nearest(options.submit, chosen.systems)}")
+        reports = {}
+        for side in (roles.choose, *roles.measure):
+            kind = HELD_OUT if side == roles.choose else CHOSEN
+            reports[side] = Experiment(_write_experiment(project, base, chosen, side, kind)).run()
+        if roles.measure:
+            final = project.folder / f"{CHOSEN}-{roles.measure[0]}.toml"
+        else:
+            final = _write_experiment(project, base, chosen, roles.choose, UNMEASURED)
+        submitted = options.submit or chosen.best
+        notes = [*chosen.notes, _reason(project, chosen, submitted, options)]
+        submission, remarks = _write_submission(project, final, submitted, chosen.systems)
     snapshots = _compare_snapshots(project, reports) if project.task.over_time and len(reports) > 1 else None
     result = TaskResult(project, reports, submitted, submission, (), (*notes, *remarks), snapshots)
     return replace(result, paper=_write_paper(result, chosen))
@@ -153,11 +155,11 @@ def _read_base(project: TaskProject) -> ExperimentFile:
     return base
 
 
-def _choose(project: TaskProject, base: ExperimentFile, options: TaskOptions, progress: ProgressCallback) -> Choices:
+def _choose(project: TaskProject, base: ExperimentFile, options: TaskOptions) -> Choices:
     roles, sides = project.roles, project.sides
     assert roles.choose is not None
     side = _judged_side(sides[roles.choose])
-    index = _open_index(project, base, roles.choose, progress)
+    index = _open_index(project, base, roles.choose)
     systems = Expressions(base).made(index)
     stages = {name: systems[name] for name in base.expressions if isinstance(systems[name], Stage)}
     train = None
@@ -165,7 +167,7 @@ def _choose(project: TaskProject, base: ExperimentFile, options: TaskOptions, pr
         train = side if roles.train == roles.choose else _judged_side(sides[roles.train])
     later = dict.fromkeys(name for name in (*roles.measure, *roles.submit) if name not in (roles.train, roles.choose))
     measured = Topics(replace(topic, id=f"{name} {topic.id}") for name in later for topic in sides[name].topics.values())
-    chooser = Chooser(index, base.expressions, stages, side, project.table.measure, project.folder, options, progress)  # type: ignore[arg-type]
+    chooser = Chooser(index, base.expressions, stages, side, project.table.measure, project.folder, options)  # type: ignore[arg-type]
     return chooser.choose(train, measured)
 
 
@@ -176,16 +178,14 @@ def _judged_side(side: TaskSide) -> Side:
     return Side(topics, side.qrels.only(topics))
 
 
-def _open_index(project: TaskProject, base: ExperimentFile, side: str, progress: ProgressCallback) -> Index:
+def _open_index(project: TaskProject, base: ExperimentFile, side: str) -> Index:
     corpus = project.corpora.get(side)
     if corpus is None:
         raise InputError(f"{project.folder}: the side '{side}' has no documents; name them as 'corpus' in task.toml")
     documents = corpus_of(corpus) if isinstance(corpus, str) else corpus
     table = base.index
     folder = project.folder / (table.folder or f"{RESULTS}/indexes")
-    return Collection(documents, folder, progress).index(
-        table.analyzer, table.fields, table.vectors, table.separate, table.positions
-    )
+    return Collection(documents, folder).index(table.analyzer, table.fields, table.vectors, table.separate, table.positions)
 
 
 def _write_experiment(project: TaskProject, base: ExperimentFile, chosen: Choices, side: str, kind: str) -> Path:
@@ -227,15 +227,15 @@ def _reason(project: TaskProject, chosen: Choices, submitted: str, options: Task
 
 
 def _write_submission(
-    project: TaskProject, final: Path, name: str, systems: Mapping[str, str], progress: ProgressCallback
+    project: TaskProject, final: Path, name: str, systems: Mapping[str, str]
 ) -> tuple[tuple[Path, ...], list[str]]:
     """Write the submission of a system, and check it."""
     file = ExperimentFile(final)
     sides = {side: project.sides[side] for side in project.roles.submit}
     runs: dict[str, Run] = {}
     for side, task_side in sides.items():
-        stage = Expressions(file).made(_open_index(project, file, side, progress))[name]
-        runs[side] = cached_run(name, stage, task_side.topics, project.folder, progress)
+        stage = Expressions(file).made(_open_index(project, file, side))[name]
+        runs[side] = cached_run(name, stage, task_side.topics, project.folder)
     folder = project.folder / SUBMISSION
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -8,7 +8,6 @@ import unicodedata
 from dataclasses import dataclass, replace
 
 from ..core.errors import ParameterError
-from ..core.progress import ProgressCallback
 from ..core.stage import Stage
 from ..core.values import Topics
 
@@ -47,7 +46,7 @@ class PlainPosts(Stage[Topics, Topics], name="plain_posts"):
     emoji: str = "drop"
     signature: str = "author"
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Topics:
+    def apply(self, topics: Topics, /) -> Topics:
         self.check()
         return Topics(
             replace(topic, text=self.plain(topic.text) or topic.text, weights=None, query=None, origin=topic)

@@ -11,8 +11,9 @@ import numpy as np
 from pydantic import Field
 
 from ..core.errors import ParameterError
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.values import Doc
+from ..core.work import work
 from ..neural.encoders import ChunkedEncoder, Encoder, SentenceEncoder, TransformerEncoder
 from ..neural.encoders.base import encoder_in
 from ..neural.encoders.trainable import trainable
@@ -51,7 +52,7 @@ def train_bi_encoder(
     settings: BiEncoderSettings | None = None,
     validation: object = None,
     overwrite: bool = False,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> Training:
     """Train an encoder and write it to the folder `output`, which `SentenceEncoder(output)` loads.
 
@@ -80,16 +81,13 @@ def train_bi_encoder(
         MissingExtraError: A library of the extra `train` is missing.
     """
     settings = settings or BiEncoderSettings()
-    fit_of = partial(_fit, encoder, settings, progress)
-    return train_encoder(fit_of, "a bi-encoder", examples, output, settings, validation, overwrite, progress)
+    fit_of = partial(_fit, encoder, settings)
+    with work(progress=progress):
+        return train_encoder(fit_of, "a bi-encoder", examples, output, settings, validation, overwrite)
 
 
 def _fit(
-    encoder: Encoder | str | Path,
-    settings: BiEncoderSettings,
-    progress: ProgressCallback,
-    split: TrainingSplit[Any],
-    search: SearchValidation,
+    encoder: Encoder | str | Path, settings: BiEncoderSettings, split: TrainingSplit[Any], search: SearchValidation
 ) -> Fit:
     from . import dual_encoder
 
@@ -97,7 +95,7 @@ def _fit(
     model = trainable(start, dropout=settings.dropout)
     loss = dual_encoder.ResidualLoss if settings.loss == "residual" else dual_encoder.DualEncoderLoss
     return encoder_fit(
-        split if windows is None else _windowed_split(split, windows, progress),
+        split if windows is None else _windowed_split(split, windows),
         search,
         settings,
         start,
@@ -121,19 +119,19 @@ def _starting_encoder(encoder: Encoder | str | Path, max_length: int | None) -> 
     return (encoder if max_length is None else encoder.with_(max_length=max_length)), None
 
 
-def _windowed_split(split: TrainingSplit[Any], encoder: ChunkedEncoder, progress: ProgressCallback) -> TrainingSplit[Any]:
+def _windowed_split(split: TrainingSplit[Any], encoder: ChunkedEncoder) -> TrainingSplit[Any]:
     if isinstance(split.learned, LabelledPairs):
         raise ParameterError("labelled pairs have no documents to cut into windows: train the inner encoder")
-    learned = windowed(split.learned, encoder, progress)
-    validation = None if split.validation is None else windowed(split.validation, encoder, progress)
+    learned = windowed(split.learned, encoder)
+    validation = None if split.validation is None else windowed(split.validation, encoder)
     return TrainingSplit(learned, validation, {**split.hashes, "windows": hash_of(encoder.fingerprint)})
 
 
-def windowed(examples: Examples, encoder: ChunkedEncoder, progress: ProgressCallback = silent) -> Examples:
+def windowed(examples: Examples, encoder: ChunkedEncoder) -> Examples:
     """Return examples in which each text is replaced by its best window for the query, by the encoder's own scores."""
     texts = list(dict.fromkeys(passage.text for example in examples for passage in passages_of(example)))
     queries = list(dict.fromkeys(example.query for example in examples))
-    vectors, bounds = encoder.with_(pooling="max").encode_documents_parts([Doc("", text) for text in texts], progress)
+    vectors, bounds = encoder.with_(pooling="max").encode_documents_parts([Doc("", text) for text in texts])
     query_vectors = dict(zip(queries, encoder.encode_queries(queries), strict=True))
     text_windows = {text: (encoder.windows(text), slice(*bounds[i : i + 2])) for i, text in enumerate(texts)}
 

@@ -17,10 +17,11 @@ from ..calibration.maps import FEATURES, MAPS, NON_INCREASING, Floats, Probabili
 from ..calibration.model import Calibration
 from ..calibration.reliability import Reliability, labels_of, reliability_of
 from ..core.errors import InputError, ParameterError
-from ..core.progress import Progress, ProgressCallback, silent
+from ..core.progress import Progress, ProgressCallback
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.values import Topics
+from ..core.work import reporter, work
 from ..ltr.model import hashes
 from ..measures.evaluation import check_agreement
 from ..storage.artifact import META
@@ -156,7 +157,7 @@ def train_calibration(
     settings: CalibrationSettings | None = None,
     *,
     overwrite: bool = False,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> CalibrationTraining:
     """Train a calibration of the pipeline that made a run, for `calibrated(FOLDER)`.
 
@@ -192,7 +193,8 @@ def train_calibration(
     rows, labels = _rows_of(data, of_map), labels_of(data, judgments, settings.rel)
     features = features_of(data)
     _check_learnable(features[rows], labels[rows], len(of_map))
-    losses = {} if settings.map else _losses(data, features, labels, of_map, settings, progress)
+    with work(progress=progress):
+        losses = {} if settings.map else _losses(data, features, labels, of_map, settings)
     chosen: str = settings.map or min(losses, key=lambda kind: losses[kind])
     probability_map = fit_curve(fit_log_odds(features[rows], labels[rows]), features[rows], labels[rows], chosen)
     facts = {
@@ -231,7 +233,7 @@ def validate_calibration(
     settings: CalibrationSettings | None = None,
     *,
     folds: int = 5,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> CalibrationValidation:
     """Evaluate `train_calibration` by nested cross-validation, with all choices for a fold made on the other folds.
 
@@ -333,14 +335,10 @@ def _logistic(inputs: Floats, labels: Labels, limits: Sequence[tuple[float, floa
 
 
 def _losses(
-    data: Run,
-    features: Floats,
-    labels: Labels,
-    units: list[list[str]],
-    settings: CalibrationSettings,
-    progress: ProgressCallback,
+    data: Run, features: Floats, labels: Labels, units: list[list[str]], settings: CalibrationSettings
 ) -> dict[str, float]:
     """Return the mean log loss of a held-out document by kind of map."""
+    report = reporter()
     start, folds = time.perf_counter(), min(settings.folds, len(units))
     fold_of, totals = folds_of(units, folds, settings.seed), dict.fromkeys(MAPS, 0.0)
     evaluated = 0
@@ -357,7 +355,7 @@ def _losses(
             fitted = fit_curve(linear, features[learned], labels[learned], kind)
             probabilities = fitted.probabilities(fitted.log_odds(features[held_out]))
             totals[kind] -= float(np.log(np.where(labels[held_out], probabilities, 1 - probabilities)).sum())
-        progress(Progress("training", fold + 1, folds, time.perf_counter() - start, "folds"))
+        report(Progress("training", fold + 1, folds, time.perf_counter() - start, "folds"))
     return {kind: total / max(1, evaluated) for kind, total in totals.items()}
 
 

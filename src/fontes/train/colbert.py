@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
+from ..core.work import work
 from ..neural.late import ColBERT
 from ..neural.late.trainable import fill_of, trainable
 from .encoder_fit import EncoderSettings, SearchValidation, encoder_fit, start_of, train_encoder
@@ -43,7 +44,7 @@ def train_colbert(
     settings: ColBERTSettings | None = None,
     validation: object = None,
     overwrite: bool = False,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> Training:
     """Train a late-interaction model and write it to the folder `output`, which `ColBERT(output)` loads.
 
@@ -64,7 +65,8 @@ def train_colbert(
     """
     settings = settings or ColBERTSettings()
     fit_of = partial(_fit, encoder, settings)
-    return train_encoder(fit_of, "a late-interaction model", examples, output, settings, validation, overwrite, progress)
+    with work(progress=progress):
+        return train_encoder(fit_of, "a late-interaction model", examples, output, settings, validation, overwrite)
 
 
 def _fit(encoder: ColBERT | str | Path, settings: ColBERTSettings, split: TrainingSplit[Any], search: SearchValidation) -> Fit:

@@ -9,9 +9,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ..core.errors import ParameterError
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.qrels import Qrels
 from ..core.run import Run
+from ..core.work import work
 from ..neural.models.hub import find_model
 from .examples import DISTILLED, Examples, TrainingSplit, check_teacher, training_split, unlearned
 from .runner.checkpoint_folder import check_output_folder
@@ -43,7 +44,7 @@ def train_cross_encoder(
     settings: CrossEncoderSettings | None = None,
     validation: object = None,
     overwrite: bool = False,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> Training:
     """Train a cross-encoder and write it to the folder `output`, which `CrossEncoder(output)` loads.
 
@@ -98,7 +99,8 @@ def train_cross_encoder(
             **model.cut_of(split.learned),
         },
     )
-    return run(fit, settings, target, overwrite, progress)
+    with work(progress=progress):
+        return run(fit, settings, target, overwrite)
 
 
 def reranker_split(

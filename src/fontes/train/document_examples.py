@@ -17,6 +17,7 @@ from ..core.progress import Progress, ProgressCallback, silent
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Documents, Topic, Topics, text_of
+from ..core.work import reporter, work
 from ..formats import read_corpus
 from ..text.sentences import check_sentence_finder, sentence_spans
 from .examples import Example, Passage
@@ -40,7 +41,7 @@ class DocumentQuery:
 class QuestionWriter(Protocol):
     """Writes questions that documents answer, as `LlmQuestions`: a list for each document, at most `count` in each."""
 
-    def questions(self, docs: Sequence[Doc], count: int, progress: ProgressCallback, /) -> list[list[str]]: ...
+    def questions(self, docs: Sequence[Doc], count: int, /) -> list[list[str]]: ...
 
 
 Spans = Callable[[str], list[tuple[int, int]]]
@@ -60,7 +61,7 @@ def document_examples(
     round_trip: Stage[Any, Any] | None = None,
     round_trip_rank: int = 1,
     teacher: Stage[Run, Run] | None = None,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> Mined:
     """Make examples whose queries are taken from the documents that answer them.
 
@@ -121,26 +122,29 @@ def document_examples(
     examples: list[Example] = []
     start = time.perf_counter()
     docs = iter(_limit_docs(_iterate_docs(documents), limit, seed))
-    while batch := list(islice(docs, BATCH_SIZE)):
-        tally.total += len(batch)
-        if isinstance(form, str):
-            queries_by_doc = [query_makers[form](doc) for doc in batch]
-            tally.leave_out("no_title" if form == "title" else "too_short", queries_by_doc.count([]))
-        else:
-            queries_by_doc = _question_queries(form, batch, per_document, progress)
-            tally.leave_out("no_question", queries_by_doc.count([]))
-        doc_queries = [doc_query for of_doc in queries_by_doc for doc_query in of_doc]
-        if round_trip is not None and doc_queries:
-            doc_queries = _round_trip_queries(doc_queries, round_trip % round_trip_rank, tally)
-        if negatives is None:
-            examples += _examples_without_negatives(doc_queries, tally)
-        elif doc_queries:
-            run = run_of(negatives, Topics(doc_query.topic for doc_query in doc_queries), mining, silent)
-            read_text = _text_without_title if form == "title" else text_of
-            miner = Miner(mining, run.documents_for("mining"), tally, read_text, teacher, progress)
-            examples += _examples_with_negatives(doc_queries, run, miner)
-        total = None if limit is None else min(limit, tally.total) if len(batch) < BATCH_SIZE else limit
-        progress(Progress("making examples", tally.total, total, time.perf_counter() - start))
+    with work(progress=progress):
+        report = reporter()
+        while batch := list(islice(docs, BATCH_SIZE)):
+            tally.total += len(batch)
+            if isinstance(form, str):
+                queries_by_doc = [query_makers[form](doc) for doc in batch]
+                tally.leave_out("no_title" if form == "title" else "too_short", queries_by_doc.count([]))
+            else:
+                queries_by_doc = _question_queries(form, batch, per_document)
+                tally.leave_out("no_question", queries_by_doc.count([]))
+            doc_queries = [doc_query for of_doc in queries_by_doc for doc_query in of_doc]
+            if round_trip is not None and doc_queries:
+                doc_queries = _round_trip_queries(doc_queries, round_trip % round_trip_rank, tally)
+            if negatives is None:
+                examples += _examples_without_negatives(doc_queries, tally)
+            elif doc_queries:
+                with work(progress=silent):
+                    run = run_of(negatives, Topics(doc_query.topic for doc_query in doc_queries), mining)
+                read_text = _text_without_title if form == "title" else text_of
+                miner = Miner(mining, run.documents_for("mining"), tally, read_text, teacher)
+                examples += _examples_with_negatives(doc_queries, run, miner)
+            total = None if limit is None else min(limit, tally.total) if len(batch) < BATCH_SIZE else limit
+            report(Progress("making examples", tally.total, total, time.perf_counter() - start))
     settings = {
         "form": form if isinstance(form, str) else repr(form),
         "per_document": per_document,
@@ -151,7 +155,8 @@ def document_examples(
         **({} if round_trip is None else {"round_trip": repr(round_trip), "round_trip_rank": round_trip_rank}),
     }
     mined = tally.mined(examples, {**settings, **({} if negatives is None else asdict(mining))})
-    return mined if teacher is None else mined.scored(teacher, progress)
+    with work(progress=progress):
+        return mined if teacher is None else mined.scored(teacher)
 
 
 def _title_queries(doc: Doc) -> list[DocumentQuery]:
@@ -165,15 +170,14 @@ def _text_without_title(doc: Doc) -> str:
     return (doc.text[copy.end() :] if copy else doc.text).strip()
 
 
-def _question_queries(
-    writer: QuestionWriter, docs: Sequence[Doc], per_document: int, progress: ProgressCallback
-) -> list[list[DocumentQuery]]:
+def _question_queries(writer: QuestionWriter, docs: Sequence[Doc], per_document: int) -> list[list[DocumentQuery]]:
     return [
         [DocumentQuery(Topic(f"{doc.id}#{n}", question), doc, text_of(doc)) for n, question in enumerate(questions, 1)]
-        for doc, questions in zip(docs, writer.questions(docs, per_document, progress), strict=True)
+        for doc, questions in zip(docs, writer.questions(docs, per_document), strict=True)
     ]
 
 
+@work(progress=silent)
 def _round_trip_queries(doc_queries: Sequence[DocumentQuery], round_trip: Stage[Any, Run], tally: Tally) -> list[DocumentQuery]:
     """Return the queries for which the round trip returns their document; count the others as left out."""
     run = round_trip(Topics(doc_query.topic for doc_query in doc_queries))

@@ -16,7 +16,6 @@ import numpy as np
 
 from ..core.checks import check_whole, string_of
 from ..core.errors import InputError, ParameterError
-from ..core.progress import ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.stage import Stage
@@ -255,7 +254,7 @@ class Examples(TrainingSet[Example]):
             problem = "no example has negatives, so there is only one label; mine some with `fontes mine`"
             raise InputError(f"{first} to {last}: {problem}")
 
-    def scored(self, teacher: Stage[Any, Run], progress: ProgressCallback = silent) -> Examples:
+    def scored(self, teacher: Stage[Any, Run]) -> Examples:
         """Return the examples with a teacher's scores of positives and negatives.
 
         Args:
@@ -263,25 +262,24 @@ class Examples(TrainingSet[Example]):
                 resumes. Or a stage from topics to a run, such as a fusion of several systems, whose scores are assigned to the
                 documents by their ids. Examples whose relevant document it does not return are left out; other documents that
                 it does not return get the least score of the query's ranking.
-            progress: Called with the number of scored pairs.
 
         Raises:
             InputError: The stage returns no relevant document.
             ParameterError: The teacher is neither a reranker nor such a stage.
         """
         if isinstance(teacher, Stage) and (teacher.takes, teacher.gives) == (Topics, Run):
-            return self._scored_by_run(teacher, progress)
+            return self._scored_by_run(teacher)
         pairs = list(dict.fromkeys((example.query, p.text) for example in self for p in passages_of(example)))
-        of_pairs = map(round_float32, reranker_of(teacher).pair_scores(pairs, progress))
+        of_pairs = map(round_float32, reranker_of(teacher).pair_scores(pairs))
         scores = dict(zip(pairs, of_pairs, strict=True))
         return Examples(
             _with_scores(example, [scores[example.query, p.text] for p in passages_of(example)]) for example in self
         )
 
-    def _scored_by_run(self, teacher: Stage[Topics, Run], progress: ProgressCallback) -> Examples:
+    def _scored_by_run(self, teacher: Stage[Topics, Run]) -> Examples:
         """Return the examples whose relevant documents a stage returns, with its scores."""
         queries = list(dict.fromkeys(example.query for example in self))
-        run = teacher(Topics(Topic(str(number), query) for number, query in enumerate(queries)), progress=progress)
+        run = teacher(Topics(Topic(str(number), query) for number, query in enumerate(queries)))
         of_queries: dict[str, dict[str, float]] = {query: {} for query in queries}
         for topic_id, ranking in run.items():
             rounded = map(round_float32, ranking.scores.tolist())

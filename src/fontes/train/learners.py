@@ -19,11 +19,11 @@ from pydantic import Field
 
 from ..core.errors import InputError, ParameterError, needs_extra
 from ..core.part import Part
-from ..core.progress import Progress, ProgressCallback
+from ..core.progress import Progress
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..core.values import Topics
-from ..core.work import thread_count
+from ..core.work import reporter, thread_count
 from ..ltr.features import Floats, feature_matrix
 from ..ltr.model import HEAD_WIDTH, LinearModel, RankModel, SetModel, TreeModel, set_scores, set_shapes
 from ..measures import DEFAULT, Measure, parse
@@ -106,7 +106,7 @@ class RankerCandidates:
     grades: NDArray[np.int64]
 
     @classmethod
-    def of(cls, run: Run, qrels: Qrels, features: Sequence[Part], progress: ProgressCallback) -> Self:
+    def of(cls, run: Run, qrels: Qrels, features: Sequence[Part]) -> Self:
         """Compute features and grades; raise InputError if a topic has no text or the judgments belong to other topics."""
         check_agreement(run, qrels)
         judged = [topic for topic in run.topics.values() if topic.id in qrels]
@@ -117,7 +117,7 @@ class RankerCandidates:
                 )
         judged_run = with_topics(run, {topic.id for topic in judged})
         grades = [qrels[ranking.topic.id].get(hit.id, 0) for ranking in judged_run.values() for hit in ranking]
-        matrix = feature_matrix(judged_run, features, progress)
+        matrix = feature_matrix(judged_run, features)
         return cls(judged_run, qrels.only(judged_run), matrix, np.maximum(np.array(grades, dtype=np.int64), 0))
 
     def check(self) -> None:
@@ -211,9 +211,7 @@ class Learner(ABC):
     """A method that learns a model; a parameter of the model is chosen on held-out rows."""
 
     @abstractmethod
-    def choose(
-        self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
-    ) -> tuple[dict[str, float], Floats]:
+    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Floats]:
         """Choose the parameter on held-out rows.
 
         Returns:
@@ -249,9 +247,8 @@ class TreeLearner(Learner):
         with needs_extra("ltr", "training with --learner lightgbm", "lightgbm"):
             self._library = import_module("lightgbm")
 
-    def choose(
-        self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
-    ) -> tuple[dict[str, float], Floats]:
+    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Floats]:
+        report = reporter()
         measure, start = parse(settings.measure), time.perf_counter()
         held_out = {rows.tobytes(): data.only(rows) for _, rows in splits}
 
@@ -259,9 +256,9 @@ class TreeLearner(Learner):
             part = held_out[np.asarray(dataset.used_indices, dtype=np.int64).tobytes()]
             return str(measure), part.value(scores, measure), True
 
-        def report(environment: Any) -> None:
+        def report_trees(environment: Any) -> None:
             count = environment.iteration + 1
-            progress(Progress("training", count, settings.trees, time.perf_counter() - start, "trees"))
+            report(Progress("training", count, settings.trees, time.perf_counter() - start, "trees"))
 
         stop = self._library.early_stopping(settings.patience, verbose=False)
         result = self._library.cv(
@@ -270,7 +267,7 @@ class TreeLearner(Learner):
             settings.trees,
             folds=splits,
             feval=evaluate,
-            callbacks=[stop, report],
+            callbacks=[stop, report_trees],
             return_cvbooster=True,
         )
         boosters, scores = result["cvbooster"], np.zeros(data.run.rows)
@@ -348,9 +345,8 @@ class Pairwise(Learner):
     All topics have the same weight.
     """
 
-    def choose(
-        self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
-    ) -> tuple[dict[str, float], Floats]:
+    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Floats]:
+        report = reporter()
         measure, start = parse(settings.measure), time.perf_counter()
         learned = [data.only(rows) for rows, _ in splits]
         held_out_rows = np.sort(np.concatenate([rows for _, rows in splits]))
@@ -363,7 +359,7 @@ class Pairwise(Learner):
             value = held_out.value(scores[held_out_rows], measure)
             if value > best_value:
                 best_value, best_strength, best_scores = value, strength, scores
-            progress(Progress("training", number, len(L2_STRENGTHS), time.perf_counter() - start, "strengths"))
+            report(Progress("training", number, len(L2_STRENGTHS), time.perf_counter() - start, "strengths"))
         return {"strength": best_strength}, best_scores
 
     def model(self, data: RankerCandidates, settings: RankerSettings, chosen: dict[str, float]) -> RankModel:
@@ -400,9 +396,8 @@ class SetRank(Learner):
         with needs_extra("neural", "training with --learner setrank", "torch"):
             self._torch = import_module("torch")
 
-    def choose(
-        self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
-    ) -> tuple[dict[str, float], Floats]:
+    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Floats]:
+        report = reporter()
         measure, start = parse(settings.measure), time.perf_counter()
         held_out_rows = np.sort(np.concatenate([rows for _, rows in splits]))
         held_out = data.only(held_out_rows)
@@ -416,7 +411,7 @@ class SetRank(Learner):
             value = held_out.value(scores[held_out_rows], measure)
             if value > best_value:
                 best_value, best_epoch, best_scores = value, epoch, scores
-            progress(Progress("training", epoch, settings.epochs, time.perf_counter() - start, "rounds"))
+            report(Progress("training", epoch, settings.epochs, time.perf_counter() - start, "rounds"))
             if epoch - best_epoch >= settings.patience:
                 break
         return {"epochs": best_epoch}, best_scores
@@ -487,9 +482,7 @@ class EstimatorLearner(Learner):
             raise ParameterError(_refusal(estimator))
         self._estimator = estimator
 
-    def choose(
-        self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings, progress: ProgressCallback
-    ) -> tuple[dict[str, float], Floats]:
+    def choose(self, data: RankerCandidates, splits: RowSplits, settings: RankerSettings) -> tuple[dict[str, float], Floats]:
         scores = np.zeros(data.run.rows)
         for learned, held_out in splits:
             scores[held_out] = self.model(data.only(learned), settings, {}).predict(data.matrix[held_out])

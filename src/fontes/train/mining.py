@@ -16,11 +16,12 @@ import numpy as np
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError
 from ..core.hints import nearest
-from ..core.progress import Progress, ProgressCallback, silent
+from ..core.progress import Progress, ProgressCallback
 from ..core.qrels import Qrels
 from ..core.run import Ranking, Run
 from ..core.stage import Stage
 from ..core.values import Doc, Documents, Hit, Topic, Topics, text_of
+from ..core.work import reporter, work
 from .duplicates import Duplicate, kind_of
 from .examples import Example, Examples, Passage, reranker_of, round_float32
 
@@ -133,7 +134,7 @@ def mine_negatives(
     *,
     preset: str | None = None,
     teacher: Stage[Any, Run] | None = None,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
     **settings: Any,
 ) -> Mined:
     """Make groups of a query, a relevant document and negatives: non-relevant hits of a run.
@@ -173,28 +174,29 @@ def mine_negatives(
     if not answerable:
         all_topics.judged(judged)
         raise InputError("no topic has a document of grade 1 or more, from which examples could be made")
-    run = run_of(candidates, answerable, mining, progress)
-    documents = run.documents_for("mining")
-    examples: list[Example] = []
-    miner = Miner(mining, documents, tally, teacher=teacher, progress=progress)
-    start, topics_to_mine = time.perf_counter(), list(answerable.values())
-    for batch_start in range(0, len(topics_to_mine), TOPICS_AT_ONCE):
-        batch_end = min(batch_start + TOPICS_AT_ONCE, len(topics_to_mine))
-        groups = _groups(topics_to_mine[batch_start:batch_end], run, documents, relevant, tally)
-        examples += miner.examples(groups)
-        progress(Progress("mining", batch_end, len(topics_to_mine), time.perf_counter() - start, "topics"))
-    mined = tally.mined(examples, asdict(mining))
-    return mined if teacher is None else mined.scored(teacher, progress)
+    with work(progress=progress):
+        run = run_of(candidates, answerable, mining)
+        documents = run.documents_for("mining")
+        examples: list[Example] = []
+        miner = Miner(mining, documents, tally, teacher=teacher)
+        report, start, topics_to_mine = reporter(), time.perf_counter(), list(answerable.values())
+        for batch_start in range(0, len(topics_to_mine), TOPICS_AT_ONCE):
+            batch_end = min(batch_start + TOPICS_AT_ONCE, len(topics_to_mine))
+            groups = _groups(topics_to_mine[batch_start:batch_end], run, documents, relevant, tally)
+            examples += miner.examples(groups)
+            report(Progress("mining", batch_end, len(topics_to_mine), time.perf_counter() - start, "topics"))
+        mined = tally.mined(examples, asdict(mining))
+        return mined if teacher is None else mined.scored(teacher)
 
 
-def run_of(candidates: object, topics: Topics, settings: Mining, progress: ProgressCallback) -> Run:
+def run_of(candidates: object, topics: Topics, settings: Mining) -> Run:
     """Return the run to mine; a stage is run on these topics, no deeper than needed."""
     if not isinstance(candidates, Stage):
         return Run.of(candidates)
     candidates.require(Topics, Run, "mining")
     # A margin needs the relevant document's score, at any rank.
     stage = candidates % settings.ranks[1] if settings.margin is None else candidates
-    run: Run = stage(topics, progress=progress)
+    run: Run = stage(topics)
     return run
 
 
@@ -266,7 +268,6 @@ class Miner:
         tally: The counts.
         read: Function that returns the text of a negative.
         teacher: The reranker that `settings.relative_margin` needs.
-        progress: Called while the teacher scores.
 
     Raises:
         ParameterError: The teacher is needed and missing, or is not a reranker.
@@ -279,9 +280,7 @@ class Miner:
         tally: Tally,
         read: Callable[[Doc], str] = text_of,
         teacher: Stage[Any, Run] | None = None,
-        progress: ProgressCallback = silent,
     ) -> None:
-        self._progress = progress
         self.settings, self.documents, self.tally, self.read = settings, documents, tally, read
         self._teacher = None
         if settings.relative_margin is not None:
@@ -327,7 +326,7 @@ class Miner:
         for group in groups:
             texts = [self.read(docs[hit.id]) for hit in group.preferred[: self.settings.per_positive]]
             pairs |= dict.fromkeys((group.query, text) for text in (group.positive.text, *texts))
-        return dict(zip(pairs, self._teacher.pair_scores(list(pairs), self._progress), strict=True))
+        return dict(zip(pairs, self._teacher.pair_scores(list(pairs)), strict=True))
 
     def _take_negatives(self, group: RelevantDocument, docs: dict[str, Doc], scores: dict[tuple[str, str], float]) -> None:
         """Take suitable candidates among the next ones as negatives; `docs` has these candidates."""
@@ -402,9 +401,9 @@ class Mined:
         """Write the examples, as `Examples.write`."""
         self.examples.write(path)
 
-    def scored(self, teacher: Stage[Any, Run], progress: ProgressCallback = silent) -> Mined:
+    def scored(self, teacher: Stage[Any, Run]) -> Mined:
         """Return a copy with a teacher's scores, without the groups that `Examples.scored` leaves out."""
-        scored = self.examples.scored(teacher, progress)
+        scored = self.examples.scored(teacher)
         if len(scored) == len(self.examples):
             return replace(self, examples=scored)
         kept = {(example.query, example.positive.id) for example in scored}

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.qrels import Qrels
 from ..core.run import Run
+from ..core.work import work
 from ..measures import evaluate
 from ..neural.models.compute import batch_tokens, in_batches
 from ..neural.models.hub import find_model
@@ -55,7 +56,7 @@ def train_mono_t5(
     settings: MonoT5Settings | None = None,
     validation: object = None,
     overwrite: bool = False,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> Training:
     """Train a T5 to answer "true" for relevant documents and "false" for others (Nogueira et al., Findings of EMNLP 2020).
 
@@ -109,7 +110,8 @@ def train_mono_t5(
             **model.cut_of(split.learned),
         },
     )
-    return run(fit, settings, target, overwrite, progress)
+    with work(progress=progress):
+        return run(fit, settings, target, overwrite)
 
 
 class TrainableMonoT5(Seq2SeqModel):
@@ -148,7 +150,7 @@ class _CurrentModel(Reranker):
     model: MonoT5Model = field(repr=False)
     max_length: int
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         inputs = self.model.inputs(pairs, self.max_length)
 
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
@@ -156,7 +158,7 @@ class _CurrentModel(Reranker):
             return scores
 
         tokens = batch_tokens(None, self.model.network.device.type)
-        return np.asarray(in_batches(self.model.lengths(inputs), tokens, work, progress, unit="pairs"), np.float32)
+        return np.asarray(in_batches(self.model.lengths(inputs), tokens, work, unit="pairs"), np.float32)
 
     @property
     def fingerprint(self) -> str:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss, LambdaLoss, ListNetLoss
 
 from ..core.errors import InputError
-from ..core.progress import ProgressCallback, silent
 from ..core.qrels import Qrels
 from ..core.run import Run
 from ..measures import evaluate
@@ -189,7 +188,7 @@ class _DistanceLoss(torch.nn.Module):
 class _CurrentModel(Reranker):
     network: Any = field(repr=False)
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         tokenizer = self.network.tokenizer
         queries, documents = map(list, zip(*pairs, strict=True))
         lengths = [len(ids) for ids in tokenizer(queries, documents, truncation="longest_first")["input_ids"]]
@@ -199,7 +198,7 @@ class _CurrentModel(Reranker):
             return logits
 
         tokens = batch_tokens(None, self.network.device.type)
-        return np.asarray(in_batches(lengths, tokens, work, progress, unit="pairs"), np.float32)
+        return np.asarray(in_batches(lengths, tokens, work, unit="pairs"), np.float32)
 
     @property
     def fingerprint(self) -> str:

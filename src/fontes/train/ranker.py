@@ -11,9 +11,10 @@ import numpy as np
 
 from ..core.errors import InputError
 from ..core.part import state_of
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.qrels import Qrels
 from ..core.run import Run
+from ..core.work import work
 from ..ltr.features import check_features, feature_names, features_of
 from ..ltr.model import RankModel, hashes
 from ..ltr.stage import analyzer_facts, fingerprints
@@ -147,7 +148,7 @@ def train_ranker(
     validation: tuple[Run, object] | None = None,
     estimator: Any = None,
     overwrite: bool = False,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> RankerTraining:
     """Train a model that reorders candidates by their features, for `ltr(FOLDER)`.
 
@@ -185,16 +186,17 @@ def train_ranker(
     state, measure = state_of(index), parse(settings.measure)
     chosen_features = features_of(features, state)
     check_features(chosen_features, state)
-    data = RankerCandidates.of(candidates, Qrels.of(qrels), chosen_features, progress)
-    data.check()
-    if validation is None:
-        held_out = data
-        chosen, scores = learner.choose(data, data.splits(settings), settings, progress)
-    else:
-        held_out = RankerCandidates.of(validation[0], Qrels.of(validation[1]), chosen_features, progress)
-        joined, rows = data.joined_with(held_out, settings), np.arange(data.run.rows + held_out.run.rows)
-        chosen, scores = learner.choose(joined, [(rows[: data.run.rows], rows[data.run.rows :])], settings, progress)
-        scores = scores[data.run.rows :]
+    with work(progress=progress):
+        data = RankerCandidates.of(candidates, Qrels.of(qrels), chosen_features)
+        data.check()
+        if validation is None:
+            held_out = data
+            chosen, scores = learner.choose(data, data.splits(settings), settings)
+        else:
+            held_out = RankerCandidates.of(validation[0], Qrels.of(validation[1]), chosen_features)
+            joined, rows = data.joined_with(held_out, settings), np.arange(data.run.rows + held_out.run.rows)
+            chosen, scores = learner.choose(joined, [(rows[: data.run.rows], rows[data.run.rows :])], settings)
+            scores = scores[data.run.rows :]
     model = learner.model(data, settings, chosen)
     importance = model.importance(data.matrix, data.run.bounds)
     if not importance.any():
@@ -250,7 +252,7 @@ def validate_ranker(
     *,
     folds: int = 5,
     estimator: Any = None,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> RankerValidation:
     """Evaluate `train_ranker` by nested cross-validation, with all choices for a fold made on the other folds.
 
@@ -271,15 +273,16 @@ def validate_ranker(
     learner, state, measure = learner_of(settings, estimator), state_of(index), parse(settings.measure)
     chosen_features = features_of(features, state)
     check_features(chosen_features, state)
-    data = RankerCandidates.of(candidates, Qrels.of(qrels), chosen_features, progress)
-    data.check()
-    scores, ranker_folds = np.zeros(data.run.rows), []
-    for learned_rows, held_out_rows in data.splits(settings.model_copy(update={"folds": folds})):
-        inner = data.only(learned_rows)
-        inner.check()
-        chosen, _ = learner.choose(inner, inner.splits(settings), settings, progress)
-        outer = data.only(held_out_rows)
-        scores[held_out_rows] = learner.model(inner, settings, chosen).predict(outer.matrix, outer.run.bounds)
-        ranker_folds.append(RankerFold(chosen, outer.value(scores[held_out_rows], measure), tuple(outer.qrels)))
+    with work(progress=progress):
+        data = RankerCandidates.of(candidates, Qrels.of(qrels), chosen_features)
+        data.check()
+        scores, ranker_folds = np.zeros(data.run.rows), []
+        for learned_rows, held_out_rows in data.splits(settings.model_copy(update={"folds": folds})):
+            inner = data.only(learned_rows)
+            inner.check()
+            chosen, _ = learner.choose(inner, inner.splits(settings), settings)
+            outer = data.only(held_out_rows)
+            scores[held_out_rows] = learner.model(inner, settings, chosen).predict(outer.matrix, outer.run.bounds)
+            ranker_folds.append(RankerFold(chosen, outer.value(scores[held_out_rows], measure), tuple(outer.qrels)))
     score, unranked_score = data.value(scores, measure), data.value(data.run.scores, measure)
     return RankerValidation(measure, score, unranked_score, tuple(ranker_folds), data.ranked(scores))

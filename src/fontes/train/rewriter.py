@@ -12,8 +12,9 @@ import numpy as np
 from pydantic import Field
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.values import Topics
+from ..core.work import work
 from ..neural.models.base import token_ids
 from ..neural.models.hub import find_model, seq2seq
 from ..rewrite.canardt5 import KIND, context_ids, context_parts
@@ -35,7 +36,7 @@ def train_rewriter(
     settings: RewriterSettings | None = None,
     validation: object = None,
     overwrite: bool = False,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> Training:
     """Train a T5 on manual rewrites and write it to the folder `output`, which `CanardT5(output)` loads.
 
@@ -88,7 +89,8 @@ def train_rewriter(
             "conversations_validated": len(conversations(validation_pairs)),
         },
     )
-    return run(fit, settings, target, overwrite, progress)
+    with work(progress=progress):
+        return run(fit, settings, target, overwrite)
 
 
 class RewriterSettings(FitSettings):

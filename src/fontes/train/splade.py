@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
+from ..core.work import work
 from ..neural.models.base import token_ids
 from ..neural.models.hub import tokenizer_in
 from ..neural.sparse import Splade
@@ -52,7 +53,7 @@ def train_splade(
     settings: SpladeSettings | None = None,
     validation: object = None,
     overwrite: bool = False,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> Training:
     """Train a learned sparse encoder and write it to the folder `output`, which `Splade(output)` loads.
 
@@ -74,7 +75,8 @@ def train_splade(
     """
     settings = settings or SpladeSettings()
     fit_of = partial(_fit, encoder, settings)
-    return train_encoder(fit_of, "a learned sparse encoder", examples, output, settings, validation, overwrite, progress)
+    with work(progress=progress):
+        return train_encoder(fit_of, "a learned sparse encoder", examples, output, settings, validation, overwrite)
 
 
 def _fit(encoder: Splade | str | Path, settings: SpladeSettings, split: TrainingSplit[Any], search: SearchValidation) -> Fit:

@@ -11,8 +11,9 @@ import numpy as np
 from pydantic import Field
 
 from ..core.errors import InputError, ParameterError
-from ..core.progress import ProgressCallback, silent
+from ..core.progress import ProgressCallback
 from ..core.values import Topic, Topics
+from ..core.work import work
 from ..neural.models.hub import NO_CODE, find_model, model_errors, quiet, without_warnings
 from ..rewrite.quretec import RELEVANT, THRESHOLD, Pieces, QuReTeC, positions_of
 from ..rewrite.terms import Labels, TermScores, history_of, term_scores, words_of
@@ -76,7 +77,7 @@ def train_terms(
     base: str | Path = BASE,
     settings: TermSettings | None = None,
     overwrite: bool = False,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> Training:
     """Train a term classifier and write it to the folder `output`, which `QuReTeC(output)` loads.
 
@@ -127,7 +128,8 @@ def train_terms(
         minutes=settings.minutes,
         facts={"topics": len(topics), "topics_validated": len(sides.validation), "topics_held_out": len(sides.held_out)},
     )
-    return run(fit, settings, target, overwrite, progress)
+    with work(progress=progress):
+        return run(fit, settings, target, overwrite)
 
 
 class TopicSplit(NamedTuple):

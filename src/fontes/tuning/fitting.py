@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..core import FontesError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.expression import part
 from ..core.progress import Progress, ProgressCallback, silent
+from ..core.work import reporter, work
 from ..measures.measure import Measure
 from .fitted import Candidate, Fitted
 from .folds import Groups, folds_of, units_of
@@ -56,7 +57,7 @@ def fit(
     groups: Groups = None,
     seed: int = 0,
     memory: bool = True,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> Fitted:
     """Choose the pipeline with the best `measure` among those whose searches take no longer than a budget.
 
@@ -99,20 +100,21 @@ def fit(
     fold_of = folds_of(units, folds, seed)
     unit_of = {topic_id: number for number, unit in enumerate(units) for topic_id in unit}
     ids = tuple(judgments)
-    pool = CandidatePool(index, judged, judgments, parsed, budget_seconds, seed, candidates, progress)
+    pool = CandidatePool(index, judged, judgments, parsed, budget_seconds, seed, candidates)
     first = first_round(index, candidates)
     reranking = [_parse_stage(text, index, Run) for text in rerankers]
     topic_folds = np.array([fold_of[topic_id] for topic_id in ids])
-    chosen, bm25 = (
-        cross_validated(topic_folds, choose, pool.values, parsed)
-        for choose in (
-            lambda fold, others: pool.winner(first, reranking, others),
-            lambda fold, others: pool.best(BM25, others),
+    with work(progress=progress):
+        chosen, bm25 = (
+            cross_validated(topic_folds, choose, pool.values, parsed)
+            for choose in (
+                lambda fold, others: pool.winner(first, reranking, others),
+                lambda fold, others: pool.best(BM25, others),
+            )
         )
-    )
-    all_topics = np.ones(len(ids), dtype=bool)
-    final = pool.winner(first, reranking, all_topics)
-    pool.values(final, all_topics)
+        all_topics = np.ones(len(ids), dtype=bool)
+        final = pool.winner(first, reranking, all_topics)
+        pool.values(final, all_topics)
     fitted = Fitted(
         measure=parsed,
         topic_ids=ids,
@@ -125,16 +127,18 @@ def fit(
         candidates=pool.candidates(),
         seconds=time.perf_counter() - start,
     )
-    return _measure_memory(fitted, index.path, judged, progress) if memory else fitted
+    with work(progress=progress):
+        return _measure_memory(fitted, index.path, judged) if memory else fitted
 
 
-def _measure_memory(fitted: Fitted, path: Path, topics: Topics, progress: ProgressCallback) -> Fitted:
+def _measure_memory(fitted: Fitted, path: Path, topics: Topics) -> Fitted:
     """Return the result with the measured memory of the chosen pipeline and of the front."""
+    report = reporter()
     start, queries = time.perf_counter(), [topic.text for topic in list(topics.values())[:TOPICS]]
     measuring = list(dict.fromkeys(candidate.pipeline for candidate in (*fitted.front, fitted.best)))
     peaks = {}
     for number, text in enumerate(measuring):
-        progress(Progress("measuring memory", number, len(measuring), time.perf_counter() - start, "pipelines"))
+        report(Progress("measuring memory", number, len(measuring), time.perf_counter() - start, "pipelines"))
         peaks[text] = peak_memory(path, text, queries)
     candidates = (replace(candidate, memory=peaks.get(candidate.pipeline, candidate.memory)) for candidate in fitted.candidates)
     return replace(fitted, candidates=tuple(candidates), seconds=fitted.seconds + time.perf_counter() - start)
@@ -187,7 +191,6 @@ class CandidatePool:
         budget: The longest time of a search, in seconds.
         seed: Seed of the order in which topics are added.
         named: Candidates of the user, whose errors are raised; other candidates that cannot search are left out.
-        progress: Called as candidates are measured.
     """
 
     index: Any
@@ -197,7 +200,6 @@ class CandidatePool:
     budget: float
     seed: int
     named: Sequence[str]
-    progress: ProgressCallback
     stages: dict[str, Stage[Topics, Run]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     rounds: dict[str, int] = field(default_factory=dict)
@@ -333,7 +335,7 @@ class CandidatePool:
                 self.problems[text] = str(error)  # such as the model of stored vectors, which is not on this machine
                 return False
             spent = time.perf_counter() - self._started
-            self.progress(Progress("measuring", len(self.seconds), None, spent, "candidates"))
+            reporter()(Progress("measuring", len(self.seconds), None, spent, "candidates"))
         return self.seconds[text] <= self.budget
 
     def _measured_values(self, text: str, part_number: int, *, all_before: bool = True) -> Floats:
@@ -345,6 +347,7 @@ class CandidatePool:
                 values[rows] = self._measure_part(text, i)
         return values
 
+    @work(progress=silent)
     def _measure_part(self, text: str, part_number: int) -> Floats:
         memory, qrels = self._memories[part_number], self._qrels[part_number]
         evaluation = memory.evaluated(self.stages[text], qrels, self.measure, self.qrels)
@@ -357,6 +360,7 @@ def timed(stage: Stage[Topics, Run], topics: Topics, budget: float) -> float:
     return float(np.quantile(search_seconds(stage, topics, budget), 0.95))
 
 
+@work(progress=silent)
 def search_seconds(stage: Stage[Topics, Run], topics: Topics, budget: float = math.inf, k: int = 10) -> list[float]:
     """Return the seconds of a search for each of at most 50 topics, each searched for the second time.
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from ..core import MissingExtraError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.part import Part, walk
 from ..core.precision import fix_precision, precisions_of
-from ..core.progress import ProgressCallback
 from ..core.work import cluster, work
 from ..measures.evaluation import Evaluation, check_agreement, judgments_of, measure_run
 from ..measures.measure import Measure
@@ -172,7 +171,7 @@ class MemoizedStage(Stage[Topics, Run]):
     stage: Stage[Topics, Run]
     memory: RunMemory = field(repr=False)
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
         return self.memory.run(self.stage) if topics is self.memory.topics else self.stage(topics)
 
 

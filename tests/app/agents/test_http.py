@@ -184,13 +184,14 @@ SLOW = """
 import sys, time
 from fontes.app.agents import calls
 from fontes.core.progress import Progress
+from fontes.core.work import reporter
 quick = calls.causes
-def slow(stage, event, *arguments, progress, **more):
+def slow(stage, event, *arguments, **more):
     if event.startswith("slow"):
         for step in range(600):
             time.sleep(0.05)
-            progress(Progress("reading", step, None, 0.0))
-    return quick(stage, event, *arguments, progress=progress, **more)
+            reporter()(Progress("reading", step, None, 0.0))
+    return quick(stage, event, *arguments, **more)
 calls.causes = slow
 from fontes.app.cli import main
 main()

@@ -21,7 +21,8 @@ from fontes.app.agents.near_duplicates import groups_of
 from fontes.app.agents.tools import INSTRUCTIONS, TOOLS, described_tools
 from fontes.app.server.service import Service
 from fontes.app.server.settings import ServerSettings
-from fontes.core.progress import Progress, ProgressCallback
+from fontes.core.progress import Progress
+from fontes.core.work import reporter
 
 FERRIES = {"index": "ferries"}
 
@@ -254,11 +255,11 @@ def test_a_defect_is_logged_and_the_model_hears_of_no_traceback(
 def test_a_call_that_takes_too_long_is_told_so_and_its_thread_ends(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
 
-    def slow(stage: Any, event: str, *arguments: Any, progress: ProgressCallback, **more: Any) -> Any:
+    def slow(stage: Any, event: str, *arguments: Any, **more: Any) -> Any:
         try:
             while True:
                 time.sleep(0.01)
-                progress(Progress("reading", 1, None, 0.0))
+                reporter()(Progress("reading", 1, None, 0.0))
         finally:
             ended.set()
 

@@ -13,7 +13,6 @@ from support.serving import springs
 
 import fontes as ft
 from fontes.app.judging.machine import judge_pool
-from fontes.core.progress import silent
 
 TOPICS = {"1": "hot spring water", "2": "oasis in the <b>desert</b>"}
 pages = pytest.importorskip("support.pages")
@@ -324,7 +323,7 @@ def test_a_language_model_is_one_more_judge_whose_agreement_is_shown(session: An
         monkeypatch.setenv("OPENAI_BASE_URL", server.address)
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         index = ft.Index.open(springs(tmp_path / "again"))
-        judge_pool(store, index, ft.llm.LlmJudge("m"), silent)
+        judge_pool(store, index, ft.llm.LlmJudge("m"))
     anna = judges.judge("anna")
     anna.click("li[data-topic='1'] .title a")
     graded_by_keys(anna, FIRST)

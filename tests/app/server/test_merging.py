@@ -14,6 +14,7 @@ from support.small import small_merges
 from fontes import Index
 from fontes.app.server import writing
 from fontes.core.errors import IndexFormatError
+from fontes.core.work import reporter
 from fontes.index import draft
 
 
@@ -58,10 +59,11 @@ def test_large_segments_are_merged_beside_the_writes(tmp_path: Path, monkeypatch
 def test_a_server_that_ends_gives_up_its_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = threading.Event()
 
-    def endless(self: Any, first: int, last: int, progress: Any) -> None:
+    def endless(self: Any, first: int, last: int) -> None:
+        report = reporter()
         started.set()
         while True:
-            progress(None)
+            report(None)
             time.sleep(0.01)
 
     always_piled(monkeypatch)

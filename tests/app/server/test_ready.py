@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from support.serving import serving, springs
 
-from fontes.core.progress import Progress, ProgressCallback
+from fontes.core.progress import Progress
 from fontes.core.run import Run
 from fontes.core.stage import Stage
 from fontes.core.values import Topics
+from fontes.core.work import reporter
 
 COMPILED = """
 import asyncio, sys
@@ -64,9 +65,10 @@ def test_nothing_is_compiled_any_more_when_a_server_is_ready(tmp_path: Path) -> 
 class Endless(Stage[Topics, Run]):
     """A stage that never ends, and tells how far it is."""
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
+        report = reporter()
         for done in self.steps():
-            progress(Progress("waiting", done, None, 0.0))
+            report(Progress("waiting", done, None, 0.0))
         raise AssertionError
 
     def steps(self) -> Iterator[int]:

@@ -16,9 +16,10 @@ from pydantic import ValidationError
 from ...causal import causes
 from ...core.errors import FontesError, ParameterError
 from ...core.hints import nearest
-from ...core.progress import Progress, ProgressCallback
+from ...core.progress import Progress
 from ...core.run import Run
 from ...core.values import Doc, Topic, Topics, text_of
+from ...core.work import work
 from ...index import Index
 from ...index.columns import filter_of
 from ...index.columns.facets import ORDERED
@@ -361,9 +362,9 @@ class Tools:
         self.service.check_query(call.event)
         search = self._request(call, 20)
 
-        def find_causes(report: ProgressCallback) -> Reply:
+        def find_causes() -> Reply:
             stage = self.service.stage(search)
-            chain = causes(stage, call.event, call.depth, k=search.options.k, weak=call.weak, leads=1, progress=report)
+            chain = causes(stage, call.event, call.depth, k=search.options.k, weak=call.weak, leads=1)
             items: list[dict[str, Any]] = []
             waiting = [(cause, call.event) for cause in reversed(chain.causes)]
             while waiting:
@@ -419,19 +420,19 @@ class Tools:
         if call.id is not None:
             self._check_document(search.served.state, call.id, search.served.name)
 
-        def find_sentences(report: ProgressCallback) -> Reply:
+        def find_sentences() -> Reply:
             topic, index = Topic("1", call.claim), search.served.state.index
             refusal = None
             if call.id is None:
                 stage = self.service.stage(search)
-                run = stage(Topics([topic]), progress=report)
+                run = stage(Topics([topic]))
                 if not run.rows and (refusal := why_empty(run["1"], index, stage)).nearest is not None:
                     run = Run.of({"1": {hit.id: hit.score for hit in refusal.nearest}}, Topics([topic])).with_(documents=index)
             else:
                 run = Run.of({"1": {call.id: 1.0}}, Topics([topic])).with_(documents=index)
             documents: Any = run.documents
             if not hasattr(documents, "rationales"):
-                run = Rationales(n=SENTENCES)(run.with_(documents=index), progress=report)
+                run = Rationales(n=SENTENCES)(run.with_(documents=index))
                 documents = run.documents
             items = []
             for hit, doc in zip(run["1"], index.docs(run["1"].ids), strict=True):
@@ -464,7 +465,7 @@ class Tools:
 
         return await self._work_cancellably(find_sentences, search.has_model)
 
-    async def _work_cancellably(self, function: Callable[[ProgressCallback], Reply], model: bool) -> Reply:
+    async def _work_cancellably(self, function: Callable[[], Reply], model: bool) -> Reply:
         """Run a function in a thread; if the call is cancelled, the function ends at its next progress report."""
         ended = threading.Event()
 
@@ -472,8 +473,12 @@ class Tools:
             if ended.is_set():
                 raise busy("the call was cancelled")
 
+        def run() -> Reply:
+            with work(progress=report):
+                return function()
+
         try:
-            return await self.service.work(function, report, model=model)
+            return await self.service.work(run, model=model)
         finally:
             ended.set()
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from ...comparison import Report
 from ...core.errors import InputError, ParameterError
-from ...core.progress import Progress, ProgressCallback, silent
+from ...core.progress import Progress, ProgressCallback
 from ...core.qrels import Qrels
 from ...core.run import Run
 from ...core.values import Topics
+from ...core.work import reporter, work
 from ...experiments import compare
 from ...rewrite.reasoning import REASONING
 from ..server.service import Service
@@ -59,7 +60,7 @@ def replay(
     measures: Sequence[str],
     tools: Sequence[str] = ("search",),
     tokens: int | None = None,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
 ) -> Replay:
     """Search the queries of a log again and compare the answers.
 
@@ -100,7 +101,8 @@ def replay(
         )
     service = Service([index], ServerSettings(seconds=600.0, query=MAX_ARGUMENT), pipelines)
     try:
-        answers = asyncio.run(_answers(Tools(service), judged_topics, list(system_names), tokens, progress))
+        with work(progress=progress):
+            answers = asyncio.run(_answers(Tools(service), judged_topics, list(system_names), tokens))
     finally:
         service.close()
     topics = Topics(logged_topic.topic for logged_topic in judged_topics)
@@ -130,13 +132,10 @@ Answers = dict[tuple[str, str], dict[str, tuple[list[str], int]]]
 
 
 async def _answers(
-    tools: Tools,
-    topics: Sequence[LoggedTopic],
-    systems: Sequence[tuple[str, str]],
-    tokens: int | None,
-    progress: ProgressCallback,
+    tools: Tools, topics: Sequence[LoggedTopic], systems: Sequence[tuple[str, str]], tokens: int | None
 ) -> Answers:
     """Documents and number of tokens of each answer, by system (tool and pipeline) and topic."""
+    report = reporter()
     answers: Answers = {system: {} for system in systems}
     for number, logged in enumerate(topics, 1):
         for tool, pipeline in systems:
@@ -154,5 +153,5 @@ async def _answers(
             if answer.is_error:
                 raise InputError(f"topic '{logged.topic.id}' cannot be replayed: {answer.text}")
             answers[tool, pipeline][logged.topic.id] = list(dict.fromkeys(answer.documents)), answer.tokens
-        progress(Progress("replaying", number, len(topics), 0.0, "topics"))
+        report(Progress("replaying", number, len(topics), 0.0, "topics"))
     return answers

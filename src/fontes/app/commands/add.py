@@ -34,8 +34,8 @@ def add(
     opened = open_index(index, analyzer)
     docs = with_prefixes(part, id_prefix or (), lambda parts: documents(parts, format))
     start = time.perf_counter()
-    with reporting(json, compiling=True) as report:
-        change = opened.add(docs, duplicates=duplicates, memory=memory, threads=threads, progress=report)
+    with reporting(json, compiling=True):
+        change = opened.add(docs, duplicates=duplicates, memory=memory, threads=threads)
     older = "an older one" if change.replaced == 1 else "older ones"
     replaced = f", {change.replaced:,} in place of {older}" if change.replaced else ""
     skipped = f", {change.skipped:,} skipped" if change.skipped else ""

@@ -29,8 +29,8 @@ def bench(
 
     check_local(check, ray)
     suite = Suite(file, output)
-    with reporting(json, steps=True, compiling=True) as progress:
-        result = suite.check(progress) if check else suite.run(progress, ray_of(ray))
+    with reporting(json, steps=True, compiling=True):
+        result = suite.check() if check else suite.run(ray=ray_of(ray))
     if isinstance(result, dict):
         values = {collection: check_values(outcome) for collection, outcome in result.items()} if json else None
         end_check({suite.output / collection / LOCK: outcome for collection, outcome in result.items()}, values)

@@ -27,8 +27,8 @@ def copy(
     from ..usage import refuse_misspelt
 
     refuse_misspelt(source)
-    with reporting(json) as report:
-        copy_index(source, target, overwrite=overwrite, progress=report)
+    with reporting(json):
+        copy_index(source, target, overwrite=overwrite)
     if json:
         print_json({"source": source, "target": target})
     else:

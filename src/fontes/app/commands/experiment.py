@@ -30,8 +30,8 @@ def experiment(
 
     check_local(check, ray)
     experiment_run = Experiment(file, output)
-    with reporting(json, steps=True, compiling=True) as report:
-        result = experiment_run.check(report) if check else experiment_run.run(report, ray_of(ray))
+    with reporting(json, steps=True, compiling=True):
+        result = experiment_run.check() if check else experiment_run.run(ray=ray_of(ray))
     if isinstance(result, Check):
         end_check({experiment_run.output / LOCK: result}, check_values(result) if json else None)
         return

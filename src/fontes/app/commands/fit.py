@@ -63,7 +63,7 @@ def fit(
     from ..progress import reporting
 
     queries, judgments = read_judged(topics, qrels, split, settings, plot)
-    with reporting(json) as progress:
+    with reporting(json):
         result = fit_pipeline(
             open_index(index, analyzer, verify),
             queries,
@@ -72,7 +72,6 @@ def fit(
             rerankers=rerank or (),
             candidates=candidate or (),
             groups=group,
-            progress=progress,
             **settings,
         )
     if plot is not None:

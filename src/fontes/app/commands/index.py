@@ -56,7 +56,7 @@ def index(
 
     start = time.perf_counter()
     docs = with_prefixes(part, id_prefix or (), lambda parts: documents(parts, format))
-    with reporting(json, compiling=True) as report:
+    with reporting(json, compiling=True):
         built = Index.build(
             docs,
             output,
@@ -66,7 +66,6 @@ def index(
             ray=ray_of(ray),
             memory=memory,
             threads=threads,
-            progress=report,
             **settings,
         )
     seconds = time.perf_counter() - start

@@ -34,6 +34,6 @@ def merge(
 
     opened = open_index(index, analyzer)
     start = time.perf_counter()
-    with reporting(json, compiling=True) as report:
-        change = opened.merge(memory=memory, threads=threads, drop_vectors=drop_vectors, positions=positions, progress=report)
+    with reporting(json, compiling=True):
+        change = opened.merge(memory=memory, threads=threads, drop_vectors=drop_vectors, positions=positions)
     print_change(index, change, "merged", time.perf_counter() - start, json)

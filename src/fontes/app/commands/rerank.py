@@ -50,8 +50,8 @@ def rerank(
     opened = open_index(index, analyzer, verify)
     stage = reranker(with_, opened)
     candidates = read_run(run, Topics.read(topics, split=split)).with_(documents=opened).top(k)
-    with reporting(json) as report:
-        reranked = applied(stage, candidates, ray, report)
+    with reporting(json):
+        reranked = applied(stage, candidates, ray)
     if json:
         for ranking in reranked.values():
             print_json(ranking_as_json(ranking, text=False))

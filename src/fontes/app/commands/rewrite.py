@@ -38,6 +38,6 @@ def rewrite(
 
     stage = rewriter(with_, None if index is None else open_index(index, analyzer), "fontes rewrite")
     turns = Topics.read(topics, split, format)
-    with reporting() as report:
-        rewritten = stage(turns, progress=report)
+    with reporting():
+        rewritten = stage(turns)
     write_topics(rewritten, output)

@@ -13,10 +13,11 @@ from typing import Any
 
 from ...comparison.statistics import kappa
 from ...core.errors import InputError, ParameterError
-from ...core.progress import Progress, ProgressCallback, silent
+from ...core.progress import Progress, silent
 from ...core.qrels import Qrels
 from ...core.run import Run
 from ...core.values import Topic
+from ...core.work import reporter
 from ...formats.folder import QRELS, QUERIES
 from ...formats.format import format_named
 from ...index import Index
@@ -233,15 +234,15 @@ def _all_judgments(store: JudgmentStore) -> Iterator[bytes]:
 BATCH = 32  # topics that are searched, and whose pools are stored, together
 
 
-def fill_pools(store: JudgmentStore, state: ServedState, depth: int, report: ProgressCallback = silent) -> None:
+def fill_pools(store: JudgmentStore, state: ServedState, depth: int) -> None:
     """Add the `depth` best documents of each pipeline to the pool of each topic."""
-    fingerprint = state.index.fingerprint
+    report, fingerprint = reporter(), state.index.fingerprint
     for name, pipeline in state.pipelines.items():
         unpooled = list(store.unpooled(fingerprint, repr(pipeline), depth).values())
         stage, started = pipeline % depth, time.perf_counter()
         for start in range(0, len(unpooled), BATCH):
             topics = unpooled[start : start + BATCH]
-            rankings = rankings_of(stage, topics, depth)
+            rankings = rankings_of(stage, topics, depth, silent)
             ids = {topic.id: list(islice(ranking.ids, depth)) for topic, ranking in zip(topics, rankings, strict=True)}
             store.add_pools(ids, fingerprint, repr(pipeline), depth)
             pooled = start + len(topics)

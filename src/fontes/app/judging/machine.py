@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from ...core import Qrels
-from ...core.progress import ProgressCallback
 from ...index import Index
 from ...llm.judging import LlmJudge
 from .judging import judgments_of
@@ -23,7 +22,7 @@ def judge_name(judge: LlmJudge) -> str:
     return f"{MACHINE}{ALLOWED.sub('-', name)}"[:MAX_NAME].rstrip(". ")
 
 
-def judge_pool(store: JudgmentStore, index: Index, judge: LlmJudge, progress: ProgressCallback) -> tuple[int, int]:
+def judge_pool(store: JudgmentStore, index: Index, judge: LlmJudge) -> tuple[int, int]:
     """Let a model judge the documents of all pools that it has not judged; each grade has its reason as a note.
 
     Documents that the index lacks are left out.
@@ -32,7 +31,6 @@ def judge_pool(store: JudgmentStore, index: Index, judge: LlmJudge, progress: Pr
         store: The judgments.
         index: The index with the documents.
         judge: The model.
-        progress: Called with the number of answers.
 
     Returns:
         Number of new judgments, and of answers without a grade, whose documents stay without one.
@@ -45,7 +43,7 @@ def judge_pool(store: JudgmentStore, index: Index, judge: LlmJudge, progress: Pr
     pooled = ((topic, doc_id) for topic in topics for doc_id in store.pool(topic))
     ids = [(topic, doc_id) for topic, doc_id in pooled if (topic, doc_id) not in judged and doc_id in index]
     docs = index.docs([doc_id for _, doc_id in ids])
-    labels = judge.labels([(topics[topic], doc) for (topic, _), doc in zip(ids, docs, strict=True)], progress)
+    labels = judge.labels([(topics[topic], doc) for (topic, _), doc in zip(ids, docs, strict=True)])
     for (topic, doc_id), label in zip(ids, labels, strict=True):
         if label.grade is not None:
             store.judge(name, topic, doc_id, label.grade)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from ...core.errors import PipelineError
-from ...core.progress import Progress, ProgressCallback, silent
+from ...core.progress import Progress, ProgressCallback
 from ...core.run import Ranking
 from ...core.stage import Stage
 from ...core.values import Topic, Topics
@@ -228,7 +228,7 @@ class BatchSearch:
 
 
 def rankings_of(
-    stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, report: ProgressCallback = silent, offset: int = 0
+    stage: Stage[Topics, Any], topics: Sequence[Topic], k: int, report: ProgressCallback | None = None, offset: int = 0
 ) -> list[Ranking]:
     """Rankings of topics, in order, without the best `offset` documents; ids of topics may be equal."""
     if len(topics) == 1 and isinstance(stage, Lexical):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ...core.errors import FontesError, InputError
 from ...core.progress import Progress
 from ...core.values import Doc
+from ...core.work import work
 from ...index import Change
 from ...index.background import merged_aside
 from ...index.columns import filter_of
@@ -278,7 +279,11 @@ class WriteQueue:
                 raise _StoppedError
 
         try:
-            with suppress(_StoppedError, CancelledError), merged_aside(self._served.state.index.state, go_on) as install:
+            with (
+                suppress(_StoppedError, CancelledError),
+                work(progress=go_on),
+                merged_aside(self._served.state.index.state) as install,
+            ):
                 if install is not None:
                     installed = asyncio.run_coroutine_threadsafe(self._install(install), loop)
                     while not wait([installed], timeout=0.5).done:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ...core.dates import date_of
 from ...core.errors import IndexFormatError
-from ...core.progress import ProgressCallback
 from ...core.strings import Strings, concatenated, encodable, offsets_of, utf8
 from ...core.table import Cell
 from ...core.where import REFUSED, TYPES
@@ -228,7 +227,7 @@ class ColumnsComponent(Component[SegmentColumns], name="columns"):
     def open(self, segment: Segment) -> SegmentColumns:
         return SegmentColumns(segment.folder, segment.documents)
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
         """Raise IndexFormatError if segments have columns of the same name and different types."""
         types: dict[str, str] = {}
         for leaf in leaves:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ...core.errors import IndexFormatError
-from ...core.progress import ProgressCallback, silent
 from ...core.values import Doc
 from ...storage.artifact import Artifact, ArtifactKind, check_folder
 from ...storage.hashes import hash_text
@@ -48,7 +47,7 @@ class EncodingJob:
     """
 
     settings: str | None
-    vectors: Callable[[Sequence[Doc], ProgressCallback], Any]
+    vectors: Callable[[Sequence[Doc]], Any]
     precision: Callable[[], str | None]
 
 
@@ -128,7 +127,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
                     opened[name] = self.load(newer[name], segment)
         return opened
 
-    def merge(self, leaves: Sequence[Leaf], folder: Path, progress: ProgressCallback) -> dict[str, int]:
+    def merge(self, leaves: Sequence[Leaf], folder: Path) -> dict[str, int]:
         """Merge the artifacts that all segments have, with the result of encoding the new segment; keep existing artifacts."""
         fits, existing = [self._fits(leaf) for leaf in leaves], self.folders(folder)
         for name, fit in fits[0].items() if fits else ():
@@ -184,7 +183,7 @@ def merge_encoded(leaves: Sequence[Leaf], folder: Path) -> None:
     leaves = leaves_of((leaf.segment, leaf.deletions) for leaf in leaves)
     for name in folder_names(leaf.segment.folder for leaf in leaves):
         if name in components:
-            components[name].merge(leaves, folder, silent)
+            components[name].merge(leaves, folder)
 
 
 def check_encoded(leaf: Leaf, deep: bool) -> None:

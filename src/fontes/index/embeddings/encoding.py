@@ -15,7 +15,6 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, InputError, ParameterError
-from ...core.progress import ProgressCallback
 from ...core.strings import offsets_of
 from ...core.values import Doc
 from ...storage.arrays import write_array
@@ -72,7 +71,7 @@ class SegmentEncodingJob:
     dim: int
     dtype: str
     ids: Sequence[str]
-    vectors: Callable[[int, int, ProgressCallback], VectorsOfDocuments]
+    vectors: Callable[[int, int], VectorsOfDocuments]
     precision: str | None = None
 
     @property
@@ -108,8 +107,8 @@ class VectorEncoding(Encoding[Embeddings]):
             return Embeddings(latest(segment)[self._job.name])
         return None
 
-    def block(self, first: int, last: int, report: ProgressCallback) -> tuple[NDArray[Any], ...]:
-        vectors, bounds = self._job.vectors(first, last, report)
+    def block(self, first: int, last: int) -> tuple[NDArray[Any], ...]:
+        vectors, bounds = self._job.vectors(first, last)
         return quantized(vectors, bounds, self._job, first, last)
 
     def finish(self, segment: Path, draft: Path, rows: int) -> Embeddings:
@@ -218,19 +217,17 @@ VECTORS: Vectors = components["vectors"]  # type: ignore[assignment]
 
 def vector_encoding(
     job: Callable[..., SegmentEncodingJob],
-    vectors: Callable[[Sequence[Doc], ProgressCallback], VectorsOfDocuments],
+    vectors: Callable[[Sequence[Doc]], VectorsOfDocuments],
     segment: Segment,
 ) -> VectorEncoding:
     """Return the encoding of a segment's documents as vectors; `job` makes a `SegmentEncodingJob` from `ids` and `vectors`."""
-    return VectorEncoding(
-        job(ids=segment.ids.tolist(), vectors=lambda first, last, report: vectors(segment.docs(first, last), report))
-    )
+    return VectorEncoding(job(ids=segment.ids.tolist(), vectors=lambda first, last: vectors(segment.docs(first, last))))
 
 
-def _decoder(source: Embeddings) -> Callable[[int, int, ProgressCallback], VectorsOfDocuments]:
+def _decoder(source: Embeddings) -> Callable[[int, int], VectorsOfDocuments]:
     """Return a function that decodes stored vectors, in place of an encoder; see `Job.vectors`."""
 
-    def vectors(first: int, last: int, report: ProgressCallback) -> VectorsOfDocuments:
+    def vectors(first: int, last: int) -> VectorsOfDocuments:
         a, b = source.rows(first, last)
         bounds = np.arange(last - first + 1) if source.single else source.bounds[first : last + 1] - a
         return source.decoded(slice(a, b)), bounds

@@ -17,8 +17,8 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from numpy.typing import NDArray
 
 from ...core.errors import FontesError
-from ...core.progress import Progress, ProgressCallback
-from ...core.work import cluster
+from ...core.progress import Progress
+from ...core.work import cluster, reported_as, reporter
 from ...storage.arrays import sync
 from ...storage.artifact import drafting
 
@@ -81,7 +81,7 @@ class Encoding(ABC, Generic[T]):
         """Return the finished artifact; None if it is missing or damaged."""
 
     @abstractmethod
-    def block(self, first: int, last: int, report: ProgressCallback) -> Block:
+    def block(self, first: int, last: int) -> Block:
         """Return the arrays of the documents from `first` up to `last`, in the order of the columns."""
 
     @abstractmethod
@@ -110,9 +110,7 @@ Blocks = Callable[[Path, Encoding[Any], Sequence[Span]], Iterator[Block]]
 """Yields the blocks of an encoding with this draft, in the order of the spans."""
 
 
-def encode(
-    segment: Path, encoding: Encoding[T], overwrite: bool, progress: ProgressCallback, remote_blocks: Blocks | None = None
-) -> T:
+def encode(segment: Path, encoding: Encoding[T], overwrite: bool, remote_blocks: Blocks | None = None) -> T:
     """Encode the documents of a segment, unless they are encoded already.
 
     An encoding that was killed, or that filled the disk, resumes after the last block in its journal.
@@ -121,7 +119,6 @@ def encode(
         segment: The segment's folder.
         encoding: Encoding to make.
         overwrite: Whether to encode again if the artifact exists.
-        progress: Called as documents are encoded.
         remote_blocks: Yields the blocks; None encodes them in this process.
 
     Raises:
@@ -139,13 +136,11 @@ def encode(
             shutil.rmtree(draft, ignore_errors=True)
             encoding.tidy(existing)
             return existing
-        return _encode_blocks(segment, draft, encoding, progress, remote_blocks)
+        return _encode_blocks(segment, draft, encoding, remote_blocks)
 
 
-def _encode_blocks(
-    segment: Path, draft: Path, encoding: Encoding[T], progress: ProgressCallback, remote_blocks: Blocks | None
-) -> T:
-    count = len(encoding.ids)
+def _encode_blocks(segment: Path, draft: Path, encoding: Encoding[T], remote_blocks: Blocks | None) -> T:
+    count, report = len(encoding.ids), reporter()
     with _writing(segment, encoding, None):
         journal = Journal(draft, encoding)
         for part in [] if remote_blocks else draft.glob(f"*{PARTS}*"):  # left by a run on a cluster
@@ -153,21 +148,22 @@ def _encode_blocks(
     try:
         resumed_at, start = journal.documents, time.perf_counter()
 
-        def report(position: float) -> None:
+        def progress_at(position: float) -> Progress:
             part = position / count if count else 1.0
-            progress(Progress("encoding", int(position), count, time.perf_counter() - start, part=part, before=resumed_at))
+            return Progress("encoding", int(position), count, time.perf_counter() - start, part=part, before=resumed_at)
 
         spans = [(first, min(first + BLOCK_DOCUMENTS, count)) for first in range(resumed_at, count, BLOCK_DOCUMENTS)]
 
         def encoded_block(first: int, last: int) -> Block:
-            return encoding.block(first, last, lambda current: report(first + (current.fraction or 0.0) * (last - first)))
+            with reported_as(lambda current: progress_at(first + (current.fraction or 0.0) * (last - first))):
+                return encoding.block(first, last)
 
         local_blocks = (encoded_block(first, last) for first, last in spans)
         blocks = local_blocks if remote_blocks is None else remote_blocks(draft, encoding, spans)
         for (first, last), block in zip(spans, blocks, strict=True):
             with _writing(segment, encoding, journal):
                 journal.append(last - first, block)
-            report(journal.documents)
+            report(progress_at(journal.documents))
         journal.close()
         with _writing(segment, encoding, journal):
             return encoding.finish(segment, draft, journal.rows)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...core.errors import FontesError, IndexFormatError, ParameterError
-from ...core.progress import Progress, ProgressCallback, silent
+from ...core.progress import Progress, silent
+from ...core.work import reported_as, work
 from ...storage.artifact import LABEL, reseal
 from ...storage.caches import Cached
 from ..component import components
@@ -79,7 +81,6 @@ class VectorStore:
         job: EncodingJob,
         form: Any,
         overwrite: bool,
-        progress: ProgressCallback,
         actors: BlockSource | None = None,
     ) -> None:
         """Encode the documents of the segments that lack an encoder's artifact.
@@ -90,7 +91,6 @@ class VectorStore:
             job: Settings of the encoding.
             form: Form in which they are stored; None takes the forms of other segments.
             overwrite: Whether to make existing artifacts again.
-            progress: Called as documents are encoded.
             actors: Actors that encode; None encodes in this process.
 
         Raises:
@@ -105,13 +105,14 @@ class VectorStore:
         for chosen_form in component.chosen_forms(form, existing_forms):
             name = component.name_of(fingerprint, chosen_form)
             lacking = [overwrite or not usable for usable in self._sound(component, fingerprint, chosen_form)]
-            for number, report in with_progress(self._leaves, lacking, progress):
+            for number, reported in with_progress(self._leaves, lacking):
                 segment, parts = self._leaves[number].segment, self._opened[component.name][number]
                 sound = {key: part for key, part in parts.items() if is_sound(part)}
                 source = None if overwrite else component.source(sound, fingerprint, chosen_form)
                 precision = source.meta.get("precision") if source else job.precision() if lacking[number] else None
                 make = component.encoding(encoder, job, chosen_form, precision, source)
-                parts[name] = encode_segment(segment, make, overwrite, report, None if source else actors)
+                with reported:
+                    parts[name] = encode_segment(segment, make, overwrite, None if source else actors)
                 self._joined.drop(name)
                 self.changes += 1
 
@@ -249,43 +250,33 @@ def check_segments_exist(path: Path, leaves: Sequence[Leaf]) -> None:
         raise FontesError(f"{path} has changed since it was opened; index.refresh() reads its newest state")
 
 
-def encode_segment(
-    segment: Segment,
-    make: Callable[[Segment], Encoding[T]],
-    overwrite: bool,
-    progress: ProgressCallback,
-    actors: BlockSource | None,
-) -> T:
+def encode_segment(segment: Segment, make: Callable[[Segment], Encoding[T]], overwrite: bool, actors: BlockSource | None) -> T:
     """Encode the documents of a segment and store the result with it, unless it exists; see `journal.encode`.
 
     Args:
         segment: The segment.
         make: Makes the encoding of a segment; it can be pickled.
         overwrite: Whether to encode again if the artifact exists.
-        progress: Called as documents are encoded.
         actors: Actors that encode; None encodes in this process.
     """
     blocks = None if actors is None else actors.blocks(make, segment)
-    return encode(segment.folder, make(segment), overwrite, progress, blocks)
+    return encode(segment.folder, make(segment), overwrite, blocks)
 
 
-def with_progress(
-    leaves: Sequence[Leaf], lacking: Sequence[bool], progress: ProgressCallback
-) -> Iterator[tuple[int, ProgressCallback]]:
-    """Yield the number of each segment, and a callback that reports its progress as part of the whole.
+def with_progress(leaves: Sequence[Leaf], lacking: Sequence[bool]) -> Iterator[tuple[int, AbstractContextManager[Any]]]:
+    """Yield the number of each segment, and a block that reports its progress as part of the whole.
 
     Args:
         leaves: The segments.
         lacking: Whether each segment is to be encoded; others report nothing.
-        progress: Called as documents are encoded.
     """
     total = sum(leaf.segment.documents for leaf, lacks in zip(leaves, lacking, strict=True) if lacks)
     first = 0
 
-    def shifted(offset: int, current: Progress) -> None:
+    def shifted(offset: int, current: Progress) -> Progress:
         part = (offset + (current.fraction or 0.0) * (current.total or 0)) / max(1, total)
-        progress(replace(current, done=offset + current.done, total=total, part=part, before=offset + current.before))
+        return replace(current, done=offset + current.done, total=total, part=part, before=offset + current.before)
 
     for number, lacks in enumerate(lacking):
-        yield number, partial(shifted, first) if lacks else silent
+        yield number, reported_as(partial(shifted, first)) if lacks else work(progress=silent)
         first += leaves[number].segment.documents if lacks else 0

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, InputError, ParameterError
-from ...core.progress import ProgressCallback
 from ...core.strings import Strings, offsets_of
 from ...storage.artifact import Artifact, ArtifactKind, commit, facts_of, seal, settings
 from ...storage.hashes import hash_json
@@ -136,7 +135,7 @@ class WeightEncoding(Encoding[WeightLists]):
         settings: str | None,
         ids: Strings,
         vocabulary: Sequence[str],
-        vectors: Callable[[int, int, ProgressCallback], TermVectors],
+        vectors: Callable[[int, int], TermVectors],
         precision: str | None,
     ) -> None:
         self.ids: Strings = ids
@@ -151,8 +150,8 @@ class WeightEncoding(Encoding[WeightLists]):
             return WeightLists(segment / self.folder_name, self.ids) if (segment / self.folder_name).is_dir() else None
         return None
 
-    def block(self, first: int, last: int, report: ProgressCallback) -> tuple[NDArray[Any], ...]:
-        vectors = self._vectors(first, last, report)
+    def block(self, first: int, last: int) -> tuple[NDArray[Any], ...]:
+        vectors = self._vectors(first, last)
         self._check(vectors, first, last)
         scaled = np.rint(vectors.weights.astype(np.float64) * SCALE).astype(np.int32)
         positive = scaled > 0
@@ -286,8 +285,8 @@ WEIGHTS: TermWeightsComponent = components["sparse"]  # type: ignore[assignment]
 
 
 def _weight_encoding(encoder: Any, job: EncodingJob, precision: str | None, segment: Segment) -> WeightEncoding:
-    def segment_vectors(first: int, last: int, report: ProgressCallback) -> TermVectors:
-        vectors: TermVectors = job.vectors(segment.docs(first, last), report)
+    def segment_vectors(first: int, last: int) -> TermVectors:
+        vectors: TermVectors = job.vectors(segment.docs(first, last))
         return vectors
 
     return WeightEncoding(

@@ -17,12 +17,12 @@ from ...core.builtin import provided
 from ...core.depth import check_page
 from ...core.errors import ParameterError
 from ...core.part import Part
-from ...core.progress import Progress, ProgressCallback, silent
+from ...core.progress import Progress, silent
 from ...core.run import Ranking, Run
 from ...core.stage import Stage, topic_of
 from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics, text_of
-from ...core.work import work
+from ...core.work import reporter, work
 from ...index.columns import Filter, explain_exclusion, filter_of
 from ...index.embeddings.vectors import DTYPES
 from ...storage.caches import Cached, LazyAttribute
@@ -136,15 +136,15 @@ class Dense(Stage[Topics, Run], name="dense"):
         """The encoder, which may be that of named vectors, by the version of the vectors."""
         return {}
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
         actors = self.index.actors
         if actors is not None and self.algorithm != "flat":
             raise ParameterError(f"{self!r}: an approximate index is of all vectors; actors search shards only by 'flat'")
         embeddings = self._ready().embeddings
-        vectors = self._queries([topic for topic in topics.values() if topic.text.strip()], embeddings, progress)
+        vectors = self._queries([topic for topic in topics.values() if topic.text.strip()], embeddings)
         if actors is None:
             return self.ranked(topics, vectors)
-        run = actors.run(self, "ranked", (topics, vectors), progress)
+        run = actors.run(self, "ranked", (topics, vectors))
         return run.with_(provenance={**run.provenance, **self._facts(embeddings)})
 
     def ranked(self, topics: Topics, vectors: NDArray[np.float32]) -> Run:
@@ -200,13 +200,13 @@ class Dense(Stage[Topics, Run], name="dense"):
         """The last prepared search, by the version of the vectors and the fingerprint of the encoder."""
         return {}
 
-    def prepare(self, progress: ProgressCallback) -> None:
+    def prepare(self) -> None:
         """Encode the documents if the index has no vectors of this encoder, and build the approximate index."""
         self.check()
         try:
             embeddings = self._embeddings()
         except ParameterError:  # no vectors yet
-            provided("encode")(self.index, self._encoder, dtype=self.dtype, progress=progress)
+            provided("encode")(self.index, self._encoder, dtype=self.dtype)
             embeddings = self._embeddings()
         if self.algorithm != "flat":
             self._searcher(embeddings)
@@ -247,14 +247,14 @@ class Dense(Stage[Topics, Run], name="dense"):
             parts.append(Explanation(best + 1, f"the number of the nearest of the document's {last - first} vectors"))
         return Explanation(score, f"{self!r}: inner product of query and document", tuple(parts))
 
-    def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def candidate_scores(self, run: Run) -> NDArray[np.float32]:
         """Score the documents of a run by their stored vectors, float32 (rows,); NaN without text, and for vectors of zeros."""
         from .vectors import exact
 
         embeddings, docs = self._embeddings(), self.index.ordinals_in(run, self._label).astype(np.int32)
         topics, scores = list(run.topics.values()), np.full(run.rows, np.nan, dtype=np.float32)
         scored = [i for i, topic in enumerate(topics) if topic.text.strip() and run.bounds[i] < run.bounds[i + 1]]
-        vectors = embeddings.coordinates(self._queries([topics[i] for i in scored], embeddings, progress))
+        vectors = embeddings.coordinates(self._queries([topics[i] for i in scored], embeddings))
         for i, vector in zip(scored, vectors, strict=True):
             if vector.any():
                 rows = slice(run.bounds[i], run.bounds[i + 1])
@@ -307,15 +307,14 @@ class Dense(Stage[Topics, Run], name="dense"):
         embeddings = self.index.embeddings(encoder, self.dtype)
         return embeddings if self.dims is None else embeddings.cut(self.dims, encoder.similarity == "cosine")
 
-    def _queries(
-        self, topics: list[Topic], embeddings: JoinedEmbeddings, progress: ProgressCallback = silent
-    ) -> NDArray[np.float32]:
+    def _queries(self, topics: list[Topic], embeddings: JoinedEmbeddings) -> NDArray[np.float32]:
         """Vectors of topics, float32 (topics, dim); raises ParameterError for vectors of a wrong shape."""
+        report = reporter()
         vectors, encoder = np.zeros((len(topics), embeddings.dim), np.float32), repr(self._encoder)
         start = time.perf_counter()
         for i, topic in enumerate(topics):
             vectors[i] = self._topic_vector(topic, embeddings.dim, encoder)
-            progress(Progress("encoding", i + 1, len(topics), time.perf_counter() - start, "topics"))
+            report(Progress("encoding", i + 1, len(topics), time.perf_counter() - start, "topics"))
         return vectors
 
     def _topic_vector(self, topic: Topic, dim: int, encoder: str) -> NDArray[np.float32]:
@@ -323,7 +322,8 @@ class Dense(Stage[Topics, Run], name="dense"):
         hypothetical = topic.metadata.get(HYPOTHETICAL)
         if not isinstance(hypothetical, Mapping):
             return self._cached_vector(topic.text, dim, encoder)
-        passages = [self._cut(document_vectors(self._encoder, [Doc("", text)])[0]) for text in hypothetical["passages"]]
+        with work(progress=silent):
+            passages = [self._cut(document_vectors(self._encoder, [Doc("", text)])[0]) for text in hypothetical["passages"]]
         vectors = np.concatenate([self._cached_vector(hypothetical["query"], dim, encoder)[None], *passages])
         return np.asarray(vectors.astype(np.float64).mean(axis=0), dtype=np.float32)
 

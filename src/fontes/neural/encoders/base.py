@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...core.part import Part
-from ...core.progress import ProgressCallback, silent
 from ...core.values import Doc
 from ..models.base import Loaded, Pretrained
 from ..models.tokens import StaticTokenizer, Tokens
@@ -41,7 +40,7 @@ class Encoder(Protocol):
         """Meaning of the inner product: "cosine" if all vectors have length 1, else "dot"."""
         ...
 
-    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[Doc]) -> NDArray[np.float32]:
         """Vectors of documents, float32 (documents, dim)."""
         ...
 
@@ -54,9 +53,7 @@ class Encoder(Protocol):
 class PartsEncoder(Encoder, Protocol):
     """An encoder that may return several vectors per document; the document's score is the greatest of their scores."""
 
-    def encode_documents_parts(
-        self, docs: Sequence[Doc], progress: ProgressCallback = silent
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def encode_documents_parts(self, docs: Sequence[Doc]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Vectors of documents, float32 (vectors, dim); and bounds, int64 (documents + 1,).
 
         Document i has the rows bounds[i] to bounds[i + 1], at least one.
@@ -119,26 +116,19 @@ class PretrainedEncoder(Pretrained[M]):
         """Parameters that change the vectors of documents."""
         return {name: value for name, value in super()._settings().items() if name != "query_prompt"}
 
-    def _vectors(
-        self,
-        lengths: Sequence[int],
-        work: Callable[[NDArray[np.intp]], NDArray[np.float32]],
-        progress: ProgressCallback,
-    ) -> NDArray[np.float32]:
+    def _vectors(self, lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[np.float32]]) -> NDArray[np.float32]:
         """Vectors that `work` computes for batches of texts of these lengths; of length 1 with `normalize`."""
         if not len(lengths):
             return np.empty((0, self.dim), np.float32)
-        vectors = self._in_batches(lengths, work, progress)
+        vectors = self._in_batches(lengths, work)
         return unit(vectors) if self.normalize else vectors
 
 
-def document_vectors(
-    encoder: Encoder, docs: Sequence[Doc], progress: ProgressCallback | None = None
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def document_vectors(encoder: Encoder, docs: Sequence[Doc]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Vectors of documents and their bounds by any encoder; see `PartsEncoder.encode_documents_parts`."""
     if isinstance(encoder, PartsEncoder):
-        return encoder.encode_documents_parts(docs, progress or silent)
-    vectors = encoder.encode_documents(docs, progress or silent)
+        return encoder.encode_documents_parts(docs)
+    vectors = encoder.encode_documents(docs)
     return vectors, np.arange(len(vectors) + 1, dtype=np.int64)
 
 

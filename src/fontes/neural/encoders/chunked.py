@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...core.part import Part
-from ...core.progress import Progress, ProgressCallback, silent
+from ...core.progress import Progress
 from ...core.strings import offsets_of
 from ...core.values import Doc, text_of
+from ...core.work import reported_as
 from ..models.base import check_fields, hexadecimal
 from .base import Encoder, encoder_in, unit
 
@@ -67,16 +68,14 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         """Meaning of the inner product: "cosine" or "dot", as for the encoder."""
         return self._encoder.similarity
 
-    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[Doc]) -> NDArray[np.float32]:
         """Vectors of documents, float32 (documents, dim); ParameterError with pooling="max"."""
         if self.pooling == "max":
             problem = "with pooling='max' a document has several vectors: use encode_documents_parts, or pooling='mean'"
             raise ParameterError(problem)
-        return self.encode_documents_parts(docs, progress)[0]
+        return self.encode_documents_parts(docs)[0]
 
-    def encode_documents_parts(
-        self, docs: Sequence[Doc], progress: ProgressCallback = silent
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def encode_documents_parts(self, docs: Sequence[Doc]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Vectors of documents and their bounds, as in `PartsEncoder`; with "mean" one vector per document."""
         self.check()
         windows = [self.windows(text_of(doc)) for doc in docs]
@@ -84,10 +83,11 @@ class ChunkedEncoder(Part, name="chunked_encoder"):
         parts = [Doc(f"{number}", text) for texts in windows for number, text in enumerate(texts)]
         documents, total = len(docs), max(1, int(bounds[-1]))
 
-        def report(state: Progress) -> None:  # counts documents where the encoder counts windows
-            progress(replace(state, done=state.done * documents // total, total=documents, part=state.fraction))
+        def of_documents(state: Progress) -> Progress:  # the encoder counts windows
+            return replace(state, done=state.done * documents // total, total=documents, part=state.fraction)
 
-        vectors = self._encoder.encode_documents(parts, report)
+        with reported_as(of_documents):
+            vectors = self._encoder.encode_documents(parts)
         if self.pooling == "max" or not docs:
             return vectors, bounds
         means: NDArray[np.float32] = np.add.reduceat(vectors, bounds[:-1], axis=0)

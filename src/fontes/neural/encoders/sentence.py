@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, MissingExtraError, ParameterError
-from ...core.progress import ProgressCallback, silent
+from ...core.progress import silent
 from ...core.strings import encodable
 from ...core.values import Doc, text_of
+from ...core.work import work as working
 from ..models.base import token_ids
 from ..models.compute import ComputePrecision, Prepared, prepare_module
 from ..models.hub import NO_CODE, find_local_model, fingerprint, library, model_errors, quiet
@@ -207,13 +208,14 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | RoutedModel 
         """Maximum number of tokens read of a text."""
         return self._model.length
 
-    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[Doc]) -> NDArray[np.float32]:
         """Vectors of documents (title, a space, text), float32 (documents, dim)."""
-        return self._encode([text_of(doc) for doc in docs], "document", progress)
+        return self._encode([text_of(doc) for doc in docs], "document")
 
+    @working(progress=silent)
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of queries, float32 (queries, dim)."""
-        return self._encode(texts, "query", silent)
+        return self._encode(texts, "query")
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
         """Number of tokens of each untruncated document, special tokens and prompt included.
@@ -250,14 +252,14 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | RoutedModel 
             if find_spec(name) is None:
                 raise MissingExtraError.of(name, "static", STATIC)
 
-    def _encode(self, texts: Sequence[str], task: str, progress: ProgressCallback) -> NDArray[np.float32]:
+    def _encode(self, texts: Sequence[str], task: str) -> NDArray[np.float32]:
         """Vectors of texts of a task, "query" or "document", after its prompt."""
         model: Any = self._model
         prompt, dim = self.prompt(task, model.settings), self._dim(model)
         if isinstance(model, RoutedModel):
             model = model.routes[task]
         if isinstance(model, StaticModel):
-            vectors = model.vectors([prompt + text for text in texts], progress)[:, :dim]
+            vectors = model.vectors([prompt + text for text in texts])[:, :dim]
             return unit(vectors) if self.normalize else vectors
         inputs = model.inputs(texts, prompt)
 
@@ -265,7 +267,7 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | RoutedModel 
             vectors: NDArray[np.float32] = model.vectors([inputs[i] for i in batch], prompt, task)
             return vectors[:, :dim]
 
-        return self._vectors(model.lengths(inputs, prompt), work, progress)
+        return self._vectors(model.lengths(inputs, prompt), work)
 
     def _settings(self) -> dict[str, Any]:
         """Parameters of the fingerprint.

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from ...core.progress import Progress, ProgressCallback
+from ...core.progress import Progress
+from ...core.work import reporter
 from ...storage.compiled import kernel
 from ..models.compute import ComputePrecision, Prepared
 from ..models.hub import library, model_errors, modules_of, read_json
@@ -105,8 +106,9 @@ class StaticModel:
         """Number of tokens of each untruncated text; see `StaticTokenizer.lengths`."""
         return self.tokenizer.lengths(texts)
 
-    def vectors(self, texts: Sequence[str], progress: ProgressCallback) -> NDArray[np.float32]:
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of texts, float32 (texts, dim)."""
+        report = reporter()
         vectors, started = np.zeros((len(texts), self.dim), np.float32), time.perf_counter()
         for start in range(0, len(texts), BATCH_SIZE):
             batch = texts[start : start + BATCH_SIZE]
@@ -114,7 +116,7 @@ class StaticModel:
             rows = ids if self._mapping is None else self._mapping[ids]
             weights = np.ones(len(ids), np.float32) if self._weights is None else self._weights[ids]
             vectors[start : start + BATCH_SIZE] = _means(self._table, rows, weights, bounds)
-            progress(Progress("encoding", start + len(batch), len(texts), time.perf_counter() - started, "documents"))
+            report(Progress("encoding", start + len(batch), len(texts), time.perf_counter() - started, "documents"))
         return unit(vectors) if self._normalized else vectors
 
     def _check(self, module_folder: Path) -> None:

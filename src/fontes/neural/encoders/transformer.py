@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputWarning, ParameterError
-from ...core.progress import ProgressCallback, silent
+from ...core.progress import silent
 from ...core.values import Doc, text_of
+from ...core.work import work as working
 from ..models.base import token_ids
 from ..models.compute import padded, prepare_module
 from ..models.hub import NO_CODE, library, model_errors, quiet, read_json
@@ -60,15 +61,16 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
         """Maximum number of tokens read of a text, including special tokens. Loads the model."""
         return self._model.length(self.max_length)
 
-    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[Doc]) -> NDArray[np.float32]:
         """Vectors of documents (title, a space, text), float32 (documents, dim)."""
-        return self._encode([self.document_prompt + text_of(doc) for doc in docs], progress)
+        return self._encode([self.document_prompt + text_of(doc) for doc in docs])
 
+    @working(progress=silent)
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of queries, float32 (queries, dim)."""
-        return self._encode([self.query_prompt + text for text in texts], silent)
+        return self._encode([self.query_prompt + text for text in texts])
 
-    def _encode(self, texts: Sequence[str], progress: ProgressCallback) -> NDArray[np.float32]:
+    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = self._model
         ids = token_ids(model.tokenizer, texts, model.length(self.max_length))
         ids = [text_ids or [model.padding] for text_ids in ids]  # the padding token represents a text without tokens
@@ -76,7 +78,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
         def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
             return model.vectors(model.prepared.module, [ids[i] for i in batch], self.pooling)
 
-        return self._vectors(list(map(len, ids)), work, progress)
+        return self._vectors(list(map(len, ids)), work)
 
     @property
     def _model(self) -> TransformerModel:

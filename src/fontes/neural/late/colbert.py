@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
-from ...core.progress import ProgressCallback, silent
+from ...core.progress import silent
 from ...core.strings import offsets_of
 from ...core.values import Doc, text_of
+from ...core.work import work as working
 from ..encoders.architectures import NO_LIMIT
 from ..encoders.transformer import tokenizer_limit
 from ..models.base import Pretrained, token_ids
@@ -301,6 +302,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         """Dimensions of the vectors. Loads the model."""
         return int(self._model.width)
 
+    @working(progress=silent)
     def encode_queries(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Token vectors of each query, float32 (tokens, dim), of unit length.
 
@@ -318,9 +320,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         alone = model.prepared.device == "cpu"
         return list(in_batches(lengths, 1, work) if alone else self._in_batches(lengths, work))
 
-    def encode_documents(
-        self, docs: Sequence[Doc], progress: ProgressCallback = silent
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def encode_documents(self, docs: Sequence[Doc]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Token vectors of documents; the composition of batches changes them by rounding only.
 
         Returns:
@@ -335,7 +335,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         def work(batch: NDArray[np.intp]) -> NDArray[Any]:
             return as_objects([pooled(vectors, factor) for vectors in model.documents([ids[i] for i in batch])])
 
-        vectors = list(self._in_batches([len(doc_ids) for doc_ids in ids], work, progress))
+        vectors = list(self._in_batches([len(doc_ids) for doc_ids in ids], work))
         return np.concatenate(vectors), offsets_of(list(map(len, vectors)))
 
     def query_tokens(self, text: str) -> list[str]:

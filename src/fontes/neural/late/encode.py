@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import FontesError, IndexFormatError, ParameterError
 from ...core.precision import fix_precision
-from ...core.progress import ProgressCallback, silent
+from ...core.progress import ProgressCallback
 from ...core.values import Topics
 from ...core.work import work as working
 from ...index.embeddings.encoding import SegmentEncodingJob, VectorEncoding, vector_encoding
@@ -61,7 +61,7 @@ def encode_late(
     centroids: int | None = None,
     topics: object = None,
     overwrite: bool = False,
-    progress: ProgressCallback = silent,
+    progress: ProgressCallback | None = None,
     ray: bool | str | None = None,
     name: str | None = None,
 ) -> dict[str, Any]:
@@ -98,10 +98,10 @@ def encode_late(
     check_segments_exist(state.path, state.leaves)
     check_free(state, TOKENS, colbert.fingerprint, name, overwrite)
     widths = [nbits] if nbits else _stored_nbits(state, colbert.fingerprint) or [DEFAULT_NBITS]
-    with working(ray=ray), remote_encoder(colbert) as actors:
+    with working(ray=ray, progress=progress), remote_encoder(colbert) as actors:
         for bits in widths:
             with contextlib.ExitStack() as stack:
-                _LateEncoding(state, colbert, bits, centroids, topics, overwrite).run(stack, progress, actors)
+                _LateEncoding(state, colbert, bits, centroids, topics, overwrite).run(stack, actors)
     state.vectors.forget(TOKENS)
     state.vectors.label(TOKENS, colbert.fingerprint, name, settings_of(colbert, absolute=True))
     return stored_tokens(state, colbert, widths[0]).info()
@@ -124,7 +124,7 @@ class _LateEncoding:
         name = TOKENS.name_of(colbert.fingerprint, nbits)
         self._folders = [leaf.segment.folder / name for leaf in index.leaves]
 
-    def run(self, stack: contextlib.ExitStack, progress: ProgressCallback, actors: BlockSource | None) -> None:
+    def run(self, stack: contextlib.ExitStack, actors: BlockSource | None) -> None:
         """Encode segments without vectors, fit missing centroids, compress, and commit."""
         path = self._index.path
         if not self._overwrite:
@@ -136,7 +136,7 @@ class _LateEncoding:
             raise FontesError(f"{path}: token vectors cannot be written: {error.strerror}") from error
         drafts = {n: drafts[n] for n in self._unencoded()}  # another process may just have finished
         if drafts:
-            vectors = self._encode(list(drafts), progress, actors)
+            vectors = self._encode(list(drafts), actors)
             try:
                 self._compress(drafts, vectors)
             except OSError as error:
@@ -148,7 +148,7 @@ class _LateEncoding:
         """Numbers of the segments to encode: without token vectors, or with `overwrite` all."""
         return [number for number, folder in enumerate(self._folders) if self._overwrite or not folder.is_dir()]
 
-    def _encode(self, numbers: Sequence[int], progress: ProgressCallback, actors: BlockSource | None) -> dict[int, Embeddings]:
+    def _encode(self, numbers: Sequence[int], actors: BlockSource | None) -> dict[int, Embeddings]:
         """Compute the whole token vectors of segments; stored float16 vectors are reused."""
         leaves, colbert = self._index.leaves, self._colbert
         vectors: dict[int, Embeddings] = {}
@@ -158,10 +158,11 @@ class _LateEncoding:
                     if (segment_vectors := whole_vectors(leaves[number].segment.folder, colbert.fingerprint, 16)) is not None:
                         vectors[number] = segment_vectors
         missing = [number in numbers and number not in vectors for number in range(len(leaves))]
-        for number, report in with_progress(leaves, missing, progress):
+        for number, reported in with_progress(leaves, missing):
             if missing[number]:
                 make = self._encode_job(actors is not None)
-                vectors[number] = encode_segment(leaves[number].segment, make, self._overwrite, report, actors)
+                with reported:
+                    vectors[number] = encode_segment(leaves[number].segment, make, self._overwrite, actors)
         return vectors
 
     def _remove_whole(self) -> None:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
-from ...core.progress import Progress, ProgressCallback, silent
+from ...core.progress import Progress
 from ...core.run import Run
 from ...core.stage import Stage
 from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics
-from ...core.work import work
+from ...core.work import reporter, work
 from ...index.columns import explain_exclusion, filter_of
 from ..models.base import check_fields
 from ..stored import named_model
@@ -81,7 +81,7 @@ class Late(Stage[Topics, Run], name="late"):
     def _colbert(self) -> ColBERT:
         return colbert_in(self)
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
         self.check()
         actors = self.index.actors
         if actors is not None and self.algorithm != "exhaustive":
@@ -89,12 +89,13 @@ class Late(Stage[Topics, Run], name="late"):
         store = self._stored()
         queries = self._colbert.encode_queries([topic.text for topic in topics.values() if topic.text.strip()])
         if actors is None:
-            return self.ranked(topics, queries, progress)
-        run = actors.run(self, "ranked", (topics, queries), progress)
+            return self.ranked(topics, queries)
+        run = actors.run(self, "ranked", (topics, queries))
         return run.with_(provenance={**run.provenance, **self._facts(store)})
 
-    def ranked(self, topics: Topics, queries: Sequence[NDArray[np.float32]], progress: ProgressCallback = silent) -> Run:
+    def ranked(self, topics: Topics, queries: Sequence[NDArray[np.float32]]) -> Run:
         """Return the best documents of each topic; `queries` has the token vectors of each topic with text."""
+        report = reporter()
         store = self._stored()
         searched = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
         rankings, started = [(np.zeros(0, np.int64), np.zeros(0, np.float32))] * len(topics), time.perf_counter()
@@ -103,7 +104,7 @@ class Late(Stage[Topics, Run], name="late"):
             for i, ranking in zip(searched[part], self._rankings(store, queries[part]), strict=True):
                 rankings[i] = ranking
             done = len(searched[: part.stop])
-            progress(Progress("searching", done, len(searched), time.perf_counter() - started, "topics"))
+            report(Progress("searching", done, len(searched), time.perf_counter() - started, "topics"))
         bounds = offsets_of([len(docs) for docs, _ in rankings])
         docs = np.concatenate([np.zeros(0, np.int32), *(docs.astype(np.int32) for docs, _ in rankings)])
         scores = np.concatenate([np.zeros(0, np.float32), *(scores for _, scores in rankings)])
@@ -115,13 +116,13 @@ class Late(Stage[Topics, Run], name="late"):
         recall = store.meta["recall"] if self.algorithm == "centroids" else None
         return {"colbert": store.meta["fingerprint"], "nbits": store.nbits, "recall": recall}
 
-    def prepare(self, progress: ProgressCallback) -> None:
+    def prepare(self) -> None:
         """Encode the documents' tokens, in 4 bits by default, if the index has no token vectors of this model."""
         self.check()
         try:
             self._stored()
         except ParameterError:  # no vectors yet
-            encode_late(self.index, self._colbert, nbits=self.nbits, progress=progress)
+            encode_late(self.index, self._colbert, nbits=self.nbits)
 
     def cut(self, k: int) -> Stage[Topics, Run] | None:
         """Cut to `k`, if exhaustive or if an approximate search to `k` has the same settings; else None."""
@@ -136,8 +137,9 @@ class Late(Stage[Topics, Run], name="late"):
         """Text of the stage and its model with all parameters, also those that change queries only."""
         return f"{self!r} {self.index.fingerprint} {self._stored().meta['digest']}"
 
-    def candidate_scores(self, run: Run, progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def candidate_scores(self, run: Run) -> NDArray[np.float32]:
         """Score the documents of a run by their stored token vectors, float32 (rows,); NaN for a topic without text."""
+        report = reporter()
         store, docs = self._stored(), self.index.ordinals_in(run, self._label).astype(np.int64)
         scores, start = np.full(run.rows, np.nan, dtype=np.float32), time.perf_counter()
         for number, topic in enumerate(run.topics.values()):
@@ -145,7 +147,7 @@ class Late(Stage[Topics, Run], name="late"):
             if rows.start < rows.stop and topic.text.strip():
                 (query,) = self._colbert.encode_queries([topic.text])
                 scores[rows] = store.scores(query, docs[rows])
-            progress(Progress("scoring", number + 1, len(run.topics), time.perf_counter() - start, "topics"))
+            report(Progress("scoring", number + 1, len(run.topics), time.perf_counter() - start, "topics"))
         scores[np.isneginf(scores)] = np.nan
         return scores
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from ...core.checks import check_whole
 from ...core.errors import MissingExtraError, ParameterError
 from ...core.part import Part, fields
-from ...core.progress import ProgressCallback, silent
 from ...core.strings import encodable
 from .compute import PRECISIONS, Prepared, batch_tokens, in_batches
 from .hub import device, find_model, fingerprint, load_once
@@ -149,14 +148,12 @@ class Pretrained(Part, Generic[M]):
         model = vars(self)["_loaded_model"] = load_once(key, lambda: self._load(folder, target))
         return model
 
-    def _in_batches(
-        self, lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]], progress: ProgressCallback = silent
-    ) -> NDArray[Any]:
+    def _in_batches(self, lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]]) -> NDArray[Any]:
         """Results of `work` on batches of items of similar length, in the order of the items; see `compute.in_batches`."""
         target = self._model.prepared.device
         tokens = self.batch_size and self.batch_size * max(lengths, default=1)
         tokens = batch_tokens(tokens or (self.cpu_tokens if target == "cpu" else self.cuda_tokens), target)
-        return in_batches(lengths, tokens, work, progress, task=self.task, unit=self.unit)
+        return in_batches(lengths, tokens, work, task=self.task, unit=self.unit)
 
 
 def check_fields(part: Part) -> None:

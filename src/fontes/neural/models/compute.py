@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from ...core.errors import FontesError, ParameterError
 from ...core.processor import cpuinfo, processor_features, processors
-from ...core.progress import Progress, ProgressCallback, silent
-from ...core.work import resources
+from ...core.progress import Progress
+from ...core.work import reporter, resources
 from ...storage.caches import Notes
 from .hub import library
 
@@ -145,8 +145,6 @@ def in_batches(
     lengths: Sequence[int] | NDArray[np.integer[Any]],
     tokens: int,
     work: Callable[[NDArray[np.intp]], NDArray[Any]],
-    progress: ProgressCallback = silent,
-    *,
     task: str = "encoding",
     unit: str = "documents",
 ) -> NDArray[Any]:
@@ -160,7 +158,6 @@ def in_batches(
             batch by itself.
         work: Function from the indices of a batch's items, longest first, to an array with one row or value for each (dtype
             object for results of different shapes).
-        progress: Called after each batch; its `part` is the share of all tokens that are processed.
         task: Name of the work, for the progress.
         unit: Name of the items, for the progress.
 
@@ -168,6 +165,7 @@ def in_batches(
         ParameterError: `tokens` is below 1.
         FontesError: A single item does not fit into memory.
     """
+    report = reporter()
     if tokens < 1:
         raise ParameterError(f"a batch has at least one token, not {tokens}")
     sizes = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
@@ -190,7 +188,7 @@ def in_batches(
         results[batch] = batch_results
         done += len(batch)
         done_tokens += int(sizes[batch].sum())
-        progress(Progress(task, done, len(order), time.perf_counter() - start, unit, part=done_tokens / all_tokens))
+        report(Progress(task, done, len(order), time.perf_counter() - start, unit, part=done_tokens / all_tokens))
     return work(order) if results is None else results
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
-from ...core.progress import ProgressCallback, silent
 from ...rerank.reranker import Reranker
 from ..models.base import Loaded, Pretrained
 from ..models.compute import Prepared, prepare_module
@@ -38,7 +37,7 @@ class PretrainedReranker(Pretrained[M], Reranker):
     unit = "pairs"
     cpu_tokens = 2048  # larger batches are slower, since pairs are long
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         if not pairs:
             return np.zeros(0, dtype=np.float32)
         model: Any = self._model
@@ -48,7 +47,7 @@ class PretrainedReranker(Pretrained[M], Reranker):
             logits: NDArray[np.float32] = model.logits(model.prepared.module, [inputs[i] for i in batch]).cpu().numpy()
             return logits
 
-        return self._in_batches(model.lengths(inputs), work, progress)
+        return self._in_batches(model.lengths(inputs), work)
 
     def _inputs(self, model: Any, pairs: Sequence[tuple[str, str]]) -> Sequence[Any]:
         """The tokenized pairs; a subclass may pass its parameters to the model."""
@@ -121,8 +120,8 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
     prompt: str | None = field(default=None, kw_only=True)
     prompt_name: str | None = field(default=None, kw_only=True)
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
-        logits = super().scores(pairs, progress)
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        logits = super().scores(pairs)
         if self.score == "model":
             return _activated(logits, self.folder)
         return sigmoid(logits) if self.score == "sigmoid" else logits

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError, PipelineError
-from ...core.progress import Progress, ProgressCallback, silent
+from ...core.progress import Progress, silent
 from ...core.run import Run
 from ...core.values import Doc, Explanation, Topic
+from ...core.work import reporter, work
 from ...index import Index, State
 from ...rerank.reranker import Reranker
 from ..encoders.base import Encoder, document_vectors, encoder_in
@@ -51,14 +52,14 @@ class EncoderReranker(Reranker, name="encoder_reranker"):
     def key(self) -> str | None:
         return f"{super().key()} {self.chosen_precision}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         encoder = encoder_in(self)
         if not pairs:
             return np.zeros(0, dtype=np.float32)
         queries = {query: i for i, query in enumerate(dict.fromkeys(query for query, _ in pairs))}
         texts = {text: i for i, text in enumerate(dict.fromkeys(text for _, text in pairs))}
         query_vectors = encoder.encode_queries(list(queries))
-        vectors, bounds = document_vectors(encoder, [Doc("", text) for text in texts], progress)
+        vectors, bounds = document_vectors(encoder, [Doc("", text) for text in texts])
         # One row per pair and vector of its document.
         documents = np.array([texts[text] for _, text in pairs])
         counts = np.diff(bounds)[documents]
@@ -113,25 +114,26 @@ class LateReranker(Reranker, name="late_reranker"):
         """None if the scores depend on token vectors stored with the run's index."""
         return None if self.nbits is None else f"{super().key()} {self._colbert.precision}"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: ProgressCallback = silent) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         texts = list(dict.fromkeys(text for _, text in pairs))
         indices = {text: i for i, text in enumerate(texts)}
         docs = np.array([indices[text] for _, text in pairs], dtype=np.int64)
 
+        @work(progress=silent)
         def vectors(group: NDArray[np.intp]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
             return self._colbert.encode_documents([Doc("", texts[i]) for i in group.tolist()])
 
-        return self._scores([query for query, _ in pairs], docs, vectors, progress)
+        return self._scores([query for query, _ in pairs], docs, vectors)
 
-    def rescored(self, run: Run, progress: ProgressCallback = silent) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    def rescored(self, run: Run) -> tuple[NDArray[np.float32], dict[str, Any]]:
         store = self._store(run)
         if store is None or any(not topic.text.strip() for topic in run.topics.values()):
-            return super().rescored(run, progress)
+            return super().rescored(run)
         codes, docs = np.unique(run.codes, return_inverse=True)
         index: Any = run.documents
         ordinals = np.array([index.ordinal(doc_id) for doc_id in run.ids.take(codes)], dtype=np.int64)
         texts = np.array([topic.text for topic in run.topics.values()], dtype=object)
-        scores = self._scores(texts[run.topic_numbers].tolist(), docs, lambda group: store.vectors(ordinals[group]), progress)
+        scores = self._scores(texts[run.topic_numbers].tolist(), docs, lambda group: store.vectors(ordinals[group]))
         facts = {"fingerprint": self.fingerprint, "pairs": run.rows, "from_cache": 0, "nbits": store.nbits}
         return scores, {**facts, "vectors": store.meta["digest"]}
 
@@ -157,10 +159,9 @@ class LateReranker(Reranker, name="late_reranker"):
                 raise
             return None
 
-    def _scores(
-        self, texts: list[str], docs: NDArray[np.integer[Any]], vectors: Vectors, progress: ProgressCallback
-    ) -> NDArray[np.float32]:
+    def _scores(self, texts: list[str], docs: NDArray[np.integer[Any]], vectors: Vectors) -> NDArray[np.float32]:
         """Score of each pair of a text and a document of `docs`; the vectors of a document are computed once."""
+        report = reporter()
         unique = list(dict.fromkeys(texts))
         queries = dict(zip(unique, self._colbert.encode_queries(unique), strict=True))
         scores, start, done = np.empty(len(texts), dtype=np.float32), time.perf_counter(), 0
@@ -170,7 +171,7 @@ class LateReranker(Reranker, name="late_reranker"):
                 first, last = int(bounds[i]), int(bounds[i + 1])
                 scores[pair] = maxsim(queries[texts[pair]], rows[first:last], np.array([0, last - first]))[0]
             done += len(pairs)
-            progress(Progress("reranking", done, len(texts), time.perf_counter() - start, "pairs"))
+            report(Progress("reranking", done, len(texts), time.perf_counter() - start, "pairs"))
         return scores
 
 

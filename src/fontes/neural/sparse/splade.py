@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from ...core.builtin import provided
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
-from ...core.progress import Progress, ProgressCallback, silent
+from ...core.progress import Progress, silent
 from ...core.run import Run
 from ...core.strings import offsets_of
 from ...core.values import Doc, Topic, Topics, text_of
+from ...core.work import reporter, work
 from ...index.embeddings.weights import WEIGHTS, TermVectors
 from ...lexical.learned_sparse import LearnedSparseWeighting
 from ...lexical.retriever import Lexical, checked_weights
@@ -73,12 +74,11 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         """Maximum number of tokens read of a text. Loads the model; ParameterError if `max_length` exceeds its positions."""
         return self._length(self._model)
 
-    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> TermVectors:
+    def encode_documents(self, docs: Sequence[Doc]) -> TermVectors:
         """Weights of documents (title, a space, text); the composition of batches changes them by rounding only."""
         model = self._model
         terms = self.document_terms or model.checkpoint.terms
-        run = partial(self._in_batches, progress=progress)
-        return self._encode(model, [text_of(doc) for doc in docs], self._document_prompt(model), terms, run)
+        return self._encode(model, [text_of(doc) for doc in docs], self._document_prompt(model), terms, self._in_batches)
 
     def document_lengths(self, docs: Sequence[Doc]) -> list[int]:
         """Number of tokens of each untruncated document, special tokens and prompt included."""
@@ -86,6 +86,7 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         prompt = self._document_prompt(model)
         return list(map(len, token_ids(model.tokenizer, [prompt + text_of(doc) for doc in docs])))
 
+    @work(progress=silent)
     def encode_queries(self, texts: Sequence[str]) -> TermVectors:
         """Weights of queries; on a CPU each query is encoded by itself, so that its weights do not depend on the others."""
         model = self._model
@@ -153,7 +154,7 @@ class SparseEncoder(Protocol):
         """32 hexadecimal digits."""
         ...
 
-    def encode_documents(self, docs: Sequence[Doc], progress: ProgressCallback = silent) -> TermVectors:
+    def encode_documents(self, docs: Sequence[Doc]) -> TermVectors:
         """Weights of documents, in their order."""
         ...
 
@@ -218,23 +219,20 @@ class SpladeRetriever(Lexical, name="splade"):
         self._filter  # noqa: B018  # raises for an invalid condition
         self._encoder  # noqa: B018  # raises for anything but a sparse encoder
 
-    def apply(self, topics: Topics, progress: ProgressCallback, /) -> Run:
+    def apply(self, topics: Topics, /) -> Run:
         self.check()
-        if self.index.actors is None:
-            run = super().apply(topics, progress)
-        else:
-            run = super().apply(self._encoded(topics), progress).with_(topics=topics)
+        run = super().apply(topics) if self.index.actors is None else super().apply(self._encoded(topics)).with_(topics=topics)
         lists = self.searched
         facts = {"encoder": lists.meta["fingerprint"], "weights": lists.fingerprint}
         return run.with_(provenance={**run.provenance, **facts})
 
-    def prepare(self, progress: ProgressCallback) -> None:
+    def prepare(self) -> None:
         """Encode the documents if the index has no weights of this encoder."""
         self.check()
         try:
             self.searched  # noqa: B018
         except ParameterError:  # no weights yet
-            provided("encode")(self.index, self._encoder, progress=progress)
+            provided("encode")(self.index, self._encoder)
 
     def key(self) -> str | None:
         """Text of this stage with all parameters of its encoder; None for an encoder from outside Fontes."""
@@ -260,8 +258,9 @@ class SpladeRetriever(Lexical, name="splade"):
     def _query_label(self, count: float) -> str:
         return "weight in the query's vector"
 
-    def _counts(self, topics: Sequence[Topic], progress: ProgressCallback = silent) -> list[dict[str, float]]:
+    def _counts(self, topics: Sequence[Topic]) -> list[dict[str, float]]:
         """Terms and weights of each topic; texts are encoded one by one, since a batch may change weights."""
+        report = reporter()
         searched, start = self.searched, time.perf_counter()
         bags: list[dict[str, float]] = []
         absent: dict[str, Topic] = {}  # tokens of topics that occur in no document
@@ -272,7 +271,7 @@ class SpladeRetriever(Lexical, name="splade"):
             else:
                 absent |= {term: topic for term in weights if not searched.df_of(term)}
             bags.append(checked_weights(topic, weights))
-            progress(Progress("encoding", number, len(topics), time.perf_counter() - start, "topics"))
+            report(Progress("encoding", number, len(topics), time.perf_counter() - start, "topics"))
         if absent and (unknown := absent.keys() - set(self._encoder.vocabulary)):
             term = min(unknown)
             raise InputError(

@@ -17,7 +17,8 @@ import transformers
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
 from ...core.errors import ParameterError
-from ...core.progress import Progress, ProgressCallback
+from ...core.progress import Progress, silent
+from ...core.work import reporter, work
 from ...neural.models.compute import candidates, fastest_of
 from ...neural.models.hub import device, model_errors, quiet, without_warnings
 from .checkpoint_folder import CheckpointFolder
@@ -54,7 +55,7 @@ class TrainingHistory:
     seconds: float
 
 
-def fit_model(fit: Fit, settings: FitSettings, checkpoints: CheckpointFolder, progress: ProgressCallback) -> TrainingHistory:
+def fit_model(fit: Fit, settings: FitSettings, checkpoints: CheckpointFolder) -> TrainingHistory:
     """Train a model from the last checkpoint in its working folder, and leave it in its best state."""
     start = time.perf_counter()
     device_name = device()
@@ -66,14 +67,14 @@ def fit_model(fit: Fit, settings: FitSettings, checkpoints: CheckpointFolder, pr
         checkpoints.record(precision=precision)
         is_bfloat16 = precision.startswith("bfloat16")
         trainer = _make_trainer(fit, settings, checkpoints.folder, device_name, is_bfloat16)
-        monitor = _Monitor(fit, settings, checkpoints, progress, start)
+        monitor = _Monitor(fit, settings, checkpoints, start)
         trainer.add_callback(monitor)
         if fit.rate is not None:
             optimizer = trainer.create_optimizer()
             trainer.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: monitor.rate(step))
         last_step = monitor.previous_steps
         transformers.set_seed(settings.seed)
-        with monitor.stopping():
+        with monitor.stopping(), work(progress=silent):
             trainer.train(resume_from_checkpoint=str(checkpoints.checkpoint(last_step)) if last_step else None)
         best = best_step(trainer.state.log_history, settings)
         if best not in (0, trainer.state.global_step):
@@ -228,10 +229,8 @@ class _TransformersFitting(_Fitting):
 class _Monitor(transformers.TrainerCallback):
     """Callback that checks at each step that the loss is a number, and decides when to evaluate, save and report."""
 
-    def __init__(
-        self, fit: Fit, settings: FitSettings, checkpoints: CheckpointFolder, progress: ProgressCallback, start: float
-    ) -> None:
-        self._settings, self._checkpoints, self._progress = settings, checkpoints, progress
+    def __init__(self, fit: Fit, settings: FitSettings, checkpoints: CheckpointFolder, start: float) -> None:
+        self._settings, self._checkpoints, self._report = settings, checkpoints, reporter()
         self._start, self._saved, self._reported = start, time.perf_counter(), 0.0
         self.previous_seconds = float(checkpoints.facts.get("seconds", 0.0))  # seconds before the interruption
         self.previous_steps = checkpoints.last()  # steps before the interruption
@@ -275,7 +274,7 @@ class _Monitor(transformers.TrainerCallback):
             self._reported = now
             part = min(self._finished_share(step), 1.0) if self._fit.minutes else None
             note = self._report_note(state)
-            self._progress(Progress("training", step, self._steps, now - self._start, "steps", part, self.previous_steps, note))
+            self._report(Progress("training", step, self._steps, now - self._start, "steps", part, self.previous_steps, note))
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         now = self._saved = time.perf_counter()

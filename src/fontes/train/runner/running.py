@@ -9,7 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ...core.progress import ProgressCallback, silent
 from ...neural.models.hub import fingerprint, library, model_errors
 from .card import describe, licence_of
 from .checkpoint_folder import IDENTITY, check_output_folder, new_model_folder, open_checkpoints
@@ -159,9 +158,7 @@ def check_training(purpose: str = "training") -> None:
         library(name, purpose, extra="train")
 
 
-def run(
-    fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False, progress: ProgressCallback = silent
-) -> Training:
+def run(fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False) -> Training:
     """Train a model and write it to the folder `output`, complete when it appears.
 
     Checkpoints are in the working folder beside it, OUTPUT.training. An interrupted training that is restarted with the same
@@ -178,7 +175,7 @@ def run(
         if overwrite and checkpoints.facts.get("identity") not in (None, identity):
             checkpoints.clear()
         checkpoints.begin(identity, "give another output, or overwrite it")
-        history = fit_model(fit, settings, checkpoints, progress)
+        history = fit_model(fit, settings, checkpoints)
         with new_model_folder(output) as folder:
             with model_errors(f"{output} cannot be written"):
                 fit.save(folder)

@@ -186,8 +186,8 @@ def replay(
     judgments, _ = _judgments(sessions, answers, qrels)
     expressions = named_expressions(pipeline or []) or {"bm25": "bm25()"}
     replay_measures = measures or ["RR@10", "R@10"]
-    with reporting(compiling=True) as progress:
-        result = replay_log(sessions, index, expressions, judgments, replay_measures, tool or ["search"], tokens, progress)
+    with reporting(compiling=True):
+        result = replay_log(sessions, index, expressions, judgments, replay_measures, tool or ["search"], tokens)
     if json:
         evidence = {name: {"mean": rate.mean, "low": rate.low, "high": rate.high} for name, rate in result.evidence.items()}
         counts = {"queries": result.topics, "judged": result.judged}

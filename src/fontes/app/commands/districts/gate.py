@@ -40,8 +40,8 @@ def init(
     from ...output import print_json, say
     from ...progress import reporting
 
-    with reporting(json, compiling=True) as progress:
-        gate = write_gate(source, file, topics, qrels, split, pipeline, progress)
+    with reporting(json, compiling=True):
+        gate = write_gate(source, file, topics, qrels, split, pipeline)
     written = [str(file), str(gate.baseline_run), str(gate.lock)]
     if json:
         print_json({"files": written, "topics": len(gate.topics)})
@@ -71,8 +71,8 @@ def run(
 
     forms = {path: GateResult.form_of(path) for path in output or []}  # a wrong name is told before the arms run
     gate = GateFile.read(file)
-    with reporting(json, compiling=True) as progress:
-        result = run_gate(gate, progress=progress)
+    with reporting(json, compiling=True):
+        result = run_gate(gate)
     result.write()
     pages = [path for path, form in forms.items() if form == "to_html" and result.report is not None]
     for path, form in forms.items():
@@ -103,8 +103,8 @@ def plan(
     gate = GateFile.read(file)
     if machine is not None:
         gate = replace(gate, machine=Qrels.of(machine))
-    with reporting(json, compiling=True) as progress:
-        result = plan_gate(gate, progress)
+    with reporting(json, compiling=True):
+        result = plan_gate(gate)
     if json:
         rows = [{**vars(row), "measure": str(row.measure), "spread": vars(row.spread)} for row in result.measures]
         print_json({"topics": result.topics, "measures": rows})

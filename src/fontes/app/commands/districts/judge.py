@@ -114,8 +114,8 @@ def judge(
             store.add_topics(Topics.read(topics))
         if not store.topics() and (llm is not None or run):
             raise ParameterError(f"{judgments} has no topics to judge; add them: --topics FILE")
-        with reporting(compiling=True) as report:
-            fill_pools(store, service.served(None).state, depth, report)
+        with reporting(compiling=True):
+            fill_pools(store, service.served(None).state, depth)
         for path in run or []:
             pool_run(store, read_run(path), str(path), depth)
         if llm is not None:
@@ -142,8 +142,8 @@ def _judge_by_model(store: JudgmentStore, index: Index, llm: str, guidelines: st
 
     judge = LlmJudge(model_of(llm))
     judge = judge if guidelines is None else judge.with_(prompt=guidelines)
-    with reporting() as report:
-        graded, unreadable = judge_pool(store, index, judge, report)
+    with reporting():
+        graded, unreadable = judge_pool(store, index, judge)
     ungraded = f"; {counted(unreadable, 'answer')} without a grade" if unreadable else ""
     say(f"{judge_name(judge)}: {counted(graded, 'new judgment')}{ungraded}")
 

@@ -62,9 +62,9 @@ def ask(
     refuse_exchanged(index, question)
     opened = open_index(index, analyzer)
     stage = retriever(opened, pipeline, "dense" if encoder else None, encoder, where) % k
-    with reporting(json) as report:
-        run = stage(question, progress=report)
-        answered = LlmAnswer(model_of(name), k, source=source)(run, progress=report)
+    with reporting(json):
+        run = stage(question)
+        answered = LlmAnswer(model_of(name), k, source=source)(run)
     answer = cited_answer(answered["1"].topic) or {}
     no_hits = None if len(run["1"]) else why_empty(run["1"], opened, stage)
     if json:

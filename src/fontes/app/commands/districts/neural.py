@@ -135,8 +135,8 @@ def _encode_dense(index: Index, encoder: Any, dtype: str | None, algorithm: str,
     from ....neural.encode import encode
     from ...progress import reporting
 
-    with reporting(quiet) as report:
-        encode(index, encoder, dtype=dtype, progress=report, **options)
+    with reporting(quiet):
+        encode(index, encoder, dtype=dtype, **options)
     recall = Dense(index, encoder, algorithm=algorithm, dtype=dtype).recall() if algorithm != "flat" else {}
     return {**index.embeddings(encoder, dtype).info(), "algorithm": algorithm, "recall": recall}
 
@@ -159,8 +159,8 @@ def _encode_late(index: Index, colbert: Any, nbits: int | None, quiet: bool, **o
     from ....neural import encode_late
     from ...progress import reporting
 
-    with reporting(quiet) as report:
-        return encode_late(index, colbert, nbits=nbits, progress=report, **options)
+    with reporting(quiet):
+        return encode_late(index, colbert, nbits=nbits, **options)
 
 
 def _print_late(index: Index, facts: dict[str, Any], seconds: float) -> None:
@@ -178,8 +178,8 @@ def _encode_sparse(index: Index, encoder: Any, quiet: bool, **options: Any) -> d
     from ....neural.encode import encode
     from ...progress import reporting
 
-    with reporting(quiet) as report:
-        encode(index, encoder, progress=report, **options)
+    with reporting(quiet):
+        encode(index, encoder, **options)
     return index.weights(encoder).info()
 
 

@@ -154,7 +154,7 @@ def run(
     assert topics is not None
     assert output is not None
     data: tuple[Any, ...] = _documents(collection, id_prefix or []), tuple(topics), tuple(qrels) if qrels else None, output
-    with reporting(json, steps=True, compiling=True) as report:
+    with reporting(json, steps=True, compiling=True):
         how: dict[str, Any] = {
             "split": split or None,
             "train": train,
@@ -163,7 +163,6 @@ def run(
             "measures": measures or None,
             "leaks": leaks or "error",
             "allow_empty": allow_empty,
-            "progress": report,
         }
         if draws is not None:
             drawn = run_draws(chosen, *data, draws=draws, **how)

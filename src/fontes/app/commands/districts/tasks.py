@@ -56,8 +56,8 @@ def new(
     from ...progress import note, reporting
 
     project = new_project(name, folder, data or [])
-    with reporting(json) as report:
-        result = check_data(project, report)
+    with reporting(json):
+        result = check_data(project)
     if json:
         print_json({"folder": str(folder), **result.to_dict()})
     else:
@@ -81,8 +81,8 @@ def check(
     from ...progress import reporting
 
     project = TaskProject.open(folder)
-    with reporting(json) as report:
-        result = check_data(project, report)
+    with reporting(json):
+        result = check_data(project)
     files = submission or sorted(path for path in (folder / "submission").rglob("*") if path.is_file())
     if not json:
         say(str(result))
@@ -129,8 +129,8 @@ def run(
 
     options = TaskOptions(dense, sparse, rerank, train, submit, depth, seed)
     project = TaskProject.open(folder)
-    with reporting(json, steps=True, compiling=True) as report:
-        result = run_task(project, options, report)
+    with reporting(json, steps=True, compiling=True):
+        result = run_task(project, options)
     if json:
         print_json(result.to_dict())
         return

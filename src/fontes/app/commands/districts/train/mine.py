@@ -103,16 +103,16 @@ def mine(
     opened = open_index(index, analyzer, verify)
     stage = None if pipeline is None else retriever(opened, pipeline)
     teaching = None if teacher is None else teacher_of(teacher, opened)
-    with reporting(json) as report:
+    with reporting(json):
         if from_ is not None:
             if round_trip is not None:
                 options["round_trip"] = pipeline_of(round_trip, opened)
             form = part(from_, opened) if "(" in from_ else from_
-            mined = document_examples(opened, form, stage, mining, **options, seed=seed, teacher=teaching, progress=report)
+            mined = document_examples(opened, form, stage, mining, **options, seed=seed, teacher=teaching)
         else:
             queries, judgments = judged_topics(topics, qrels, split)
             candidates = stage if run is None else read_run(run, queries).with_(documents=opened)
-            teaching_options: dict[str, Any] = {"preset": preset, "teacher": teaching, "progress": report}
+            teaching_options: dict[str, Any] = {"preset": preset, "teacher": teaching}
             mined = mine_negatives(candidates, queries, judgments, **teaching_options, **settings)
     mined.write(output)
     if judged is not None:

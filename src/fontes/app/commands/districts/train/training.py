@@ -21,7 +21,6 @@ from .....train import (
 from ....options import Analyzer, IndexPath, Json, Qrels, Split, Topics, Verify, options_of, reads_files
 
 if TYPE_CHECKING:
-    from .....core.progress import ProgressCallback
     from .....train import Training
     from .....train.encoder_fit import EncoderSettings
 
@@ -84,10 +83,10 @@ def cross_encoder(
     from ....progress import reporting
 
     candidates = _candidates(run, index, topics, qrels, split, k)
-    with reporting(json) as progress:
-        train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
+    with reporting(json):
+        train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite)
         validated = Validation(held_out, *candidates)
-        training = train_cross_encoder(train_set, output, base, settings_of(preset, **settings), validated, overwrite, progress)
+        training = train_cross_encoder(train_set, output, base, settings_of(preset, **settings), validated, overwrite)
     report(output, training, f'cross_encoder("{output}")', json)
 
 
@@ -116,8 +115,8 @@ def mono_t5(
 
     model_settings = MonoT5Settings(**settings)
     validated = Validation(validation, *_candidates(run, index, topics, qrels, split, k))
-    with reporting(json) as progress:
-        training = train_mono_t5(examples, output, base, model_settings, validated, overwrite, progress)
+    with reporting(json):
+        training = train_mono_t5(examples, output, base, model_settings, validated, overwrite)
     report(output, training, repr(MonoT5(str(output), tokens=(model_settings.true, model_settings.false))), json)
 
 
@@ -183,11 +182,11 @@ def _encoder_command(
         from ....progress import reporting
 
         model_settings = settings_of(**_encoder_settings(settings))
-        with reporting(json) as progress:
-            train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite, progress)
+        with reporting(json):
+            train_set, held_out = _scored((examples, validation), teacher, teacher_index, settings, output, overwrite)
             search = _search_validation(held_out, index, topics, qrels, split)
             train_model = getattr(train, trainer)
-            training = train_model(train_set, output, _start_model(encoder), model_settings, search, overwrite, progress)
+            training = train_model(train_set, output, _start_model(encoder), model_settings, search, overwrite)
         report(output, training, f'{use}("{output}")', json)
 
     train.__doc__ = f"{about} After an interruption the same command resumes from the last checkpoint."
@@ -234,7 +233,6 @@ def _scored(
     settings: dict[str, Any],
     output: Path,
     overwrite: bool,
-    progress: ProgressCallback,
 ) -> tuple[Any, Any]:
     """Return the files of examples for training and validation, or with a teacher the examples with its scores."""
     from .....train import Examples
@@ -258,7 +256,7 @@ def _scored(
         if file is None:
             return None
         examples = Examples.read(file)
-        scored = examples.scored(stage, progress)
+        scored = examples.scored(stage)
         if dropped := len(examples) - len(scored):
             share = f"{dropped:,} of {counted(len(examples), 'example')}"
             note(f"{file}: {share} left out, whose relevant document the teacher does not return")
@@ -315,8 +313,8 @@ def terms(
     from ....output import say
     from ....progress import reporting
 
-    with reporting(json) as progress:
-        training = train_terms(topics, output, base, TermSettings(**settings), overwrite, progress)
+    with reporting(json):
+        training = train_terms(topics, output, base, TermSettings(**settings), overwrite)
     report(output, training, f'quretec("{output}")', json)
     for name, about in (("chosen", f"threshold {training.facts['threshold']:g}, chosen on"), ("scores", "held out from both:")):
         counts = {key: training.facts[name][key] for key in ("topics", "relevant", "predicted", "correct")}
@@ -343,10 +341,8 @@ def rewriter(
     from ....progress import reporting
 
     held_out = None if validation is None else Topics.read(validation)
-    with reporting(json) as progress:
-        training = train_rewriter(
-            Topics.read(topics), output, base, RewriterSettings(**settings), held_out, overwrite, progress
-        )
+    with reporting(json):
+        training = train_rewriter(Topics.read(topics), output, base, RewriterSettings(**settings), held_out, overwrite)
     report(output, training, f'canard_t5("{output}")', json)
 
 
@@ -436,7 +432,7 @@ def ranker(
         queries, judgments = judged_topics(topics, qrels, split)
         return (stage(queries) if run is None else read_run(run, queries)), judgments
 
-    with reporting(json) as progress:
+    with reporting(json):
         candidates, judgments = candidates_of(split)
         validation_set = None if validation is None else candidates_of(validation)
         training = train_ranker(
@@ -448,11 +444,8 @@ def ranker(
             model_settings,
             validation=validation_set,
             overwrite=overwrite,
-            progress=progress,
         )
-        measured = nested and validate_ranker(
-            opened, candidates, judgments, features, model_settings, folds=nested, progress=progress
-        )
+        measured = nested and validate_ranker(opened, candidates, judgments, features, model_settings, folds=nested)
     if held_out is not None:
         write_run(measured.run if measured else training.run, held_out)
     _report_validated(output, training, measured, f'{pipeline or "bm25() % 100"} >> ltr("{output}")', json)
@@ -491,10 +484,10 @@ def calibration(
     opened, model_settings = open_index(index, analyzer, verify), CalibrationSettings(**settings)
     stage = retriever(opened, pipeline or "bm25() % 100")
     queries, judgments = judged_topics(topics, qrels, split)
-    with reporting(json) as progress:
-        searched = stage(queries, progress=progress) if run is None else read_run(run, queries)
-        training = train_calibration(searched, judgments, output, model_settings, overwrite=overwrite, progress=progress)
-        measured = nested and validate_calibration(searched, judgments, model_settings, folds=nested, progress=progress)
+    with reporting(json):
+        searched = stage(queries) if run is None else read_run(run, queries)
+        training = train_calibration(searched, judgments, output, model_settings, overwrite=overwrite)
+        measured = nested and validate_calibration(searched, judgments, model_settings, folds=nested)
     levels = {kind: min(level, 0.9) for kind, level in training.promises.items() if level}
     cut = f" >> cut({next(iter(levels))}={next(iter(levels.values())):g})" if levels else ""
     _report_validated(output, training, measured, f'{"…" if run else stage} >> calibrated("{output}"){cut}', json)
