@@ -583,7 +583,7 @@ class Index(Suggesting, index.Index):
         """
         from .neural.encode import encode
 
-        encode(self, encoder, dtype=dtype, overwrite=overwrite, ray=ray, name=name)
+        encode(self, encoder, dtype=dtype, overwrite=overwrite, progress=progress, ray=ray, name=name)
 
     def encoder(self, name: str | None) -> Encoder:
         """Return the encoder of an index's vectors.

@@ -164,16 +164,6 @@ def test_a_stage_shows_how_it_is_written():
     assert repr(2 * (Reverse() + Reverse())) == "2 * (Reverse() + Reverse())"
 
 
-def test_a_stage_that_takes_a_report_is_refused_where_it_is_defined():
-    with pytest.raises(
-        PipelineError, match=r"Loud\.apply takes only the input; progress is reported by fontes\.core\.reporter"
-    ):
-
-        class Loud(Stage[Run, Run]):
-            def apply(self, run: Run, progress: Any, /) -> Run:
-                return run
-
-
 def test_with_makes_a_copy_with_other_parameters():
     stage = Fixed()
     assert stage.with_(k=3) == Fixed(k=3)

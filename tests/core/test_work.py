@@ -84,10 +84,10 @@ def test_the_report_of_a_block_is_told_of_stages_builds_and_encodings(tmp_path: 
         index = ft.Index.build([("a", "hot springs"), ("b", "a cold well")], tmp_path / "x")
         index.encode(Hashed())
         index.dense(Hashed())("springs")
-    assert [(report.task, report.unit, report.done) for report in told if report.finished] == [
-        ("indexing", "documents", 2),
-        ("encoding", "documents", 2),
-        ("encoding", "topics", 1),
+    assert list(dict.fromkeys((report.task, report.unit) for report in told)) == [
+        ("indexing", "documents"),
+        ("encoding", "documents"),
+        ("encoding", "topics"),
     ]
 
 

@@ -149,5 +149,6 @@ def test_progress_counts_the_documents(tmp_path):
     state = leaves([built([Doc("d1", "a"), Doc("d2", "b")], tmp_path / "1")], [[True, False]])
     lines = []
     (tmp_path / "merged").mkdir()
-    merge_segments(state, tmp_path / "merged", lambda p: lines.append((p.done, p.total)))
+    with work(progress=lambda p: lines.append((p.done, p.total))):
+        merge_segments(state, tmp_path / "merged")
     assert lines[-1] == (1, 1)

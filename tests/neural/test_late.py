@@ -218,9 +218,7 @@ def test_an_encoding_that_was_killed_goes_on_where_it_was(
     with pytest.raises(ParameterError, match="holds no token vectors"):
         index.late(model)(QUERIES)
     again: list[int] = []
-    monkeypatch.setattr(
-        ColBERT, "encode_documents", lambda self, docs, p=None: (again.append(len(docs)), whole(self, docs, p))[1]
-    )
+    monkeypatch.setattr(ColBERT, "encode_documents", lambda self, docs: (again.append(len(docs)), whole(self, docs))[1])
     encode_late(index, model)
     assert (sum(encoded), sum(again)) == (32, 28)
     fresh = ft.Index.build(documents(), tmp_path / "fresh")

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from fontes.cluster import Cluster, building
+from fontes.core.progress import silent
+from fontes.core.work import work
 
 
 def one_by_one(patch: pytest.MonkeyPatch, bytes_of_a_part: int, fan: int = 16) -> None:
@@ -22,7 +24,9 @@ def one_by_one(patch: pytest.MonkeyPatch, bytes_of_a_part: int, fan: int = 16) -
         cluster: Cluster, function: Callable[[Any], Any], parts: Sequence[Any], task: str, **limits: object
     ) -> Iterator[tuple[int, Any]]:
         for number in reversed(range(len(parts))):
-            yield number, function(parts[number])
+            with work(progress=silent):  # as in a process of its own
+                result = function(parts[number])
+            yield number, result
 
     patch.setattr(building, "joined_here", joined_here)
     patch.setattr(building, "map_unordered", map_unordered)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from ..core.checks import check_whole
 from ..core.errors import ParameterError
-from ..core.progress import Progress
+from ..core.progress import Progress, silent
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Topics
-from ..core.work import reporter
+from ..core.work import reporter, work
 from ..rewrite.turns import original
 from .chains import MAX_DEPTH, MAX_EVENTS, Cause, ChainSearch
 from .dates import check_before, check_event_key, limit_of
@@ -55,14 +55,15 @@ class CausalChains(Stage[Topics, Run], name="causal_chains"):
         check_event_key("causal_chains", self.before, map(original, topics.values()))
         start, rankings = time.perf_counter(), dict[str, dict[str, float]]()
         first = self.retriever % 1
-        documents = first(topics).documents
         search = ChainSearch(self.retriever % self.read, self.depth, self.breadth, self.overlap, self.weak, self.leads)
-        for number, topic in enumerate(topics.values(), 1):
-            event = original(topic)
-            if search.has_words(event.text, documents):
-                limit = None if self.before is None else limit_of(event, self.before)
-                rankings[topic.id] = self._scores(search.chain(event.text, limit).causes)
-            report(Progress("linking", number, len(topics), time.perf_counter() - start, "topics"))
+        with work(progress=silent):
+            documents = first(topics).documents
+            for number, topic in enumerate(topics.values(), 1):
+                event = original(topic)
+                if search.has_words(event.text, documents):
+                    limit = None if self.before is None else limit_of(event, self.before)
+                    rankings[topic.id] = self._scores(search.chain(event.text, limit).causes)
+                report(Progress("linking", number, len(topics), time.perf_counter() - start, "topics"))
         return Run.of(rankings, topics).with_(documents=documents)
 
     def check(self) -> None:

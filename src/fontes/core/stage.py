@@ -57,9 +57,6 @@ class Stage(Part, ABC, Generic[A, B]):
         for base in cls.__dict__.get("__orig_bases__", ()):
             if get_origin(base) is Stage:
                 cls._types = get_args(base)
-        code = getattr(cls.__dict__.get("apply"), "__code__", None)
-        if code is not None and code.co_argcount > 2:
-            raise PipelineError(f"{cls.__name__}.apply takes only the input; progress is reported by fontes.core.reporter()")
 
     @property
     def takes(self) -> type[Any]:

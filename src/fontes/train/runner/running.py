@@ -9,6 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ...core.progress import silent
+from ...core.work import work
 from ...neural.models.hub import fingerprint, library, model_errors
 from .card import describe, licence_of
 from .checkpoint_folder import IDENTITY, check_output_folder, new_model_folder, open_checkpoints
@@ -176,7 +178,7 @@ def run(fit: Fit, settings: FitSettings, output: Path, overwrite: bool = False) 
             checkpoints.clear()
         checkpoints.begin(identity, "give another output, or overwrite it")
         history = fit_model(fit, settings, checkpoints)
-        with new_model_folder(output) as folder:
+        with new_model_folder(output) as folder, work(progress=silent):
             with model_errors(f"{output} cannot be written"):
                 fit.save(folder)
             facts = {**fit.facts, **fit.finish(folder)}
