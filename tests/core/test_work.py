@@ -122,6 +122,17 @@ def test_converted_reports_reach_the_block_around() -> None:
     assert told == ["a inner work", "a work", "b inner work", "b work"]
 
 
+def test_work_of_the_report_itself_is_not_reported() -> None:
+    told: list[Progress] = []
+
+    def search_again(progress: Progress) -> None:
+        told.append(progress)
+        Find(Shelf())("x")
+
+    Find(Shelf())("x", progress=search_again)
+    assert len(told) == 1
+
+
 def test_threads_that_fontes_starts_report_to_the_block_and_others_do_not() -> None:
     told: list[Progress] = []
     with work(threads=2, progress=told.append):

@@ -104,7 +104,8 @@ def work(
     if progress is not None:
         if not callable(progress):
             raise ParameterError(f"progress must be a function, such as ft.core.show, not {progress!r}")
-        changes["progress"] = progress if progress is silent else work(progress=silent)(progress)  # its own work tells nobody
+        # Work that the callback does itself is not reported to it.
+        changes["progress"] = progress if progress is silent else work(progress=silent)(progress)
     settings = replace(resources(), **changes)  # type: ignore[arg-type]
     token = _current.set(settings)
     in_main_thread = threading.current_thread() is threading.main_thread()
