@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from ..core.checks import check_whole
 from ..core.errors import InputError, ParameterError, PipelineError
 from ..core.parameters import tuned
-from ..core.progress import Progress, silent
+from ..core.progress import Progress
 from ..core.run import Run
 from ..core.values import Doc, Explanation, Topic
-from ..core.work import reporter, work
+from ..core.work import reporter, unreported
 from ..neural.encoders.base import Encoder, encoder_in, unit
 from ..neural.models.hub import load_once
 from ..rerank.reranker import Reranker
@@ -134,7 +134,7 @@ def shipped_head() -> CausalHead:
     return CausalHead.load(PACKAGED_HEAD)
 
 
-@work(progress=silent)
+@unreported
 def sentence_vectors(encoder: Encoder, sentences: Sequence[str]) -> NDArray[np.float32]:
     """Vectors of sentences, scaled to length 1, float32 (n, dim)."""
     return unit(encoder.encode_documents([Doc("", sentence) for sentence in sentences]))

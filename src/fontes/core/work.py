@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import wraps
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from .answers import TokenBudget
 from .builtin import provided
@@ -20,6 +21,8 @@ from .progress import Progress, ProgressCallback, silent
 
 MEMORY = max(2, processors()) << 26  # default, in bytes: 64 MB for each processor
 MAX_MEMORY = 1 << 50
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -104,13 +107,13 @@ def work(
     if progress is not None:
         if not callable(progress):
             raise ParameterError(f"progress must be a function, such as ft.core.show, not {progress!r}")
-        # Work that the callback does itself is not reported to it.
-        changes["progress"] = progress if progress is silent else work(progress=silent)(progress)
+        changes["progress"] = progress if progress is silent else unreported(progress)
     settings = replace(resources(), **changes)  # type: ignore[arg-type]
     token = _current.set(settings)
     in_main_thread = threading.current_thread() is threading.main_thread()
     if in_main_thread:
-        of_others = replace(settings, progress=silent)  # reports of several threads at once would be mixed up
+        # Reports of several threads at once would be mixed up.
+        of_others = settings if settings.progress is silent else replace(settings, progress=silent)
         _of_main_thread.append(of_others)
     try:
         yield settings
@@ -135,10 +138,23 @@ def reporter() -> ProgressCallback:
     return resources().progress
 
 
-def reported_as(convert: Callable[[Progress], Progress]) -> AbstractContextManager[Resources]:
+def unreported(function: F) -> F:
+    """Return a function that works as `function` does, and reports no progress."""
+
+    @wraps(function)
+    def silently(*arguments: Any, **named: Any) -> Any:
+        if reporter() is silent:
+            return function(*arguments, **named)
+        with work(progress=silent):
+            return function(*arguments, **named)
+
+    return cast("F", silently)
+
+
+def reported_as(convert: Callable[[Progress], Progress]) -> AbstractContextManager[Any]:
     """Return a block whose reports of progress are converted before they reach the report of the block around it."""
     report = reporter()
-    return work(progress=lambda progress: report(convert(progress)))
+    return nullcontext() if report is silent else work(progress=lambda progress: report(convert(progress)))
 
 
 def keep(settings: Resources) -> None:

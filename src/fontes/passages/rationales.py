@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import Doc, Explanation, ParameterError, PipelineError, Run, Stage, Topic, Topics
-from ..core.progress import silent
 from ..core.values import Documents
-from ..core.work import work
+from ..core.work import unreported
 from ..index import Index, State
 from ..lexical import BM25, Postings, Statistics
 from ..rerank.reranker import Reranker
@@ -144,7 +143,7 @@ class Rationales(Stage[Run, Run], name="rationales"):
         self.check()
         return with_rationales(run, self._picker(self._scored(run)))
 
-    @work(progress=silent)
+    @unreported
     def explain_in(self, run: Run, topic_id: str, doc_id: str) -> Explanation:
         """Return all sentences of a document with their scores, best first; picked sentences are marked."""
         topic = run.topics[topic_id]

@@ -17,7 +17,7 @@ from ..core.progress import Progress, ProgressCallback, silent
 from ..core.run import Run
 from ..core.stage import Stage
 from ..core.values import Doc, Documents, Topic, Topics, text_of
-from ..core.work import reporter, work
+from ..core.work import reporter, unreported, work
 from ..formats import read_corpus
 from ..text.sentences import check_sentence_finder, sentence_spans
 from .examples import Example, Passage
@@ -177,7 +177,7 @@ def _question_queries(writer: QuestionWriter, docs: Sequence[Doc], per_document:
     ]
 
 
-@work(progress=silent)
+@unreported
 def _round_trip_queries(doc_queries: Sequence[DocumentQuery], round_trip: Stage[Any, Run], tally: Tally) -> list[DocumentQuery]:
     """Return the queries for which the round trip returns their document; count the others as left out."""
     run = round_trip(Topics(doc_query.topic for doc_query in doc_queries))

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ..core import FontesError, ParameterError, Qrels, Run, Stage, Topics
 from ..core.expression import part
-from ..core.progress import Progress, ProgressCallback, silent
-from ..core.work import reporter, work
+from ..core.progress import Progress, ProgressCallback
+from ..core.work import reporter, unreported, work
 from ..measures.measure import Measure
 from .fitted import Candidate, Fitted
 from .folds import Groups, folds_of, units_of
@@ -347,7 +347,7 @@ class CandidatePool:
                 values[rows] = self._measure_part(text, i)
         return values
 
-    @work(progress=silent)
+    @unreported
     def _measure_part(self, text: str, part_number: int) -> Floats:
         memory, qrels = self._memories[part_number], self._qrels[part_number]
         evaluation = memory.evaluated(self.stages[text], qrels, self.measure, self.qrels)
@@ -360,7 +360,7 @@ def timed(stage: Stage[Topics, Run], topics: Topics, budget: float) -> float:
     return float(np.quantile(search_seconds(stage, topics, budget), 0.95))
 
 
-@work(progress=silent)
+@unreported
 def search_seconds(stage: Stage[Topics, Run], topics: Topics, budget: float = math.inf, k: int = 10) -> list[float]:
     """Return the seconds of a search for each of at most 50 topics, each searched for the second time.
 

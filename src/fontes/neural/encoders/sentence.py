@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, MissingExtraError, ParameterError
-from ...core.progress import silent
 from ...core.strings import encodable
 from ...core.values import Doc, text_of
-from ...core.work import work as working
+from ...core.work import unreported
 from ..models.base import token_ids
 from ..models.compute import ComputePrecision, Prepared, prepare_module
 from ..models.hub import NO_CODE, find_local_model, fingerprint, library, model_errors, quiet
@@ -212,7 +211,7 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | RoutedModel 
         """Vectors of documents (title, a space, text), float32 (documents, dim)."""
         return self._encode([text_of(doc) for doc in docs], "document")
 
-    @working(progress=silent)
+    @unreported
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of queries, float32 (queries, dim)."""
         return self._encode(texts, "query")

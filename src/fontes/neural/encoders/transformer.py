@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputWarning, ParameterError
-from ...core.progress import silent
 from ...core.values import Doc, text_of
-from ...core.work import work as working
+from ...core.work import unreported
 from ..models.base import token_ids
 from ..models.compute import padded, prepare_module
 from ..models.hub import NO_CODE, library, model_errors, quiet, read_json
@@ -65,7 +64,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
         """Vectors of documents (title, a space, text), float32 (documents, dim)."""
         return self._encode([self.document_prompt + text_of(doc) for doc in docs])
 
-    @working(progress=silent)
+    @unreported
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of queries, float32 (queries, dim)."""
         return self._encode([self.query_prompt + text for text in texts])

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
-from ...core.progress import silent
 from ...core.strings import offsets_of
 from ...core.values import Doc, text_of
-from ...core.work import work as working
+from ...core.work import unreported
 from ..encoders.architectures import NO_LIMIT
 from ..encoders.transformer import tokenizer_limit
 from ..models.base import Pretrained, token_ids
@@ -302,7 +301,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         """Dimensions of the vectors. Loads the model."""
         return int(self._model.width)
 
-    @working(progress=silent)
+    @unreported
     def encode_queries(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Token vectors of each query, float32 (tokens, dim), of unit length.
 

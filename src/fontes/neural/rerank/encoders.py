@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError, PipelineError
-from ...core.progress import Progress, silent
+from ...core.progress import Progress
 from ...core.run import Run
 from ...core.values import Doc, Explanation, Topic
-from ...core.work import reporter, work
+from ...core.work import reporter, unreported
 from ...index import Index, State
 from ...rerank.reranker import Reranker
 from ..encoders.base import Encoder, document_vectors, encoder_in
@@ -119,7 +119,7 @@ class LateReranker(Reranker, name="late_reranker"):
         indices = {text: i for i, text in enumerate(texts)}
         docs = np.array([indices[text] for _, text in pairs], dtype=np.int64)
 
-        @work(progress=silent)
+        @unreported
         def vectors(group: NDArray[np.intp]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
             return self._colbert.encode_documents([Doc("", texts[i]) for i in group.tolist()])
 

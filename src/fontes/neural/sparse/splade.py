@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from ...core.builtin import provided
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
-from ...core.progress import Progress, silent
+from ...core.progress import Progress
 from ...core.run import Run
 from ...core.strings import offsets_of
 from ...core.values import Doc, Topic, Topics, text_of
-from ...core.work import reporter, work
+from ...core.work import reporter, unreported
 from ...index.embeddings.weights import WEIGHTS, TermVectors
 from ...lexical.learned_sparse import LearnedSparseWeighting
 from ...lexical.retriever import Lexical, checked_weights
@@ -86,7 +86,7 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         prompt = self._document_prompt(model)
         return list(map(len, token_ids(model.tokenizer, [prompt + text_of(doc) for doc in docs])))
 
-    @work(progress=silent)
+    @unreported
     def encode_queries(self, texts: Sequence[str]) -> TermVectors:
         """Weights of queries; on a CPU each query is encoded by itself, so that its weights do not depend on the others."""
         model = self._model
