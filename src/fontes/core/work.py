@@ -73,7 +73,7 @@ def work(
 
     Inner blocks inherit unset values; arguments of the same names (`Index.build(…, threads=2)`) act as such a block. Threads
     and cluster processes that Fontes starts inherit the block. Any other thread uses the innermost block of the main thread
-    unless it opens its own. `progress` is inherited by threads that Fontes starts alone.
+    unless it opens its own; but `progress` is inherited only by threads that Fontes starts.
 
     Args:
         threads: Number of threads that build, merge and search; on a cluster those of each task. Default: one for each
