@@ -130,6 +130,7 @@ def registered() -> Iterator[None]:
         (lambda: work(memory="2\u212a").__enter__(), ParameterError, "memory", "2G"),  # the sign for Kelvin
         (lambda: work(ray=3).__enter__(), ParameterError, "ray … 3", "address of a cluster"),
         (lambda: work(ray="").__enter__(), ParameterError, "ray … ''", "address of a cluster"),
+        (lambda: work(progress=True).__enter__(), ParameterError, "progress … True", "ft.core.show"),
         (lambda: memory_size((1 << 50) + 1), ParameterError, "1125899906842625", "1024T"),
     ],
 )
