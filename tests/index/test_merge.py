@@ -15,9 +15,10 @@ from support.small_collections import PROPERTY, files
 from fontes.core import Doc
 from fontes.core.work import work
 from fontes.index import build, texts as documents
-from fontes.index.build import IndexSettings, TermWeights, build_segment, merge_segments
+from fontes.index.build import build_segment, merge_segments
 from fontes.index.postings import merge_lists
 from fontes.index.segment import Deletions, Leaf, Segment, leaves_of
+from fontes.index.settings import IndexSettings, TermWeights
 from fontes.text import Analyzer
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "dd", "é", "東", "𝒜", "z"]), max_size=12).map(" ".join)

@@ -20,11 +20,11 @@ from ..core.work import reporter, resources, thread_count, work
 from ..formats import read_corpus
 from ..formats.ciff import ciff_file
 from ..formats.corpus import Corpus
-from ..index.build import IndexSettings
 from ..index.columns import Schema, joined_schema, stored_kind
 from ..index.columns.schema import MAX_COLUMNS
 from ..index.files import FORMAT, VERSION, check_replaceable, commit, real_path
 from ..index.filled import FieldCounter
+from ..index.settings import IndexSettings
 from ..storage.artifact import META, drafting
 from ..storage.files import STANDARD
 from ..storage.hashes import hash_json

@@ -17,10 +17,11 @@ import numpy as np
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
 from ..formats.corpus import Corpus
-from ..index.build import IndexSettings, build_segment, merge_segments
+from ..index.build import build_segment, merge_segments
 from ..index.columns import COLUMNS, ColumnWriter, Schema, converted_columns
 from ..index.filled import FieldCounter
 from ..index.segment import Deletions, Leaf, Segment
+from ..index.settings import IndexSettings
 from ..index.tables import first_repeated, join_tables
 from ..storage.artifact import META, Artifact, ArtifactKind, seal
 from ..storage.system import sync_folder

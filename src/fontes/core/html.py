@@ -8,8 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .part import Part
     from .run import Ranking, Run
-    from .stage import Stage
     from .values import Explanation
 
 TOPICS = 20  # shown topics of a run
@@ -82,7 +82,7 @@ def of_explanation(explanation: Explanation, open_: bool = True) -> str:
     return f'<details style="margin-left:1em"{" open" if open_ else ""}><summary>{line}</summary>{inside}</details>'
 
 
-def boxes(stage: Stage[Any, Any]) -> str:
+def boxes(stage: Part) -> str:
     """Return a pipeline as nested boxes, one per step."""
     return f"<div>{ARROW.join(_box(step) for step in _steps(stage))}</div>"
 

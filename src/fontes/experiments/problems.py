@@ -15,7 +15,7 @@ from ..core.part import Part, walk
 from .collection import Collection
 
 if TYPE_CHECKING:
-    from ..index.build import IndexSettings
+    from ..index.settings import IndexSettings
     from ..index_methods import Index
     from ..text import Analyzer
 
@@ -143,7 +143,7 @@ class DryRunCollection(Collection):
         positions: bool = False,
     ) -> Index:
         """Return a planned index, with `FALLBACK_ANALYZER` if the analyzer is unavailable."""
-        from ..index.build import IndexSettings
+        from ..index.settings import IndexSettings
         from ..text import Analyzer
 
         usable: str | Analyzer = FALLBACK_ANALYZER

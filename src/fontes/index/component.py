@@ -8,20 +8,20 @@ such files.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from ..core.errors import ParameterError
 from ..core.registry import Registry
+from ..core.strings import Strings
 
 if TYPE_CHECKING:
     from ..storage.threads import Workers
     from .batches import Batch
-    from .build import IndexSettings
     from .segment import Leaf, Segment
-    from .state import State
+    from .settings import IndexSettings
 
 T = TypeVar("T")
 COMPONENTS = {
@@ -35,6 +35,29 @@ COMPONENTS = {
     "vectors": "fontes.index.embeddings.encoding:Vectors",
 }
 DROP_REMEDY = "drop_vectors=True (--drop-vectors) drops the vectors that not all documents have"
+
+
+class Attachments(Protocol):
+    """What is attached to documents after a build, as vectors; see `embeddings.store.VectorStore`."""
+
+    def sound(self, component: Any) -> dict[str, tuple[list[Leaf], list[Any]]]: ...
+
+
+class Described(Protocol):
+    """What a state of an index tells components of itself; see `state.State`."""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]: ...
+    @property
+    def terms(self) -> Strings: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def columns(self) -> Mapping[str, str]: ...
+    @property
+    def vectors(self) -> Attachments: ...
+    def count(self, name: str) -> int: ...
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -109,7 +132,7 @@ class Component(ABC, Generic[T]):
     def check(self, leaf: Leaf, deep: bool) -> None:
         """Raise IndexFormatError for damaged data; `deep` also compares them with one another."""
 
-    def facts(self, state: State) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, Any]:
         """Entries of `Index.info` about a state."""
         return {}
 

@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
-from .build import MAX_FIELDS
-from .component import components
+from .component import Described, components
 from .inversion import chunks
 from .payload_kernels import MAX_BYTES, count_frequencies, pack_frequencies, unpack_frequencies
 from .payload_lists import RowLists, bytes_of, merge_payload
 from .payloads import Occurrences, Payload, PayloadWriter, Rows
 from .postings import PostingLists
+from .settings import MAX_FIELDS
 
 if TYPE_CHECKING:
     from .segment import Leaf, Segment
-    from .state import State
 
 Integers = NDArray[np.integer[Any]]
 
@@ -120,7 +119,7 @@ class Fields(Payload[FieldLists], name="fields"):
         if deep:
             self.of(leaf.segment).check()
 
-    def facts(self, state: State) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, Any]:
         size = bytes_of(self.name, state)
         return {"separate": {"bytes": size, "bytes_per_posting": size / max(1, state.count("postings"))}}
 

@@ -12,8 +12,8 @@ from ..core.errors import InputError
 from ..formats.decoding import warn
 from ..formats.records import Fields, unseen
 from .batches import PLAIN, Batch
-from .build import IndexSettings
 from .component import Writer
+from .settings import IndexSettings
 
 RARE = 100  # a field that fewer than one document in RARE has is worth a remark
 

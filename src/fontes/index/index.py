@@ -19,9 +19,9 @@ from ..storage.files import as_path
 from ..storage.remote import address_of
 from ..storage.temporary import TemporaryFolder
 from ..text import Analyzer
-from .build import IndexSettings
 from .facts import shown
 from .parts import Searchable
+from .settings import IndexSettings
 from .state import State, stored_analyzer
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from .payloads import Occurrences, Payload, PayloadWriter, Rows
 
 if TYPE_CHECKING:
     from ..text.vocabulary import Vocabulary
-    from .build import IndexSettings
+    from .settings import IndexSettings
 
 CHUNK_POSTINGS = 1 << 18  # postings merged at a time
 ID_SHARE = 8  # ids may take 1/ID_SHARE of the memory of a build

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,53 +16,14 @@ from ..core.strings import Strings
 from ..storage.caches import LazyAttribute, weak_proxy
 from .field_statistics import FIELDS
 from .positions import POSITIONS
-from .postings import JoinedLists, PostingLists
+from .postings import JoinedLists, PostingLists, SegmentLists
 from .segment import Deletions, Leaf
 from .tables import find_positions, join_tables
 
 if TYPE_CHECKING:
-    from .packed import Bounds, PackedLists
     from .positions import PositionLists
 
 MANY_TERMS = 64  # terms for which the counts of all terms in the whole index are computed at once
-
-
-class SegmentLists(Protocol):
-    """Inverted index of a segment's documents: of their texts, of some of their fields, or of a model's weights of terms.
-
-    Attributes:
-        lengths: Unsigned or int64, (documents,): sum of each document's frequencies.
-        terms: Terms, ascending.
-        df: Unsigned or int64, (terms,): documents with each term.
-        cf: Unsigned or int64, (terms,): sum of each term's frequencies.
-    """
-
-    lengths: NDArray[np.integer[Any]]
-    terms: Strings
-    df: NDArray[np.integer[Any]]
-    cf: NDArray[np.integer[Any]]
-
-    @property
-    def packed(self) -> PackedLists:
-        """The postings as they are searched; IndexFormatError if they are damaged."""
-        ...
-
-    @property
-    def limits(self) -> Bounds | None:
-        """Stored bounds of the postings; None without any."""
-        ...
-
-    def term_number(self, term: str) -> int:
-        """Position of a term in `terms`; -1 for an unknown one."""
-        ...
-
-    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Concatenated postings of terms: positions of documents in the segment, frequencies."""
-        ...
-
-    def deletions(self, leaf: Leaf) -> Deletions | None:
-        """The deletions of a leaf, counted in these lists."""
-        ...
 
 
 class Part:

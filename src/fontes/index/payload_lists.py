@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,12 @@ from ..core.errors import IndexFormatError
 from ..core.work import thread_count
 from ..storage.arrays import Arrays
 from ..storage.threads import in_order
+from .component import Described
 from .inversion import chunk_size, chunks
 from .payload_kernels import append_rows
 from .payloads import PayloadWriter, Rows
 from .postings import JoinedLists, PostingLists
 from .segment import Leaf
-
-if TYPE_CHECKING:
-    from .state import State
 
 
 class RowLists:
@@ -97,7 +95,7 @@ def merge_payload(leaves: Sequence[Leaf], parts: Sequence[RowLists], writer: Pay
         writer.abandon()
 
 
-def bytes_of(name: str, state: State) -> int:
+def bytes_of(name: str, state: Described) -> int:
     """Bytes of a component's files in a state."""
     files = [file for segment in state.manifest["segments"] for file in segment["files"].items()]
     return sum(facts["bytes"] for file, facts in files if file.startswith(f"{name}."))

@@ -14,7 +14,7 @@ from ..core.errors import IndexFormatError
 from ..core.strings import offsets_of
 from ..storage.arrays import REMEDY, UNSIGNED, fixed
 from . import postings
-from .component import components
+from .component import Described, components
 from .inversion import chunks
 from .payload_kernels import MAX_BYTES, count_phrase, measure_rows, pack_positions, unpack_positions
 from .payload_lists import RowLists, bytes_of, merge_payload
@@ -24,7 +24,6 @@ from .postings import PostingLists
 if TYPE_CHECKING:
     from .field_statistics import FieldLists
     from .segment import Leaf, Segment
-    from .state import State
 
 Integers = NDArray[np.integer[Any]]
 PositionRows = tuple[NDArray[np.int64], NDArray[np.int32]]
@@ -217,7 +216,7 @@ class TermPositions(Payload[PositionLists], name="positions"):
         if deep:
             self.of(leaf.segment).check(leaf.segment.opened.get("fields"))
 
-    def facts(self, state: State) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, Any]:
         size = bytes_of(self.name, state)
         return {"positions": {"bytes": size, "bytes_per_token": size / max(1, state.tokens)}}
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import IndexFormatError
-from ..core.strings import offsets_of
+from ..core.strings import Strings, offsets_of
 from ..storage.arrays import REMEDY, UNSIGNED, Arrays, fixed
 from ..storage.threads import in_threads
-from .component import Building, Component, components
+from .component import Building, Component, Described, components
 from .inversion import InvertedWriter, chunks, write_lists
 from .kernels import append_postings
 from .packed import Bounds, PackedLists
@@ -27,13 +27,49 @@ from .tables import Finder, union
 from .varints import Varints
 
 if TYPE_CHECKING:
-    from .parts import SegmentLists
     from .segment import Segment
-    from .state import State
 
 
 CHUNK_POSTINGS = 1 << 22  # postings checked at a time
 CACHED_TERMS = 1_000_000  # cached term numbers
+
+
+class SegmentLists(Protocol):
+    """Inverted index of a segment's documents: of their texts, of some of their fields, or of a model's weights of terms.
+
+    Attributes:
+        lengths: Unsigned or int64, (documents,): sum of each document's frequencies.
+        terms: Terms, ascending.
+        df: Unsigned or int64, (terms,): documents with each term.
+        cf: Unsigned or int64, (terms,): sum of each term's frequencies.
+    """
+
+    lengths: NDArray[np.integer[Any]]
+    terms: Strings
+    df: NDArray[np.integer[Any]]
+    cf: NDArray[np.integer[Any]]
+
+    @property
+    def packed(self) -> PackedLists:
+        """The postings as they are searched; IndexFormatError if they are damaged."""
+        ...
+
+    @property
+    def limits(self) -> Bounds | None:
+        """Stored bounds of the postings; None without any."""
+        ...
+
+    def term_number(self, term: str) -> int:
+        """Position of a term in `terms`; -1 for an unknown one."""
+        ...
+
+    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Concatenated postings of terms: positions of documents in the segment, frequencies."""
+        ...
+
+    def deletions(self, leaf: Leaf) -> Deletions | None:
+        """The deletions of a leaf, counted in these lists."""
+        ...
 
 
 class PostingLists:
@@ -241,7 +277,7 @@ class Postings(Component[PostingLists], name="postings"):
         if deep:
             leaf.segment.lists.check()
 
-    def facts(self, state: State) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, Any]:
         mean = state.tokens / len(state) if len(state) else 0.0
         counts = {"terms": len(state.terms), "postings": state.count("postings"), "tokens": state.tokens}
         return {**counts, "mean_length": mean}

@@ -12,10 +12,11 @@ from ..core.strings import Strings
 from ..core.values import Doc
 from ..formats.packed import pack_docs
 from .batches import Batch, field_contents
-from .build import FIELDS, POSITIONS, READ_SIZE, IndexSettings, build_segment
+from .build import READ_SIZE, build_segment
 from .columns import COLUMNS, ColumnWriter
 from .component import components
 from .segment import Deletions, Leaf
+from .settings import FIELDS, POSITIONS, IndexSettings
 from .tables import write_ids
 from .texts import TEXTS, DocumentWriter
 

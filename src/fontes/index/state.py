@@ -26,7 +26,6 @@ from ..storage.temporary import TemporaryFolder
 from ..text import Analyzer, Snippet
 from ..text.snippets import clause_snippet, snippets
 from .batches import content, field_contents
-from .build import IndexSettings, TermWeights
 from .columns import Schema, facets_of
 from .embeddings.encoding import VECTORS
 from .embeddings.store import VectorStore
@@ -34,9 +33,11 @@ from .embeddings.weights import WEIGHTS
 from .facts import facts_of
 from .field_statistics import FIELDS
 from .files import MANIFEST, check_contents, check_sizes, is_same_state, manifest_file, read_manifest, shard_of
-from .parts import Searchable, SegmentLists
+from .parts import Searchable
 from .positions import POSITIONS
+from .postings import SegmentLists
 from .segment import Deletions, Leaf, Segment, leaves_of
+from .settings import IndexSettings, TermWeights
 from .shards import readable_manifest
 from .tables import find_positions
 

@@ -27,12 +27,11 @@ from ..storage.arrays import REMEDY, UNSIGNED, Arrays, ByteWriter, NumberWriter,
 from ..storage.caches import Cached
 from ..storage.files import MAX_PIECE, check_length
 from ..storage.threads import Queue, Workers, in_order
-from .component import Building, Component, Writer, components
+from .component import Building, Component, Described, Writer, components
 
 if TYPE_CHECKING:
     from .batches import Batch
     from .segment import Leaf, Segment
-    from .state import State
 
 
 MAX_BLOCK_BYTES = 1 << 15  # maximum bytes of text in a block
@@ -318,7 +317,7 @@ class Texts(Component[DocumentStore], name="text"):
         if deep:
             leaf.segment.texts.check()
 
-    def facts(self, state: State) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, Any]:
         files = [item for segment in state.manifest["segments"] for item in segment["files"].items()]
         return {"bytes_of_text": sum(file["bytes"] for name, file in files if name.startswith("text."))}
 

@@ -30,7 +30,7 @@ from ..storage.compiled import prepare_for_change
 from ..storage.files import STANDARD
 from ..storage.interrupts import uninterrupted
 from ..storage.locks import locked
-from .build import IndexSettings, build_segment
+from .build import build_segment
 from .ciff import ciff_segment
 from .columns import ColumnWriter, Schema, filter_of
 from .draft import Draft
@@ -56,6 +56,7 @@ from .patches import patched
 from .rebuilding import copy_documents, deleted_between, is_indexed_alike, rebuild_all
 from .remote import copies
 from .segment import Segment
+from .settings import IndexSettings
 from .shards import split_segment
 from .state import State
 

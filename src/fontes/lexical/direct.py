@@ -14,7 +14,8 @@ from ..core.query import Group, Phrase, Term
 from ..core.strings import SURROGATE, Strings
 from ..core.work import thread_count
 from ..index.columns import Filter
-from ..index.parts import Part, Searchable, SegmentLists
+from ..index.parts import Part, Searchable
+from ..index.postings import SegmentLists
 from ..index.tables import finding_arrays
 from ..storage.arrays import fixed
 from ..storage.caches import Cached, LazyAttribute, weak_proxy

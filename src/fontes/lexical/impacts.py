@@ -20,7 +20,8 @@ from ..core.errors import IndexFormatError
 from ..index.packed import NO_WEIGHTS, Bounds, LazyRows, PackedLists, bound_shapes, zeros
 from ..index.packed_kernels import WINDOW, unpack
 from ..index.packing import bound_terms, chunks
-from ..index.parts import Part, SegmentLists
+from ..index.parts import Part
+from ..index.postings import SegmentLists
 from ..storage.arrays import REMEDY, fixed
 from ..storage.caches import Cached, LazyAttribute
 from ..storage.threads import in_threads

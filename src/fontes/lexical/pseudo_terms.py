@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from ..core.errors import ParameterError
 from ..core.query import AnyOf, Leaf, Phrase, Term, Window
 from ..index.field_statistics import FIELDS
-from ..index.parts import Part, SegmentLists
+from ..index.parts import Part
+from ..index.postings import SegmentLists
 from ..storage.caches import Cached, LazyAttribute
 from ..text.proximity import Spans
 from .fields import ChosenFields, ChosenLists, part_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,10 @@ from ...core.table import Cell
 from ...core.where import REFUSED, TYPES
 from ...storage.arrays import REMEDY
 from ..batches import Batch
-from ..component import Component, Writer, components
+from ..component import Component, Described, Writer, components
 from ..segment import Leaf, Segment
 from .schema import MAX_COLUMNS, MAX_KEYWORD_LENGTH, MISSING, Schema, is_stored, kind_of_cells, stored_kind, typed, widest
 from .values import SegmentColumns, Values, join_values, write_columns
-
-if TYPE_CHECKING:
-    from ..state import State
-
 
 KINDS: dict[type, str] = {bool: "boolean", int: "integer", float: "float", str: "keyword", list: "keywords", tuple: "keywords"}
 
@@ -245,7 +241,7 @@ class ColumnsComponent(Component[SegmentColumns], name="columns"):
         if deep:
             leaf.segment.columns.check()
 
-    def facts(self, state: State) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, Any]:
         return {"columns": state.columns}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -20,7 +20,7 @@ from ...core.values import Doc
 from ...storage.arrays import write_array
 from ...storage.artifact import commit, read_settings, seal, settings
 from ...storage.interrupts import uninterrupted
-from ..component import components
+from ..component import Described, components
 from ..segment import Leaf, Segment
 from .encoded import EncodedComponent, EncodingJob
 from .journal import JOURNAL, ColumnFile, Encoding
@@ -37,9 +37,6 @@ from .vectors import (
     norms_above,
     width_of,
 )
-
-if TYPE_CHECKING:
-    from ..state import State
 
 CHUNK_VALUES = 1 << 24  # values of vectors copied at a time
 MAX_NORM = 1e15  # maximum length of a vector, so that inner products stay within float32
@@ -203,7 +200,7 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
             write_array(folder, "bounds", joined.bounds)
         seal(folder, KIND, {**settings(first.meta), "documents": joined.documents}, "*.npy")
 
-    def facts(self, state: State) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, Any]:
         vectors = []
         for leaves, parts in state.vectors.sound(self).values():
             joined = self.join(leaves, parts, {})

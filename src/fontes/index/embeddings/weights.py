@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from ...core.strings import Strings, offsets_of
 from ...storage.artifact import Artifact, ArtifactKind, commit, facts_of, seal, settings
 from ...storage.hashes import hash_json
 from ...storage.interrupts import uninterrupted
-from ..component import components
+from ..component import Described, components
 from ..inversion import PostingsWriter
 from ..parts import Searchable
 from ..postings import PostingLists, merge_lists
@@ -27,9 +27,6 @@ from ..tables import union
 from .encoded import EncodedComponent, EncodingJob
 from .journal import ColumnFile, Encoding
 from .vectors import REMEDY
-
-if TYPE_CHECKING:
-    from ..state import State
 
 SCALE = 10_000  # factor of the weights, which are stored as whole numbers, to four decimals
 MAX_WEIGHT = 200_000  # maximum weight; its product with SCALE fits into 31 bits
@@ -271,7 +268,7 @@ class TermWeightsComponent(EncodedComponent[WeightLists, DocumentWeights], name=
         facts = {"documents": documents, "terms": counts["terms"], "postings": counts["postings"]}
         seal(folder, KIND, {**settings(first), **facts})
 
-    def facts(self, state: State) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, Any]:
         """Sum over the segments, deleted documents too."""
         weights = []
         for _, parts in state.vectors.sound(self).values():

@@ -13,7 +13,7 @@ from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
 from ...core.strings import offsets_of
 from ...core.work import thread_count
-from ...index.component import components
+from ...index.component import Described, components
 from ...index.embeddings.encoded import EncodedComponent
 from ...index.embeddings.encoding import VECTORS
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, rows_of
@@ -443,7 +443,7 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
             residuals.close()
         seal(folder, KIND, {**settings(first.meta), "documents": joined.documents, "tokens": len(joined)})
 
-    def facts(self, state: State) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, Any]:
         sound = state.vectors.sound(self).values()
         return {"token_vectors": [JoinedTokens(leaves, parts).info() for leaves, parts in sound]}
 
