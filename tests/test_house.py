@@ -66,7 +66,7 @@ FRAME_FILES = (
 FRAME = tuple(f"fontes.app.{name}" for name in FRAME_FILES)
 """The command line without the commands of districts: a part of the kernel."""
 LINES = 600
-CIRCLE = 7  # files of the index: a state has segments of components, which tell facts of a state
+CIRCLE = 7  # files of the index: a segment opens components, which read segments
 
 
 @dataclass(frozen=True)

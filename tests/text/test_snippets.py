@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given, settings, strategies as st
 from support.examples import up_to
@@ -108,3 +110,18 @@ def test_many_texts_at_once_have_the_snippets_of_each_read_piece_by_piece(name, 
         patch.setattr(snippets, "CHUNK_CHARACTERS", 128)
         plainly = [snippet(analyzer, text, terms, length) for text in texts]
     assert snippets.snippets(analyzer, [(text, terms) for text in texts], length) == plainly
+
+
+FIRSTS = (*"fFkKiI3_", "\u212a", "\u0130", "e\u0301", "\u00c9", "\uff46", "dogs", "Dog")
+
+
+@pytest.mark.parametrize("stemmer", ["", "porter", "german"])
+@pytest.mark.parametrize("normalize", ["", "ascii", "nfkc"])
+def test_a_word_is_marked_if_the_analyzer_gives_it_a_term_of_the_query(stemmer: str, normalize: str) -> None:
+    """Words that cannot match, by their first letters, are not analysed."""
+    for lowercase, version, query in product((True, False), (1, 2), FIRSTS):
+        analyzer = Analyzer(stemmer=stemmer, normalize=normalize, lowercase=lowercase, version=version)
+        terms = analyzer(query)
+        shown = snippet(analyzer, " ".join(FIRSTS), terms, 1000)
+        marked = [(a, b) for a, b, token_terms in analyzer.spans(shown.text) if {*token_terms} & {*terms}]
+        assert list(shown.matches) == marked, (analyzer, query)

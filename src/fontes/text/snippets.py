@@ -136,8 +136,8 @@ class _TokenCache:
         if len(vocabulary.terms) > MAX_CACHED_TERMS:
             vocabulary = self._vocabulary = self._analyzer.vocabulary()
         text, text_bounds = concatenated([utf8(text) for text, _ in texts])
-        numbers, starts, ends, bounds = vocabulary.tokens(text, text_bounds)
         distinct = [frozenset(terms) for _, terms in texts]
+        numbers, starts, ends, bounds = vocabulary.tokens(text, text_bounds, frozenset[str]().union(*distinct))
         numbers_of = {terms: sorted(vocabulary.known(terms)) for terms in set(distinct)}
         terms_of_texts = [numbers_of[terms] for terms in distinct]
         term_keys = np.array(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,9 +119,9 @@ class Vocabulary:
         return [(a, b, self._terms_of(token)) for (a, b), token in zip(spans, tokens[matching].tolist(), strict=True)]
 
     def tokens(
-        self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
+        self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64], terms: Iterable[str]
     ) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-        """Return the tokens of texts given as in `encode_table`; the analyzer must have no n-grams.
+        """Return the tokens that may have one of some terms, of texts given as in `encode_table`; there must be no n-grams.
 
         Texts must have the form of `Analyzer.composed`.
 
@@ -130,6 +130,13 @@ class Vocabulary:
             one more entry for the end.
         """
         text, starts, ends, bounds = self._tokenize(text, text_bounds)
+        if self._keeps_first_letters:
+            letters = np.zeros(256, dtype=np.bool_)
+            letters[128:] = True
+            for term in filter(None, terms):
+                letters[list(utf8(term[0].lower() + term[0].upper()))] = True
+            may_match = letters[text[starts]]
+            starts, ends, bounds = starts[may_match], ends[may_match], offsets_of(may_match)[bounds]
         with self._lock:
             tokens = self._tokens.intern(text, starts, ends)
             self._analyze_new()
@@ -145,6 +152,11 @@ class Vocabulary:
             new = range(len(self._numbers), len(self.terms))
             self._numbers.update((self._terms[number], number) for number in new)
             return {self._numbers[term] for term in terms if term in self._numbers}
+
+    @property
+    def _keeps_first_letters(self) -> bool:
+        """Whether the first letter of a token, if it is an ASCII one, is that of its term."""
+        return self._analyzer.stemmer in folding.STEMMERS and not (self._analyzer.language or self._analyzer.normalize)
 
     @property
     def _compiled(self) -> bool:
