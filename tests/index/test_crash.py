@@ -29,7 +29,6 @@ OPERATIONS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmo
 LARGE = """
     import random, sys
     from fontes.index import Index, build
-from fontes.index.files import MANIFEST
     build.BATCH = 1 << 20
     def docs():
         draw = random.Random(7)
