@@ -51,15 +51,34 @@ def described(name: object = "english", **changes: Any) -> dict[str, Any]:
         (lambda: stopwords("latin"), "stop word list 'latin'", ""),
         (lambda: Analyzer.of(None), "None", ""),
         (lambda: Analyzer.of(5), "5", ""),
-        (lambda: Analyzer.of({}), "analyzer", ""),
-        (lambda: Analyzer.of({"tokenizer": "standard"}), "analyzer", ""),
-        (lambda: Analyzer.of(described(colour="red")), "analyzer", "tokenizer, possessive"),
+        (lambda: Analyzer.of({}), "no field 'tokenizer'", ""),
+        (lambda: Analyzer.of({"tokenizer": "standard"}), "no field 'possessive'", "true or false"),
+        (lambda: Analyzer.of(described(colour="red")), "unknown field 'colour'", "tokenizer, possessive"),
+        (lambda: Analyzer.of(described(stopword=["a"])), "unknown field 'stopword'", "did you mean 'stopwords'?"),
+        (lambda: Analyzer.of(described() | {5: ""}), "unknown field 5", "tokenizer, possessive"),
         (lambda: Analyzer.of(described("french", version=3)), "version 3", ""),
-        (lambda: Analyzer.from_dict(described(tokenizer=["a"])), "['a']", ""),
-        (lambda: Analyzer.from_dict(described(tokenizer={})), "description of an analyzer … 'callable'", ""),
-        (lambda: Analyzer.from_dict(described(words=[1])), "description of an analyzer … type", ""),
-        (lambda: Analyzer.from_dict(described(chars=3)), "description of an analyzer … 'int'", ""),
-        (lambda: Analyzer.from_dict(described(stemmer=1)), "description of an analyzer … type", ""),
+        *(
+            (
+                lambda name=name, value=value: Analyzer.from_dict(described(**{name: value})),
+                f"'{name}' is … not {value!r}",
+                form,
+            )
+            for values, form in (
+                ({"tokenizer": ["a"]}, 'a name or {"callable": name}'),
+                ({"tokenizer": {}}, 'a name or {"callable": name}'),
+                ({"possessive": 1, "lowercase": None}, "true or false"),
+                ({"normalize": False, "stemmer": 1, "language": None}, "a string"),
+                ({"stopwords": "the"}, "a list of words"),
+                ({"stopwords": ["the", 1]}, "a list of words"),
+                ({"stopwords": None}, "a list of words"),
+                ({"words": [1]}, "two whole numbers"),
+                ({"words": None}, "two whole numbers"),
+                ({"words": [True, 2]}, "two whole numbers"),
+                ({"chars": 3}, "two whole numbers or null"),
+                ({"version": 2.0}, "a whole number"),
+            )
+            for name, value in values.items()
+        ),
         (
             lambda: Analyzer.from_dict(described(split_at_commas))("a,b"),
             "split_at_commas",

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.errors import ParameterError
-from ..core.hints import meant
+from ..core.hints import meant, nearest
 from . import external
 from .composition import composed
 from .languages import prepared
@@ -256,16 +256,11 @@ class Analyzer:
             ParameterError: The description is malformed.
         """
         values = {"language": "", "version": 1, **{key: value for key, value in pipeline.items() if key != "libraries"}}
-        if set(values) != {f.name for f in dataclasses.fields(cls)}:
-            raise ParameterError(f"an analyzer is described by {', '.join(f.name for f in dataclasses.fields(cls))}")
-        try:
-            for key in ("stopwords", "words", "chars"):
-                values[key] = tuple(values[key]) if values[key] is not None else None
-            _check_types(values)
-            values["tokenizer"] = external.restore_tokenizer(values["tokenizer"])
-            return cls(**values)
-        except (TypeError, AttributeError, IndexError, KeyError) as error:
-            raise ParameterError(f"the description of an analyzer is damaged ({error})") from error
+        _check_description(values)
+        for key in ("stopwords", "words", "chars"):
+            values[key] = tuple(values[key]) if values[key] is not None else None
+        values["tokenizer"] = external.restore_tokenizer(values["tokenizer"])
+        return cls(**values)
 
     def with_tokenizer(self, tokenizer: Tokenize) -> Analyzer:
         """Return this analyzer with the callable that its description names; ParameterError if it names another."""
@@ -289,16 +284,50 @@ class Analyzer:
         return names
 
 
-def _check_types(values: Mapping[str, Any]) -> None:
-    """Raise TypeError unless the fields of a description, except the tokenizer, have an analyzer's types."""
-    types = {"possessive": bool, "lowercase": bool, "normalize": str, "stemmer": str, "language": str, "version": int}
-    sizes = [values["words"], *([values["chars"]] if values["chars"] is not None else [])]
-    if not (
-        all(type(values[name]) is kind for name, kind in types.items())
-        and all(type(word) is str for word in values["stopwords"])
-        and all(isinstance(pair, tuple) and [*map(type, pair)] == [int, int] for pair in sizes)
-    ):
-        raise TypeError("a field has another type than an analyzer's")
+def _check_description(values: Mapping[str, Any]) -> None:
+    """Raise ParameterError unless a description has the fields of an analyzer, each with a value of its type."""
+    names = [field.name for field in dataclasses.fields(Analyzer)]
+    for name, value in values.items():
+        if name not in names:
+            raise ParameterError(f"the description of an analyzer has an unknown field {name!r}; {nearest(str(name), names)}")
+        form = _FORMS[name]
+        if not form.accepts(value):
+            raise ParameterError(f"the description of an analyzer is damaged: {name!r} is {form.words}, not {value!r:.100}")
+    for name in names:
+        if name not in values:
+            raise ParameterError(f"the description of an analyzer has no field {name!r}; {name!r} is {_FORMS[name].words}")
+
+
+class _Form(NamedTuple):
+    """The values that a field of a description takes."""
+
+    words: str
+    accepts: Callable[[Any], bool]
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list | tuple) and [type(number) for number in value] == [int, int]
+
+
+_FLAG = _Form("true or false", lambda value: type(value) is bool)
+_TEXT = _Form("a string", lambda value: type(value) is str)
+_FORMS = {
+    "tokenizer": _Form(
+        'a name or {"callable": name}',
+        lambda value: isinstance(value.get("callable") if isinstance(value, Mapping) else value, str),
+    ),
+    "possessive": _FLAG,
+    "normalize": _TEXT,
+    "lowercase": _FLAG,
+    "stopwords": _Form(
+        "a list of words", lambda value: isinstance(value, list | tuple) and all(type(word) is str for word in value)
+    ),
+    "stemmer": _TEXT,
+    "words": _Form("two whole numbers", _is_pair),
+    "chars": _Form("two whole numbers or null", lambda value: value is None or _is_pair(value)),
+    "language": _TEXT,
+    "version": _Form("a whole number", lambda value: type(value) is int),
+}
 
 
 def stopwords(name: str) -> tuple[str, ...]:
