@@ -266,7 +266,9 @@ class LlmPointwise(LlmPart, Reranker, name="llm_pointwise"):
     def explain(self, query: str | Topic, doc_id: str | Doc) -> Explanation:
         """Explain the score of a document, given as `index.doc(id)`, by the request and its answer."""
         if not isinstance(doc_id, Doc):
-            raise InputError("llm_pointwise explains the score of a document, not of an id: give index.doc(id)")
+            raise InputError(
+                f"llm_pointwise explains the score of a document, not of the id {doc_id!r}: pass index.doc({doc_id!r})"
+            )
         request = self._request(self._prompt, query.text if isinstance(query, Topic) else query, text_of(doc_id))
         (answer,) = self.llm.ask([request])
         return explanation_of(

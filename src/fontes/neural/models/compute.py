@@ -118,7 +118,7 @@ def _to_int8(module: Any, outputs: Callable[[Any], Any], device: str, cache: boo
     if not has_linear(module):
         raise ParameterError(
             "precision \"int8\" is for models of BERT's, RoBERTa's and ModernBERT's kind that Fontes runs itself, "
-            'but this one runs by transformers; use precision="auto"'
+            f'but {type(module).__name__} runs by transformers; use precision="auto"'
         )
     rest = next(iter(candidates(device)), "float32")
     key = f"{INT8} {_choice_key(module, device)}"

@@ -140,7 +140,9 @@ class LateReranker(Reranker, name="late_reranker"):
     def explain(self, query: str | Topic, doc_id: str | Doc) -> Explanation:
         """Explain a document's score by the tokens of the query; needs the document, as from `index.doc(id)`."""
         if not isinstance(doc_id, Doc):
-            raise PipelineError("LateReranker explains the score of a document, not of an id: pass index.doc(id)")
+            raise PipelineError(
+                f"LateReranker explains the score of a document, not of the id {doc_id!r}: pass index.doc({doc_id!r})"
+            )
         vectors, _ = self._colbert.encode_documents([doc_id])
         return explained(self._colbert, query.text if isinstance(query, Topic) else query, doc_id, vectors)
 
