@@ -9,7 +9,6 @@ import pytest
 
 from fontes.calibration.maps import FLOOR, ProbabilityMap, features_of, in_order
 from fontes.core import Run, Topics
-from fontes.core.errors import InputError
 
 TOPICS = Topics.of({"a": "one two three", "b": "one", "c": "none"})
 
@@ -20,13 +19,6 @@ def test_features_are_best_score_gap_log_rank_and_log_length() -> None:
     assert features_of(run) == pytest.approx(np.array(expected))
     assert features_of(Run.of({}, TOPICS)).shape == (0, 4)
     assert features_of(Run.of({"c": {}, "a": {"x": 1.0}, "b": {}}, Topics.of({"c": "c", "a": "a", "b": "b"}))).shape == (1, 4)
-
-
-def test_infinite_scores_and_topics_without_text_are_refused_by_name() -> None:
-    with pytest.raises(InputError, match="topic 'b', document 'y': the score is infinite"):
-        features_of(Run.of({"a": {"x": 1.0}, "b": {"y": math.inf}}, TOPICS))
-    with pytest.raises(InputError, match="topic 'b' has no text; a run read from a file gets its topics"):
-        features_of(Run.of({"a": {"x": 1.0}, "b": {"y": 1.0}}, Topics.of({"a": "text", "b": " "})))
 
 
 def test_each_curve_follows_its_formula() -> None:

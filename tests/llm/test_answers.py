@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.each import each
 from support.model_server import Answer
 
 import fontes as ft
@@ -86,28 +85,6 @@ def test_an_answer_with_half_a_surrogate_pair_is_stored(serve: Serve) -> None:
     assert len(server.requests) == 2
 
 
-@each(
-    ("before", "after", "problem"),
-    [
-        ('"choices":{}', '"choices":{"yes":Infinity}', r"choices\.yes: Input should be a finite number"),
-        ('"choices":{}', '"choices":{"yes":1e999}', r"choices\.yes: Input should be a finite number"),
-        ('"parameters":{}', '"parameters":{"top_p":[NaN]}', "parameters: Value error, Out of range float values"),
-        ('"time":0', '"time":1000000000000000', "time: Input should be less than"),
-        ('"completion_tokens":0', '"completion_tokens":-1', "completion_tokens: Input should be greater than"),
-        ('"text":"b"', '"text":"\\ud83d"', "Invalid JSON"),
-    ],
-)
-def test_a_pack_with_a_value_that_no_answer_has_is_refused_with_its_line(
-    tmp_path: Path, before: str, after: str, problem: str
-) -> None:
-    pack, file = tmp_path / "pack.jsonl", AnswerFile(tmp_path / "answers.sqlite")
-    lines = [answer(text).model_dump_json() for text in "ab"]
-    assert before in lines[1]
-    pack.write_text("\n".join([lines[0], lines[1].replace(before, after)]))
-    with pytest.raises(ft.core.InputError, match=rf"pack\.jsonl, line 2: no stored answer \({problem}"):
-        read_pack(pack, file)
-
-
 def test_a_stored_answer_that_is_not_valid_counts_as_missing(
     serve: Serve, fontes: Fontes, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,12 +103,6 @@ def test_a_stored_answer_that_is_not_valid_counts_as_missing(
     assert [one.text for one in Model("m").ask([request])] == ["fine"]
     assert len(list(AnswerFile().all())) == 2
     assert len(server.requests) == 3
-
-
-def test_parameters_are_values_of_json() -> None:
-    for value in (float("nan"), {1, 2}):
-        with pytest.raises(ft.core.ParameterError, match="parameters are values that JSON has, with finite numbers"):
-            Model("m", parameters={"top_p": value}).check()
 
 
 def test_thoughts_at_the_beginning_are_left_out_and_tags_that_an_answer_quotes_stay() -> None:

@@ -148,17 +148,6 @@ def test_a_pipeline_with_a_local_model_names_no_folder_in_its_answers(folder: Pa
     assert str(folder) not in str(facts)
 
 
-def test_errors_say_what_to_do(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ft.core.InputError, match=r"reads 64 tokens; a prompt has .*: take fewer words"):
-        Model(f"local:{save_decoder(tmp_path / 'short', positions=64)}").ask([asked("rain " * 40)])
-    with pytest.raises(ft.core.InputError, match="has no chat template"):
-        Model(f"local:{save_decoder(tmp_path / 'plain', template=None)}").ask([asked("rain")])
-    with pytest.raises(ft.core.InputError, match="have no different first tokens"):
-        Model(f"local:{folder}").ask([asked("rain", choices=("abc", "aby"))])
-    with pytest.raises(ft.core.ParameterError, match="service and parameters are of a model at a service"):
-        Model(f"local:{folder}", parameters={"top_p": 1}).check()
-
-
 def test_a_template_without_a_system_gets_its_text_with_the_question(tmp_path: Path) -> None:
     template = (
         "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from support.each import each
 
-import fontes as ft
 from fontes.llm import Prompt
 from fontes.llm.prompts import FOLDER, plain_passage
 
@@ -52,26 +50,3 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     prompt = Prompt.of(str(path), "passage", "query")
     assert prompt.choices == ("relevant", "other")
     assert prompt.messages(["rain"], query="q") == (("user", "rain for q?"), ("assistant", "It is\n"))
-
-
-@each(
-    ("content", "problem"),
-    [
-        ("no section", "it has no section; a line '## user' begins"),
-        ("## user\n{passage} {topic}", r"there is no placeholder \{topic\}; there are \{passage\}, \{query\}"),
-        ("## user\n{query}", r"without the placeholder \{passage\} all answers would be the same; add it"),
-        (b"## user\n\xff", "the prompt cannot be read"),
-    ],
-)
-def test_a_wrong_file_is_one_sentence(tmp_path: Path, content: str | bytes, problem: str) -> None:
-    path = tmp_path / "own.md"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ft.core.InputError, match=problem):
-        Prompt.of(str(path), "passage", "query")
-
-
-def test_an_unknown_prompt_is_named() -> None:
-    with pytest.raises(ft.core.ParameterError, match=r"there is no prompt 'rankgtp'; .*rankgpt"):
-        Prompt.of("rankgtp", "passage")
-    with pytest.raises(ft.core.InputError, match="cannot be read"):
-        Prompt.of("missing.md", "passage")

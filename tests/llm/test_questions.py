@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from conftest import Fontes
 from support.model_server import Answer
 
 import fontes as ft
-from fontes.core import Doc, InputError, ParameterError
+from fontes.core import Doc
 from fontes.core.expression import part
 from fontes.llm import LlmQuestions
 from fontes.train import Examples
@@ -62,9 +61,6 @@ def test_examples_are_earlier_turns(serve: Serve, tmp_path: Path) -> None:
     key = writer.key()
     file.write_text('{"query": "cave", "passage": "a hole in limestone"}')
     assert writer.key() != key
-    file.write_text("\n")
-    with pytest.raises(InputError, match="there are no examples; write lines such as"):
-        writer.questions([CAVE])
 
 
 def test_a_prompt_of_ones_own_may_have_the_examples_in_one_place_or_none(serve: Serve, tmp_path: Path) -> None:
@@ -74,12 +70,6 @@ def test_a_prompt_of_ones_own_may_have_the_examples_in_one_place_or_none(serve: 
     own.write_text("## user\n\n{examples}\n\nDocument: {passage}")
     LlmQuestions("m", prompt=str(own), examples=str(file)).questions([CAVE])
     assert prompt(server.requests[0]) == "Document: a hole\nQuestions:\ncave\n\nDocument: Rain makes caves."
-    own.write_text("## user\n\nDocument: {passage}")
-    with pytest.raises(ParameterError, match="no place for examples: write"):
-        LlmQuestions("m", prompt=str(own), examples=str(file)).questions([CAVE])
-    own.write_text("## user\n\nDocument: {passage}, {query}")
-    with pytest.raises(InputError, match="there is no placeholder"):
-        LlmQuestions("m", prompt=str(own)).questions([CAVE])
 
 
 def test_a_question_that_is_cut_off_is_left_out(serve: Serve) -> None:

@@ -139,12 +139,6 @@ def test_calls_that_wait_for_another_try_end_with_the_first_error(serve: Serve, 
     assert len(server.requests) == 2
 
 
-def test_a_time_limit_is_a_number_of_seconds_above_0() -> None:
-    for timeout in (0, -1.0, float("inf"), float("nan"), "1"):
-        with pytest.raises(ft.core.ParameterError, match="timeout is a number of seconds above 0"):
-            Model("m", timeout=timeout).check()  # type: ignore[arg-type]
-
-
 TURNS = (
     ft.Turn("What is a geyser?", answer="A spring."),
     ft.Turn("And karst?", answer="Limestone."),

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.each import each
 from support.model_server import Answer
 
 import fontes as ft
@@ -200,22 +199,6 @@ def test_rerankers_have_texts_parameters_and_keys(index: ft.Index, tmp_path: Pat
     keys += [ft.llm.LlmListwise("m", prompt=str(path)).key(), ft.llm.LlmListwise("m").key(), ft.llm.LlmListwise("n").key()]
     assert None not in keys
     assert len(set(keys)) == 4
-
-
-@each(
-    ("text", "problem"),
-    [
-        ('llm_listwise("m", window=5, step=6)', "step is 6, which leaves documents out of windows of 5"),
-        ('llm_listwise("m", window=1)', "window must be a whole number from 2 up"),
-        ('llm_setwise("m", children=26)', "a prompt labels 26 documents"),
-        ('llm_pointwise("m", prompt="rankgpt")', "there is no placeholder"),
-        ('llm_listwise("")', "a model is named by a text"),
-        ('llm_listwise("m", prompt="own")', "there is no prompt 'own'"),
-    ],
-)
-def test_wrong_parameters_are_one_sentence(index: ft.Index, text: str, problem: str) -> None:
-    with pytest.raises(ft.FontesError, match=problem):
-        ft.pipeline(f"bm25() >> {text}", index)({"1": "rain"})
 
 
 def test_empty_and_single_rankings_ask_nothing(serve: Serve, index: ft.Index) -> None:

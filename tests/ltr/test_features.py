@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 from support.each import each
 from support.ranked import candidates, documents, topics
 from support.word_encoder import Words
 
-from fontes.core import FontesError, InputError, ParameterError, PipelineError, Run, Topics
+from fontes.core import Run, Topics
 from fontes.core.expression import pipeline
-from fontes.core.function import stage
 from fontes.index import Index
-from fontes.ltr import Feature, feature_matrix
+from fontes.ltr import feature_matrix
 from fontes.ltr.features import feature_names, features_of
-from fontes.ltr.model import Floats
 
 STAGES = (
     "bm25()",
@@ -87,16 +82,6 @@ def test_vectors_give_the_products_of_the_dense_search(tmp_path: Path) -> None:
         assert there == found.to_dict()[name]
 
 
-@dataclass(frozen=True)
-class Wild(Feature):
-    """An infinite value."""
-
-    value: float = field(default=float("inf"))
-
-    def values(self, run: Run) -> Floats:
-        return np.where(np.arange(run.rows) == 3, self.value, 0.0)
-
-
 def test_columns_lengths_and_covered_terms_are_numbers(index: Index) -> None:
     run = Run.of(
         {"a": {"d0": 3.0, "d1": 2.0, "d2": 1.5}, "b": {"d5": 1.0}}, Topics.of({"a": "spring spring water xyz", "b": ""})
@@ -133,46 +118,3 @@ def test_names_say_what_changes_a_feature_alone(index: Index) -> None:
     feedback = feature_names(features_of(["bm25() % 5 >> rm3() >> bm25() % 9"], index))[0]
     assert feedback.startswith("bm25(k1=0.9, b=0.4) % 5 >> rm3(")
     assert "% 9" not in feedback
-
-
-@each(
-    ("features", "problem"),
-    [
-        ('column("dat")', "there is no column 'dat'; did you mean 'date'?"),
-        ('column("kind")', "the column 'kind' holds text; give one of numbers or dates or truth values"),
-        ('length("body")', "has no field 'body'"),
-        ("bm25(), bm25() % 9", r"the feature bm25\(k1=0.9, b=0.4\) is given twice"),
-        ("()", "there are no features"),
-        ("bm25(), 3", "3 is no feature; features are retrievers such as bm25()"),
-        ("query()", "is no feature"),
-        (7, "features are a list, such as"),
-        ('dense("no-such-folder/model")', "no-such-folder"),
-    ],
-)
-def test_an_unusable_feature_is_one_sentence(index: Index, features: Any, problem: str) -> None:
-    from fontes.ltr.features import check_features
-
-    with pytest.raises(FontesError, match=problem):
-        check_features(features_of(features, index.state), index.state)
-
-
-def test_features_are_of_one_index(index: Index, tmp_path: Path) -> None:
-    from fontes.ltr.features import check_features
-
-    other = Index.build(documents(5), tmp_path / "other.index")
-    with pytest.raises(ParameterError, match=r"is over the index .*other.index, not over .*springs.index; take one index"):
-        check_features((other.bm25(),), index.state)
-    with pytest.raises(InputError, match="bm25: document 'd9' of the run is not in the index"):
-        feature_matrix(Run.of({"q0": {"d9": 1.0}}, topics()), [other.bm25()])
-
-
-def test_what_scores_no_single_document_and_infinite_values_are_refused(index: Index) -> None:
-    run = candidates(index)
-    with pytest.raises(PipelineError, match="cannot score the documents of a run; retrievers and rerankers can"):
-        feature_matrix(run, [0.5 * index.bm25()])
-    other = stage(lambda run: {"q0": {"elsewhere": 1.0}}, takes=Run, gives=Run)
-    with pytest.raises(PipelineError, match="gives other documents or topics than it takes"):
-        feature_matrix(run, [other])
-    hit = next(iter(run.values()))[3]
-    with pytest.raises(InputError, match=rf"topic 'q0', document '{hit.id}': the feature Wild\(\) is inf"):
-        feature_matrix(run, [Wild()])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from support.each import each
 
 from fontes.core import Topics
-from fontes.core.errors import IndexFormatError, InputError
+from fontes.core.errors import IndexFormatError
 from fontes.ltr import LinearModel, RankModel, SetModel, TreeModel
 from fontes.ltr.model import hashes, set_scores, set_shapes
 
@@ -194,20 +193,6 @@ def test_each_changed_byte_and_missing_file_is_one_sentence(make: object, tmp_pa
         (folder / file.name).unlink()
         with pytest.raises(IndexFormatError, match="fontes train ranker"):
             RankModel.load(folder)
-
-
-def test_a_model_that_is_not_there_or_something_else_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"there is no model of learning to rank at .*nowhere; train one: fontes train ranker"):
-        RankModel.load(tmp_path / "nowhere")
-    with pytest.raises(IndexFormatError, match=r"artifact.json cannot be read"):
-        RankModel.load(tmp_path)
-    linear().save(tmp_path / "m")
-    meta = json.loads((tmp_path / "m" / "artifact.json").read_text())
-    (tmp_path / "m" / "artifact.json").write_text(json.dumps({**meta, "version": 99}))
-    with pytest.raises(IndexFormatError, match=r"newer than the 1 that this Fontes reads; upgrade Fontes"):
-        RankModel.load(tmp_path / "m")
-    with pytest.raises(InputError, match="cannot be written"):
-        linear().save(tmp_path / "m" / "artifact.json" / "x")
 
 
 CHANGES = {

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Fontes
-from support.ranked import FEATURES, WORDS, candidates, documents, judgments, topics
+from support.ranked import FEATURES, WORDS, candidates, judgments, topics
 
-from fontes.core import Explanation, ParameterError, PipelineError, Run, Topics
-from fontes.core.errors import IndexFormatError, InputError
+from fontes.core import Explanation, Run, Topics
+from fontes.core.errors import IndexFormatError
 from fontes.core.expression import pipeline
 from fontes.core.narrowing import filtered
 from fontes.experiments import Experiment
@@ -79,8 +79,6 @@ def test_the_account_sums_to_the_score_and_holds_the_accounts_of_the_features(in
             assert of_bm25.label.startswith("bm25(k1=0.9, b=0.4): ")
             assert of_bm25.parts[0].value == index.bm25().explain(topic, hit.id).value
     assert "is not among the" in whole.explain(asked()["n0"], outside(run, index)).label
-    with pytest.raises(PipelineError, match="ltr explains documents of a run"):
-        index.ltr(models / learner).explain("x", "d0")
 
 
 def outside(run: Run, index: Index) -> str:
@@ -118,27 +116,6 @@ def test_topics_that_the_model_has_learned_from_are_counted(
     run = (index.bm25() >> index.ltr(models / "linear"))(mixed)
     assert run.provenance["ltr"]["seen"] == 3
     assert "the model has learned from 3 of the 7 topics" in caplog.text
-
-
-def test_other_features_another_order_and_another_index_are_refused(index: Index, models: Path, tmp_path: Path) -> None:
-    folder = models / "linear"
-    with pytest.raises(ParameterError, match=r"has learned from bm25\(.*, not from tfidf\(\); leave features out"):
-        pipeline(f'bm25() >> ltr("{folder}", features=[bm25(), tfidf()])', index)("spring")
-    with pytest.raises(ParameterError, match="has learned in another order; leave features out"):
-        index.ltr(folder, features=features_of(FEATURES, index)[::-1]).check_needs()
-    other = Index.build(documents(), tmp_path / "o.index", analyzer="whitespace", separate=True)
-    with pytest.raises(ParameterError, match=r"learned over an index with another analyzer or other fields than .*o\.index"):
-        other.ltr(folder)(candidates(other))
-    bare = Index.build([{"_id": "a", "title": "x", "text": "y"}], tmp_path / "b.index", separate=True)
-    with pytest.raises(ParameterError, match="the feature column: there is no column 'date'; the index has no columns"):
-        (bare.bm25() >> bare.ltr(folder)).search("y")
-    with pytest.raises(InputError, match="train one: fontes train ranker"):
-        index.ltr(tmp_path / "none")(candidates(index))
-    with pytest.raises(ParameterError, match="model is the folder of a model, not 3"):
-        index.ltr(3)
-    elsewhere = Run.of({"n0": {"zz": 1.0}}, asked())
-    with pytest.raises(InputError, match="document 'zz' of the run is not in the index"):
-        index.ltr(folder)(elsewhere)
 
 
 def test_a_damaged_model_is_one_sentence_on_the_command_line(

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from support.each import each
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
 from support.pairs import every_other
 
-from fontes.core import InputError, ParameterError, Topic, Topics
+from fontes.core import Topic, Topics
 from fontes.core.values import Doc
 from fontes.index import Index
 from fontes.index.embeddings import encoding
@@ -177,59 +176,6 @@ def test_a_rewritten_topic_is_searched_by_its_text(index):
     assert index.dense(Hashed())(Topics([topic]))["1"].ids == index.dense(Hashed()).search("w1 w2", 1000).ids
 
 
-def test_an_index_without_vectors_says_how_to_make_them(tmp_path):
-    index = Index.build([("a", "red fox")], tmp_path / "x")
-    with pytest.raises(ParameterError, match=r"x holds no vectors of .*; index\.encode\(encoder\), or fontes encode .*x MODEL"):
-        index.dense(Hashed()).search("fox")
-
-
-def test_vectors_of_another_encoder_are_an_error_that_names_both(index):
-    other = Hashed(salt="other")
-    with pytest.raises(ParameterError) as error:
-        index.dense(other).search("w1")
-    message = str(error.value)
-    assert repr(Hashed()) in message
-    assert repr(other) in message
-    assert other.fingerprint[:8] in message
-    assert "\n" not in message
-    with pytest.raises(ParameterError, match="holds no float16 vectors of"):
-        index.dense(Hashed(dim=77), dtype="float16").search("w1")
-
-
-@each(
-    ("changes", "message"),
-    [
-        ({"k": 0}, "k must be a whole number from 1 up, not 0"),
-        ({"k": 1.5}, "k must be"),
-        ({"nprobe": 3}, "the algorithm 'flat' has no nprobe; HNSW has ef_search"),
-        ({"algorithm": "hnsw", "ef_search": 0}, "ef_search must be a whole number from 1 up"),
-        ({"algorithm": "hnsw", "search_k": 5}, "the algorithm 'hnsw' has ef_search, not search_k"),
-        ({"algorithm": "nonsense"}, "FAISS cannot make an index 'nonsense'"),
-        ({"algorithm": "annoy"}, "it is 'annoy'"),
-        ({"algorithm": "annoy:0"}, "it is 'annoy:0'"),
-        ({"algorithm": "annoy:1000000000"}, "it is 'annoy:1000000000'"),
-        ({"algorithm": "IVF4096,Flat"}, r"FAISS cannot make an index 'IVF4096,Flat' of 700 vectors \("),
-        ({"algorithm": "Flat", "ef_search": 4}, "the algorithm 'Flat' has no ef_search"),
-    ],
-)
-def test_a_parameter_that_cannot_be_is_an_error_in_one_sentence(index, changes, message):
-    with pytest.raises(ParameterError, match=message) as error:
-        index.dense(Hashed()).with_(**changes).search("w1")
-    assert "\n" not in str(error.value)
-
-
-def test_a_query_encoder_that_gives_nonsense_is_an_error(index):
-    @dataclass(frozen=True)
-    class Broken(Hashed):
-        fingerprint = Hashed().fingerprint
-
-        def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
-            return np.full((len(texts), self.dim), np.nan, np.float32)
-
-    with pytest.raises(ParameterError, match="not finite"):
-        index.dense(Broken()).search("w1")
-
-
 def test_a_query_is_encoded_by_itself_and_once(index):
     asked: list[list[str]] = []
 
@@ -264,8 +210,6 @@ def test_an_explanation_has_the_score_of_the_run(index):
             assert length_of_query * length * cosine == pytest.approx(hit.score)
     assert "number of the nearest" in str(explanation)
     assert dense.explain("", hit.id).value == 0
-    with pytest.raises(InputError, match="nowhere"):
-        dense.explain("w1", "nowhere")
 
 
 def test_hybrids_weight_and_sum_lexical_and_dense_scores(index):

@@ -13,7 +13,6 @@ import pytest
 from support.each import each
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
 
-from fontes.core import ParameterError
 from fontes.index import Index
 from fontes.neural.dense import ann
 from fontes.neural.dense.graph import WalkLimits
@@ -78,12 +77,6 @@ def test_a_graph_of_faiss_is_linked_by_as_many_threads_as_search(tmp_path, own_c
     index.encode(Hashed())
     index.dense(Hashed(), algorithm=algorithm, threads=3).search("w1")
     assert threads[0] == linked
-
-
-@pytest.mark.parametrize("algorithm", ["HNSW1", "HNSW0,Flat", "HNSW4096"])
-def test_a_graph_of_too_few_or_too_many_neighbors_is_refused(index, algorithm):
-    with pytest.raises(ParameterError, match=f"a graph has 2 to 1,024 neighbors a row; '{algorithm}' is outside this range"):
-        index.dense(Hashed(), algorithm=algorithm).search("w1")
 
 
 @each("algorithm", ["flat", "hnsw", "IVF16,Flat", "PCA16,IVF4,PQ4x4"])
@@ -235,13 +228,6 @@ def test_a_rotation_for_product_quantization_is_deterministic_and_gives_no_warni
     assert "WARNING" not in "".join(capfd.readouterr())
 
 
-def test_a_rotation_of_fewer_vectors_than_dimensions_which_crashes_faiss_is_refused(tmp_path):
-    index = Index.build(made_docs(20), tmp_path / "few.index")
-    index.encode(Hashed(dim=32))
-    with pytest.raises(ParameterError, match=r"of 20 vectors \(its OPQ crashes .* than dimensions, 32\); take one without OPQ"):
-        index.dense(Hashed(dim=32), algorithm="OPQ2,IVF2,PQ2x2", k=5).search("w1")
-
-
 def test_more_visited_lists_find_more(index):
     dense = index.dense(Hashed(), algorithm="IVF64,Flat", k=10)
     recalls = [dense.with_(nprobe=lists).recall()["R@10"] for lists in (1, 8, 64)]
@@ -278,13 +264,6 @@ def test_more_of_annoys_trees_find_more(index, own_cache):
     recalls = [index.dense(Hashed(), algorithm=f"annoy:{trees}").recall()["R@100"] for trees in (1, 4, 64)]
     assert recalls == sorted(recalls)
     assert recalls[2] - recalls[0] > 0.2
-
-
-def test_annoy_refuses_vectors_that_have_not_length_1(index):
-    pytest.importorskip("annoy")
-    index.encode(Hashed(length=None))
-    with pytest.raises(ParameterError, match="length 1"):
-        index.dense(Hashed(length=None), algorithm="annoy:5").search("w1")
 
 
 @pytest.mark.slow

@@ -66,11 +66,6 @@ def test_vectors_that_cannot_be_are_an_error_and_are_not_kept(tmp_path, plain, w
     Index.open(path).check()
 
 
-def test_an_unknown_dtype_is_an_error(tmp_path, plain):
-    with pytest.raises(ParameterError, match="dtype must be float32, float16, int8, rabitq4, rabitq2 or rabitq1, not 'int4'"):
-        Index.open(copied(plain, tmp_path)).encode(Counting(), dtype="int4")
-
-
 def test_info_says_which_vectors_there_are(tmp_path, plain):
     path = copied(plain, tmp_path)
     assert Index.open(path).info()["vectors"] == []

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from support.counting_encoder import COUNT, Counting, Several, copied, plain as plain, small_blocks as small_blocks
 from support.hashed_encoder import Hashed, Parts, made_docs, queries
 
-from fontes.core import IndexFormatError, ParameterError
+from fontes.core import IndexFormatError
 from fontes.index import Index
 from fontes.index.embeddings import rabitq
 from fontes.index.embeddings.rabitq import BITS
@@ -226,10 +226,8 @@ def test_norms_that_do_not_fit_the_codes_are_found(tmp_path: Path, plain: Path) 
         Index.open(path).check(deep=True)
 
 
-def test_few_dimensions_are_an_error_that_names_the_remedy(tmp_path: Path, plain: Path) -> None:
+def test_eight_dimensions_are_enough(tmp_path: Path, plain: Path) -> None:
     opened = Index.open(copied(plain, tmp_path))
-    with pytest.raises(ParameterError, match=r"rabitq1 needs vectors of at least 8 dimensions; .* has 7: store them as"):
-        opened.encode(Counting(dim=7), dtype="rabitq1")
     opened.encode(Counting(dim=8), dtype="rabitq1")
     assert len(opened.dense(Counting(dim=8)).search("d1", 100)) == COUNT
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from support.pairs import every_other
 from support.tiny_models import CONFIGURATIONS, docs, tiny
 
 from fontes import ChunkedEncoder, Doc, SentenceEncoder, TransformerEncoder
-from fontes.core import InputError, ParameterError
 from fontes.core.values import text_of
 
 torch = pytest.importorskip("torch")
@@ -248,50 +245,13 @@ def test_a_bert_runs_as_a_performer_and_comes_near_to_itself() -> None:
     assert np.sum(exact * far, axis=1).min() < np.sum(exact * near, axis=1).min()
 
 
-def test_a_model_of_another_shape_is_no_performer() -> None:
-    with pytest.raises(ParameterError, match=r"favor\+' takes a BERT-shaped model, not T5"):
-        TransformerEncoder(tiny("t5"), attention="favor+").encode_queries(["a river"])
-
-
 # Errors and identity
-
-
-def test_parameters_outside_their_range_are_named() -> None:
-    folder = tiny("bert")
-    for changes, message in (
-        ({"pooling": "sum"}, "pooling is one of cls, mean, max, not 'sum'"),
-        ({"max_length": 2}, "max_length must be a whole number from 3 up, not 2"),
-        ({"attention": "sparse"}, r"attention is one of model, favor\+, not 'sparse'"),
-        ({"features": 0}, "features must be a whole number from 1 up, not 0"),
-        ({"batch_size": 0}, "batch_size must be a whole number from 1 up, not 0"),
-        ({"precision": "int4"}, "precision is one of .*, not 'int4'"),
-    ):
-        encoder = TransformerEncoder(folder, **changes)  # type: ignore[arg-type]
-        with pytest.raises(ParameterError, match=message):
-            encoder.encode_queries(["a river"])
 
 
 def test_lone_surrogates_are_read_as_replacement_characters() -> None:
     for encoder in (TransformerEncoder(tiny("bert")), SentenceEncoder(tiny("bert"))):
         found, wanted = encoder.encode_queries(["the \ud800 river", "the \ufffd river"])
         assert found.tolist() == wanted.tolist()
-
-
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
-def test_a_damaged_model_is_named(name: str, tmp_path: Path) -> None:
-    shutil.copytree(tiny("bert"), tmp_path / "model")
-    (tmp_path / "model" / name).write_bytes((Path(tiny("bert")) / name).read_bytes()[:100])
-    for encoder in (TransformerEncoder(str(tmp_path / "model")), SentenceEncoder(str(tmp_path / "model"))):
-        with pytest.raises(InputError, match=r"(cannot read|finds no tokenizer in) the model .*/model: "):
-            encoder.encode_queries(["a river"])
-
-
-def test_a_folder_that_no_library_can_read_is_named(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "no-such-model"}')
-    (tmp_path / "model.safetensors").write_bytes(b"")
-    for encoder in (TransformerEncoder(str(tmp_path)), SentenceEncoder(str(tmp_path))):
-        with pytest.raises(InputError, match="cannot read the model"):
-            encoder.encode_queries(["a river"])
 
 
 def test_the_fingerprint_changes_with_whatever_changes_documents_and_nothing_else() -> None:

@@ -231,7 +231,12 @@ def test_annoy_names_the_encoder_of_vectors_that_have_not_length_1(tiny_things: 
     pytest.importorskip("annoy")
     encoder = Hashed(length=None)
     tiny_things.bare.encode(encoder)
-    check_error(lambda: tiny_things.bare.dense(encoder, algorithm="annoy:5").search("fox"), ParameterError, "Annoy … encoder", "length 1")
+    check_error(
+        lambda: tiny_things.bare.dense(encoder, algorithm="annoy:5").search("fox"),
+        ParameterError,
+        "Annoy … encoder",
+        "length 1",
+    )
 
 
 def bert(**settings: Any) -> TransformerEncoder:
@@ -343,7 +348,7 @@ class Lengths(ft.neural.Reranker):
 
     fingerprint = "lengths"
 
-    def scores(self, pairs: Sequence[tuple[str, str]], progress: Any = None) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         return np.array([len(document) for _, document in pairs], np.float32)
 
 
@@ -462,8 +467,6 @@ SPARSE_POOLING = "sentence_transformers.sparse_encoder.modules.splade_pooling.Sp
 @each(
     ("save", "names", "remedy"),
     [
-        *((shortened(name), "model: ", "") for name in ("config.json", "model.safetensors", "tokenizer.json")),
-        (of_no_library, "cannot read the model", ""),
         *(
             (attention(content), "model/fontes.json is", "")
             for content in (
@@ -490,8 +493,14 @@ def test_models_that_give_no_vectors(
 ) -> None:
     folder = save(tmp_path)
     check_error(lambda: sentences(folder), InputError, names, remedy)
-    if save is of_no_library or "bert" in str(folder):
-        check_error(lambda: encoded(TransformerEncoder(str(folder))), InputError, names, remedy)
+
+
+@each("save", [*(shortened(name) for name in ("config.json", "model.safetensors", "tokenizer.json")), of_no_library])
+def test_damaged_models_are_named_by_both_encoders(tmp_path: Path, save: Callable[[Path], Path]) -> None:
+    folder = save(tmp_path)
+    for encoder in (TransformerEncoder(str(folder)), SentenceEncoder(str(folder))):
+        message = check_error(lambda encoder=encoder: encoded(encoder), InputError, f"the model {folder}: ")
+        assert "cannot read" in message or "finds no tokenizer" in message
 
 
 @each(

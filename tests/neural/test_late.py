@@ -180,24 +180,6 @@ def test_a_cut_gives_the_first_of_the_whole_run(index: ft.Index, model: ColBERT)
         assert (late % 5)(QUERIES) == late(QUERIES).top(5)
 
 
-def test_a_model_without_vectors_is_an_error_that_names_those_present(index: ft.Index, model: ColBERT, tmp_path: Path) -> None:
-    other = ColBERT(model.name_or_path, document_length=12)
-    with pytest.raises(ParameterError, match=r"holds no token vectors of .*, only those of .*2 bits.*fontes encode"):
-        index.late(other)(QUERIES)
-    with pytest.raises(ParameterError, match="no token vectors of 4 bits"):
-        index.late(model, nbits=4)(QUERIES)
-
-
-def test_parameters_outside_their_range_are_errors(index: ft.Index, model: ColBERT) -> None:
-    for changes in ({"k": 0}, {"algorithm": "flat"}, {"nprobe": 0}, {"candidates": 3}):
-        with pytest.raises(ParameterError, match=next(iter(changes))):
-            index.late(model).with_(**changes)(QUERIES)
-    with pytest.raises(ParameterError, match="nbits"):
-        encode_late(index, model, nbits=8)
-    with pytest.raises(ParameterError, match="centroids"):
-        encode_late(index, model, centroids=0)
-
-
 def test_an_encoding_that_was_killed_goes_on_where_it_was(
     model: ColBERT, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,8 +295,3 @@ def test_checking_an_index_reads_its_token_vectors(index: ft.Index, model: ColBE
     codes.write_bytes(found)
     with pytest.raises(IndexFormatError, match=r"codes.npy has changed"):
         index.check()
-
-
-def test_token_vectors_are_not_encoded_as_vectors_of_documents(index: ft.Index, model: ColBERT) -> None:
-    with pytest.raises(ParameterError, match=r"fontes.neural.encode_late\(index, colbert\)"):
-        index.encode(model)  # type: ignore[arg-type]

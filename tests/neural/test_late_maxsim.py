@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import itertools
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from support.each import each
 
-from fontes.core.errors import ParameterError
 from fontes.index.segment import Leaf
 from fontes.neural.late.estimate import Estimator, interaction, levels_of
 from fontes.neural.late.maxsim import best_tokens, maxsim, padded, products
-from fontes.neural.late.residual import Codec, centroids_for, check_nbits, fit_buckets, kmeans, nearest
+from fontes.neural.late.residual import Codec, centroids_for, fit_buckets, kmeans, nearest
 from fontes.neural.late.store import FACTS, JoinedTokens, TokenVectors, best, search_settings
 
 
@@ -58,14 +56,6 @@ def test_the_best_tokens_add_up_to_the_score_bit_for_bit() -> None:
         places, best = best_tokens(query, vectors[a:b])
         assert np.float32(sum(best.astype(float).tolist())) == scores[i]
         assert places.tolist() == np.argmax(query @ vectors[a:b].T, axis=1).tolist()
-
-
-@each("dim", [23, 25])
-@each("score", [lambda query, vectors: maxsim(query, vectors, np.array([0, 3])), best_tokens])
-def test_vectors_of_other_dimensions_than_those_of_the_query_are_not_read(dim: int, score: Any) -> None:
-    query, vectors, _ = case(dim=dim)[0], *case(dim=24)[1:]
-    with pytest.raises(ParameterError, match=f"the query's vectors have {dim} dimensions, the documents' have 24"):
-        score(query, vectors)
 
 
 def test_of_equal_tokens_the_first_is_the_best() -> None:
@@ -255,8 +245,3 @@ def test_kmeans_finds_groups_that_lie_apart_and_gives_the_same_each_time() -> No
 
 def test_the_number_of_centroids_is_a_power_of_two_near_four_roots() -> None:
     assert [centroids_for(tokens) for tokens in (0, 1, 1000, 1_200_000)] == [4, 4, 128, 4096]
-
-
-def test_other_numbers_of_bits_are_an_error() -> None:
-    with pytest.raises(ParameterError, match="nbits is 1, 2 or 4 for residuals, 16 or 32 for whole vectors, not 3"):
-        check_nbits(3)

@@ -16,7 +16,6 @@ safetensors = pytest.importorskip("safetensors.torch")
 
 from support.tiny_colbert import backbone, colbert_checkpoint, pylate_checkpoint, write_tokenizer  # noqa: E402
 
-from fontes.core.errors import InputError, ParameterError  # noqa: E402
 from fontes.core.values import Doc  # noqa: E402
 from fontes.neural.late.colbert import ColBERT  # noqa: E402
 from fontes.neural.late.maxsim import maxsim  # noqa: E402
@@ -204,37 +203,3 @@ def test_the_fingerprint_names_weights_and_settings_but_not_the_precision(tmp_pa
     assert ColBERT(tmp_path / "b", precision="bfloat16").fingerprint == (same := ColBERT(str(tmp_path / "b")).fingerprint)
     assert ColBERT(str(tmp_path / "b"), document_length=21).fingerprint != same
     assert repr(model) == f'colbert("{tmp_path / "a"}", precision="float32")'
-
-
-def test_a_dim_that_the_checkpoint_does_not_have_is_an_error(tmp_path: Path) -> None:
-    colbert_checkpoint(tmp_path / "model")
-    with pytest.raises(ParameterError, match="vectors of 16 dimensions, not 128"):
-        _ = ColBERT(str(tmp_path / "model"), dim=128, query_length=12, document_length=20, device="cpu").width
-
-
-def test_more_tokens_than_the_model_has_positions_are_an_error(tmp_path: Path) -> None:
-    colbert_checkpoint(tmp_path / "model")
-    with pytest.raises(ParameterError, match=r"document_length is 220, but .* has 64 positions"):
-        ColBERT(str(tmp_path / "model"), device="cpu").encode_queries(["old pump"])
-
-
-def test_a_length_without_room_for_text_is_an_error(tmp_path: Path) -> None:
-    colbert_checkpoint(tmp_path / "model")
-    with pytest.raises(ParameterError, match="query_length must be 4 or more"):
-        _ = ColBERT(str(tmp_path / "model"), query_length=3).settings
-
-
-def test_weights_without_the_projection_are_an_error_that_names_it(tmp_path: Path) -> None:
-    colbert_checkpoint(tmp_path / "model", {"query_maxlen": 12, "doc_maxlen": 20})
-    tensors = safetensors.load_file(tmp_path / "model/model.safetensors")
-    del tensors["linear.weight"]
-    safetensors.save_file(tensors, tmp_path / "model/model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(InputError, match=r"no linear.weight, the projection"):
-        ColBERT(str(tmp_path / "model"), device="cpu").encode_queries(["old pump"])
-
-
-def test_a_model_that_is_not_there_and_the_old_form_of_one_file_are_errors() -> None:
-    with pytest.raises(InputError, match="there is no ColBERT model at"):
-        ColBERT("./nowhere").encode_queries(["old pump"])
-    with pytest.raises(InputError, match="save it"):
-        ColBERT("colbert.dnn").encode_queries(["old pump"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ library = pytest.importorskip("sentence_transformers.multi_vector_encoder.module
 from support.tiny_colbert import QUERIES, documents, tiny_colbert  # noqa: E402
 
 import fontes as ft  # noqa: E402
-from fontes.core.errors import InputError, ParameterError  # noqa: E402
 from fontes.neural.late.colbert import ColBERT  # noqa: E402
 from fontes.neural.late.encode import encode_late  # noqa: E402
 from fontes.neural.late.maxsim import maxsim  # noqa: E402
@@ -113,20 +111,3 @@ def test_a_pooling_module_of_a_checkpoint_is_obeyed_and_trained(tmp_path: Path, 
     features = network(network.preprocess([DOC.text], prompt=network.prompts["document"], task="document"), task="document")
     features["token_embeddings"].sum().backward()
     assert network[0].model.get_input_embeddings().weight.grad.abs().sum() > 0
-
-
-def test_a_pooling_module_with_other_settings_is_refused(tmp_path: Path, model: ColBERT) -> None:
-    trainable(model.with_(pool=2), markers=False).save_pretrained(str(tmp_path / "m"), create_model_card=False)
-    (path,) = tmp_path.glob("m/*HierarchicalTokenPooling/config.json")
-    path.write_text(json.dumps({**json.loads(path.read_text()), "tasks": ["query", "document"]}))
-    with pytest.raises(InputError, match="HierarchicalTokenPooling with other settings"):
-        _ = ColBERT(str(tmp_path / "m")).settings
-    path.write_text('{"pool_factor": 2}')  # of an earlier version, which does not scale means to unit length
-    with pytest.raises(InputError, match="HierarchicalTokenPooling with other settings"):
-        _ = ColBERT(str(tmp_path / "m")).settings
-
-
-@each("pool", [0, 0.5, float("nan"), "2"])
-def test_a_factor_below_one_is_an_error(pool: Any, model: ColBERT) -> None:
-    with pytest.raises(ParameterError, match="pool must be 1 or more"):
-        model.with_(pool=pool).encode_documents([DOC])

@@ -14,7 +14,6 @@ from support.tiny_colbert import QUERIES, documents, plain_scores, tiny_colbert
 
 import fontes as ft
 from fontes.app import cli
-from fontes.core.errors import ParameterError
 from fontes.neural.late.colbert import ColBERT
 from fontes.neural.late.encode import encode_late
 
@@ -73,28 +72,12 @@ def test_a_reranker_scores_a_topic_alone_as_it_does_among_others(index: ft.Index
     assert reranked({"q2": TEXTS["q2"]}).to_dict()["q2"] == reranked(TEXTS).to_dict()["q2"]
 
 
-def test_stored_vectors_that_are_asked_for_and_are_not_there_are_an_error(index: ft.Index, model: ColBERT) -> None:
-    first = (index.bm25() % 20)(TEXTS)
-    with pytest.raises(ParameterError, match="no token vectors of 4 bits"):
-        ft.neural.LateReranker(model, 4)(first)
-    with pytest.raises(ParameterError, match="belong to no index"):
-        ft.neural.LateReranker(model, 2)(first.with_(documents=None))
-
-
-def test_a_run_that_does_not_know_its_documents_cannot_be_reranked(index: ft.Index, model: ColBERT) -> None:
-    run = (index.bm25() % 20)(TEXTS).with_(documents=None)
-    with pytest.raises(ft.core.InputError, match="LateReranker"):
-        ft.neural.LateReranker(model)(run)
-
-
 def test_a_reranker_explains_the_score_of_a_document_that_it_is_given(index: ft.Index, model: ColBERT) -> None:
     reranker = ft.neural.LateReranker(model, 0)
     hit = (index.bm25() % 5 >> reranker).search("old well", k=1)[0]
     explanation = reranker.explain("old well", index.doc(hit.id))
     assert explanation.value == pytest.approx(hit.score, abs=1e-5)
     assert sum(part.value for part in explanation.parts) == pytest.approx(explanation.value, abs=1e-6)
-    with pytest.raises(ft.core.PipelineError, match=r"pass index.doc\(id\)"):
-        reranker.explain("old well", hit.id)
 
 
 def test_a_reranker_mixes_its_scores_with_those_of_the_run(index: ft.Index, model: ColBERT) -> None:

@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 from support.each import each
 from support.runtimes import by_sentence_transformers
-from support.tiny_models import MARKS, WORDS, save_tokenizer, text, tiny
+from support.tiny_models import MARKS, WORDS, save_tokenizer, text
 
 import fontes as ft
-from fontes.core import ParameterError
 from fontes.core.work import work
 from fontes.neural.late.colbert import ColBERT
 from fontes.neural.models import compute, hub
@@ -212,12 +211,6 @@ def test_int8_weights_that_take_longer_than_without_are_a_warning(
     monkeypatch.setattr(compute, "_timed", lambda *_: pytest.fail("timed again"))
     stored = prepare_module(bert.backbone(tmp_path / "body"), lambda module: module, precision="int8")
     assert stored.precision.seconds["int8"] == seconds
-
-
-def test_int8_weights_of_a_model_that_another_library_runs_are_refused(tmp_path: Path) -> None:
-    encoder = ft.TransformerEncoder(tiny("distilbert"), precision="int8", device="cpu")
-    with pytest.raises(ParameterError, match=r'precision "int8" is for models of .* use precision="auto"'):
-        encoder.encode_queries(["the spring"])
 
 
 def test_int8_weights_keep_each_output_to_its_own_scale() -> None:

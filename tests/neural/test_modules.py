@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from support.static_models import WORDS as STATIC_WORDS, table, words
 from support.tiny_models import text
 
 import fontes as ft
-from fontes.core import InputError, ParameterError
 from fontes.neural.models import hub
 
 TEXTS = ["the spring", "", text(60), "deep ground", "river unknown é", text(9)]
@@ -140,13 +138,6 @@ def test_routes_by_mappings_of_task_and_modality(tmp_path: Path) -> None:
     assert not check_vectors(folder)
 
 
-def test_a_router_without_a_route_for_documents_is_named(tmp_path: Path) -> None:
-    router = parts.Router({"query": [parts.Dense(WIDTH, 10)], "doc": [parts.Dense(WIDTH, 10)]})
-    folder = save_modules(tmp_path / "m", [transformer(tmp_path / "m"), parts.Pooling(WIDTH), router])
-    with pytest.raises(InputError, match=r"no route for the task 'document', only 'query', 'doc'"):
-        ours(folder).encode_queries(TEXTS)
-
-
 # Prompts
 
 
@@ -159,8 +150,6 @@ def test_prompts_are_chosen_by_name(tmp_path: Path) -> None:
     np.testing.assert_allclose(named.encode_documents(DOCS), model.encode(TEXTS, prompt_name="empty"), atol=1e-5)
     assert not check_vectors(folder)
     assert named.fingerprint != ours(folder).fingerprint == ours(folder, query_prompt_name="sts").fingerprint
-    with pytest.raises(ParameterError, match=r"/m has no prompt 'stss'; did you mean 'sts'"):
-        ours(folder, query_prompt_name="stss").encode_queries(TEXTS)
 
 
 # Dimensions
@@ -184,8 +173,6 @@ def test_truncate_dim_keeps_the_first_dimensions_and_then_normalizes(normalize: 
     fingerprints = {encoder.fingerprint, chosen.fingerprint}
     (folder / "config_sentence_transformers.json").unlink()
     assert len(fingerprints | {ours(folder, normalize=normalize).fingerprint}) == 3
-    with pytest.raises(ParameterError, match=r"dims is 33, but .*/m gives 32 dimensions only"):
-        ours(folder, dims=33).encode_queries(TEXTS)
 
 
 def test_truncate_dim_of_models_that_run_otherwise(tmp_path: Path) -> None:
@@ -248,8 +235,6 @@ def test_prompts_of_a_cross_encoder(tmp_path: Path) -> None:
     assert not check_scores(folder, prompt="deep ")
     reranker = ft.CrossEncoder(folder, precision="float32", device="cpu")
     assert np.abs(reranker.scores(PAIRS) - reranker.with_(prompt="").scores(PAIRS)).max() > 1e-3
-    with pytest.raises(ParameterError, match=r"has no prompt 'wep'; there are sts, web"):
-        reranker.with_(prompt_name="wep").scores(PAIRS)
 
 
 @pytest.mark.parametrize("false_token", ["no", None])
@@ -268,63 +253,8 @@ def test_two_labels_of_a_modular_cross_encoder(tmp_path: Path) -> None:
     np.testing.assert_allclose(reranker.scores(PAIRS), both[:, 1] - both[:, 0], atol=1e-5)
 
 
-def without_scores(folder: Path) -> None:
-    change(folder / "2_Dense" / "config.json", module_output_name="sentence_embedding")
-
-
-def with_three_labels(folder: Path) -> None:
-    change(folder / "2_Dense" / "config.json", out_features=3)
-
-
-def of_a_package(folder: Path) -> None:
-    modules = json.loads((folder / "modules.json").read_text())
-    modules[2]["type"] = "someones_package.Head"
-    (folder / "modules.json").write_text(json.dumps(modules))
-
-
-def of_sentences(folder: Path) -> None:
-    change(folder / "config_sentence_transformers.json", model_type="SentenceTransformer")
-
-
-@each(
-    ("odd", "problem"),
-    [
-        (without_scores, r"none of its modules \(Transformer \+ Pooling \+ Dense\) gives scores"),
-        (with_three_labels, "has 3 labels"),
-        (of_a_package, r"needs its module someones_package\.Head, which is no module of sentence-transformers"),
-        (of_sentences, "its architecture is BertModel, which has no layer for scores"),
-    ],
-)
-def test_what_is_no_cross_encoder_is_told_before_it_is_loaded(
-    odd: Callable[[Path], None], problem: str, tmp_path: Path
-) -> None:
-    folder = save_pairs(tmp_path / "m", [transformer(tmp_path / "m"), parts.Pooling(WIDTH), head()])
-    odd(folder)
-    with pytest.raises(InputError, match=problem):
-        ft.CrossEncoder(folder, device="cpu").check_needs()
-
-
-def test_modules_of_models_of_another_kind_are_named(tmp_path: Path) -> None:
-    folder = save_pairs(tmp_path / "m", decoder(tmp_path / "m"))
-    with pytest.raises(InputError, match=r"is a cross-encoder, by its module LogitScore; cross_encoder\(…\) reads it"):
-        ours(folder).encode_queries(TEXTS)
-    modules = json.loads((folder / "modules.json").read_text())
-    modules[1]["type"] = "sentence_transformers.sparse_encoder.modules.splade_pooling.SpladePooling"
-    (folder / "modules.json").write_text(json.dumps(modules))
-    with pytest.raises(InputError, match=r"is a learned sparse model, by its module SpladePooling; splade_encoder\(…\)"):
-        ours(folder).encode_queries(TEXTS)
-
-
-def test_an_activation_that_torch_does_not_have_is_named(tmp_path: Path) -> None:
+def test_logits_need_no_activation(tmp_path: Path) -> None:
     folder = save_pairs(tmp_path / "m", [transformer(tmp_path / "m"), parts.Pooling(WIDTH), head()])
     change(folder / "config_sentence_transformers.json", activation_fn="torch.hub.get_dir")
     reranker = ft.CrossEncoder(folder, precision="float32", device="cpu")
     assert reranker.scores(PAIRS).shape == (5,)
-    with pytest.raises(InputError, match=r"names the activation torch\.hub\.get_dir, which Fontes does not run"):
-        reranker.with_(score="model").scores(PAIRS)
-
-
-def test_modules_that_do_not_go_together_are_named(tmp_path: Path) -> None:
-    folder = save_modules(tmp_path / "m", [transformer(tmp_path / "m"), parts.LSTM(WIDTH, 8), parts.Pooling(16)])
-    with pytest.raises(InputError, match=r"its modules Transformer \+ LSTM \+ Pooling cannot be run: .*sentence_lengths"):
-        ours(folder).encode_queries(TEXTS)

@@ -152,8 +152,6 @@ def test_the_first_dimensions_of_stored_vectors_score_as_if_they_had_been_stored
     scores = dense.candidate_scores(run)
     assert np.array_equal(scores, run.scores)
     assert index.dense(encoder, dims=32)(queries()) == index.dense(encoder)(queries())
-    with pytest.raises(ParameterError, match="dims is 33, but the stored vectors have 32 dimensions only"):
-        index.dense(encoder, dims=33).search("w1")
 
 
 def test_first_dimensions_of_several_vectors_and_of_each_dtype(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from support.runtimes import by_sentence_transformers
 from support.tiny_models import MARKS, SIZES, WORDS, docs, text, tiny
 
 import fontes as ft
-from fontes.core import ParameterError
 from fontes.neural.encoders.sentence import PlainModel
 from fontes.neural.models import hub
 
@@ -193,8 +192,6 @@ def test_a_length_that_is_asked_for_cuts_as_sentence_transformers_cuts(tmp_path:
         model = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
     model.max_seq_length = 9
     np.testing.assert_allclose(ours(folder, max_length=9).encode_queries(TEXTS), model.encode(TEXTS), atol=1e-5)
-    with pytest.raises(ParameterError, match="has positions for 64 tokens only"):
-        ours(folder, max_length=65).encode_queries(TEXTS)
 
 
 def test_windows_see_all_tokens_of_a_text_that_is_longer_than_the_model_reads(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from support.tiny_models import CONFIGURATIONS, docs, text, tiny
 
 import fontes as ft
 from fontes import ChunkedEncoder, ColBERT, Doc, SentenceEncoder, Splade, TransformerEncoder
-from fontes.core import ParameterError
 from fontes.core.errors import InputWarning
 from fontes.neural.encoders import reading as module
 from fontes.neural.encoders.architectures import configured_positions
@@ -75,13 +74,6 @@ def test_what_is_trained_at_a_chosen_length_reads_as_much_afterwards(kind: str, 
     expected = TransformerEncoder(tiny(kind), **EXACT).encode_documents(given)
     np.testing.assert_allclose(saved.encode_documents(given), expected, atol=1e-5)
     assert trainable(TransformerEncoder(short("roberta"), **EXACT)).max_seq_length == 32
-
-
-def test_a_length_beyond_the_positions_is_an_error() -> None:
-    encoder = TransformerEncoder(tiny("bert"), max_length=513, **EXACT)
-    for use in (lambda: encoder.dim, lambda: encoder.encode_queries(["a"]), lambda: trainable(encoder)):
-        with pytest.raises(ParameterError, match=r"max_length is 513, but .*bert has positions for 512 tokens only"):
-            use()
 
 
 @each("kind", [kind for kind in CONFIGURATIONS if kind not in ("reformer", "t5")])

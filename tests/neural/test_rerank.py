@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.each import each
 
 import fontes as ft
 from fontes.core.progress import Progress
@@ -79,16 +78,6 @@ def test_a_cut_before_reranking_decides_how_many_are_read(tmp_path: Path) -> Non
     assert len(reranker.asked) == 4
 
 
-def test_a_run_without_documents_says_how_it_gets_them() -> None:
-    with pytest.raises(ft.core.InputError, match=r"Overlap needs the documents' text.*run.with_\(documents=index\)"):
-        Overlap()(RUN.with_(documents=None))
-
-
-def test_a_topic_without_text_says_how_it_gets_it() -> None:
-    with pytest.raises(ft.core.InputError, match=r"topic 'q2' has documents to rerank but no text.*read_run\(path, topics\)"):
-        Overlap()(RUN.with_(topics=ft.Topics.of({"q1": "x", "q2": " ", "q3": ""})))
-
-
 def test_an_empty_run_stays_empty() -> None:
     run = ft.Run.of({"q": {}}).with_(documents=Texts())
     assert Overlap()(run) == run
@@ -107,18 +96,6 @@ def test_a_weight_of_one_keeps_the_rerankers_order_and_of_zero_the_runs() -> Non
     reranker = Overlap()
     assert reranker.interpolate(1)(RUN)["q1"].ids == reranker(RUN)["q1"].ids
     assert reranker.interpolate(0)(RUN)["q1"].ids == RUN["q1"].ids
-
-
-@each("weight", [-0.1, 1.1, "0.5", True])
-def test_a_weight_outside_0_to_1_is_refused(weight: Any) -> None:
-    with pytest.raises(ft.core.ParameterError, match="weight between 0 and 1"):
-        Overlap().interpolate(weight)(RUN)
-
-
-def test_an_infinite_score_cannot_be_mixed() -> None:
-    run = ft.Run.of({"q0": {"b": 1.0}, "q1": {"a": float("inf"), "b": 1.0}}, ft.Topics.of({"q0": "x", "q1": "y"}))
-    with pytest.raises(ft.core.InputError, match="topic 'q1', document 'a': a score of inf"):
-        Overlap().interpolate(0.5)(run.with_(documents=RUN.documents))
 
 
 def test_many_topics_are_reranked_in_groups_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.each import each
 from support.tiny_cross_encoder import pairs, save_cross_encoder
 from support.tiny_t5 import WORDS, save_t5
 
@@ -120,25 +119,10 @@ def test_monot5_takes_other_words(t5: Path) -> None:
     assert first.fingerprint != other.fingerprint
 
 
-def test_a_vocabulary_without_the_words_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ft.core.InputError, match="'false' is not one token but"):
-        ft.MonoT5(str(save_t5(tmp_path, single=False)), device="cpu").scores(pairs(1))
-
-
 def test_sixteen_bits_are_close(cross_encoder: Path, t5: Path) -> None:
     for reranker in (ours(cross_encoder), ft.MonoT5(str(t5), device="cpu", precision="float32")):
         full, half = reranker.scores(pairs(30)), reranker.with_(precision="bfloat16").scores(pairs(30))
         assert 0 < np.abs(full - half).max() < 0.1 * np.ptp(full)
-
-
-def test_a_plain_encoder_is_no_cross_encoder(tmp_path: Path) -> None:
-    with pytest.raises(ft.core.InputError, match="no cross-encoder: its architecture is BertModel"):
-        ours(save_cross_encoder(tmp_path, architecture="BertModel")).scores(pairs(1))
-
-
-def test_a_model_with_three_labels_is_no_reranker(tmp_path: Path) -> None:
-    with pytest.raises(ft.core.InputError, match="has 3 labels"):
-        ours(save_cross_encoder(tmp_path, labels=3)).scores(pairs(1))
 
 
 @pytest.mark.parametrize(
@@ -166,36 +150,6 @@ def test_a_model_that_cannot_rerank_is_told_before_anything_is_searched(
         with pytest.raises(ft.core.InputError, match=problem):
             pipeline.search("a word")
     assert not searches
-
-
-def test_a_cross_encoder_is_no_t5(cross_encoder: Path) -> None:
-    with pytest.raises(ft.core.InputError, match="no T5 reranker: its architecture is BertForSequenceClassification"):
-        ft.MonoT5(str(cross_encoder)).scores(pairs(1))
-
-
-def test_a_model_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ft.core.InputError, match="cross-encoder/none-such is not on this machine and HF_HUB_OFFLINE is set"):
-        ft.CrossEncoder("none-such").scores(pairs(1))
-    with pytest.raises(ft.core.InputError, match="castorini/monot5-base-msmarco is not on this machine"):
-        ft.MonoT5().scores(pairs(1))
-
-
-@each(
-    ("parameters", "message"),
-    [
-        ({"score": "raw"}, "score is one of logit, sigmoid, model, not 'raw'"),
-        ({"batch_size": 0}, "batch_size must be a whole number"),
-        ({"max_length": -1}, "max_length must be a whole number"),
-        ({"max_length": 64}, "reads at most 48 tokens"),
-        ({"precision": "int3"}, "precision is one of"),
-    ],
-)
-def test_parameters_that_make_no_sense_are_refused(cross_encoder: Path, parameters: dict[str, Any], message: str) -> None:
-    with pytest.raises(ft.core.ParameterError, match=message):
-        ft.CrossEncoder(str(cross_encoder), **parameters).scores(pairs(1))
 
 
 def test_the_fingerprint_tells_models_and_settings_apart(cross_encoder: Path, tmp_path: Path) -> None:

@@ -251,13 +251,6 @@ def test_weights_that_cannot_be_are_an_error_and_are_not_kept(tmp_path, plain, w
     Index.open(path).check()
 
 
-def test_a_dtype_is_of_dense_vectors(tmp_path, plain):
-    with pytest.raises(
-        ParameterError, match=r"dtype is for dense vectors; the weights of CountingTerms\(\) are stored to four"
-    ):
-        Index.open(copied(plain, tmp_path)).encode(CountingTerms(), dtype="int8")
-
-
 def test_a_full_disk_keeps_what_is_encoded(tmp_path, plain):
     with small_disk(tmp_path / "disk", "1m") as disk:
         path = copied(plain, disk)

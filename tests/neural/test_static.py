@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.each import each
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("safetensors")
@@ -194,20 +193,6 @@ def test_a_folder_of_an_older_model2vec_without_modules_is_recognised(tmp_path: 
     (folder / "modules.json").unlink()
     np.testing.assert_array_equal(ft.SentenceEncoder(str(folder)).encode_queries(TEXTS), vectors)
     assert model_in(str(folder)).architecture == "StaticModel"
-
-
-@each(
-    ("broken", "problem"),
-    [
-        ({"embeddings": np.zeros((3,), np.float32)}, r"its embeddings have the shape \(3,\), not tokens times dimensions"),
-        ({"embeddings": table(9)}, "its tokenizer has the token 13, its embeddings have 9 tokens"),
-        ({"mapping": np.arange(14) + 1}, "its mapping is no list of rows of its 14 embeddings"),
-        ({"weights": np.ones(3, np.float32)}, r"it has weights of the shape \(3,\), not one for each of its 14 tokens"),
-    ],
-)
-def test_tensors_that_do_not_fit_are_errors(broken: dict[str, Any], problem: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=problem):
-        ft.SentenceEncoder(model2vec(tmp_path / "model", {}, **broken)).encode_queries(["warm"])
 
 
 def test_missing_and_damaged_files_are_errors(tmp_path: Path) -> None:

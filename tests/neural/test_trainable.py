@@ -12,8 +12,7 @@ from support.each import each
 from support.paired_words import one_thread  # noqa: F401
 from support.tiny_models import CONFIGURATIONS, docs, tiny
 
-from fontes import ChunkedEncoder, SentenceEncoder, TransformerEncoder
-from fontes.core import InputError, ParameterError
+from fontes import SentenceEncoder, TransformerEncoder
 from fontes.core.values import text_of
 from fontes.neural.encoders.trainable import trainable
 from fontes.neural.models import hub
@@ -189,36 +188,6 @@ def test_approximate_attention_keeps_its_digits_under_autocast(kind: str) -> Non
     with torch.autocast("cpu", torch.bfloat16):
         near = vectors(model, TEXTS).detach().float()
     assert float((exact * near).sum(dim=1).min()) > 0.99
-
-
-def test_encoders_that_cannot_be_trained_are_named() -> None:
-    inner = encoder("bert")
-    for given, message in (
-        (ChunkedEncoder(inner), "windows cannot be trained: train the encoder inside"),
-        (inner.with_(normalize=False), "leave normalize=False out"),
-        ("bert", "'bert' cannot be trained; use sentence_encoder"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            trainable(given)
-
-
-@each(
-    "content",
-    [
-        "{",
-        "[]",
-        '{"attention": "os.system", "features": 1}',
-        '{"attention": "model"}',
-        '{"attention": "model", "features": "all"}',
-        '{"attention": "model", "features": 1, "code": "a.py"}',
-    ],
-)
-def test_a_file_that_says_anything_but_a_known_attention_is_refused(content: str, tmp_path: Path) -> None:
-    with hub.quiet():
-        trainable(encoder("favor+")).save_pretrained(str(tmp_path / "model"), create_model_card=False)
-    (tmp_path / "model" / "fontes.json").write_text(content)
-    with pytest.raises(InputError, match=r"model/fontes\.json is (damaged|not \{)"):
-        SentenceEncoder(tmp_path / "model").encode_queries(["a river"])
 
 
 def test_the_fingerprint_of_a_model_counts_what_its_attention_is(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.each import each
 from support.hashed_encoder import Hashed
 
 import fontes as ft
@@ -228,15 +227,6 @@ def test_causes_are_dated_before_the_event_where_the_filter_says_so(folder: Path
     assert kept == {doc.id for doc in STORIES if doc.metadata["date"] < "2014-06-30"}
 
 
-def test_what_cannot_be_chosen_with_is_refused(tmp_path: Path) -> None:
-    qrels = HARBOUR.qrels()
-    one, rest = (ft.Qrels(row for row in qrels.rows() if (row[0] == "1") is first) for first in (True, False))
-    with pytest.raises(ft.core.InputError, match="a fusion is chosen on 2 topics or more, and train has 1"):
-        recipe().run(STORIES, TOPICS, rest, tmp_path, train=one)
-    with pytest.raises(ft.core.ParameterError, match="leave dev out"):
-        recipe().run(STORIES, TOPICS, None, tmp_path, train=rest, dev=one)
-
-
 def test_parts_can_be_replaced(result: ft.recipes.RecipeResult, folder: Path) -> None:
     parts: dict[str, Any] = {
         "encoder": Hashed(dim=8),
@@ -249,36 +239,6 @@ def test_parts_can_be_replaced(result: ft.recipes.RecipeResult, folder: Path) ->
     lexical = systems["title-bm25"]
     assert isinstance(lexical, ft.lexical.BM25)
     assert lexical.index.analyzer.stemmer == "porter"
-
-
-@each(
-    ("parameter", "message"),
-    [
-        ({"aggregate": "max"}, "there is no aggregate 'max'; there are sum, min-max, rrf"),
-        ({"filter": "true"}, "there is no filter 'true'; there are published, swapped, either, any"),
-        ({"chains": 0}, "chains must be a whole number from 1 up, not 0"),
-        ({"before": "date"}, "before goes with a filter or chains"),
-        ({"filter": "any"}, "roles='any' keeps all documents"),
-        ({"third": "none"}, "there is no third 'none'; there are keyphrases, feedback"),
-        ({"keyphrases": 0}, "keyphrases must be a whole number from 1 up, not 0"),
-        ({"depth": 0}, "depth must be a whole number from 1 up, not 0"),
-        ({"trees": 0}, "trees must be a whole number from 1 up, not 0"),
-        ({"b": 2.0}, "b between 0 and 1"),
-        ({"k1": float("nan")}, "k1 must be 0 or more"),
-        ({"variant": "none"}, "no BM25 variant 'none'"),
-        ({"analyzer": "klingon"}, "unknown analyzer 'klingon'"),
-        ({"spacy": "xx_none"}, "spaCy has no model 'xx_none' here"),
-        ({"spacy": "xx_none", "analyzer": "english"}, "spaCy has no model 'xx_none' here"),
-        ({"encoder": "/nowhere/model"}, "/nowhere/model"),
-        ({"topicrank": ft.causal.TopicRank(damping=2)}, "damping must be"),
-    ],
-)
-def test_a_parameter_or_model_that_cannot_be_is_told_before_anything_is_built(
-    tmp_path: Path, parameter: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ft.FontesError, match=message):
-        recipe(**parameter).run(STORIES, TOPICS, None, tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 TITLES = ft.Topics(ft.Topic(topic.id, topic.text) for topic in TOPICS.values())

@@ -13,7 +13,7 @@ from support.tiny_splade import splade
 from support.tiny_training import no_curves as no_curves
 
 import fontes as ft
-from fontes.core import Doc, ParameterError
+from fontes.core import Doc
 from fontes.recipes import Claims, RecipeResult
 from fontes.rewrite import PlainPosts
 
@@ -110,12 +110,3 @@ def test_near_duplicates_are_on_no_side_twice() -> None:
     sides = [*measured, *learning.train.topics, *learning.dev.topics]
     assert len(sides) == len(set(sides)) == 8
     assert len({"q3", "again"} & set(sides)) == 1
-
-
-def test_numbers_that_are_none_are_refused() -> None:
-    with pytest.raises(ParameterError, match="recipe claims: k1 must be numbers divided by spaces"):
-        Claims(k1="x").check()
-    with pytest.raises(ParameterError, match="recipe claims: b must be numbers"):
-        Claims(b="").check()
-    with pytest.raises(ParameterError, match="recipe claims: depth"):
-        Claims(depth=0).check()

@@ -15,7 +15,7 @@ from support.tiny_cross_encoder import save_cross_encoder
 from support.tiny_recipe import DOCS, QRELS, TOPICS, Tiny
 
 import fontes as ft
-from fontes.core import ParameterError, Qrels, Run
+from fontes.core import Qrels, Run
 from fontes.recipes import DrawMean, LearningRecipe, RankChanges, RecipeTraining, run_draws
 from fontes.recipes.errors import errors_of
 from fontes.recipes.learning import weights_in
@@ -66,20 +66,6 @@ def test_draws_have_the_corrected_interval_of_their_mean(tmp_path: Path) -> None
 
 def test_equal_draws_have_an_interval_without_width() -> None:
     assert DrawMean.of(np.array([0.5, 0.5, 0.5]), 0.25) == DrawMean(0.5, 0.0, 0.5, 0.5)
-
-
-def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
-    docs, posts, qrels = collection()
-    for recipe, options in (
-        (Tiny(), {"qrels": QRELS}),
-        (Divided(), {"qrels": None}),
-        (Divided(), {"qrels": qrels, "train": qrels}),
-    ):
-        judgments = options.pop("qrels")
-        with pytest.raises(ParameterError, match=f"draws are of topics that the recipe {recipe.name} divides itself: give a"):
-            run_draws(recipe, docs, posts, judgments, tmp_path, **options)
-    with pytest.raises(ParameterError, match="draws must be"):
-        run_draws(Divided(), docs, posts, qrels, tmp_path, draws=1)
 
 
 def test_changes_of_ranks_are_counted_by_the_first_relevant_document() -> None:

@@ -31,20 +31,6 @@ def test_results_of_another_run_go_with_all_their_files(tmp_path: Path) -> None:
     assert not (tmp_path / "runs" / "deep").exists()
 
 
-def test_a_folder_with_results_of_something_else_is_not_touched(tmp_path: Path) -> None:
-    (tmp_path / "report.md").write_text("mine")
-    with pytest.raises(ft.core.InputError, match=r"holds results that are not of Fontes \(report.md\); give another folder"):
-        Tiny().run(DOCS, TOPICS, QRELS, tmp_path)
-    assert files(tmp_path) == ["report.md"]
-
-
-def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("")
-    for place in (tmp_path / "out", tmp_path / "out" / "deeper"):
-        with pytest.raises(ft.core.InputError, match="cannot be made a folder"):
-            Tiny().run(DOCS, TOPICS, None, place)
-
-
 def test_one_process_at_a_time_uses_a_folder(tmp_path: Path) -> None:
     handle = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -15,15 +14,14 @@ from support.posts import air, beir, collection
 from support.small import frequent_checkpoints
 from support.threads import one_thread as one_thread
 from support.tiny_cross_encoder import save_cross_encoder
-from support.tiny_recipe import Tiny
 from support.tiny_training import no_curves as no_curves
 from typer.testing import CliRunner
 
 import fontes as ft
 from fontes.app import cli
-from fontes.core import Doc, InputError, ParameterError, Qrels, Run, Topics
+from fontes.core import Doc, InputError, Qrels, Run, Topics
 from fontes.core.progress import Progress, silent
-from fontes.recipes import Recipe, RecipeResult
+from fontes.recipes import RecipeResult
 from fontes.recipes.learning import RecipeTraining, Side, without_twins
 from fontes.recipes.sides import merge_duplicates
 
@@ -138,35 +136,6 @@ def test_the_command_takes_what_is_learned_from(ready: str, tmp_path: Path) -> N
     assert json.loads(result.stdout)["data"]["train"]["topics"] == 16
     with pytest.raises(InputError, match="recipe cair2021 chooses with train, and trains nothing: leave dev out"):
         CliRunner().invoke(cli.app, [*base[:2], "cair2021", *base[3:9], *sides, "-o", "x"], catch_exceptions=False)
-
-
-def test_what_cannot_be_learned_from_is_said_before_anything_is_built(start: str, tmp_path: Path) -> None:
-    docs, posts, qrels = collection(10)
-    one, out = air(start), tmp_path / "out"
-    cases: list[tuple[Recipe, dict[str, object], str]] = [
-        (Tiny(), {"qrels": qrels, "train": qrels}, "recipe tiny learns nothing: leave train and dev out"),
-        (one, {}, "recipe air2025 learns from judgments: give train, or qrels, to learn from a part of them"),
-        (one, {"qrels": qrels, "dev": qrels}, "recipe air2025: dev goes with train; give both, or neither"),
-        (one, {"qrels": qrels, "train": {"q1": {"d1": 1}}}, "topic 'q1' is one to measure with and to learn from"),
-        (one, {"train": {"no": {"d1": 1}}}, "none of the topics has judgments to learn from"),
-        (one, {"qrels": {"q1": {"d1": 1}}}, "1 judged topics are too few to learn from some and measure with others"),
-        (
-            one,
-            {"train": "learn"},
-            "train is a file of judgments or a split, and 'learn' is not a file; neither topics nor qrels",
-        ),
-        (one.with_(start=str(tmp_path / "none")), {"qrels": qrels}, "none"),
-        (one.with_(test=1.5), {"qrels": qrels}, "recipe air2025: test must be a share between 0 and 1, not 1.5"),
-        (one.with_(candidates=0), {"qrels": qrels}, "recipe air2025: candidates"),
-    ]
-    for recipe, given, message in cases:
-        with pytest.raises((InputError, ParameterError), match=re.escape(message)):
-            recipe.run(docs, posts, output=out, **given)  # type: ignore[arg-type]
-        assert not out.exists()
-    with pytest.raises(InputError, match=f"'learn' is not a file; {beir(tmp_path)} has the splits dev, test, train"):
-        one.run(docs, str(tmp_path / "collection"), output=out, train="learn")
-    with pytest.raises(ParameterError, match="recipe air2025 learns: give topics and judgments to learn from"):
-        one.systems(ft.experiments.Collection(docs, out))
 
 
 def test_a_systems_models_are_those_that_were_trained_and_it_can_be_built_again(start: str, tmp_path: Path) -> None:

@@ -60,24 +60,6 @@ def test_all_that_cast2021_lacks_is_one_error_with_settings_that_do_without(monk
     }
 
 
-@pytest.mark.parametrize(
-    "stage",
-    [
-        ft.causal.TopicRank("xx_none"),
-        ft.causal.CausalKeywords(ft.causal.TopicRank("stopwords"), sentences="spacy:xx_none"),
-        ft.causal.CausalFilter(topicrank=ft.causal.TopicRank("stopwords"), sentences="spacy:xx_none"),
-        ft.causal.CausalFilter(topicrank=ft.causal.TopicRank("stopwords"), analyzer="spacy:xx_none"),
-        ft.causal.CausalEvidence(sentences="spacy:xx_none"),
-        ft.Passages(sentences="spacy:xx_none"),
-        ft.HQE(None, tagger="xx_none"),  # type: ignore[arg-type]
-    ],
-    ids=lambda stage: f"{stage.name} {[value for value in stage.params().values() if 'xx_none' in str(value)]}",
-)
-def test_each_part_says_which_model_of_spacy_it_lacks(stage: Any) -> None:
-    with pytest.raises(ft.core.ParameterError, match="spaCy has no model 'xx_none' here"):
-        stage.check_needs()
-
-
 def test_a_setting_that_needs_what_is_not_there_either_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nupunkt", None)
     ft.text.sentences.sentences.cache_clear()

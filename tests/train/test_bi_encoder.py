@@ -20,7 +20,6 @@ from support.small import frequent_checkpoints
 
 import fontes as ft
 from fontes import ChunkedEncoder, Doc, SentenceEncoder
-from fontes.core import InputError, ParameterError
 from fontes.core.progress import Progress
 from fontes.neural.encoders.trainable import trainable
 from fontes.train import (
@@ -448,8 +447,6 @@ def test_labelled_pairs_are_learned(tmp_path: Path) -> None:
     pairs = LabelledPairs.of(examples(32, 1, longest=6))
     training = train_bi_encoder(pairs, tmp_path / "m", start("bert"), SETTINGS.with_(loss="cosine", epochs=3))
     assert np.mean(training.losses[-5:]) < np.mean(training.losses[:5])
-    with pytest.raises(ParameterError, match="labelled pairs have no documents to cut into windows"):
-        train_bi_encoder(pairs, tmp_path / "n", ChunkedEncoder(start("bert")), QUICK.with_(loss="cosine"))
 
 
 @pytest.mark.slow
@@ -481,41 +478,6 @@ def test_a_model_without_a_transformer_is_trained_without_cached_gradients(tmp_p
 
 
 # Errors
-
-
-def test_what_cannot_be_learned_from_is_refused_before_the_first_step(tmp_path: Path) -> None:
-    data = examples(12, 1, longest=6)
-    file = tmp_path / "examples.jsonl"
-    data.write(file)
-    one_label = LabelledPairs.of([("brook", "oak", 1), ("beck", "ash", 1)])
-    begin: tuple[tuple[Any, dict[str, Any], type[Exception], str], ...] = (
-        (file, {"loss": "teacher"}, InputError, r"examples\.jsonl, line 1: the document '.*' has no score of a teacher"),
-        (one_label, {"loss": "cosine"}, InputError, "all pairs have the label 1"),
-        (data, {"best": "RR@5", "held_out": 0.0}, ParameterError, r"RR@5 is measured on a search: hold out examples"),
-        (tmp_path / "none.jsonl", {}, InputError, "none.jsonl"),
-    )
-    for given, changes, error, message in begin:
-        with pytest.raises(error, match=message):
-            train_bi_encoder(given, tmp_path / "m", start("bert"), SETTINGS.with_(**changes))
-    with pytest.raises(ParameterError, match="cannot be trained; use sentence_encoder"):
-        train_bi_encoder(data, tmp_path / "m", 7)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="validation topics and their qrels belong together"):
-        train_bi_encoder(data, tmp_path / "m", start("bert"), QUICK, SearchValidation(topics=ft.Topics()))
-    assert [path.name for path in tmp_path.iterdir()] == ["examples.jsonl"]
-
-
-@each(
-    ("changes", "message"),
-    [
-        ({"mini_batch": 0}, "mini_batch must be above 0, not 0"),
-        ({"scale": 0.0}, "scale must be above 0, not 0.0"),
-        ({"negatives": -1}, "negatives must be 0 or more, not -1"),
-        ({"loss": "triplet"}, "loss must be 'mnrl', 'teacher', 'kl', 'residual' or 'cosine', not 'triplet'"),
-    ],
-)
-def test_settings_that_make_no_sense_are_errors(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        BiEncoderSettings(**changes)
 
 
 def test_the_command_trains_an_encoder(tmp_path: Path, fontes: Any) -> None:

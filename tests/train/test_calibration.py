@@ -13,8 +13,7 @@ from support.simulated import simulated
 
 from fontes.calibration import Calibration, reliability
 from fontes.calibration.maps import features_of
-from fontes.core import ParameterError, Qrels, Run, Topic, Topics, Turn
-from fontes.core.errors import InputError
+from fontes.core import Qrels, Run, Topic, Topics, Turn
 from fontes.formats import write_qrels, write_run, write_topics
 from fontes.index import Index
 from fontes.train import CalibrationSettings, train_calibration, validate_calibration
@@ -110,36 +109,6 @@ def test_turns_evidence_sets_and_duplicates_count_as_one_unit() -> None:
     assert train_calibration(conversations, judged, settings=alone).units == 30
     shared = Qrels((t, "1", doc, 1) for n, t in enumerate(run) for doc in (run[t].ids[0], f"shared{n // 2}"))
     assert train_calibration(run, shared, settings=CalibrationSettings(near=1.0, map="beta")).units == 15
-
-
-def test_what_cannot_be_learned_from_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    run, qrels = simulated(40, 8)
-    settings = CalibrationSettings(map="beta", near=1.0)
-    none = Qrels((t, "0", "elsewhere", 1) for t in run)
-    with pytest.raises(InputError, match="not one document of the run is judged"):
-        train_calibration(run, none, settings=settings)
-    not_relevant = Qrels((t, "0", ranking.ids[0], 0) for t, ranking in run.items())
-    with pytest.raises(InputError, match=r"none of the 240 documents of the 20 topics or groups .* is relevant; take more"):
-        train_calibration(run, not_relevant, settings=settings)
-    every = Qrels((t, "0", doc, 1) for t, ranking in run.items() for doc in ranking.ids)
-    with pytest.raises(InputError, match="all documents from which the map learns are relevant"):
-        train_calibration(run, every, settings=settings)
-    with pytest.raises(InputError, match="all scores of the run are equal"):
-        train_calibration(run.with_scores(np.ones(run.rows)), qrels, settings=settings)
-    with pytest.raises(InputError, match="no topic in common"):
-        train_calibration(run, Qrels([("other", "0", "x", 1)]), settings=settings)
-    with pytest.raises(InputError, match="has no text; a run read from a file gets its topics with read_run"):
-        train_calibration(Run.of(run.to_dict()), qrels, settings=settings)
-    few = Topics(list(run.topics.values())[:2])
-    with pytest.raises(ParameterError, match=r"^2 judged topics or groups of topics are too few to learn from 0.5 of them"):
-        train_calibration(Run.of({t: run.to_dict()[t] for t in few}, few), qrels, settings=settings)
-    with pytest.raises(ParameterError, match=r"from 0.001 of them: the map needs 2 or more, and cut\(recall=0.9\) rests on 9 "):
-        train_calibration(run, qrels, settings=CalibrationSettings(share=0.001))
-    with pytest.raises(ParameterError, match="map must be isotonic, beta or logistic, not 'platt'"):
-        CalibrationSettings(map="platt")
-    (tmp_path / "other").mkdir()
-    with pytest.raises(InputError, match="is not a calibration"):
-        train_calibration(run, qrels, tmp_path / "other", settings, overwrite=True)
 
 
 def test_the_order_of_judgments_does_not_change_the_calibration(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from support.tiny_training import no_curves  # noqa: F401
 
 import fontes as ft
 from fontes import Doc
-from fontes.core import InputError, ParameterError
 from fontes.core.progress import Progress
 from fontes.neural import ColBERT, encode_late
 from fontes.train import ColBERTSettings, Example, Examples, Passage, train_colbert
@@ -230,47 +229,6 @@ def test_an_interrupted_training_goes_on_to_the_same_weights(tmp_path: Path, mon
 
 
 # Errors
-
-
-def test_what_cannot_be_learned_from_is_refused_before_the_first_step(tmp_path: Path) -> None:
-    data = examples(12, 1, longest=6)
-    unscored = Examples([Example("1", "brook", Passage("a", "oak"), (Passage("b", "elm"),)), *data])
-    refused: tuple[tuple[Any, Any, dict[str, Any], type[Exception], str], ...] = (
-        (unscored, dense_start(), {"loss": "teacher"}, InputError, "has no score of a teacher; the loss 'teacher' needs one"),
-        (data, dense_start(), {"best": "RR@5", "held_out": 0.0}, ParameterError, "RR@5 is measured on a search"),
-        (data, dense_start(), {"max_length": 5000}, ParameterError, "document_length is 5000, but .* has 512 positions"),
-        (data, dense_start().with_(dim=64), {}, ParameterError, "dim must lie between 1 and 32"),
-        (data, start("bert"), {}, ParameterError, r"cannot be trained; use colbert\(…\)"),
-        (data, tmp_path / "none", {}, InputError, "none"),
-    )
-    for given, base, changes, error, message in refused:
-        with pytest.raises(error, match=message):
-            train_colbert(given, tmp_path / "m", base, SETTINGS.with_(**changes))
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("modules.json", None, "late interaction without LateChunking is supported"),
-        (
-            "sentence_bert_config.json",
-            {"query_expansion": {"strategy": "min", "length": 8}},
-            "late interaction without query_exp",
-        ),
-    ],
-)
-def test_a_saved_model_of_another_form_is_refused(file: str, content: Any, message: str, tmp_path: Path) -> None:
-    trainable(dense_start()).save_pretrained(str(tmp_path / "m"), create_model_card=False)
-    path = tmp_path / "m" / file
-    value = json.loads(path.read_text())
-    if content is None:
-        value.append({"idx": 9, "name": "9", "path": "9", "type": "some.LateChunking"})
-    else:
-        value |= content
-    path.write_text(json.dumps(value))
-    with pytest.raises(InputError, match=message):
-        model_in(tmp_path / "m").encode_queries(["brook"])
 
 
 def test_the_command_trains_and_its_model_is_encoded_searched_and_evaluated(tmp_path: Path, fontes: Any) -> None:

@@ -217,12 +217,6 @@ def test_an_encoder_without_a_head_gets_one_and_a_cross_encoder_keeps_its_own(ba
     assert of_again == pytest.approx(of_first, abs=1e-5)
 
 
-def test_a_base_that_classifies_is_refused(tmp_path: Path) -> None:
-    save_cross_encoder(tmp_path / "base", labels=3)
-    with pytest.raises(InputError, match="has 3 labels; training starts from a model with one, or from an encoder"):
-        train_cross_encoder(DATA, tmp_path / "m", tmp_path / "base", SETTINGS)
-
-
 @each(("loss", "rows"), [("lambda", 16), ("teacher", 16), ("kl", 16), ("bce", 64)])
 def test_each_loss_trains_a_model(loss: str, rows: int, base: Path, tmp_path: Path) -> None:
     made = train_cross_encoder(examples(scored=True), tmp_path / "m", base, SETTINGS.with_(loss=loss, epochs=1))
@@ -341,76 +335,16 @@ def test_the_licence_is_that_of_the_base(base: Path, tmp_path: Path) -> None:
     assert licence_of(tmp_path) == "mit"
 
 
-def test_a_query_on_both_sides_is_refused_with_its_line(base: Path, tmp_path: Path) -> None:
-    Examples([replace(one, topic="other") for one in DATA[4:6]]).write(tmp_path / "v.jsonl")
-    several = r"v\.jsonl, line [12]: 2 queries are learned from too; remove them from one of the two: '.*', '.*'"
-    with pytest.raises(InputError, match=several):
-        train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS, tmp_path / "v.jsonl")
-
-
 def test_topics_that_are_learned_from_are_not_measured(base: Path, tmp_path: Path) -> None:
     run, qrels = candidates(DATA)
-    learned, _ = DATA.held_out(0.2, 0)
-    validation = Validation(*[None], *candidates(learned))
-    with pytest.raises(InputError, match="no judged topic of the run is left for validation"):
-        train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS, validation)
     both = train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS, Validation(run=run, qrels=qrels))
     assert list(both.figures) == ["loss", "nDCG@10"]
-
-
-@each(
-    ("settings", "validation", "message"),
-    [
-        (SETTINGS.with_(best="RR@5"), None, "best='RR@5' is measured on a reranked run: give a validation run and qrels"),
-        (SETTINGS, Validation(run=candidates(DATA)[0]), "belong together: give both or none"),
-        (SETTINGS.with_(loss="teacher"), None, "the document 'q.*' has no score of a teacher; .*see Examples.scored"),
-        (SETTINGS, Validation(run=candidates(DATA)[0].with_(documents=None), qrels=candidates(DATA)[1]), "documents' text"),
-    ],
-)
-def test_settings_that_do_not_fit_the_data_are_refused(
-    settings: CrossEncoderSettings, validation: Any, message: str, tmp_path: Path
-) -> None:
-    with pytest.raises((ParameterError, InputError), match=message):
-        train_cross_encoder(DATA, tmp_path / "m", tmp_path / "no base is looked at", settings, validation)
-    assert not list(tmp_path.iterdir())
-
-
-def test_examples_of_one_label_are_refused_with_file_and_line(tmp_path: Path) -> None:
-    Examples([replace(one, negatives=()) for one in DATA]).write(tmp_path / "e.jsonl")
-    with pytest.raises(InputError, match=r"e\.jsonl, line 1 to .*e\.jsonl, line 20: no example has negatives"):
-        train_cross_encoder(tmp_path / "e.jsonl", tmp_path / "m", tmp_path / "no base is looked at", SETTINGS)
-
-
-@each(
-    ("changes", "message"),
-    [
-        ({"loss": "mse"}, "loss must be 'bce', 'margin', 'lambda', 'teacher' or 'kl', not 'mse'"),
-        ({"evaluations": 0}, "evaluations must be above 0, not 0"),
-        ({"held_out": 1.0}, "held_out must be below 1, not 1.0"),
-        ({"warm_up": -0.1}, "warm_up must be 0 or more, not -0.1"),
-        ({"best": "accurracy"}, "there is no measure"),
-        ({"best": "P"}, "needs a cutoff"),
-        ({"margin": 0.0}, "margin must be above 0, not 0.0"),
-        ({"checkpoints": "x"}, "there is no setting 'checkpoints'; there are epochs, batch"),
-    ],
-)
-def test_settings_that_make_no_sense_are_errors(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        CrossEncoderSettings(**changes)
 
 
 def test_the_preset_of_2025_is_what_its_report_says() -> None:
     preset = PRESETS["air2025"]
     assert (preset.loss, preset.batch, preset.epochs, preset.best, preset.held_out) == ("bce", 16, 2, "loss", 0.1)
     assert settings_of("air2025", epochs=3) == preset.with_(epochs=3)
-    with pytest.raises(ParameterError, match="there is no preset 'air2024'; there are air2025"):
-        settings_of("air2024")
-
-
-def test_without_datasets_the_error_names_the_extra(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match=r"training a cross-encoder needs datasets, .*pip install 'fontes\[train\]'"):
-        train_cross_encoder(DATA, tmp_path / "m", base, SETTINGS)
 
 
 @pytest.mark.slow

@@ -168,10 +168,3 @@ def test_the_command_trains_with_other_words_and_names_the_stage(start: Path, tm
     assert 'mono_t5("m")' in (tmp_path / "m" / "README.md").read_text()
     run, _ = candidates(DATA)
     assert len(ft.core.expression.pipeline(expression)(run)) == 20
-
-
-def test_a_word_of_two_tokens_is_refused_before_anything_is_trained(start: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="'perhaps' is not one token but 8"):
-        train_mono_t5(DATA, tmp_path / "m", start, SETTINGS.with_(true="perhaps"))
-    assert WORDS
-    assert not (tmp_path / "m.training").exists()

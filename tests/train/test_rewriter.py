@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import fontes as ft
 from fontes import CanardT5, Topic, Topics, Turn
 from fontes.app import cli
-from fontes.core import InputError, ParameterError
+from fontes.core import InputError
 from fontes.core.progress import Progress
 from fontes.train import RewriterSettings, train_rewriter
 from fontes.train.rewriter import rewrite_pairs
@@ -179,29 +179,6 @@ def test_the_command_trains_from_files_and_the_folder_has_a_card(start: Path, tm
     assert json.loads((tmp_path / "m" / "training.json").read_text())["kind"] == "T5 rewriter"
     with pytest.raises(InputError, match="exists already"):
         train_rewriter(conversations(), tmp_path / "m", start, SETTINGS)
-
-
-def test_what_cannot_be_learned_from_is_refused_before_the_start_is_looked_at(tmp_path: Path) -> None:
-    topics, none = conversations(), tmp_path / "none"
-    bare = Topics([Topic("1_1", "words", turns=(Turn("words"),))])
-    for those, others, settings, message in (
-        (bare, None, SETTINGS, "there are no training data: no topic has a manual rewrite of its own turn"),
-        (topics, bare, SETTINGS, "there are no validation data"),
-        (topics, conversations(1), SETTINGS, "must differ; remove from one of the two: 'c0'"),
-        (conversations(1), None, SETTINGS, "the topics belong to one conversation; at least two"),
-    ):
-        with pytest.raises(InputError, match=message):
-            train_rewriter(those, tmp_path / "m", none, settings, others)
-    with pytest.raises(ParameterError, match="best must be 'loss' or 'last' for a rewriter, not 'RR@5'"):
-        RewriterSettings(best="RR@5")
-
-
-def test_an_encoder_is_no_start(tmp_path: Path) -> None:
-    from support.tiny_cross_encoder import save_cross_encoder
-
-    folder = save_cross_encoder(tmp_path / "bert")
-    with pytest.raises(InputError, match="is no T5 rewriter: its architecture is BertForSequenceClassification"):
-        train_rewriter(conversations(), tmp_path / "m", folder, SETTINGS)
 
 
 @REAL

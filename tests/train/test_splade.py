@@ -8,19 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.each import each
 from support.paired_words import ASKED, MEANT, examples, masked_start, one_thread, start  # noqa: F401
 from support.small import frequent_checkpoints
-from support.tiny_models import tiny
 from support.tiny_splade import dense
 from support.tiny_training import no_curves  # noqa: F401
 
 import fontes as ft
 from fontes import Doc
-from fontes.core import InputError, ParameterError
 from fontes.core.progress import Progress
 from fontes.neural import Splade
-from fontes.train import Example, Examples, Passage, SearchValidation, SpladeSettings, train_splade
+from fontes.train import Example, Examples, Passage, SpladeSettings, train_splade
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
@@ -255,40 +252,6 @@ def test_a_teachers_scores_are_learned(tmp_path: Path) -> None:
 
 
 # Errors
-
-
-def test_what_cannot_be_learned_from_is_refused_before_the_first_step(tmp_path: Path) -> None:
-    data, masked = examples(12, 1, longest=6), encoder(masked_start())
-    unscored = Examples([Example("1", "brook", Passage("a", "oak"), (Passage("b", "elm"),)), *data])
-    refused: tuple[tuple[Any, Any, dict[str, Any], type[Exception], str], ...] = (
-        (unscored, masked, {"loss": "kl"}, InputError, "has no score of a teacher; the loss 'kl' needs one for each"),
-        (data, masked, {"best": "RR@5", "held_out": 0.0}, ParameterError, "RR@5 is measured on a search"),
-        (data, masked.with_(document_terms=5), {}, ParameterError, "training needs all terms"),
-        (data, masked.with_(max_length=5000), {}, ParameterError, "max_length is 5000, but .* has positions for 512 tokens"),
-        (data, start("bert"), {}, ParameterError, "cannot be trained; use splade_encoder"),
-        (data, tiny("t5"), {}, InputError, "cannot read .* as a masked language model"),
-        (data, tmp_path / "none", {}, InputError, "none"),
-    )
-    for given, base, changes, error, message in refused:
-        with pytest.raises(error, match=message):
-            train_splade(given, tmp_path / "m", base, SETTINGS.with_(**changes))
-    with pytest.raises(ParameterError, match="validation topics and their qrels belong together"):
-        train_splade(data, tmp_path / "m", masked, QUICK, SearchValidation(topics=ft.Topics()))
-    assert list(tmp_path.iterdir()) == []
-
-
-@each(
-    ("changes", "message"),
-    [
-        ({"document_flops": -1.0}, "document_flops must be 0 or more, not -1.0"),
-        ({"flops_warm_up": 1.5}, "flops_warm_up must be 1 or less, not 1.5"),
-        ({"loss": "cosine"}, "loss must be 'mnrl', 'teacher' or 'kl', not 'cosine'"),
-        ({"scale": 0.0}, "scale must be above 0, not 0.0"),
-    ],
-)
-def test_settings_that_make_no_sense_are_errors(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        SpladeSettings(**changes)
 
 
 def test_the_command_trains_and_its_model_is_encoded_searched_and_evaluated(tmp_path: Path, fontes: Any) -> None:

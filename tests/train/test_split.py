@@ -217,8 +217,6 @@ def test_given_splits_are_merged(tmp_path):
         files.append(tmp_path / f"{i}.jsonl")
     assert ft.split(files, qrels, test=3).to_dict() == merged.to_dict()
     assert ft.split([*parts, parts[0]], qrels, test=3).to_dict() == merged.to_dict()
-    with pytest.raises(ft.core.InputError, match="topic 'c00_0' has two texts"):
-        ft.split([parts[0], ft.Topics.of({"c00_0": "other"})])
 
 
 def test_topics_without_judgments_and_judgments_without_topics_are_counted():
@@ -246,30 +244,6 @@ def test_leakage_between_given_splits_names_pairs_and_documents():
     alone = ft.train.leakage(train, test, near=None)
     assert (len(alone.same), alone.near, alone.documents) == (2, (), {})
     assert "relevant document" not in str(alone)
-
-
-@each(
-    ("how", "error", "message"),
-    [
-        ({"near": 0}, ft.core.ParameterError, "near, a Jaccard similarity, must be above 0"),
-        ({"near": 1.5}, ft.core.ParameterError, "near, a Jaccard similarity"),
-        ({"test": 0}, ft.core.ParameterError, "test must be a share between 0 and 1"),
-        ({"test": 1.0}, ft.core.ParameterError, "test must be a share"),
-        ({"test": 12}, ft.core.InputError, "12 topics are too few to keep 12 for testing"),
-        ({"groups": "author"}, ft.core.ParameterError, "groups must be"),
-        ({"groups": lambda topic: 0}, ft.core.InputError, "no group of topics is small enough"),
-    ],
-)
-def test_what_cannot_be_split_is_said_in_one_sentence(how, error, message):
-    with pytest.raises(error, match=message):
-        ft.split(*many(12), **how)
-
-
-def test_no_topics_are_an_error():
-    with pytest.raises(ft.core.InputError, match="there are no topics"):
-        ft.split([])
-    with pytest.raises(ft.core.InputError, match="none of the topics has judgments"):
-        ft.split({"1": "moss", "2": "fern"}, {"3": {"d": 1}})
 
 
 def test_the_command_writes_both_sides_and_prints_the_report(tmp_path: Path):

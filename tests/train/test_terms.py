@@ -200,12 +200,6 @@ def test_the_steps_are_those_of_adamw_with_a_rate_that_rises_and_falls(
     assert losses == pytest.approx(expected, rel=1e-3)
 
 
-def test_without_accelerate_the_error_names_the_extra(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "accelerate", None)
-    with pytest.raises(MissingExtraError, match=r"training needs accelerate, .*pip install 'fontes\[train\]'"):
-        train_terms(TOPICS, tmp_path / "m", base, SETTINGS)
-
-
 @pytest.mark.slow
 def test_a_training_that_is_interrupted_leaves_what_was_there(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -254,58 +248,6 @@ def test_turns_without_a_rewrite_are_left_out(base: Path, tmp_path: Path) -> Non
     assert made.rows + made.facts["topics_validated"] + made.facts["topics_held_out"] == 66
 
 
-@each(
-    ("topics", "message"),
-    [
-        ([Topic("1_1", "a", turns=(Turn("a", "a"),))], "no topic has earlier turns and a manual rewrite"),
-        ([asked("a", "b", manual="b")], "the topics belong to 1 conversation; at least three"),
-        (
-            [asked("a", "b", manual="b a", id=f"{c}_2") for c in (1, 2)],
-            "to 2 conversations; at least three are needed: to learn from, to choose the threshold on, and to measure with",
-        ),
-        ([asked("a", "b", id="1_1"), asked("a", "b", id="2_1")], "no topic has earlier turns and a manual rewrite"),
-    ],
-)
-def test_topics_that_teach_nothing_are_errors(base: Path, tmp_path: Path, topics: list[Topic], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        train_terms(topics, tmp_path / "m", base, SETTINGS)
-    assert not list(tmp_path.iterdir())
-
-
-@each(
-    ("changes", "message"),
-    [
-        ({"epochs": 0}, "epochs must be above 0, not 0"),
-        ({"epochs": 1.5}, "epochs must be a whole number, not 1.5"),
-        ({"minutes": -1}, "minutes must be above 0, not -1"),
-        ({"dropout": 1.0}, "dropout must be below 1, not 1.0"),
-        ({"dropout": -0.5}, "dropout must be 0 or more, not -0.5"),
-        ({"held_out": 0}, "held_out must be above 0, not 0"),
-        ({"max_length": 3}, "max_length must be 8 or more, not 3"),
-        ({"lr": float("inf")}, "lr must be finite, not inf"),
-        ({"lr": "fast"}, "lr must be a number, not 'fast'"),
-        ({"seed": -1}, "seed must be 0 or more, not -1"),
-        ({"seed": 2**32}, "seed must be below 4294967296, not 4294967296"),
-        ({"limit": True}, "limit must be a whole number, not True"),
-        ({"analyzer": None}, "analyzer must be a string, not None"),
-        ({"precision": "float8"}, "precision must be 'auto', 'float32' or 'bfloat16', not 'float8'"),
-        ({"rate": 1}, "there is no setting 'rate'; there are epochs, batch"),
-        ({"epochs": 0, "batch": 0}, "epochs must be above 0, not 0; batch must be above 0, not 0"),
-    ],
-)
-def test_settings_that_make_no_sense_are_errors(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=f"^{re.escape(message)}"):
-        TermSettings(**changes)
-    with pytest.raises(ParameterError, match=f"^{re.escape(message)}"):
-        SETTINGS.with_(**changes)
-
-
-def test_an_analyzer_that_is_not_there_is_an_error(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="klingon"):
-        train_terms(TOPICS, tmp_path / "m", base, SETTINGS.with_(analyzer="klingon"))
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("changes", [{"lr": 1e30}, {"weight": 1e39}, {"lr": 1e30, "epochs": 1, "batch": 1000}])
 def test_a_training_that_learns_nothing_writes_no_model(base: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
     with pytest.raises(
@@ -325,19 +267,6 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(limit: int, base: Path, 
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not (tmp_path / "m").exists()
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
-def test_a_damaged_base_is_an_error_that_says_so(name: str, base: Path, tmp_path: Path) -> None:
-    shutil.copytree(base, tmp_path / "base")
-    (tmp_path / "base" / name).write_bytes((base / name).read_bytes()[:100])
-    with pytest.raises(InputError, match=r"the base .* cannot be read as an encoder: "):
-        train_terms(TOPICS, tmp_path / "m", tmp_path / "base", SETTINGS)
-
-
-def test_a_base_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no encoder at"):
-        train_terms(TOPICS, tmp_path / "m", tmp_path / "nowhere", SETTINGS)
 
 
 def test_the_command_trains_a_model(base: Path, tmp_path: Path, fontes: Fontes) -> None:
