@@ -87,7 +87,7 @@ def words(text: str) -> list[tuple[str, str, int]]:
             "other vectors (distance 1.00)",
             "use that encoder, or train a head",
         ),
-        (lambda: CausalEvidence().explain("why", "fire"), PipelineError, "CausalEvidence", "index.doc(id)"),
+        (lambda: CausalEvidence().explain("why", "fire"), PipelineError, "the id 'fire'", "index.doc('fire')"),
         (lambda: CausalHead.load("/absent.json"), InputError, "absent.json", ""),
         # filters
         (lambda: CausalFilter()(Run.of({"1": {"a": 1.0}})), InputError, "documents", "with_(documents=index)"),

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.stats import ttest_1samp
 from support.each import each
 
-from fontes.core import InputError, ParameterError
 from fontes.gate.decision import Answer, decide, lower_end, p_above, unit_values
 from fontes.measures.evaluation import Evaluation
 from fontes.measures.names import parse
@@ -167,52 +166,3 @@ def test_ends_bound_what_is_rejected() -> None:
     d, changed = spread(0.01, 0.1, 50)[:, None], np.array([50])
     low = lower_end(d, changed, 0.05)
     assert p_above(d, changed, low) == pytest.approx(0.05)
-
-
-SOME = arms(ndcg=[0.1, -0.1, 0.0])
-
-
-@each(
-    ("margins", "problem"),
-    [
-        ({}, "a gate needs a measure with its margin, as in"),
-        ({"nDCG@10": 0}, r"the margin of nDCG@10 must be a number between 0 and 1, as in 0\.01, not 0"),
-        ({"nDCG@10": -0.01}, "must be a number between 0 and 1"),
-        ({"nDCG@10": float("nan")}, "must be a number between 0 and 1"),
-        ({"nDCG@10": float("inf")}, "must be a number between 0 and 1"),
-        ({"nDCG@10": True}, "must be a number between 0 and 1"),
-        ({"nDCG@10": "0.01"}, "must be a number between 0 and 1"),
-        ({"NumRet": 1}, "NumRet is a count over all topics"),
-        ({"nDCG@10": 0.01, "ndcg_cut_10": 0.02}, "nDCG@10 has two margins; name it once"),
-        ({"AP": 0.01}, "the baseline was not evaluated by AP; evaluate it by this measure too"),
-    ],
-)
-def test_a_wrong_margin_is_named(margins: Any, problem: str) -> None:
-    with pytest.raises(ParameterError, match=problem):
-        decide(*SOME, margins)
-
-
-@each("alpha", [0, 1, -0.1, float("nan"), True, "0.05"])
-def test_alpha_lies_between_0_and_1(alpha: Any) -> None:
-    with pytest.raises(ParameterError, match=r"alpha must (lie between 0 and 1|be a number)"):
-        decide(*SOME, {"nDCG@10": 0.01}, alpha=alpha)
-
-
-@each(
-    ("baseline", "candidate", "clusters", "problem"),
-    [
-        (*arms(ndcg=[0.1]), None, "a test needs two judged topics or more, and there is 1; judge more"),
-        (*SOME, {"0": "a", "1": "a", "2": "a"}, "a test needs two judged clusters of topics or more, and there is 1"),
-        (*SOME, {"0": "a", "1": "b"}, "topic '2' has no cluster; name the cluster of each judged topic"),
-        (*arms(ndcg=[0.1, float("nan")]), None, "topic '1' has a value that is not a number"),
-        (SOME[0], arms(ndcg=[0.1])[1], None, "were evaluated on different topics; evaluate both on the same"),
-    ],
-)
-def test_topics_that_cannot_be_tested_are_named(baseline: Any, candidate: Any, clusters: Any, problem: str) -> None:
-    with pytest.raises(InputError, match=problem):
-        decide(baseline, candidate, {"nDCG@10": 0.01}, clusters=clusters)
-
-
-def test_without_topics_there_is_nothing_to_test() -> None:
-    with pytest.raises(InputError, match="a test needs two judged topics or more, and there is none"):
-        decide(*arms(ndcg=[]), {"nDCG@10": 0.01})

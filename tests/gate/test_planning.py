@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.each import each
 
-from fontes.core import InputError, ParameterError
 from fontes.gate.decision import decide
 from fontes.gate.planning import MeasurePlan, Spread, drift, plan_baseline, plan_differences
 from fontes.measures.evaluation import Evaluation
@@ -147,21 +145,6 @@ def test_too_few_labelled_topics_do_not_suffice() -> None:
     assert plan_of(normal(0.1, 60)).judged is None
 
 
-@each("options", [{"power": 1.0}, {"power": 0}, {"alpha": 0}, {"power": True}])
-def test_a_share_out_of_range_is_named(options: dict[str, Any]) -> None:
-    with pytest.raises(ParameterError, match=r"must (lie between 0 and 1|be a number)"):
-        plan_of(normal(0.1, 40), **options)
-    with pytest.raises(ParameterError, match="the correlation must lie between 0 and 1"):
-        plan_baseline(evaluation(normal(0.1, 40)), MARGIN, correlation=1.0)
-
-
-def test_a_baseline_that_cannot_be_planned_from_is_named() -> None:
-    with pytest.raises(InputError, match="a test needs two judged topics or more, and there is 1"):
-        plan_baseline(evaluation(np.array([0.5])), MARGIN)
-    with pytest.raises(InputError, match="topic '1' has a value that is not a number"):
-        plan_baseline(evaluation(np.array([0.5, np.nan])), MARGIN)
-
-
 def by_topic(values: Floats, first: int = 0) -> dict[str, float]:
     return {str(first + number): value for number, value in enumerate(values.tolist())}
 
@@ -191,12 +174,3 @@ def test_the_drift_of_topics_in_groups_is_that_of_groups() -> None:
     doubled = {f"{topic}{turn}": value for topic, value in by_topic(one).items() for turn in "ab"}
     groups = drift([doubled], clusters={topic: topic[:-1] for topic in doubled})
     assert (groups.difference, groups.low, groups.high) == pytest.approx((alone.difference, alone.low, alone.high))
-
-
-def test_a_drift_of_nothing_is_named() -> None:
-    with pytest.raises(InputError, match="there is no accepted change to sum"):
-        drift([])
-    with pytest.raises(InputError, match="accepted change 2 needs the differences of two topics or more"):
-        drift([{"1": 0.0, "2": 0.1}, {"1": 0.0}])
-    with pytest.raises(InputError, match="accepted change 1 needs"):
-        drift([{"1": 0.0, "2": float("nan")}])

