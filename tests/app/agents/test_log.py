@@ -53,11 +53,6 @@ def test_a_log_without_calls_leaves_no_file(tmp_path: Path) -> None:
     log = CallLog(tmp_path)
     log.close()
     assert not list(tmp_path.iterdir())
-    with pytest.raises(InputError, match="there is no log of calls; fontes mcp INDEX --log"):
-        read_log(tmp_path)
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="the log cannot be made there"):
-        CallLog(tmp_path / "file")
 
 
 def test_an_unfinished_last_line_is_left_out_and_broken_ones_are_counted(log: Any, fontes: Any) -> None:
@@ -76,9 +71,6 @@ def test_an_unfinished_last_line_is_left_out_and_broken_ones_are_counted(log: An
     code, out, err = fontes("agent", "report", place, "--json")
     assert (code, json.loads(out)["calls"]) == (0, {"search": 1, "read": 1})
     assert "one of 2 lines that are left out" in err
-    file.write_text("no log\nof calls\n")
-    with pytest.raises(InputError, match=r"calls-1.jsonl, line 1: not a logged call"):
-        read_log(place)
 
 
 def test_a_call_that_does_not_fit_on_the_disk_leaves_no_part_of_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,12 +202,6 @@ def test_answers_are_lines_of_sessions(log: Any, tmp_path: Path) -> None:
     sessions, file = read_log(log(FLOOD)), tmp_path / "answers.jsonl"
     file.write_text('{"session": "f", "text": "d1"}\n\n{"session": "f", "text": "d2"}\n')
     assert read_answers(file, sessions) == {"f": "\nd1\nd2"}
-    for line, problem in (("[]", "line 1: not an answer; write"), ('{"session": "x", "text": ""}', "session 'x' is not in")):
-        file.write_text(line)
-        with pytest.raises(InputError, match=problem):
-            read_answers(file, sessions)
-    with pytest.raises(InputError, match="the answers cannot be read"):
-        read_answers(tmp_path / "none", sessions)
 
 
 def test_a_report_counts_each_session_once(log: Any) -> None:

@@ -19,7 +19,7 @@ from fontes.app.commands.districts.judge import _add_judges
 from fontes.app.judging.judging import agreement, different_evidence, disagreements, export, fill_pools, judgments_of, shuffled
 from fontes.app.judging.store import JudgmentStore
 from fontes.app.server.served import ServedIndex
-from fontes.core import FontesError, InputError, ParameterError
+from fontes.core import FontesError, InputError
 from fontes.formats import read_qrels, read_topics
 
 DOCUMENTS = [f"d{number}" for number in range(40)]
@@ -54,15 +54,6 @@ def test_undo_takes_back_one_judgment_after_the_other_and_earlier_grades_come_ba
     assert grades(store, "ben") == {("1", "d1"): 0}
 
 
-def test_what_is_in_no_pool_is_not_judged(store: JudgmentStore) -> None:
-    with pytest.raises(ParameterError, match="document 'd9' is not in the pool of topic '2'"):
-        store.judge("anna", "2", "d9", 1)
-    with pytest.raises(ParameterError, match="a grade is 0, 1, 2 or 3"):
-        store.judge("anna", "1", "d9", 4)
-    with pytest.raises(ParameterError, match="not in the pool"):
-        store.note("anna", "3", "d1", "")
-
-
 def test_tokens_are_kept_as_hashes_and_belong_to_one_judge(store: JudgmentStore) -> None:
     token, other = store.add_judge("eva"), store.add_judge("dan")
     assert (store.judge_of(token), store.judge_of(other), store.judge_of("x" * 32)) == ("eva", "dan", None)
@@ -72,12 +63,6 @@ def test_tokens_are_kept_as_hashes_and_belong_to_one_judge(store: JudgmentStore)
     for path in store.path.parent.iterdir():
         assert token.encode() not in path.read_bytes()
         assert renewed.encode() not in path.read_bytes()
-
-
-@pytest.mark.parametrize("name", ["", "a/b", "..", "settled", "Agreed", "a\nb", "x" * 41, "ANNA", "-x"])
-def test_names_that_files_or_other_judges_have_are_refused(store: JudgmentStore, name: str) -> None:
-    with pytest.raises(ParameterError, match="a judge"):
-        store.add_judge(name)
 
 
 def test_tokens_that_do_not_fit_on_the_disk_are_given_again(
@@ -139,19 +124,14 @@ def test_a_pool_has_the_best_of_each_pipeline_once_and_grows_without_loss(tmp_pa
         assert store.rows("SELECT * FROM pools") == before
 
 
-def test_a_topic_that_has_another_text_now_is_refused(store: JudgmentStore) -> None:
-    with pytest.raises(InputError, match=r"topic '1' is 'one' in j\.sqlite, and 'other' here: give it another id"):
-        store.add_topics(Topics.of({"3": "three", "1": "other"}))
+def test_a_topic_without_an_id_gets_the_next_one(store: JudgmentStore) -> None:
     assert list(store.topics()) == ["1", "2"]
     assert store.new_topic(Topic("", "three", narrative="of three")) == Topic("3", "three", narrative="of three")
 
 
-@pytest.mark.parametrize("text", ["nought", "zero"])
-def test_a_topic_is_added_again_with_its_own_text_alone(store: JudgmentStore, text: str) -> None:
+def test_a_topic_is_added_again_with_its_own_text(store: JudgmentStore) -> None:
     store.add_topics(Topics.of({"1": "one", "3": "three"}))
     assert list(store.topics()) == ["1", "2", "3"]
-    with pytest.raises(InputError, match=f"topic '1' is 'one' in j.sqlite, and '{text}' here"):
-        store.add_topics(Topics.of({"1": text}))
 
 
 def test_topics_keep_all_that_they_have(store: JudgmentStore) -> None:
@@ -180,17 +160,6 @@ def test_judgments_are_a_judges_own_or_agreed_or_settled(store: JudgmentStore) -
     assert sets["anna"] == {both, pair, frozenset(("d2",))}
     assert sets["agreed"] == {both}
     assert sets["settled"] == {both, frozenset(("d1", "d2")), frozenset(("d5",))}
-
-
-def test_evidence_is_of_relevant_documents(store: JudgmentStore) -> None:
-    store.judge("anna", "1", "d1", 0)
-    with pytest.raises(ParameterError, match="document 'd1' can be evidence once its grade is 1 to 3"):
-        store.set_evidence("anna", "1", [["d1"]])
-
-
-def test_the_message_about_evidence_names_at_most_200_characters_of_an_id(store: JudgmentStore) -> None:
-    with pytest.raises(ParameterError, match=f"document '{'x' * 200}' can be evidence"):
-        store.set_evidence("anna", "1", [["x" * 300]])
 
 
 def test_evidence_differs_where_judges_name_different_groups(store: JudgmentStore) -> None:
@@ -288,10 +257,6 @@ def test_other_files_are_left_as_they_are(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=f"{path.name}: .*{sentence}"):
             JudgmentStore(path)
     assert [path.read_bytes() for path in (text, other)] == before
-    with pytest.raises(InputError, match="there is no such file"):
-        JudgmentStore(tmp_path / "none.sqlite", reading=True)
-    with pytest.raises(InputError, match="cannot be opened"):
-        JudgmentStore(tmp_path / "none" / "j.sqlite")
 
 
 def test_a_damaged_file_is_said_in_a_sentence(store: JudgmentStore) -> None:

@@ -135,8 +135,6 @@ def test_a_client_changes_documents_as_the_index_does(tmp_path: Path) -> None:
         ({"index_name": "books"}, ParameterError, "has no index 'books'; it has springs"),
         ({"k": 5000}, InputError, "k is 5000; this server gives 1 to 1,000 hits"),
         ({"where": "yaer > 1"}, InputError, "there is no column 'yaer'"),
-        ({"url": "localhost:8080"}, ParameterError, "begins with http:// or https://"),
-        ({"url": "http://127.0.0.1:9", "retries": 0}, FontesError, "http://127.0.0.1:9 cannot be reached"),
     ],
 )  # fmt: skip
 def test_a_search_that_cannot_be_made_names_the_cause(

@@ -17,7 +17,7 @@ from support.serving import Running, process, serving, springs
 from fontes import Index
 from fontes.app.server.routes import SearchBody, SearchQuery
 from fontes.app.server.settings import TOKEN as VARIABLE, ServerSettings, named_expressions, secret_of
-from fontes.core.errors import InputError, ParameterError
+from fontes.core.errors import ParameterError
 
 TOKEN = "a token of many letters"
 WITH_TOKEN = {"Authorization": f"Bearer {TOKEN}"}
@@ -236,11 +236,6 @@ def test_the_token_comes_from_a_file_or_the_environment_and_is_long(tmp_path: Pa
     assert secret_of(file, VARIABLE) == TOKEN
     monkeypatch.setenv("FONTES_TOKEN", TOKEN + "2")
     assert secret_of(None, VARIABLE) == TOKEN + "2"
-    file.write_text("short\n")
-    with pytest.raises(InputError, match="16 ASCII characters or more"):
-        secret_of(file, VARIABLE)
-    with pytest.raises(InputError, match="cannot be read"):
-        secret_of(tmp_path / "none", VARIABLE)
 
 
 @each(
@@ -255,8 +250,6 @@ def test_pipelines_are_named_or_are_their_own_names() -> None:
     assert named_expressions(["fast=bm25(k1=0.9)", "tfidf()", "bm25(k1=0.5)"]) == {
         "fast": "bm25(k1=0.9)", "tfidf()": "tfidf()", "bm25(k1=0.5)": "bm25(k1=0.5)"
     }  # fmt: skip
-    with pytest.raises(ParameterError, match="two pipelines are called 'a'"):
-        named_expressions(["a=bm25()", "a=tfidf()"])
 
 
 def test_what_fails_inside_is_told_to_the_log_alone(path: Path, caplog: pytest.LogCaptureFixture) -> None:
