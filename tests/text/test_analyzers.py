@@ -12,6 +12,7 @@ from support.each import each
 
 import fontes.text.analyzer as analyzer_module
 from fontes.core import ParameterError
+from fontes.storage.compiled import load
 from fontes.text import Analyzer, stemmers, stopwords
 from fontes.text.analyzer import typed_analyzer
 
@@ -276,6 +277,7 @@ def test_what_was_analysed_before_is_not_remembered_without_end(monkeypatch):
     monkeypatch.setattr(analyzer_module, "MAX_CACHE_BYTES", 1 << 17)
     monkeypatch.setattr(analyzer_module, "MAX_CACHED_WORDS", 100)
     analyzer = Analyzer("whitespace", lowercase=True)
+    load()  # Numba takes far more
     analyzer("a"), analyzer.many(["é"])
     tracemalloc.start()
     try:
