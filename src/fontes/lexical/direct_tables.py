@@ -211,7 +211,7 @@ def find_terms(tables: Any, text: bytes, numbers: Any, counts: Any) -> int:
     tokens = scan_text(pipeline[0], letters, 0, len(letters), view(table, PROPERTIES, np.int16), starts, ends, 0)
     stops, stop_bounds, shifts = view(table, STOPS, np.uint8), view(table, STOP_BOUNDS, np.int64), view(table, SHIFTS, np.int32)
     for token in range(tokens):
-        start, end = int(starts[token]), int(ends[token])
+        start, end = np.int64(starts[token]), np.int64(ends[token])  # as in a build
         length = fold_token(letters, start, end, pipeline[1], pipeline[2], stops, stop_bounds, units)
         if length > 0 and pipeline[3]:
             length = stem_word(units, length, STEP2, STEP3, STEP4)

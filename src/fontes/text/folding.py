@@ -60,7 +60,7 @@ def _fold(
 
 @inner()
 def fold_token(
-    blob: Any, start: int, end: int, possessive: bool, lowercase: bool, stops: Any, stop_bounds: Any, units: Any
+    blob: Any, start: Any, end: Any, possessive: bool, lowercase: bool, stops: Any, stop_bounds: Any, units: Any
 ) -> int:
     """Write a token without 's, in lower case; return its length, 0 for a stop word, -1 for a token that `fold` skips."""
     for i in range(start, end):
@@ -91,7 +91,7 @@ def is_stop_word(units: Any, size: int, stops: Any, stop_bounds: Any) -> bool:
 
 @inner()
 def fold_non_ascii(
-    blob: Any, start: int, end: int, possessive: bool, shifts: Any, stems: bool, rules: Any, stops: Any, stop_bounds: Any,
+    blob: Any, start: Any, end: Any, possessive: bool, shifts: Any, stems: bool, rules: Any, stops: Any, stop_bounds: Any,
     codes: Any, units: Any,
 ) -> int:  # fmt: skip
     """Write the UTF-8 of the term of a token that is not ASCII, in the order of `Analyzer.terms`.
