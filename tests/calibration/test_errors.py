@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from support.each import each
 from support.errors import check_error
-from support.ranked import documents, judgments, topics
 from support.simulated import held_out
 
 import fontes as ft
@@ -19,7 +18,6 @@ from fontes.calibration.maps import features_of
 from fontes.core import FontesError, IndexFormatError, InputError, ParameterError, PipelineError, Qrels, Run, Topics
 from fontes.core.expression import pipeline
 from fontes.index import Index
-from fontes.train import CalibrationSettings, train_calibration
 
 NINE = {f"t{n}": [(n / 10, True)] for n in range(1, 10)}
 TEXTS = Topics.of({"a": "one two three", "b": "one"})
@@ -87,19 +85,6 @@ def test_the_smallest_number_of_topics_is_named(kind: str, level: float, least: 
     few = held_out({f"t{n}": [(0.9 + n / 1000, True)] for n in range(least - 1)})
     name = "false_alarm=0.1" if kind == "answerable" else f"{kind}={level:g}"
     check_error(lambda: few.promise(kind, level), ParameterError, f"{least - 1} held-out … {name}", f"{least} can")
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    return Index.build(documents(), tmp_path_factory.mktemp("calibration") / "springs.index")
-
-
-@pytest.fixture(scope="module")
-def folder(index: Index, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("calibration") / "springs.calibration"
-    settings = CalibrationSettings(map="logistic", share=0.2, group=None, near=1.0)
-    train_calibration((index.bm25() % 40)(topics()), judgments(topics()), path, settings)
-    return path
 
 
 FOR = "trained for bm25(k1=0.9, b=0.4) % 40, not for"

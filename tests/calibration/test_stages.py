@@ -24,19 +24,6 @@ from fontes.train import CalibrationSettings, train_calibration
 BM25 = "bm25(k1=0.9, b=0.4)"
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    return Index.build(documents(), tmp_path_factory.mktemp("calibration") / "springs.index")
-
-
-@pytest.fixture(scope="module")
-def folder(index: Index, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("calibration") / "springs.calibration"
-    settings = CalibrationSettings(map="logistic", share=0.2, group=None, near=1.0)
-    train_calibration((index.bm25() % 40)(topics()), judgments(topics()), path, settings)
-    return path
-
-
 @pytest.fixture
 def new_topics() -> Topics:
     return Topics.of({"n1": "spring oasis water", "n2": "basin geyser river", "n3": "zzz", "n4": "karst delta"})

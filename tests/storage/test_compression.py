@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
 import os
 import shlex
@@ -12,13 +11,13 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
 import zstandard
 from support.each import each
 from support.standard_input import give_input
+from support.zipped import zipped
 
 from fontes.core import Doc, InputError
 from fontes.formats import read_corpus, read_qrels, read_run, read_topics, write_corpus
@@ -27,14 +26,6 @@ LINE = b'{"_id":"1","text":"a"}\n'
 MORE = b'{"_id":"2","text":"b"}\n'
 DOCS = [Doc("1", "a"), Doc("2", "b")]
 SKIPPABLE = b"\x50\x2a\x4d\x18\x03\0\0\0abc"
-
-
-def zipped(*files: tuple[str, bytes]) -> bytes:
-    stored = io.BytesIO()
-    with zipfile.ZipFile(stored, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files:
-            archive.writestr(name, content)
-    return stored.getvalue()
 
 
 COMPRESSED = {

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 import zstandard
 from support.each import each
 from support.errors import check_error
+from support.zipped import zipped
 
 from fontes.core import IndexFormatError, InputError
 from fontes.formats import read_corpus, write_run
@@ -23,14 +22,6 @@ from fontes.storage.arrays import Arrays, read_array, write_array
 
 LINE = b'{"_id":"1","text":"a"}\n'
 MANY = b"".join(b'{"_id":"%d","text":"%d"}\n' % (i, i**9) for i in range(20_000))
-
-
-def zipped(*files: tuple[str, bytes]) -> bytes:
-    stored = io.BytesIO()
-    with zipfile.ZipFile(stored, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files:
-            archive.writestr(name, content)
-    return stored.getvalue()
 
 
 def locked() -> bytes:

@@ -1,4 +1,4 @@
-"""What a message of an error has to say; rows of the tables in `test_errors.py` of each room."""
+"""Check of an error's message, for the tables in `test_errors.py` of each room."""
 
 from __future__ import annotations
 

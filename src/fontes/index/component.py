@@ -38,13 +38,13 @@ DROP_REMEDY = "drop_vectors=True (--drop-vectors) drops the vectors that not all
 
 
 class Attachments(Protocol):
-    """What is attached to documents after a build, as vectors; see `embeddings.store.VectorStore`."""
+    """Data attached to documents after a build, such as vectors; see `embeddings.store.VectorStore`."""
 
     def sound(self, component: Any) -> dict[str, tuple[list[Leaf], list[Any]]]: ...
 
 
 class Described(Protocol):
-    """What a state of an index tells components of itself; see `state.State`."""
+    """Facts of a state of an index, as components need them; see `state.State`."""
 
     @property
     def manifest(self) -> Mapping[str, Any]: ...

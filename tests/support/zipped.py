@@ -1,0 +1,14 @@
+"""Zip files in memory."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+
+def zipped(*files: tuple[str, bytes]) -> bytes:
+    stored = io.BytesIO()
+    with zipfile.ZipFile(stored, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files:
+            archive.writestr(name, content)
+    return stored.getvalue()
