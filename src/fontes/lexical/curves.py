@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..index.packed import PackedLists
 from ..index.parts import Part
 from ..storage.arrays import fixed
+from ..storage.caches import LazyAttribute
 from .weighting import Idfs, Saturation, Statistics, Weighting, in_one_byte, saturation_of
 
 SAME_WEIGHTS = fixed(np.ones(2))  # ratios, as in `kernel.search_bag`
@@ -44,7 +45,7 @@ class ScoreTable:
         if function.lengths is statistics.lengths:
             pair_lengths, rest_lengths = lists.pairs[1, 1:].astype(np.float64), rest_lengths.astype(np.float64)
         elif function.lengths is statistics.lengths_in_one_byte:
-            pair_lengths, rest_lengths = in_one_byte(lists.pairs[1, 1:]), in_one_byte(rest_lengths)
+            pair_lengths, rest_lengths = _IN_ONE_BYTE.of(lists)
         else:
             exact = part.lengths
             length_of = np.zeros(int(exact.max()) + 1, dtype=np.float64)  # the length that the model uses, by exact length
@@ -67,3 +68,8 @@ class ScoreTable:
             return None
         quotients = new / old
         return fixed(np.array([quotients.max() * (1 + 1e-9), quotients.min() * (1 - 1e-9)]))
+
+
+_IN_ONE_BYTE: LazyAttribute[PackedLists, tuple[NDArray[Any], NDArray[Any]]] = LazyAttribute(
+    "lengths_in_one_byte", lambda lists: (in_one_byte(lists.pairs[1, 1:]), in_one_byte(lists.rest[3]))
+)

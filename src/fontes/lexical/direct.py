@@ -26,7 +26,7 @@ from ..text.tokenizers import TOKENIZERS, lowercase_shifts, properties
 from .impacts import MAX_MODELS, Impacts, impacts_of, ready_impacts
 from .kernel import NOT_SUPPORTED, UNKNOWN_IDF
 from .keys import SORTED, best_first
-from .merging import Merge, Ranked, Results
+from .merging import Ranked, Results, best, best_of_topics, merged_arrays
 from .parts import NO_DOCS as NO_CANDIDATES, Parts, masks_of
 from .weighting import Idfs, Statistics, Weighting, saturation_of
 
@@ -82,7 +82,7 @@ class Direct:
         self._loops, self._documents = direct_kernels, len(searched)
         self._searched = parts
         self._in_one = len(parts) == 1 and parts[0].dead is None  # its numbers of documents are those of the index
-        self._merge, self._all = Merge.of(searched), masks_of(parts, None, FEW)
+        self._all = masks_of(parts, None, FEW)
         curve = next((part.curve for part in impacts if part.curve is not None), None)
         self._idfs = None if curve is None else Idfs.of(searched.whole, weighting, curve.function.idf)
         if self._idfs is not None:
@@ -92,7 +92,9 @@ class Direct:
         self._composed = analyzer.composed if analyzer is not None else str
         self._phrases = partial(_phrase_arrays, weak_proxy(searched), weighting)
         arrays = [
-            _arrays(part, of_part, self._idfs, len(searched.whole.parts) > len(parts)) | texts
+            _arrays(part, of_part, self._idfs, len(searched.whole.parts) > len(parts))
+            | merged_arrays(part, len(parts) > 1)
+            | texts
             for part, of_part in zip(parts, impacts, strict=True)
         ]
         self._order, self._has_texts = fixed(arrays[0]["order"]), bool(texts)
@@ -106,14 +108,14 @@ class Direct:
         """Load the compiled code of searches through several segments, which an addition will need."""
         self._call(self._loops.find_text, (b"a", *self._all), 1)
         self.terms("a")
-        self._merge.best(np.zeros(1, np.int64), np.zeros((1, 1), np.uint64), 1)
-        self._merge.best_of_topics(np.zeros((1, 1), np.int64), np.zeros((1, 1, 1), np.uint64), 1)
+        best(self._tables, np.zeros(1, np.int64), np.zeros((1, 1), np.uint64), 1)
+        best_of_topics(self._tables, np.zeros((1, 1), np.int64), np.zeros((1, 1, 1), np.uint64), 1)
 
     def _pin(self, parts: Sequence[Arrays]) -> None:
         from ..storage.pinned import pinned
         from .direct_tables import TYPES
 
-        rows = [[(arrays.get(name, np.empty(0, dtype)), dtype) for name, dtype in TYPES] for arrays in parts]
+        rows = [[(arrays.get(name), dtype) for name, dtype in TYPES] for arrays in parts]
         self._parts, self._pinned = parts, (np.stack([pinned(row) for row in rows]), rows)
         self._tables: NDArray[np.int64] = self._pinned[0]
 
@@ -160,7 +162,7 @@ class Direct:
             counts, keys = np.empty((1, parts), np.int64), np.empty((1, parts * k), np.uint64)
             terms = bags.bounds, numbers, bags.weights, idfs
             self._loops.find_bags(self._tables, 0, 1, *terms, *masks, k, counts, keys)
-            docs, scores = self._merge.best(counts[0], keys.reshape(parts, k), k)
+            docs, scores = best(self._tables, counts[0], keys.reshape(parts, k), k)
             return np.array([len(docs)]), docs, scores
         results: list[Results] = []
         step = max(1, MAX_RESULTS // (k * parts))
@@ -173,7 +175,7 @@ class Direct:
                 self._loops.find_bags(self._tables, first, last, *terms, *masks, k, *results)
 
             in_ranges(find, size)
-            results.append(self._merge.best_of_topics(counts, keys.reshape(size, parts, k), k))
+            results.append(best_of_topics(self._tables, counts, keys.reshape(size, parts, k), k))
         if len(results) == 1:
             return results[0]
         all_counts, docs, scores = map(np.concatenate, zip(*results, strict=True))
@@ -213,26 +215,26 @@ class Direct:
             total += self._loops.find_lists(
                 self._tables[part], *lists, words, *candidates, k, counts[part : part + 1], keys[part]
             )
-        return *self._merge.best(counts, keys, k), total if total >= 0 else None
+        return *best(self._tables, counts, keys, k), total if total >= 0 else None
 
     def text(self, text: str, k: int, where: Filter | None = None) -> Ranked | None:
         """Return the best documents for a text and their scores; None if the text must be analysed in another way."""
         encoded = self._encode_text(text)
         if encoded is None:
             return None
-        if where is None and self._in_one:
-            return self._find_in_one(encoded, min(k, self._documents))
+        if where is None and (self._in_one or k <= SORTED):
+            return self._find_in_all(encoded, min(k, self._documents))
         masks = self._all if where is None else masks_of(self._searched, where, FEW)
         hits = self._call(self._loops.find_text, (encoded, *masks), k)
         return None if hits is None else hits[:2]
 
-    def _find_in_one(self, text: bytes, k: int) -> Ranked | None:
-        """Return the result of `text` for an index of one part; k is at most the number of documents."""
+    def _find_in_all(self, text: bytes, k: int) -> Ranked | None:
+        """Return the result of `text` without a filter; k is at most the number of documents."""
         if k > SORTED:
             docs, scores, keys = NO_DOCS, NO_SCORES, np.empty(k, np.uint64)
         else:
             docs, scores, keys = np.empty(k, np.int32), np.empty(k, np.float32), NO_KEYS
-        while (size := self._loops.find_text_in_one(self._tables, text, k, docs, scores, keys)) < 0:
+        while (size := self._loops.find_text_in_all(self._tables, text, k, docs, scores, keys)) < 0:
             if not self._learn(size):
                 return None
         if k > SORTED:
@@ -249,21 +251,21 @@ class Direct:
     def _call(self, loop: Any, query: tuple[Any, ...], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32], int] | None:
         """Return the best documents that a loop finds, their scores and its result; None if it does not support the query."""
         k, parts = min(k, self._documents), len(self._searched)
-        keys = NO_KEYS
-        if k > SORTED or not self._in_one:
-            docs, scores, keys = NO_DOCS, NO_SCORES, np.empty(parts * k, np.uint64)
+        if k > SORTED:
+            docs, scores = NO_DOCS, NO_SCORES
         else:
             docs, scores = np.empty(k, np.int32), np.empty(k, np.float32)
+        keys = NO_KEYS if self._in_one and k <= SORTED else np.empty(parts * k, np.uint64)
         counts = np.empty(parts, np.int64)
         while (total := loop(self._tables, *query, k, counts, docs, scores, keys)) <= UNKNOWN_IDF and self._learn(total):
             pass
         if total == NOT_SUPPORTED:
             return None
-        if not self._in_one:
-            return *(self._merge.best(counts, keys.reshape(parts, k), k) if k else (NO_DOCS, NO_SCORES)), total
-        size = counts.item() if k else 0
         if k > SORTED:
-            return *ranked(keys[:size], self._order), total
+            if self._in_one:
+                return *ranked(keys[: counts.item()], self._order), total
+            return *best(self._tables, counts, keys.reshape(parts, k), k), total
+        size = int(counts[0]) if k else 0
         return (docs, scores, total) if size == k else (docs[:size], scores[:size], total)
 
     def terms(self, text: str) -> NDArray[np.int64] | None:

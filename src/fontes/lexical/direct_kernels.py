@@ -47,6 +47,7 @@ from .direct_tables import (
 from .kernel import LOOKUP_COST, NOT_SUPPORTED, ONE, WORD, search_bag
 from .keys import SORTED, collect, decode_keys, key_of, reaches, select, write_best
 from .lookup import UNKNOWN, search_clauses, search_few
+from .merging_kernels import merge_parts
 from .packed_kernels import CHUNK_DOCUMENTS, add_weights, meet_chunk, order_by_length
 
 FEW_KEYS = 4  # a part with less than k / FEW_KEYS results changes no threshold
@@ -64,10 +65,11 @@ def find_all(
         words: Number of terms.
         query_weight: Query weight of each term.
         k: Greatest number of documents of a part; 0 only counts.
-        part_counts: Output: number of documents written of each part.
-        docs: Output: the best documents of the only part, if `keys` is empty.
-        scores: Output: their scores, if `keys` is empty.
-        keys: Output: unordered keys of the best documents of each part, which begin at multiples of k.
+        part_counts: Output: number of documents written of each part, or of all in the first place if they are merged.
+        docs: Output: the best documents, of the only part or merged as ordinals in the index; empty for more than SORTED.
+        scores: Output: their scores.
+        keys: Output: unordered keys of the best documents of each part, which begin at multiples of k; empty for the `docs` of
+            the only part.
 
     Returns:
         The number of all matching documents; NOT_SUPPORTED; or UNKNOWN_IDF - df.
@@ -98,6 +100,7 @@ def find_all(
         of_part = rows_of_part(part, len(tables), docs, scores, keys)
         matches = _find_all(tables[part], terms, query_weight, part_idfs, k, *of_part)
         part_counts[part], total = min(matches, k), total + matches
+    merge_parts(tables, part_counts, k, docs, scores, keys)
     return total
 
 
@@ -183,6 +186,7 @@ def find_phrase(
         if not is_finite:
             return NOT_SUPPORTED
         part_counts[part] = min(k, ends[part + 1] - ends[part])
+    merge_parts(tables, part_counts, k, docs, scores, keys)
     return total
 
 
@@ -281,6 +285,7 @@ def _search_parts(
         if count == k and least >> np.uint64(63):  # the score is not below 0
             bits.view(np.uint32)[0] = np.uint32(least >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
             threshold = max(threshold, bits[0])
+    merge_parts(tables, part_counts, k, docs, scores, keys)
 
 
 @compiled()
@@ -343,22 +348,35 @@ def find_clauses(
             numbers[part, :required], excluded, bag, None, no_clauses, mask, ids, k, depth if len(mask) == 0 else np.int64(-1),
             (part_counts[part:], part_docs[None], part_scores[None], part_keys[None]),
         )  # fmt: skip
+    merge_parts(tables, part_counts, k, docs, scores, keys)
     matches: int = total if required else UNKNOWN
     return matches
 
 
 @compiled()
-def find_text_in_one(tables: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any) -> int:
-    """Find the same as `find_text` in an index of one part; return the number of documents written, or as `find_text`."""
-    numbers, weights = np.empty((1, len(text) + 1), dtype=np.int64), np.empty(len(text))
-    idfs = np.empty(len(text))
+def find_text_in_all(tables: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any) -> int:
+    """Find the same as `find_text` without a filter, and return the number of documents written, or as `find_text`.
+
+    In an index of one part without deletions, k may be above SORTED, with `keys`; in any other it is at most SORTED.
+    """
+    parts = len(tables)
+    numbers, weights, idfs = np.empty((parts, len(text) + 1), dtype=np.int64), np.empty(len(text)), np.empty(len(text))
     size: int = weigh_text(tables, text, numbers, weights, idfs)
-    if size > 0:
+    if size <= 0:
+        return size
+    allowed, candidates = _all(tables[0])
+    if parts == 1 and len(view(tables[0], LIVING, np.uint64)) == 0:
         terms = numbers[0][:size]
-        size = _search_any(
-            tables[0], terms, weights[:size], idfs[:size], *_all(tables[0]), k, np.float32(0), docs, scores, keys
+        return _search_any(  # type: ignore[no-any-return]
+            tables[0], terms, weights[:size], idfs[:size], allowed, candidates, k, np.float32(0), docs, scores, keys
         )
-    return size
+    part_counts, none, part_keys = np.empty(parts, np.int64), np.zeros(parts + 1, np.int64), np.empty(parts * k, np.uint64)
+    _search_parts(
+        tables, numbers, np.int64(0), weights[:size], idfs[:size], np.bool_(False), allowed, none, candidates, none, k,
+        part_counts, docs, scores, part_keys,
+    )  # fmt: skip
+    written: int = part_counts[0]
+    return written
 
 
 @compiled()

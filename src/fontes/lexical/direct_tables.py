@@ -25,7 +25,8 @@ TYPES = (
     ("rest_bounds", np.int64), ("rest_docs", np.int32), ("rest_values", np.float64),  # of the postings
     ("best", np.float32), ("kth", np.uint16), ("positive", np.bool_), ("row_of", np.int32), ("rows", np.uint8),
     ("starts", np.uint32), ("ratios", np.float64),  # their limits
-    ("rank", np.uint32), ("order", np.uint32),  # of the documents' ids
+    ("rank", np.uint32), ("order", np.uint32), ("id_blob", np.uint8), ("id_offsets", np.int64),  # of the documents' ids
+    ("ordinals", np.int32), ("first", np.int64),  # of the documents in the index: of each, or of the first
     ("idfs", np.float64), ("whole_df", np.int64), ("dead_terms", np.int64), ("dead_df", np.int64),  # of document frequencies
     ("living", np.uint64), ("dead", np.int64),  # of deletions
     ("positions", np.uint8), ("position_offsets", np.uint32), ("position_bounds", np.uint32), ("firsts", np.uint32),
@@ -38,9 +39,9 @@ TYPES = (
 """The arrays of an index, in the order in which they are pinned."""
 (
     HEADS, BLOB, OFFSETS, BOUNDS, LIST_OFFSETS, DOCS, CODES, PLACES, PLACE_CODES, WIDTHS, WEIGHTS, SATURATION, REST_BOUNDS,
-    REST_DOCS, REST_VALUES, BEST, KTH, POSITIVE, ROW_OF, ROWS, STARTS, RATIOS, RANK, ORDER, IDFS, WHOLE_DF, DEAD_TERMS, DEAD_DF,
-    LIVING, DEAD, POSITIONS, POSITION_OFFSETS, POSITION_BOUNDS, FIRSTS, LENGTHS, CURVE, PROPERTIES, STOPS, STOP_BOUNDS,
-    PIPELINE, SHIFTS, COUNTS, CHAMPIONS, CHAMPION_WEIGHTS, CUTS,
+    REST_DOCS, REST_VALUES, BEST, KTH, POSITIVE, ROW_OF, ROWS, STARTS, RATIOS, RANK, ORDER, ID_BLOB, ID_OFFSETS, ORDINALS,
+    FIRST, IDFS, WHOLE_DF, DEAD_TERMS, DEAD_DF, LIVING, DEAD, POSITIONS, POSITION_OFFSETS, POSITION_BOUNDS, FIRSTS, LENGTHS,
+    CURVE, PROPERTIES, STOPS, STOP_BOUNDS, PIPELINE, SHIFTS, COUNTS, CHAMPIONS, CHAMPION_WEIGHTS, CUTS,
 ) = range(len(TYPES))  # fmt: skip
 
 

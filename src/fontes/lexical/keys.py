@@ -9,6 +9,7 @@ import numpy as np
 from ..storage.compiled import inner, kernel
 
 SORTED = 32  # greatest k sorted by the search itself; for more, numpy's sort is faster
+UNSORTED = -1  # end of a row of keys that are in no order
 
 
 @inner()

@@ -12,11 +12,25 @@ import numpy as np
 from ..index.tables import compare_bytes
 from ..storage.compiled import compiled
 from ..storage.pinned import view
-from .keys import sort_keys
+from .direct_tables import FIRST, ID_BLOB, ID_OFFSETS, ORDER, ORDINALS
+from .keys import UNSORTED, sort_keys
 
-TYPES = (np.uint32, np.uint8, np.int64, np.int32, np.int64)
-"""Of each part: documents by rank, bytes and offsets of ids, ordinals in the index, and the first ordinal."""
-ORDER, BLOB, OFFSETS, ORDINALS, FIRST = range(len(TYPES))
+
+@compiled()
+def merge_parts(tables: Any, part_counts: Any, k: int, docs: Any, scores: Any, keys: Any) -> None:
+    """Write the best `k` documents of all parts, at most SORTED, and their number to `part_counts[0]`; without `docs`, nothing.
+
+    Args:
+        tables: As in `merge`.
+        part_counts: Number of keys of each part.
+        k: As in `merge_topic`.
+        docs: Output: ordinals of the documents.
+        scores: Output: scores of the documents.
+        keys: Keys of the parts, unordered, which begin at multiples of k; without any, the only part has written its documents.
+    """
+    if len(keys) and len(docs):
+        ends = np.full(len(tables), UNSORTED)
+        part_counts[0] = merge_topic(tables, part_counts, keys.reshape(len(tables), k), ends, k, docs, scores)
 
 
 @compiled()
@@ -74,8 +88,8 @@ def _compare_ids(table: Any, key: Any, other_table: Any, other_key: Any) -> Any:
     """Compare the ids of two documents, given as keys in two parts, as `compare_bytes` does."""
     doc = np.int64(view(table, ORDER, np.uint32)[key & np.uint64(0xFFFFFFFF)])
     other = np.int64(view(other_table, ORDER, np.uint32)[other_key & np.uint64(0xFFFFFFFF)])
-    bounds, other_bounds = view(table, OFFSETS, np.int64), view(other_table, OFFSETS, np.int64)
+    bounds, other_bounds = view(table, ID_OFFSETS, np.int64), view(other_table, ID_OFFSETS, np.int64)
     return compare_bytes(
-        view(table, BLOB, np.uint8), bounds[doc], bounds[doc + 1],
-        view(other_table, BLOB, np.uint8), other_bounds[other], other_bounds[other + 1],
+        view(table, ID_BLOB, np.uint8), bounds[doc], bounds[doc + 1],
+        view(other_table, ID_BLOB, np.uint8), other_bounds[other], other_bounds[other + 1],
     )  # fmt: skip

@@ -18,18 +18,25 @@ carray: Any = numba.carray
 borrowed: Any = import_module("numba.core.imputils").impl_ret_borrowed
 
 
-def pinned(arrays: Sequence[tuple[NDArray[Any], type[np.generic]]]) -> NDArray[np.int64]:
+NOTHING = np.zeros(1, np.int64)
+ADDRESS_OF_NOTHING = NOTHING.ctypes.data
+
+
+def pinned(arrays: Sequence[tuple[NDArray[Any] | None, type[np.generic]]]) -> NDArray[np.int64]:
     """Return the address and size of each array, for `view`. The caller must keep the arrays alive.
 
     Args:
-        arrays: Arrays of any shape, each with the type as which loops view it.
+        arrays: Arrays of any shape, each with the type as which loops view it; None: empty.
 
     Raises:
         ValueError: An array is of another type, or not contiguous.
     """
     rows = []
     for array, dtype in arrays:
-        if array.dtype != np.dtype(dtype) or not array.flags.c_contiguous:
+        if array is None:
+            rows += [ADDRESS_OF_NOTHING, 0]
+            continue
+        if array.dtype != dtype or not array.flags.c_contiguous:
             raise ValueError(f"an array of {array.dtype} cannot be viewed as contiguous {np.dtype(dtype)}")
         rows += [array.ctypes.data, array.size]
     return np.array(rows, dtype=np.int64)
