@@ -10,7 +10,7 @@ from support.each import each
 
 from fontes import Doc, Index, Run, Topic, Topics
 from fontes.causal import CausalFilter, TopicRank
-from fontes.causal.dates import day_of, limit_of, stated_periods
+from fontes.causal.dates import limit_of, period_of, stated_periods
 
 PLAIN = TopicRank(tagger="stopwords")
 DOCS = {
@@ -48,9 +48,14 @@ def test_days_months_and_years_are_read(text: str, periods: list[tuple[str, str]
     assert [(str(period.first), str(period.after)) for period in stated_periods(text)] == periods
 
 
-def test_dates_of_metadata_are_days() -> None:
-    assert day_of("2017-01-31T23:00:00Z") == day_of("31 January 2017") == date(2017, 1, 31)
-    assert day_of("soon") is day_of(None) is day_of("05/06/2017") is None
+def test_dates_of_metadata_are_days_months_or_years() -> None:
+    day = date(2017, 1, 31), date(2017, 2, 1)
+    assert period_of("2017-01-31T23:00:00Z") == period_of("31 January 2017") == day
+    assert period_of("2016-12") == (date(2016, 12, 1), date(2017, 1, 1))
+    assert period_of(2016) == period_of(" 2016 ") == (date(2016, 1, 1), date(2017, 1, 1))
+    for value in ("soon", None, "05/06/2017", 20170131, "2017-13", 2016.5, True, "0017"):
+        assert period_of(value) is None, value
+    assert period_of("9999-12-31") is not None  # the last day there is
 
 
 def test_the_date_of_an_event_is_given_or_of_its_topic_or_of_its_text() -> None:
@@ -58,6 +63,7 @@ def test_the_date_of_an_event_is_given_or_of_its_topic_or_of_its_text() -> None:
     assert limit_of(topic, "2015-03-04") == date(2015, 3, 4)
     assert limit_of(topic, "date") == date(2017, 1, 13)
     assert limit_of(topic, "day") == date(2017, 2, 1)
+    assert limit_of(topic, "2015") == date(2016, 1, 1)
     assert limit_of(Topic("1", "Flood of 2 May 2016", "Before 2014"), "day") == date(2016, 5, 2)
     assert limit_of(Topic("1", "A flood", "It came in 2014."), "day") == date(2015, 1, 1)
     assert limit_of(Topic("1", "A flood"), "day") is None
@@ -70,6 +76,15 @@ def test_documents_pass_that_are_dated_before_the_event_and_have_a_pair() -> Non
     assert passing(topic, roles="swapped", before="2017-01-01") == ["early"]
     assert passing(topic, roles="any", before="2017-02-01") == ["early", "eve", "same", "month"]
     assert passing(topic, roles="any", before="date", failing="below") == list(DOCS)
+
+
+def test_a_document_of_a_month_or_year_passes_if_all_of_it_is_before_the_event(monkeypatch: Any) -> None:
+    for name, value in (("early", 2016), ("eve", "2016-12"), ("same", "2017"), ("month", "2017-01"), ("late", 2017)):
+        monkeypatch.setitem(DOCS, name, Doc(name, "The pumps caused the flood.", "", {"date": value}))
+    topic = Topic("1", "the flood", metadata={"date": "2017-01-13"})
+    assert passing(topic, roles="any", before="date") == ["early", "eve"]
+    assert passing(topic, roles="any", before="2016") == ["early", "eve"]
+    assert passing(topic, roles="any", before="2016-12-01") == []
 
 
 def test_all_documents_of_a_topic_without_a_date_pass() -> None:

@@ -23,7 +23,7 @@ from ..lexical import BM25
 from ..text import Analyzer
 from ..text.sentences import sentence_spans
 from .cues import CUES, HAPPENINGS, literal
-from .dates import day_of, is_before, stated_periods
+from .dates import is_before, period_of, stated_periods
 from .pairs import CausalPair, causal_pairs
 from .topicrank import FUNCTION_WORDS
 
@@ -203,13 +203,14 @@ def causes(
         check_whole(name, number, 0 if name == "leads" else 1, MAX_DEPTH if name == "depth" else MAX_EVENTS)
     if not 0 < overlap <= 1:
         raise ParameterError(f"overlap must be above 0, at most 1, not {overlap}")
-    if before is not None and day_of(before) is None:
+    event_period = period_of(before)
+    if before is not None and event_period is None:
         raise ParameterError(f"before is a date such as '2017-01-13', not {before!r}")
     retriever = stage if isinstance(stage, Stage) else BM25(stage)
     retriever.require(Topics, Run, "a chain of causes")
     search = ChainSearch(retriever % k, depth, breadth, overlap, weak, leads)
     with work(progress=progress):
-        return search.chain(event, None if before is None else day_of(before))
+        return search.chain(event, None if event_period is None else event_period.limit)
 
 
 @dataclass(frozen=True)
@@ -335,7 +336,8 @@ class ChainSearch:
         before = question.before
         if before is not None:
             stated = next(stated_periods(cause.text), None)
-            before = min(before, stated.limit if stated else day_of(cause.sources[0].date) or before)
+            dated = stated or period_of(cause.sources[0].date)
+            before = min(before, dated.limit if dated else before)
         below = _Question(cause.text, candidate.query, before, question.depth + 1, above, documents, not cause.lead)
         return replace(cause, causes=self.causes(below))
 

@@ -28,8 +28,7 @@ STATED = tuple(
         rf"(?:in|of|since|during|by|from|until|year|early|late|mid) {_YEAR}",
     )
 )
-
-
+MONTH_OR_YEAR = re.compile(rf"{_YEAR}(?:-(?P<number>\d\d))?")  # of metadata
 FROM_TEXT = "stated"  # as `before`: the first date that a topic states
 
 
@@ -64,22 +63,26 @@ def stated_periods(text: str) -> Iterator[Period]:
             yield period
 
 
-def day_of(value: object) -> date | None:
-    """Return the day of a date in metadata, such as "2017-01-13" or "13 January 2017"; None for anything else."""
-    microseconds = date_of_cell(str(value).strip())
-    return None if microseconds is None else date(1970, 1, 1) + timedelta(microseconds=microseconds)
+def period_of(value: object) -> Period | None:
+    """Return the day, month or year of metadata, such as "2017-01-13", "13 January 2017", "2017-01" or 2017; else None."""
+    text = str(value).strip()
+    if (microseconds := date_of_cell(text)) is not None:
+        first = date(1970, 1, 1) + timedelta(microseconds=microseconds)
+        return Period(first, min(first, date.max - timedelta(days=1)) + timedelta(days=1))
+    match = MONTH_OR_YEAR.fullmatch(text)
+    return None if match is None else _period(match.groupdict())
 
 
 def check_before(before: str | None) -> None:
     """Raise ParameterError for text that is neither a date nor a name."""
-    if before is not None and not (day_of(before) or before.replace("-", "_").isidentifier()):
-        forms = f"a date such as '2017-01-13', a key of the topics' metadata such as 'date', or '{FROM_TEXT}'"
+    if before is not None and not (period_of(before) or before.replace("-", "_").isidentifier()):
+        forms = f"a date such as '2017-01-13' or '2017', a key of the topics' metadata such as 'date', or '{FROM_TEXT}'"
         raise ParameterError(f"before is {forms}, not {before!r}")
 
 
 def check_event_key(user: str, before: str | None, topics: Iterable[Topic]) -> None:
     """Raise ParameterError if topics have metadata, but none has the key of `before`: it would not matter unnoticed."""
-    if before is None or before == FROM_TEXT or day_of(before):
+    if before is None or before == FROM_TEXT or period_of(before):
         return
     try:
         check_key(f"{user}: before: no topic", before, filter(None, (topic.metadata for topic in topics)))
@@ -100,7 +103,7 @@ def check_column(user: str, column: str, docs: Iterable[Doc], columns: Iterable[
     every = list(docs)
     check_key(f"{user}: column: no document of the run", column, (doc.metadata for doc in every), columns)
     stated = [doc for doc in every if doc.metadata.get(column) is not None]
-    if stated and not any(day_of(doc.metadata[column]) for doc in stated):
+    if stated and not any(period_of(doc.metadata[column]) for doc in stated):
         example = f"'{stated[0].id}' has {stated[0].metadata[column]!r}"
         raise ParameterError(
             f"{user}: column: no document of the run has a date, such as '2017-01-13', in '{column}'; {example}"
@@ -112,20 +115,22 @@ def limit_of(topic: Topic, before: str) -> date | None:
 
     Args:
         topic: The topic.
-        before: The day of the event; or the key of the topic's metadata that has it. If the topic lacks the key, or with
-            "stated", it is the first date that its description, text or narrative states; of a month or year the day after it.
+        before: The day, month or year of the event; or the key of the topic's metadata that has it. If the topic lacks the key,
+            or with "stated", it is the first date that its description, text or narrative states.
+
+    Of a month or year it is the day after it.
     """
-    if (day := day_of(before)) is not None or (day := day_of(topic.metadata.get(before))) is not None:
-        return day
+    if (period := period_of(before) or period_of(topic.metadata.get(before))) is not None:
+        return period.limit
     texts = (topic.description, topic.text, topic.narrative)
     period = next((period for text in texts for period in stated_periods(text)), None)
     return None if period is None else period.limit
 
 
 def is_before(doc: Doc, limit: date, column: str) -> bool:
-    """Whether the metadata `column` of a document has a date before the limit."""
-    day = day_of(doc.metadata.get(column))
-    return day is not None and day < limit
+    """Whether the metadata `column` of a document has a day, or a whole month or year, before the limit."""
+    period = period_of(doc.metadata.get(column))
+    return period is not None and period.after <= limit
 
 
 def _period(parts: dict[str, str | None]) -> Period | None:
