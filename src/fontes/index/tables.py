@@ -51,11 +51,12 @@ class JoinedStrings(Strings):
         live: Ascending positions in each table; None for all.
     """
 
-    __slots__ = ("_firsts", "_live", "_tables", "_whole")
+    __slots__ = ("_firsts", "_live", "_tables", "_views", "_whole")
 
     def __init__(self, tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> None:
         self._tables, self._live = tables, live
         self._whole: Strings | None = None
+        self._views: list[tuple[memoryview, memoryview]] = []
         sizes = [len(table) if indices is None else len(indices) for table, indices in zip(tables, live, strict=True)]
         self._firsts: list[int] = offsets_of(sizes).tolist()
 
@@ -96,12 +97,24 @@ class JoinedStrings(Strings):
     def take(self, positions: NDArray[Any]) -> list[str]:
         if self._whole is not None or len(positions) * MANY > len(self):
             return self.whole.take(positions)
-        return [self._bytes(position).decode() for position in positions.tolist()]
+        if not self._views:
+            self._views = [(table.blob.data, table.offsets.data) for table in self._tables]  # as in `Strings.take`
+        strings = []
+        for position in positions.tolist():
+            number, at = self._place(position)
+            blob, offsets = self._views[number]
+            strings.append(blob[offsets[at] : offsets[at + 1]].tobytes().decode())
+        return strings
+
+    def _place(self, position: int) -> tuple[int, int]:
+        """Return the table of a string, and the string's position there."""
+        number = bisect_right(self._firsts, position) - 1
+        live, at = self._live[number], position - self._firsts[number]
+        return number, at if live is None else live.item(at)
 
     def _bytes(self, position: int) -> bytes:
-        number = bisect_right(self._firsts, position) - 1
-        table, live, at = self._tables[number], self._live[number], position - self._firsts[number]
-        at = at if live is None else int(live[at])
+        number, at = self._place(position)
+        table = self._tables[number]
         return table.blob[table.offsets.item(at) : table.offsets.item(at + 1)].tobytes()
 
     def __len__(self) -> int:
