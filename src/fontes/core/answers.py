@@ -83,12 +83,12 @@ def join_facts(facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {"models": list(models), **counts, "sums": list(sums)} if sums else {}
 
 
-def sums_of(provenance: Mapping[str, Any]) -> list[str]:
+def sums_of(provenance: Mapping[str, object]) -> list[str]:
     """Return the sums of all answers behind a run, also of runs that it was fused from, in ascending order."""
     return sorted({value for facts in _facts(provenance) for value in facts["sums"]})
 
 
-def _facts(value: Any) -> Iterator[Mapping[str, Any]]:
+def _facts(value: object) -> Iterator[Mapping[str, Any]]:
     if isinstance(value, Mapping):
         if _is_fact(value.get(NAME)):
             yield value[NAME]
@@ -99,5 +99,5 @@ def _facts(value: Any) -> Iterator[Mapping[str, Any]]:
             yield from _facts(item)
 
 
-def _is_fact(value: Any) -> bool:
+def _is_fact(value: object) -> bool:
     return isinstance(value, Mapping) and {"models", "sums"} <= value.keys()

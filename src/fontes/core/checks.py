@@ -38,7 +38,7 @@ def check_key(user: str, key: str, metadata: Iterable[Mapping[str, object]], col
         raise ParameterError(f"{user} has '{key}'; {nearest(key, keys) if keys else 'they have no metadata'}")
 
 
-def string_of(value: Any, what: str, where: str) -> str:
+def string_of(value: object, what: str, where: str) -> str:
     """Return an id or topic text: a string, or the digits of a whole number.
 
     Raises:
@@ -92,6 +92,6 @@ def as_number(text: str) -> int | str:
     return int(text) if re.fullmatch("0|[1-9][0-9]{0,17}", text) else text
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether a table cell is missing: None, NaN, or pandas' NA and NaT."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and math.isnan(value))

@@ -48,7 +48,7 @@ def compact(name: object) -> str:
     return normalize(name).replace("_", "")
 
 
-def find(present: Collection[Any], sought: Sequence[str]) -> Any:
+def find(present: Collection[object], sought: Sequence[str]) -> Any:
     """Return the first of `sought` among the `present` names, in its present spelling, or None."""
     for name in sought:
         if name in present:

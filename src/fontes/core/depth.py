@@ -14,12 +14,12 @@ from .part import Part, indexes_of
 from .values import Topic, Topics
 
 
-def check_depth(k: Any) -> int:
+def check_depth(k: object) -> int:
     """Return `k` as an int; raise ParameterError unless it is a whole number from 1 up."""
     return k if type(k) is int and k > 0 else check_whole("% keeps the best k documents: k", k)
 
 
-def check_page(k: Any, offset: Any) -> int:
+def check_page(k: object, offset: object) -> int:
     """Return `k` + `offset`; raise ParameterError unless they are whole numbers from 1 and from 0 up."""
     if type(k) is int and k > 0 and type(offset) is int and offset >= 0:
         return k + offset
@@ -56,7 +56,7 @@ def at_most(count: int, up_to: int | None) -> int:
     return count if up_to is None else min(count, up_to + 1)
 
 
-def matches_of_any(fusion: Any, stages: Sequence[Any], topic: Topic) -> NDArray[np.integer[Any]]:
+def matches_of_any(fusion: Part, stages: Sequence[Any], topic: Topic) -> NDArray[np.integer]:
     """Return the ordinals of the documents that match one of some stages; `fusion` is their fusion, for messages.
 
     Raises:

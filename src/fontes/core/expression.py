@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from .depth import check_depth
 from .errors import FontesError, ParameterError, PipelineError
 from .frozen import FrozenDict
 from .hints import IN_PIPELINES, compact, nearest
-from .parameters import longer_name_hint, parameters
+from .parameters import Parameter, longer_name_hint, parameters
 from .part import Part, stages, state_of
 from .run import Run
 from .stage import Stage
@@ -37,7 +37,7 @@ AnyStage = Stage[Any, Any]
 
 
 def pipeline(
-    text: str, index: Any = None, *, indexes: Mapping[str, Any] | None = None, systems: Mapping[str, Any] | None = None
+    text: str, index: object = None, *, indexes: Mapping[str, object] | None = None, systems: Mapping[str, object] | None = None
 ) -> AnyStage:
     """Return the stage of an expression.
 
@@ -61,7 +61,7 @@ def pipeline(
     return stage
 
 
-def part(text: str, index: Any = None, *, systems: Mapping[str, Any] | None = None, folder: Path | None = None) -> Any:
+def part(text: str, index: object = None, *, systems: Mapping[str, object] | None = None, folder: Path | None = None) -> Any:
     """Return the stage, other part (such as an encoder) or fused run of an expression; otherwise as `pipeline`.
 
     Paths of files that stages read, fields with the metadata "file", are looked up in `folder` first.
@@ -70,7 +70,7 @@ def part(text: str, index: Any = None, *, systems: Mapping[str, Any] | None = No
 
 
 def tunable(
-    text: str, index: Any = None, *, indexes: Mapping[str, Any] | None = None
+    text: str, index: object = None, *, indexes: Mapping[str, object] | None = None
 ) -> tuple[Callable[..., AnyStage], dict[str, Any]]:
     """Parse an expression in which some parameters are `tune()`, `tune(0.3, 0.9)`, `tune(0.3, 0.9, 0.1)` or `tune([…])`.
 
@@ -88,7 +88,7 @@ def tunable(
     if not first.space:
         raise ParameterError(f"'{text.strip()}' has no parameter to be tuned; write it as bm25(k1=tune(), b=tune(0.3, 0.9))")
 
-    def make(**values: Any) -> AnyStage:
+    def make(**values: object) -> AnyStage:
         for path in values:
             if path not in first.space:
                 raise ParameterError(f"'{path}' is not tuned in the text; {nearest(path, first.space)}")
@@ -104,10 +104,10 @@ class _Builder(PythonText):
     def __init__(
         self,
         text: str,
-        index: Any,
-        indexes: Mapping[str, Any] | None,
-        systems: Mapping[str, Any] | None,
-        values: Mapping[str, Any] | None = None,
+        index: object,
+        indexes: Mapping[str, object] | None,
+        systems: Mapping[str, object] | None,
+        values: Mapping[str, object] | None = None,
         folder: Path | None = None,
     ) -> None:
         super().__init__(text)
@@ -123,7 +123,7 @@ class _Builder(PythonText):
     def build(self) -> Any:
         return self._value(self.tree())
 
-    def _value(self, node: ast.expr) -> Any:
+    def _value(self, node: ast.expr) -> object:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise self.error(node, f"nested more than {MAX_DEPTH} deep")
@@ -150,8 +150,8 @@ class _Builder(PythonText):
         finally:
             self._depth -= 1
 
-    def _mapping(self, node: ast.Dict, value_of: Callable[[str, ast.expr], Any]) -> FrozenDict[Any]:
-        values: dict[str, Any] = {}
+    def _mapping(self, node: ast.Dict, value_of: Callable[[str, ast.expr], object]) -> FrozenDict[object]:
+        values: dict[str, object] = {}
         for key, item in zip(node.keys, node.values, strict=True):
             if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
                 raise self.error(key or item, "the names of a mapping are strings: {'title': 3, 'text': 1}")
@@ -160,7 +160,7 @@ class _Builder(PythonText):
             values[key.value] = value_of(key.value, item)
         return FrozenDict(values)
 
-    def _operation(self, node: ast.BinOp) -> Any:
+    def _operation(self, node: ast.BinOp) -> object:
         left, right = self._value(node.left), self._value(node.right)
         if type(node.op) not in OPERATORS:
             raise self.error(node, "of the operators there are >> (then), % (the best k), * (times a weight) and + (sum)")
@@ -176,7 +176,7 @@ class _Builder(PythonText):
             pass  # neither operand supports the other
         raise self.error(node, f"{sign} does not join {_kind(left)} and {_kind(right)}")
 
-    def _named(self, node: ast.Name) -> Any:
+    def _named(self, node: ast.Name) -> object:
         if node.id in self._systems:
             return self._systems[node.id]
         if (stage := _stage_name(node.id)) in stages:
@@ -185,7 +185,7 @@ class _Builder(PythonText):
             node, f"there is no stage{' or system' if self._systems else ''} '{node.id}'; {self._nearest(node.id)}"
         )
 
-    def _called(self, node: ast.Call) -> Any:
+    def _called(self, node: ast.Call) -> object:
         if not isinstance(node.func, ast.Name):
             raise self.error(node.func, "only the name of a stage can be called")
         name = _stage_name(node.func.id)
@@ -198,7 +198,7 @@ class _Builder(PythonText):
         cls = stages[name]
         declared = parameters(cls)
         values: dict[str, Any] = {}
-        items: list[Any] = []
+        items: list[object] = []
         positional = [parameter for parameter in declared if parameter != cls.variadic]
         for number, argument in enumerate(node.args):
             if isinstance(argument, ast.Starred):
@@ -216,8 +216,8 @@ class _Builder(PythonText):
         return self._constructed(node, name, cls, declared, values)
 
     def _keyword(
-        self, name: str, label: str, declared: Mapping[str, Any], keyword: ast.keyword, values: Mapping[str, Any]
-    ) -> dict[str, Any]:
+        self, name: str, label: str, declared: Mapping[str, Parameter], keyword: ast.keyword, values: Mapping[str, object]
+    ) -> dict[str, object]:
         key = keyword.arg
         if key is None:
             raise self.error(keyword.value, "** before an argument is not known here")
@@ -229,14 +229,14 @@ class _Builder(PythonText):
             raise self.error(keyword, f"{name}: '{key}' is given twice")
         return {key: self._argument(label, declared, key, keyword.value)}
 
-    def _argument(self, label: str, declared: Mapping[str, Any], name: str, node: ast.expr) -> Any:
+    def _argument(self, label: str, declared: Mapping[str, Parameter], name: str, node: ast.expr) -> object:
         parameter = declared[name]
         path = f"{label}__{parameter.name}"
         if _tunes(node):
             uses_first = parameter.default is None and isinstance(parameter.range, list) and None not in parameter.range
             return self._tuned(path, parameter, node, parameter.range[0] if uses_first else parameter.default)
 
-        def entry(key: str, item: ast.expr) -> Any:
+        def entry(key: str, item: ast.expr) -> object:
             return self._tuned(f"{path}.{key}", parameter, item, parameter.entry) if _tunes(item) else self._value(item)
 
         value = self._mapping(node, entry) if isinstance(node, ast.Dict) else self._value(node)
@@ -246,7 +246,7 @@ class _Builder(PythonText):
             suggestion = longer_name_hint(declared, name, value)
             raise self.error(node, f"{re.sub(r'_[0-9]+$', '', label)}: {error}{suggestion}") from None
 
-    def _tuned(self, path: str, parameter: Any, node: Any, default: Any) -> Any:
+    def _tuned(self, path: str, parameter: Parameter, node: ast.Call, default: object) -> object:
         if self._values is None:
             raise self.error(node, "tune() is for pipelines that `tune` searches; give a value here")
         bounds = tuple(self._value(argument) for argument in node.args)
@@ -266,7 +266,7 @@ class _Builder(PythonText):
             return self._values[path]
         return self.space[path][0] if default is MISSING else default
 
-    def _index_called(self, node: ast.expr) -> Any:
+    def _index_called(self, node: ast.expr) -> object:
         name = self._value(node)
         if not isinstance(name, str) or name not in self._indexes:
             suggestion = nearest(str(name), self._indexes) if self._indexes else "only one index is given, which needs no name"
@@ -274,8 +274,8 @@ class _Builder(PythonText):
         return self._indexes[name]
 
     def _constructed(
-        self, node: ast.Call, name: str, cls: type[Part], declared: Mapping[str, Any], values: dict[str, Any]
-    ) -> Any:
+        self, node: ast.Call, name: str, cls: type[Part], declared: Mapping[str, Parameter], values: dict[str, Any]
+    ) -> object:
         if "index" in cls.__dataclass_fields__ and "index" not in values:  # type: ignore[attr-defined]
             if self._index is None:
                 raise self.error(node, f"{name} needs an index; none is given")
@@ -295,7 +295,7 @@ class _Builder(PythonText):
             raise self.error(node, str(error), kind) from None
         return part
 
-    def _located(self, cls: type[Part], name: str, value: Any, folder: Path) -> Any:
+    def _located(self, cls: type[Part], name: str, value: object, folder: Path) -> object:
         """The value of a field; the path in the folder if the field names a file there."""
         field = cls.__dataclass_fields__.get(name)  # type: ignore[attr-defined]
         if isinstance(value, str) and value and field is not None and field.metadata.get("file"):
@@ -303,7 +303,7 @@ class _Builder(PythonText):
             return str(path) if path.is_file() else value
         return value
 
-    def _of_runs(self, node: ast.Call, cls: type[Any], values: dict[str, Any]) -> Any:
+    def _of_runs(self, node: ast.Call, cls: type[Part], values: dict[str, Any]) -> object:
         """Apply a part to finished runs, if it can: `fuse(a, b)` over runs."""
         of_runs = getattr(cls, "of_runs", None)
         runs = values.pop(cls.variadic)
@@ -321,7 +321,7 @@ class _Builder(PythonText):
         return kind(problem) if problem.startswith("pipeline, ") else super().error(node, problem, kind)
 
 
-def _tunes(node: ast.expr) -> bool:
+def _tunes(node: ast.expr) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == TUNE
 
 
@@ -332,7 +332,7 @@ def _stage_name(typed: str) -> str:
     return next((name for name in stages if compact(name) == compact(typed)), typed)
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if isinstance(value, Stage):
         return f"a stage ({value!r})"
     return "a run" if isinstance(value, Run) else f"{value!r}"

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from .errors import PipelineError
 from .part import Names
-from .run import Run
+from .run import Kind, Run
 from .stage import Stage
 from .values import Topics
 
@@ -24,18 +24,18 @@ class FunctionStage(Stage[Any, Any]):
     """
 
     function: Callable[[Any], Any]
-    input: type[Any] = Topics
-    output: type[Any] = Run
+    input: Kind = Topics
+    output: Kind = Run
 
     @property
-    def takes(self) -> type[Any]:
+    def takes(self) -> Kind:
         return self.input
 
     @property
-    def gives(self) -> type[Any]:
+    def gives(self) -> Kind:
         return self.output
 
-    def apply(self, value: Any, /) -> Any:
+    def apply(self, value: object, /) -> Topics | Run:
         return self.output.of(self.function(value))
 
     def key(self) -> str | None:
@@ -52,12 +52,13 @@ class FunctionStage(Stage[Any, Any]):
 
 
 @overload
-def stage(function: Callable[[Any], Any], *, takes: type[Any] = ..., gives: type[Any] = ...) -> FunctionStage: ...
+def stage(function: Callable[[Any], Any], *, takes: Kind = ..., gives: Kind = ...) -> FunctionStage: ...
 @overload
 def stage(
-    function: None = None, *, takes: type[Any] = ..., gives: type[Any] = ...
+    function: None = None, *, takes: Kind = ..., gives: Kind = ...
 ) -> Callable[[Callable[[Any], Any]], FunctionStage]: ...
-def stage(function: Callable[[Any], Any] | None = None, *, takes: type[Any] = Topics, gives: type[Any] = Run) -> Any:
+def stage(function: Callable[[Any], Any] | None = None, *, takes: Kind = Topics, gives: Kind = Run
+) -> FunctionStage | Callable[[Callable[[Any], Any]], FunctionStage]:
     """Make a stage from a function, directly or as a decorator.
 
     Args:

@@ -24,7 +24,7 @@ MARKS = re.compile(r"</?b>|<sup>.*?</sup>")  # around and behind a number
 ARROW = '<span style="margin:0 4px">→</span>'
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, safe: bool = False) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, safe: bool = False) -> str:
     """Return a table; text columns are aligned left, numbers right.
 
     Args:
@@ -96,5 +96,5 @@ def _box(stage: Any) -> str:
     return f'<span style="{BOX}">{escape(label)}{weight}<br>{"<br>".join(boxes(part) for part in inner)}</span>'
 
 
-def _steps(stage: Any) -> Sequence[Any]:
+def _steps(stage: Any) -> Sequence[Part]:
     return stage.stages if type(stage).__name__ == "Pipeline" else (stage,)

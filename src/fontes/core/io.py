@@ -16,7 +16,7 @@ writers: dict[str, Callable[..., None]] = {}
 """Functions that write a value to a path, by kind."""
 
 
-def read(kind: str, path: str | os.PathLike[str], **options: Any) -> Any:
+def read(kind: str, path: str | os.PathLike[str], **options: object) -> Any:
     """Read a "corpus", "topics", "qrels" or "run" from a file, "-" (standard input), a folder in BEIR's form, or a collection.
 
     `options` are further arguments of the reader, such as a split.
@@ -28,7 +28,7 @@ def read(kind: str, path: str | os.PathLike[str], **options: Any) -> Any:
     return _function(readers, kind, path)(os.fspath(path), **options)
 
 
-def write(kind: str, value: Any, path: str | os.PathLike[str], **options: Any) -> None:
+def write(kind: str, value: object, path: str | os.PathLike[str], **options: object) -> None:
     """Write a value to the file at `path`; the kinds are those of `read`, the options those of the writer.
 
     Raises:

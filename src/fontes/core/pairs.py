@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from .errors import PipelineError
 from .run import Run, finite_scores, order_keys
 from .strings import Strings, offsets_of
 from .values import Topic, Topics
+
+S = TypeVar("S", bound=np.generic)
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -81,7 +83,7 @@ class Pairs:
         """Number of pairs of each topic."""
         return np.diff(self.bounds)
 
-    def of_topics(self, values: NDArray[Any]) -> NDArray[Any]:
+    def of_topics(self, values: NDArray[S]) -> NDArray[S]:
         """Repeat the value of each topic for its pairs."""
         return np.repeat(values, self.sizes)
 
@@ -93,7 +95,7 @@ class Pairs:
         _sort_each(keys, self.bounds)
         return first + (~keys & LOW).astype(np.int64)
 
-    def run(self, scores: Floats, provenance: dict[str, Any]) -> Run:
+    def run(self, scores: Floats, provenance: dict[str, object]) -> Run:
         """Return the run with these scores, one per pair.
 
         Raises:
@@ -136,7 +138,7 @@ def _codes(runs: Sequence[Run]) -> tuple[Strings, list[NDArray[np.int32]]]:
     return Strings.of(seen), codes
 
 
-def _used(run: Run) -> tuple[NDArray[Any], NDArray[Any]]:
+def _used(run: Run) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
     """Positions in the run's table of ids that it uses, and the position among these of each row's document."""
     if run.rows < len(run.ids) // 8:  # few rows of a large table: avoid a pass over the table
         return np.unique(run.codes, return_inverse=True)

@@ -61,7 +61,7 @@ class Parameter:
         """Whether it has no default."""
         return self.default is dataclasses.MISSING
 
-    def checked(self, value: Any) -> Any:
+    def checked(self, value: object) -> object:
         """Return the checked value, converting a string to a part if needed.
 
         Raises:
@@ -79,7 +79,7 @@ class Parameter:
             raise ParameterError(f"{self.name} must be {kinds_text}, not {value!r}")
         return value
 
-    def takes(self, value: Any) -> bool:
+    def takes(self, value: object) -> bool:
         """Whether the value is of the right type."""
         try:
             self.checked(value)
@@ -88,7 +88,7 @@ class Parameter:
         return True
 
 
-def parameters(source: Any) -> dict[str, Parameter]:
+def parameters(source: object) -> dict[str, Parameter]:
     """Return the parameters of a dataclass such as a part, of another class or of a function, by name and in order.
 
     Indexes are left out.
@@ -104,7 +104,7 @@ def parameters(source: Any) -> dict[str, Parameter]:
     }
 
 
-def _declared(source: Any) -> Iterator[tuple[str, Any, Any, Mapping[str, Any]]]:
+def _declared(source: Any) -> Iterator[tuple[str, object, object, Mapping[str, Any]]]:
     """Name, type, default and metadata of each parameter."""
     if dataclasses.is_dataclass(source):
         for field in fields(source):
@@ -122,13 +122,13 @@ def _kind(annotation: Any) -> str:
 
 
 def tuned(
-    default: Any, range: Any, limits: tuple[float, float] = (-math.inf, math.inf), usual: bool = False, entry: Any = None
+    default: object, range: object, limits: tuple[float, float] = (-math.inf, math.inf), usual: bool = False, entry: object = None
 ) -> Any:
     """Return the field of a parameter that can be tuned; `Parameter` describes the arguments."""
     return dataclasses.field(default=default, metadata={"range": range, "limits": limits, "usual": usual, "entry": entry})
 
 
-def longer_name_hint(declared: Mapping[str, Parameter], name: str, value: Any) -> str:
+def longer_name_hint(declared: Mapping[str, Parameter], name: str, value: object) -> str:
     """Return "; did you mean k1=1.2?" if only a longer-named parameter can take the value, else an empty string."""
     if name not in declared or declared[name].takes(value):
         return ""
@@ -138,7 +138,7 @@ def longer_name_hint(declared: Mapping[str, Parameter], name: str, value: Any) -
     return f"; did you mean {longer[0]}={value!r}?" if longer else ""
 
 
-def summary(cls: type[Any]) -> str:
+def summary(cls: type) -> str:
     """Return the first sentence of a class's docstring, in one line."""
     paragraph = (inspect.getdoc(cls) or "").partition("\n\n")[0].replace("\n", " ")
     return re.split(r"(?<=[.!?])\s+(?=[A-Z])", paragraph)[0]
@@ -152,7 +152,7 @@ def signature(cls: type[Part]) -> tuple[str, str]:
     return takes, gives
 
 
-def descriptions(source: Any) -> dict[str, str]:
+def descriptions(source: object) -> dict[str, str]:
     """Return argument descriptions from the docstrings of a class and its bases, or of a function, each in one line."""
     described: dict[str, str] = {}
     for cls in reversed(getattr(source, "__mro__", (source,))):

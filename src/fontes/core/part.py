@@ -35,7 +35,7 @@ class Part:
     variadic: ClassVar[str] = ""
     """The field that takes all positional arguments of a text, as a tuple; empty if each goes to a field of its own."""
 
-    def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
+    def __init_subclass__(cls, *, name: str = "", **keywords: object) -> None:
         super().__init_subclass__(**keywords)
         cls.name = name
         if "__repr__" not in cls.__dict__:
@@ -60,7 +60,7 @@ class Part:
         """Return the parameters by name, with strings converted to parts where the field allows it."""
         return {field.name: as_part(getattr(self, field.name), field) for field in fields(type(self))}
 
-    def with_(self, **changes: Any) -> Self:
+    def with_(self, **changes: object) -> Self:
         """Return a copy with other parameters.
 
         Args:
@@ -80,7 +80,7 @@ class Part:
                 copy = copy._with_nested(key, value)
         return copy
 
-    def _with_entries(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_entries(self, changes: Mapping[str, object]) -> dict[str, object]:
         """Join changes of single values of a mapping, such as `fields.title`, into one change of the mapping."""
         joined: dict[str, Any] = {}
         for key, value in changes.items():
@@ -96,7 +96,7 @@ class Part:
         value = self.params().get(name)
         return value if isinstance(value, Mapping) else {}
 
-    def _with_nested(self, key: str, value: Any) -> Self:
+    def _with_nested(self, key: str, value: object) -> Self:
         head, _, rest = key.partition("__")
         params = self.params()
         if rest and isinstance(params.get(head), Part):
@@ -108,7 +108,7 @@ class Part:
         changed: Self = self.map(lambda part: part.with_(**{rest: value}) if part.name == head else part)  # type: ignore[assignment]
         return changed
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return the parameters alone, without cached values."""
         names = getattr(type(self), "__dataclass_fields__", vars(self))
         return {name: value for name, value in vars(self).items() if name in names}
@@ -136,7 +136,7 @@ class Part:
 
     def _mapped(self, function: Callable[[Part], Part]) -> Self:
         """Copy with `function` applied to the direct inner parts; the part itself if nothing changes."""
-        changes: dict[str, Any] = {}
+        changes: dict[str, object] = {}
         for key, value in self.params().items():
             items = value if isinstance(value, tuple) else (value,)
             mapped = tuple(function(item) if isinstance(item, Part) else item for item in items)
@@ -232,13 +232,13 @@ fields: Callable[[Any], tuple[dataclasses.Field[Any], ...]] = lru_cache(None)(_f
 """Constructor fields of a part's class in order, keyword-only ones last."""
 
 
-def as_part(value: Any, field: dataclasses.Field[Any]) -> Any:
+def as_part(value: object, field: dataclasses.Field[Any]) -> Any:
     """Return the value of a field, converting a string to a part if the field's metadata names one."""
     string = field.metadata.get("string")
     return stages[string](value) if string and isinstance(value, str) else value  # type: ignore[call-arg]
 
 
-def state_of(index: Any) -> Any:
+def state_of(index: object) -> Any:
     """Return the current state of an `Index`; anything else unchanged."""
     return getattr(index, "state", index)
 
@@ -282,7 +282,7 @@ def default_of(field: dataclasses.Field[Any]) -> Any:
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
-def _short(value: Any, field: dataclasses.Field[Any] | None) -> str | None:
+def _short(value: object, field: dataclasses.Field[Any] | None) -> str | None:
     """The plain string that makes this part in the field, if any."""
     if field is None or not isinstance(value, Part) or value.name != field.metadata.get("string") or not value.name:
         return None
@@ -290,7 +290,7 @@ def _short(value: Any, field: dataclasses.Field[Any] | None) -> str | None:
     return _literal(shown[0][1]) if len(shown) == 1 and shown[0][0] == fields(type(value))[0].name else None
 
 
-def _value(value: Any, names: Names, strict: bool) -> str:
+def _value(value: object, names: Names, strict: bool) -> str:
     if isinstance(value, Part):
         return value.written(names, strict=strict)
     if isinstance(value, (tuple, list)):
@@ -306,7 +306,7 @@ def _value(value: Any, names: Names, strict: bool) -> str:
     return repr(value)
 
 
-def _literal(value: Any) -> str | None:
+def _literal(value: object) -> str | None:
     if value is None or isinstance(value, bool):
         return repr(value)
     if isinstance(value, Number):
@@ -319,7 +319,7 @@ def _literal(value: Any) -> str | None:
     return None
 
 
-def _key(value: Any) -> str | None:
+def _key(value: object) -> str | None:
     if isinstance(value, Part):
         return value.key()
     if value is None or isinstance(value, (str, Number)):

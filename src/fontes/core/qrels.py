@@ -147,7 +147,7 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
         return f"Qrels({len(self)} topics, {sum(map(len, self._grades.values()))} judgments)"
 
 
-def _row(number: int, row: tuple[Any, Any, Any]) -> tuple[str, str, str, int]:
+def _row(number: int, row: tuple[object, object, object]) -> tuple[str, str, str, int]:
     topic, doc, grade = row
     where = f"row {number} of the qrels"
     return string_of(topic, "topic id", where), "0", string_of(doc, "document id", where), grade_of(grade)

@@ -136,7 +136,7 @@ class Group:
         return _dict_of(self)
 
     @classmethod
-    def from_dict(cls, values: Any) -> Group:
+    def from_dict(cls, values: object) -> Group:
         """Make a query from the values that `to_dict` returns; an object with other keys than a group's is its only clause.
 
         Raises:
@@ -163,7 +163,7 @@ def terms_of(clause: Leaf) -> Iterator[str]:
             yield from clause.terms
 
 
-_KINDS: tuple[tuple[set[str], type[Any]], ...] = (
+_KINDS: tuple[tuple[set[str], type[Leaf | Condition]], ...] = (
     ({"where"}, Condition),
     ({"term"}, Term),
     ({"terms", "width"}, Window),
@@ -185,7 +185,7 @@ def _dict_of(clause: Clause) -> dict[str, Any]:
     return values
 
 
-def _clause_of(values: Any, path: str, depth: int) -> Clause:
+def _clause_of(values: object, path: str, depth: int) -> Clause:
     if not isinstance(values, Mapping):
         raise InputError(f"{path}: a clause is an object, not {_short(values)}")
     if depth > MAX_DEPTH:
@@ -210,38 +210,38 @@ def _clause_of(values: Any, path: str, depth: int) -> Clause:
     return clause
 
 
-def _text(value: Any, path: str) -> str:
+def _text(value: object, path: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"{path}: a string is needed, not {_short(value)}")
     return value
 
 
-def _phrase(value: Any, path: str) -> Phrase:
+def _phrase(value: object, path: str) -> Phrase:
     clause = _clause_of(value, path, MAX_DEPTH)
     if not isinstance(clause, Phrase):
         raise InputError(f"{path}: a phrase has terms and offsets, not {_short(value)}")
     return clause
 
 
-def _list(value: Any, path: str, noun: str, check: Callable[[Any, str], T]) -> tuple[T, ...]:
+def _list(value: object, path: str, noun: str, check: Callable[[object, str], T]) -> tuple[T, ...]:
     if not isinstance(value, list | tuple):
         raise InputError(f"{path}: a list of {noun} is needed, not {_short(value)}")
     return tuple(check(item, f"{path}[{i}]") for i, item in enumerate(value))
 
 
-def _count(value: Any, path: str) -> int:
+def _count(value: object, path: str) -> int:
     if type(value) is not int or not 0 <= value <= MAX_DISTANCE:
         raise InputError(f"{path}: a whole number from 0 to {MAX_DISTANCE:,} is needed, not {_short(value)}")
     return value
 
 
-def _weight(value: Any, path: str) -> float:
+def _weight(value: object, path: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_WEIGHT or math.isnan(value):
         raise InputError(f"{path}: a weight is a number from 0 to {MAX_WEIGHT:,.0f}, not {_short(value)}")
     return float(value)
 
 
-_CHECKS: dict[str, Callable[[Any, str], Any]] = {
+_CHECKS: dict[str, Callable[[object, str], object]] = {
     "where": _text,
     "term": _text,
     "terms": lambda value, path: _list(value, path, "strings", _text),
@@ -254,6 +254,6 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 40 else f"{shown[:40]}…"

@@ -57,7 +57,7 @@ class Ranking(Tabular, Sequence[Hit]):
         codes: NDArray[np.int32],
         scores: NDArray[np.float32],
         documents: Documents | None = None,
-        matches: Callable[[], NDArray[np.integer[Any]]] | None = None,
+        matches: Callable[[], NDArray[np.integer]] | None = None,
         total: int | Counter | None = None,
         offset: int = 0,
     ) -> None:
@@ -199,7 +199,7 @@ class Ranking(Tabular, Sequence[Hit]):
         }
         return with_documents(rows, self.docs, text, columns)
 
-    def with_facets(self, columns: Sequence[str], matches: Callable[[], NDArray[np.integer[Any]]]) -> Ranking:
+    def with_facets(self, columns: Sequence[str], matches: Callable[[], NDArray[np.integer]]) -> Ranking:
         """Return this ranking, whose `facets()` returns the counts of these columns, which are made now.
 
         Args:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from .table import Table
 from .tabular import Tabular, is_frame
 from .values import Doc, Documents, Topic, Topics
 
+Kind: TypeAlias = "type[Topics] | type[Run]"
+"""What a stage takes or gives."""
 MAX_SCORE = float(np.finfo(np.float32).max)
 LINES = 25  # a run of more topics and documents is printed by its head
 
@@ -50,7 +52,7 @@ class Run(Tabular, Mapping[str, "Ranking"]):
     scores: NDArray[np.float32]
     documents: Documents | None
     provenance: Mapping[str, Any]
-    _matches: Callable[[str], NDArray[np.integer[Any]]] | None
+    _matches: Callable[[str], NDArray[np.integer]] | None
     _position: dict[str, int]
 
     def __init__(
@@ -62,8 +64,8 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         scores: NDArray[np.float32],
         *,
         documents: Documents | None = None,
-        provenance: Mapping[str, Any] | None = None,
-        matches: Callable[[str], NDArray[np.integer[Any]]] | None = None,
+        provenance: Mapping[str, object] | None = None,
+        matches: Callable[[str], NDArray[np.integer]] | None = None,
     ) -> None:
         """Make a run from sorted columns; use `Run.of` and `Run.from_columns` for others.
 
@@ -80,7 +82,7 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         make = partial(Run, documents=self.documents, provenance=dict(self.provenance))
         return make, (self.topics, self.ids, self.bounds, self.codes, self.scores)
 
@@ -156,7 +158,7 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         scores: NDArray[np.float32],
         *,
         documents: Documents | None = None,
-        provenance: Mapping[str, Any] | None = None,
+        provenance: Mapping[str, object] | None = None,
     ) -> Run:
         """Make a run from rows in any order.
 
@@ -248,7 +250,7 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         bounds = offsets_of(np.bincount(self.topic_numbers[mask], minlength=len(self.topics)))
         return self._with_rows(bounds, self.codes[mask], self.scores[mask])
 
-    def with_scores(self, scores: NDArray[np.floating[Any]], provenance: Mapping[str, Any] | None = None) -> Run:
+    def with_scores(self, scores: NDArray[np.floating], provenance: Mapping[str, object] | None = None) -> Run:
         """Return the run with other scores, one per row, re-sorted.
 
         Args:
@@ -299,7 +301,14 @@ class Run(Tabular, Mapping[str, "Ranking"]):
         """Return the document counts of each topic by column and value; see `Ranking.facets`."""
         return {topic_id: ranking.facets(*columns) for topic_id, ranking in self.items()}
 
-    def _with_rows(self, bounds: Any, codes: Any, scores: Any, matches: Any = None, topics: Topics | None = None) -> Run:
+    def _with_rows(
+        self,
+        bounds: NDArray[np.int64],
+        codes: NDArray[np.int32],
+        scores: NDArray[np.float32],
+        matches: Callable[[str], NDArray[np.integer]] | None = None,
+        topics: Topics | None = None,
+    ) -> Run:
         facts: dict[str, Any] = {"documents": self.documents, "provenance": self.provenance, "matches": matches}
         return Run(self.topics if topics is None else topics, self.ids, bounds, codes, scores, **facts)
 
@@ -380,7 +389,7 @@ class Run(Tabular, Mapping[str, "Ranking"]):
 
 
 def finite_scores(
-    scores: NDArray[np.floating[Any]],
+    scores: NDArray[np.floating],
     topics: Topics,
     numbers: NDArray[np.int64],
     ids: Strings,

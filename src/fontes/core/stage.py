@@ -22,7 +22,7 @@ from .narrowing import narrowed, refuse_unknown
 from .pairs import aligned, summed
 from .part import Names, Part, fields, indexes_of, walk
 from .progress import ProgressCallback
-from .run import Ranking, Run
+from .run import Kind, Ranking, Run
 from .values import Explanation, Topic, Topics
 from .work import work
 
@@ -59,14 +59,14 @@ class Stage(Part, ABC, Generic[A, B]):
                 cls._types = get_args(base)
 
     @property
-    def takes(self) -> type[Any]:
+    def takes(self) -> Kind:
         """Input type: Topics or Run."""
-        return cast("type[Any]", self._types[0])
+        return cast("Kind", self._types[0])
 
     @property
-    def gives(self) -> type[Any]:
+    def gives(self) -> Kind:
         """Output type: Topics or Run."""
-        return cast("type[Any]", self._types[1])
+        return cast("Kind", self._types[1])
 
     @abstractmethod
     def apply(self, value: A, /) -> B:
@@ -198,7 +198,7 @@ class Stage(Part, ABC, Generic[A, B]):
         self.require(Topics, Run, "count")
         return at_most(len(self.matches(topic_of(query))), up_to)
 
-    def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
+    def matches(self, topic: Topic) -> NDArray[np.integer]:
         """Return the ordinals of all documents that match, ascending; raises as `count`."""
         raise PipelineError(f"{self._label} has no number of matches: it ranks documents whether they match or not")
 
@@ -259,7 +259,7 @@ class Stage(Part, ABC, Generic[A, B]):
         """Return this stage without its default limit of documents per topic, if it can; called by `stage >> sort(…)`."""
         return self
 
-    def require(self, takes: type[Any], gives: type[Any], doing: str) -> None:
+    def require(self, takes: Kind, gives: Kind, doing: str) -> None:
         """Raise PipelineError, naming `doing`, unless the stage goes from `takes` to `gives`."""
         if self.takes is not takes or self.gives is not gives:
             raise PipelineError(
@@ -367,11 +367,11 @@ class Pipeline(Stage[Any, Any]):
     stages: tuple[Stage[Any, Any], ...]
 
     @property
-    def takes(self) -> type[Any]:
+    def takes(self) -> Kind:
         return self.stages[0].takes
 
     @property
-    def gives(self) -> type[Any]:
+    def gives(self) -> Kind:
         return self.stages[-1].gives
 
     def check(self) -> None:
@@ -413,7 +413,7 @@ class Pipeline(Stage[Any, Any]):
         retriever, topic = self._last_retriever(topic_of(query))
         return retriever.count(topic, up_to)
 
-    def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
+    def matches(self, topic: Topic) -> NDArray[np.integer]:
         """Return the matches of the last retriever, for the topic that the stages before it make."""
         retriever, rewritten = self._last_retriever(topic)
         return retriever.matches(rewritten)
@@ -498,16 +498,16 @@ class Scaled(Stage[Any, Run]):
     weight: float
 
     @property
-    def takes(self) -> type[Any]:
+    def takes(self) -> Kind:
         return self.stage.takes
 
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
         return self.stage.count(query, up_to)
 
-    def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
+    def matches(self, topic: Topic) -> NDArray[np.integer]:
         return self.stage.matches(topic)
 
-    def apply(self, value: Any, /) -> Run:
+    def apply(self, value: object, /) -> Run:
         return summed([self.stage(value)], [self.weight])
 
     def explain(self, query: str | Topic, doc_id: str) -> Explanation:
@@ -533,16 +533,16 @@ class Sum(Stage[Any, Run]):
     stages: tuple[Stage[Any, Run], ...]
 
     @property
-    def takes(self) -> type[Any]:
+    def takes(self) -> Kind:
         return self.stages[0].takes
 
     def count(self, query: str | Topic, up_to: int | None = None) -> int:
         return count_of_any(self, self.stages, query, up_to)
 
-    def matches(self, topic: Topic) -> NDArray[np.integer[Any]]:
+    def matches(self, topic: Topic) -> NDArray[np.integer]:
         return matches_of_any(self, self.stages, topic)
 
-    def apply(self, value: Any, /) -> Run:
+    def apply(self, value: object, /) -> Run:
         runs, weights = [], []
         for stage in self.stages:
             stage, weight = (stage.stage, stage.weight) if isinstance(stage, Scaled) else (stage, 1.0)
@@ -564,7 +564,7 @@ class Sum(Stage[Any, Run]):
         return repr(self)
 
 
-def topic_of(query: Any) -> Topic:
+def topic_of(query: object) -> Topic:
     """Return the topic of one query; raise ParameterError unless it is a text or a Topic."""
     if isinstance(query, (str, Topic)):
         return query if isinstance(query, Topic) else Topic("1", query)

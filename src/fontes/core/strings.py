@@ -31,7 +31,7 @@ class Strings(Sequence[str]):
     def __init__(
         self,
         blob: NDArray[np.uint8],
-        offsets: NDArray[Any],
+        offsets: NDArray[np.integer],
         order: NDArray[np.uint32] | None = None,
         check: Callable[[NDArray[np.uint32]], None] | None = None,
     ) -> None:
@@ -88,7 +88,7 @@ class Strings(Sequence[str]):
             return order.item(low)
         return -1
 
-    def take(self, positions: NDArray[Any]) -> list[str]:
+    def take(self, positions: NDArray[np.integer]) -> list[str]:
         """Return the strings at `positions`, which count from 0 up."""
         if len(positions) * 2 > len(self):
             table = self.tolist()
@@ -96,7 +96,7 @@ class Strings(Sequence[str]):
         blob, offsets = self.blob.data, self.offsets.data  # whose items are faster than an array's
         return [blob[offsets[p] : offsets[p + 1]].tobytes().decode() for p in positions.tolist()]
 
-    def reordered(self, indices: NDArray[Any]) -> Strings:
+    def reordered(self, indices: NDArray[np.integer]) -> Strings:
         """Return a table of the strings at these positions, in this order."""
         lengths = np.diff(self.offsets).astype(np.int64)[indices]
         offsets = offsets_of(lengths)
@@ -143,7 +143,7 @@ class Strings(Sequence[str]):
         return f"Strings({len(self)})"
 
 
-def offsets_of(sizes: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+def offsets_of(sizes: Sequence[int] | NDArray[np.integer | np.bool_]) -> NDArray[np.int64]:
     """Return the start of each of consecutive pieces of these sizes, and the end of the last."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, dtype=np.int64, out=offsets[1:])
@@ -176,7 +176,7 @@ def encodable(string: str) -> str:
     return SURROGATE.sub("\ufffd", string)
 
 
-def _sorted_positions(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint32]:
+def _sorted_positions(blob: NDArray[np.uint8], offsets: NDArray[np.integer]) -> NDArray[np.uint32]:
     """Sorted positions: by leading bytes as big-endian numbers, ties by the following ones."""
     starts = offsets[:-1].astype(np.int64)
     lengths = np.diff(offsets).astype(np.int64)

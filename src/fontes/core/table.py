@@ -34,8 +34,8 @@ class Table:
     def __init__(
         self,
         name: str,
-        header: Sequence[Any],
-        rows: Iterable[tuple[int, Sequence[Any]]],
+        header: Sequence[str],
+        rows: Iterable[tuple[int, Sequence[object]]],
         unit: str = "line",
         topic_id: Sequence[str] = TOPIC_ID,
         topic_text: Sequence[str] = TOPIC_TEXT,
@@ -48,7 +48,7 @@ class Table:
         self.number = 0  # last row read
 
     @classmethod
-    def of_frame(cls, frame: Any, ids: Sequence[str] = (), texts: Sequence[str] = ()) -> Table:
+    def of_frame(cls, frame: object, ids: Sequence[str] = (), texts: Sequence[str] = ()) -> Table:
         """Return the table of a frame, as `tabular.is_frame` knows them; for `ids` and `texts` see `Frame.of`."""
         table = Frame.of(frame, ids, texts, 1)
         return cls("the DataFrame", table.names, enumerate(table.rows(), 1), "row")
@@ -139,30 +139,30 @@ class Table:
         doc = None if topic is None else self._find_doc(topic)
         return topic is not None and doc is not None and self._find_column(GRADE, topic, doc) is not None
 
-    def _read(self) -> Iterator[Sequence[Any]]:
+    def _read(self) -> Iterator[Sequence[object]]:
         for number, row in self.rows:
             self.number = number
             yield row
 
-    def _id(self, value: Any, what: str) -> str:
+    def _id(self, value: object, what: str) -> str:
         name = (value if type(value) is str else string_of(value, f"{what} id", self.where)).strip()
         if not name:
             raise InputError(f"{self.where}: the {what} id is empty")
         return name
 
-    def _grade(self, value: Any, column: object) -> int:
+    def _grade(self, value: object, column: str) -> int:
         try:
             return grade_of(value)
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"{self.where}: {value!r} in the column '{column}' is no grade, which is a whole number") from None
 
-    def _number(self, value: Any, column: object) -> float:
+    def _number(self, value: object, column: str) -> float:
         try:
             return real(value)
         except (TypeError, ValueError):
             raise InputError(f"{self.where}: {value!r} in the column '{column}' is not a number") from None
 
-    def _rank(self, value: Any, column: object) -> float:
+    def _rank(self, value: object, column: str) -> float:
         if not (rank := self._number(value, column)) >= 0:  # NaN is none, either
             raise InputError(f"{self.where}: {value!r} in the column '{column}' is no rank from 1 (or from 0)")
         return rank

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
@@ -32,7 +32,7 @@ class Tabular:
         """Return the columns by name: arrays or lists of one length."""
         raise NotImplementedError
 
-    def to_pandas(self, **options: Any) -> Any:
+    def to_pandas(self, **options: object) -> Any:
         """Return the rows as a pandas DataFrame, with the columns of `to_columns`, which has the same options.
 
         Raises:
@@ -40,7 +40,7 @@ class Tabular:
         """
         return _library("pandas", "pandas", "to_pandas()").DataFrame(self.to_columns(**options))
 
-    def to_polars(self, **options: Any) -> Any:
+    def to_polars(self, **options: object) -> Any:
         """Return the rows as a polars DataFrame, with the columns of `to_columns`, which has the same options.
 
         Raises:
@@ -52,7 +52,7 @@ class Tabular:
         }
         return _library("polars", "polars", "to_polars()").DataFrame(columns, strict=False)
 
-    def to_arrow(self, **options: Any) -> Any:
+    def to_arrow(self, **options: object) -> Any:
         """Return the rows as a `pyarrow.Table`, with the columns of `to_columns`, which has the same options.
 
         Raises:
@@ -115,7 +115,7 @@ class Frame:
     """
 
     names: list[str]
-    chunks: Iterator[list[list[Any]]]
+    chunks: Iterator[list[list[object]]]
     numbering: str = ""
 
     @classmethod
@@ -137,8 +137,8 @@ class Frame:
             MissingExtraError: It exports Arrow, and pyarrow is not installed.
         """
         numbering = ""
-        labels: Sequence[Any] | None = None
-        chunks: Iterator[list[list[Any]]]
+        labels: Sequence[object] | None = None
+        chunks: Iterator[list[list[object]]]
         if type(frame).__module__.partition(".")[0] == "polars" and hasattr(frame, "iter_slices"):
             names, numbering = list(frame.columns), f"frame.with_row_index({ids[0]!r})" if ids else ""
             chunks = ([column.to_list() for column in part.get_columns()] for part in frame.iter_slices(CHUNK_ROWS))
@@ -162,13 +162,13 @@ class Frame:
             names, chunks = [*names, ids[0]], _with_labels(chunks, labels)
         return cls(names, chunks, numbering)
 
-    def rows(self) -> Iterator[Sequence[Any]]:
+    def rows(self) -> Iterator[Sequence[object]]:
         """Yield the rows."""
         for columns in self.chunks:
             yield from zip(*columns, strict=True)
 
 
-def columns_of(rows: list[dict[str, Any]], names: list[str]) -> dict[str, list[Any]]:
+def columns_of(rows: Sequence[Mapping[str, object]], names: list[str]) -> dict[str, list[object]]:
     """Return rows as columns; a row may lack a name."""
     return {name: [row.get(name) for row in rows] for name in names}
 
@@ -200,7 +200,7 @@ def _may_be_ids(name: str, column: list[Any]) -> bool:
     return (are_numbers or (kinds == {str} and not any(map(BLANK.search, column)))) and len(set(column)) == len(column)
 
 
-def _numbers(frame: Any, first: int) -> Sequence[Any]:
+def _numbers(frame: object, first: int) -> Sequence[object]:
     """Return the whole numbers of pandas' index, or else the numbers of the rows."""
     index = getattr(frame, "index", None)
     if getattr(index, "inferred_type", "") == "integer" and index.nlevels == 1:  # type: ignore[union-attr]
@@ -221,7 +221,7 @@ def _labels(index: Any, what: str, remedy: str) -> list[str]:
     raise InputError(f"the index of the {NOUNS[what]}, which is taken for ids, {problem}; {what}.{remedy} numbers the rows")
 
 
-def _whole(label: Any) -> str | None:
+def _whole(label: object) -> str | None:
     return str(int(label)) if isinstance(label, Integral) and not isinstance(label, bool) else None
 
 
@@ -246,7 +246,7 @@ def _values_of(series: Any) -> Any:
     return series.to_numpy(f"{series.dtype.kind}8[us]" if series.dtype.kind in "mM" else None)  # without nanoseconds
 
 
-def _of_arrow(frame: Any, ids: Sequence[str], texts: Sequence[str]) -> tuple[list[str], Iterator[list[list[Any]]]]:
+def _of_arrow(frame: Any, ids: Sequence[str], texts: Sequence[str]) -> tuple[list[str], Iterator[list[list[object]]]]:
     """Return the names and chunks of a dataset of Hugging Face, or of what exports Arrow."""
     kind = type(frame).__name__
     batches: Iterator[Any]
@@ -269,14 +269,14 @@ def _of_arrow(frame: Any, ids: Sequence[str], texts: Sequence[str]) -> tuple[lis
     return [names[number] for number in read], _chunks(batches, read)
 
 
-def _chunks(batches: Iterator[Any], read: Sequence[int]) -> Iterator[list[list[Any]]]:
+def _chunks(batches: Iterator[Any], read: Sequence[int]) -> Iterator[list[list[object]]]:
     for batch in batches:
         for start in range(0, batch.num_rows, CHUNK_ROWS):
             part = batch.slice(start, CHUNK_ROWS)
             yield [part.column(number).to_pylist() for number in read]
 
 
-def _with_labels(chunks: Iterator[list[list[Any]]], labels: Sequence[Any]) -> Iterator[list[list[Any]]]:
+def _with_labels(chunks: Iterator[list[list[object]]], labels: Sequence[object]) -> Iterator[list[list[object]]]:
     at = 0
     for columns in chunks:
         count = len(columns[0])
@@ -284,6 +284,6 @@ def _with_labels(chunks: Iterator[list[list[Any]]], labels: Sequence[Any]) -> It
         at += count
 
 
-def are_all(values: object, kind: type[Any]) -> TypeGuard[Sequence[Any]]:
+def are_all(values: object, kind: type) -> TypeGuard[Sequence[Any]]:
     """Whether a value is a list of several values of a kind or of paths, to be merged."""
     return isinstance(values, (list, tuple)) and len(values) > 0 and all(isinstance(v, (kind, os.PathLike)) for v in values)

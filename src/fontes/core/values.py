@@ -95,7 +95,7 @@ class Hit(_Hit):
             raise InputError(f"the run of hit '{self.id}' has no documents; set them with run.with_(documents=index)")
         return self._ranking
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Hit, tuple(self)
 
 
@@ -312,7 +312,7 @@ def _topic(item: object, number: int) -> Topic:
     raise InputError(f"item {number} of the topics is a {type(item).__name__}; give Topic, (id, text) or a string")
 
 
-def _value(record: Mapping[Any, Any], names: Sequence[str], what: str, number: int) -> Any:
+def _value(record: Mapping[object, object], names: Sequence[str], what: str, number: int) -> object:
     """Return the value of a record under one of some names."""
     if (key := find(record, names)) is None:
         present = ", ".join(f"'{name}'" for name in record)

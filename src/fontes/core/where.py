@@ -46,7 +46,7 @@ class ColumnSource(Protocol):
         """Return whether each document has a value."""
         ...
 
-    def test(self, column: str, sign: str, value: Any) -> Mask:
+    def test(self, column: str, sign: str, value: object) -> Mask:
         """Return whether each document's value passes a test; false where it has none.
 
         Args:
@@ -75,7 +75,7 @@ class Test(FilterCondition):
 
     column: str
     sign: str
-    value: Any
+    value: object
 
     def masks(self, columns: ColumnSource) -> tuple[Mask, Mask]:
         passed = self.passed(columns)

@@ -142,7 +142,7 @@ def unreported(function: F) -> F:
     """Return a function that works as `function` does, and reports no progress."""
 
     @wraps(function)
-    def silently(*arguments: Any, **named: Any) -> Any:
+    def silently(*arguments: object, **named: object) -> Any:
         if reporter() is silent:
             return function(*arguments, **named)
         with work(progress=silent):

@@ -23,7 +23,7 @@ from .settings import MAX_FIELDS
 if TYPE_CHECKING:
     from .segment import Leaf, Segment
 
-Integers = NDArray[np.integer[Any]]
+Integers = NDArray[np.integer]
 
 
 class FieldLists(RowLists):

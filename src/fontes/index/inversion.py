@@ -62,7 +62,7 @@ class Chunk:
     postings: Postings
     packed: PackedArrays = field(default_factory=dict)
     payloads: Mapping[str, Rows] = field(default_factory=dict)
-    tables: Mapping[str, Sequence[NDArray[np.integer[Any]]]] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[NDArray[np.integer]]] = field(default_factory=dict)
 
 
 class PostingRuns:
@@ -259,7 +259,7 @@ class Inverter:
         self._pending, self._size, self._bytes = [], 0, 0
         self._runs.append(run, spill)
 
-    def _inverted_rows(self, name: str, order: NDArray[np.integer[Any]]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def _inverted_rows(self, name: str, order: NDArray[np.integer]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Rows of the pending documents, by terms in this order, and the end of each term's rows."""
         sizes = np.zeros(len(self.vocabulary), dtype=np.int64)
         for batch in self._pending:
@@ -271,7 +271,7 @@ class Inverter:
         return rows, ends
 
 
-def _layout(sizes: NDArray[np.int64], order: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _layout(sizes: NDArray[np.int64], order: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Lay out terms in this order: return their ends in the order, and the start of each by its number."""
     ends = np.cumsum(sizes[order])
     starts = np.zeros(len(sizes), dtype=np.int64)
@@ -279,7 +279,7 @@ def _layout(sizes: NDArray[np.int64], order: NDArray[np.integer[Any]]) -> tuple[
     return ends, starts
 
 
-def chunks(df: NDArray[np.integer[Any]], size: int) -> Iterator[tuple[int, int]]:
+def chunks(df: NDArray[np.integer], size: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of terms with about `size` postings each."""
     ends = np.cumsum(df, dtype=np.int64)
     first = 0
@@ -318,7 +318,7 @@ def _starts(ends: NDArray[np.int64], indices: NDArray[np.int64]) -> NDArray[np.i
 
 class _Analysed(NamedTuple):
     lengths: NDArray[np.int64]  # of the documents
-    payloads: Mapping[str, NDArray[np.integer[Any]]] = MappingProxyType({})  # data of the documents, by payload component
+    payloads: Mapping[str, NDArray[np.integer]] = MappingProxyType({})  # data of the documents, by payload component
 
 
 class _Worker:
@@ -395,7 +395,7 @@ class ListsWriter:
         self._counts = {"terms": 0, "postings": 0, "tokens": 0}
         self._bounds.write(np.zeros(1, dtype=np.int64))
 
-    def lengths(self, lengths: NDArray[np.integer[Any]]) -> None:
+    def lengths(self, lengths: NDArray[np.integer]) -> None:
         """Append the lengths of documents: the sums of their frequencies."""
         self._lengths.write(lengths)
 
@@ -539,8 +539,8 @@ def write_runs(
 def write_lists(
     folder: Path,
     terms: Strings,
-    df: NDArray[np.integer[Any]],
-    lengths: NDArray[np.integer[Any]],
+    df: NDArray[np.integer],
+    lengths: NDArray[np.integer],
     postings: Callable[[int, int], Postings],
 ) -> dict[str, int]:
     """Write the files of an inverted index. Return the counts of terms, postings and tokens.

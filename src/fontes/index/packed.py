@@ -41,7 +41,7 @@ class LazyRows:
     def __init__(self, terms: int) -> None:
         self.ready, self._lock = np.zeros(terms, dtype=np.bool_), threading.Lock()
 
-    def ensure(self, terms: NDArray[np.integer[Any]], fill: Callable[[NDArray[np.int64]], object]) -> None:
+    def ensure(self, terms: NDArray[np.integer], fill: Callable[[NDArray[np.int64]], object]) -> None:
         """Call `fill` with the terms that are not filled in yet."""
         if self.ready[terms].all():
             return
@@ -105,7 +105,7 @@ class PackedLists:
         """Which terms are filled in, and the documents of all postings."""
         return LazyRows(len(self.row_of)), np.zeros(self.bounds[-1], dtype=np.int32)
 
-    def unpacked(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def unpacked(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return the bounds and documents of all postings, filled in for these terms; only these take memory."""
         filled, docs = self.documents
         filled.ensure(terms, lambda terms: unpack(terms, np.ones(len(terms)), *self.unweighted, docs, NO_WEIGHTS))

@@ -45,16 +45,16 @@ class Counted(Protocol):
     """An inverted index whose postings can be read."""
 
     @property
-    def df(self) -> NDArray[np.integer[Any]]:
+    def df(self) -> NDArray[np.integer]:
         """Number of documents of each term."""
         ...
 
     @property
-    def lengths(self) -> NDArray[np.integer[Any]]:
+    def lengths(self) -> NDArray[np.integer]:
         """Length of each document."""
         ...
 
-    def postings(self, terms: NDArray[np.integer[Any]]) -> Postings:
+    def postings(self, terms: NDArray[np.integer]) -> Postings:
         """Concatenated postings of terms: ordinals of documents, frequencies."""
         ...
 
@@ -70,7 +70,7 @@ class TfLengthCodes:
         lengths: Length of each document, as it counts.
     """
 
-    def __init__(self, lengths: NDArray[np.integer[Any]], by_length: bool) -> None:
+    def __init__(self, lengths: NDArray[np.integer], by_length: bool) -> None:
         self.lengths = lengths if by_length else np.zeros(len(lengths), dtype=np.uint8)
         self._lock, self.by_length = threading.Lock(), by_length
         self._distinct = np.unique(self.lengths)
@@ -83,7 +83,7 @@ class TfLengthCodes:
 
     @classmethod
     def counted(
-        cls, lengths: NDArray[np.integer[Any]], parts: Sequence[Item], postings: Callable[[Item], Postings]
+        cls, lengths: NDArray[np.integer], parts: Sequence[Item], postings: Callable[[Item], Postings]
     ) -> TfLengthCodes:
         """Return the codes of an inverted index; `postings` returns those of one of its parts."""
         for by_length in (True, False) if lengths.max(initial=0) <= MAX_CODED_LENGTH else (False,):
@@ -159,7 +159,7 @@ class TfLengthCodes:
         encode(fixed(docs), fixed(tfs), self._numbers, len(self._distinct), self._code_of, codes)
         return codes
 
-    def pack(self, df: NDArray[np.integer[Any]], postings: Postings, bounded: bool) -> Arrays:
+    def pack(self, df: NDArray[np.integer], postings: Postings, bounded: bool) -> Arrays:
         """Return the arrays of `list_shapes` of consecutive terms with these postings, and those of bounds in a file.
 
         There are no pairs; the terms of the rest are counted from the first of these terms.
@@ -230,7 +230,7 @@ class PackedWriter:
             self._files[name] = TemporaryFile(dir=folder)  # noqa: SIM115
         self._rest = [np.zeros((4, 0), dtype=np.int32)]
 
-    def packed(self, df: NDArray[np.integer[Any]], postings: Postings) -> Arrays:
+    def packed(self, df: NDArray[np.integer], postings: Postings) -> Arrays:
         """Return what `write` takes for consecutive terms with these postings; may be called in any thread."""
         return self._codes.pack(df, postings, bounded=True)
 

@@ -63,11 +63,11 @@ class Part:
         self.whole.require_positions()
         return POSITIONS.of(self.segment)
 
-    def frequencies(self, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+    def frequencies(self, terms: NDArray[np.integer]) -> NDArray[np.int32]:
         """Return the frequencies by field of the terms' postings, (postings, fields); ParameterError if none are stored."""
         return self.whole.frequencies(self, terms)
 
-    def living(self, terms: NDArray[np.integer[Any]], of: str = "df") -> NDArray[np.int64]:
+    def living(self, terms: NDArray[np.integer], of: str = "df") -> NDArray[np.int64]:
         """Return the counts, `of` "df" or "cf", of some terms over the living documents of the part; 0 for the number -1."""
         counts: NDArray[np.int64]
         counts_of_part = getattr(self, of)
@@ -88,7 +88,7 @@ class Part:
             return 0
         return self.df.item(number) if self.leaf.dead is None else int(self.living(np.array([number]))[0])
 
-    def in_whole(self, terms: NDArray[np.integer[Any]], of: str = "df") -> NDArray[np.int64]:
+    def in_whole(self, terms: NDArray[np.integer], of: str = "df") -> NDArray[np.int64]:
         """Return the counts, `of` "df" or "cf", of some terms of the part over all living documents of the whole index."""
         if len(terms) > MANY_TERMS or "_counts" in vars(self):
             counts: NDArray[np.int64] = self._counts[of][terms]
@@ -119,7 +119,7 @@ class Part:
             return docs + np.int32(self.leaf.first) if self.leaf.first else docs
         return self.leaf.ordinals[docs]
 
-    def located(self, ordinals: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    def located(self, ordinals: NDArray[np.integer]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
         """Return which of some documents, given as ordinals in the index, the part has, and their positions in the segment."""
         leaf = self.leaf
         rows = np.flatnonzero((ordinals >= leaf.first) & (ordinals < leaf.first + leaf.documents))
@@ -181,7 +181,7 @@ class Searchable(ABC):
             for part in self.parts
         )
 
-    def frequencies(self, part: Part, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+    def frequencies(self, part: Part, terms: NDArray[np.integer]) -> NDArray[np.int32]:
         """Return the frequencies by field of postings of a part, (postings, fields); ParameterError if none are stored."""
         self.require_fields()
         return FIELDS.of(part.segment).frequencies(terms)
@@ -205,7 +205,7 @@ class Searchable(ABC):
         return JoinedLists([part.lists for part in parts], leaves)
 
     @property
-    def lengths(self) -> NDArray[np.integer[Any]]:
+    def lengths(self) -> NDArray[np.integer]:
         """Number of terms of each document."""
         return self.joined.lengths
 
@@ -215,12 +215,12 @@ class Searchable(ABC):
         return self.joined.terms
 
     @property
-    def df(self) -> NDArray[np.integer[Any]]:
+    def df(self) -> NDArray[np.integer]:
         """Document frequency of each term."""
         return self.joined.df
 
     @property
-    def cf(self) -> NDArray[np.integer[Any]]:
+    def cf(self) -> NDArray[np.integer]:
         """Collection frequency of each term."""
         return self.joined.cf
 
@@ -228,7 +228,7 @@ class Searchable(ABC):
         """Position of a term in `terms`; -1 for an unknown term."""
         return self.joined.term_number(term)
 
-    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def postings(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Concatenated postings of the terms with these numbers: ordinals, ascending within a term; term frequencies."""
         return self.joined.postings(np.asarray(terms))
 

@@ -35,7 +35,7 @@ class RowLists:
         if np.any(lists.df > self.bounds[1:] - self.bounds[:-1]):  # a row takes at least a byte
             raise self.arrays.damaged(f"{name}.bounds", "a term has fewer bytes than postings")
 
-    def spans(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def spans(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return start and end of each term's bytes, and its number of rows."""
         starts, ends, df = (a[terms].astype(np.int64) for a in (self.bounds[:-1], self.bounds[1:], self.lists.df))
         return starts, ends, df
@@ -82,7 +82,7 @@ def merge_payload(leaves: Sequence[Leaf], parts: Sequence[RowLists], writer: Pay
     lists = JoinedLists([leaf.segment.lists for leaf in leaves], leaves)
     payload_bytes = writer.memory + 2 * sum(len(part.rows) for part in parts) // max(1, int(lists.df.sum()))
 
-    def merged(edges: tuple[int, int]) -> tuple[Rows, Sequence[NDArray[np.integer[Any]]]]:
+    def merged(edges: tuple[int, int]) -> tuple[Rows, Sequence[NDArray[np.integer]]]:
         first, last = edges
         rows = merged_rows(lists, parts, first, last)
         return rows, writer.tables(rows, lists.df[first:last].astype(np.int64))

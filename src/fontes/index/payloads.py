@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .batches import Batch
 
 T = TypeVar("T")
-Rows = tuple[NDArray[np.uint8], NDArray[np.integer[Any]]]  # concatenated rows, and the bytes of each row or of each term's rows
+Rows = tuple[NDArray[np.uint8], NDArray[np.integer]]  # concatenated rows, and the bytes of each row or of each term's rows
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Payload(Component[T]):
         """Return the rows of a batch's postings, in the order of the postings, and the bytes of each."""
 
     @abstractmethod
-    def of_documents(self, occurrences: Occurrences) -> NDArray[np.integer[Any]]:
+    def of_documents(self, occurrences: Occurrences) -> NDArray[np.integer]:
         """Return the data of each document: (documents, fields)."""
 
     @abstractmethod
@@ -115,7 +115,7 @@ class PayloadWriter:
         name: str,
         of_documents: str,
         of_terms: dict[str, int | None],
-        tables: Callable[[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], Sequence[NDArray[np.integer[Any]]]],
+        tables: Callable[[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], Sequence[NDArray[np.integer]]],
         fields: int,
         memory: int,
     ) -> None:
@@ -126,16 +126,16 @@ class PayloadWriter:
         self._compute = tables
         self._bounds.write(np.zeros(1, dtype=np.int64))
 
-    def documents(self, numbers: NDArray[np.integer[Any]]) -> None:
+    def documents(self, numbers: NDArray[np.integer]) -> None:
         """Append data of documents."""
         self._documents.write(numbers)
 
-    def tables(self, rows: Rows, df: NDArray[np.int64]) -> Sequence[NDArray[np.integer[Any]]]:
+    def tables(self, rows: Rows, df: NDArray[np.int64]) -> Sequence[NDArray[np.integer]]:
         """Return the data of consecutive terms, for `write`; may be called in any thread."""
         data, sizes = rows
         return self._compute(data, offsets_of(sizes), df)
 
-    def write(self, rows: Rows, tables: Sequence[NDArray[np.integer[Any]]]) -> None:
+    def write(self, rows: Rows, tables: Sequence[NDArray[np.integer]]) -> None:
         """Append the rows of terms."""
         data, sizes = rows
         self._bounds.write(self._rows.length + np.cumsum(sizes))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .field_statistics import FieldLists
     from .segment import Leaf, Segment
 
-Integers = NDArray[np.integer[Any]]
+Integers = NDArray[np.integer]
 PositionRows = tuple[NDArray[np.int64], NDArray[np.int32]]
 GAP = 100  # positions between two fields, as in Lucene between two values of a field
 NO_ROWS = np.zeros(0, np.int64)

@@ -44,10 +44,10 @@ class SegmentLists(Protocol):
         cf: Unsigned or int64, (terms,): sum of each term's frequencies.
     """
 
-    lengths: NDArray[np.integer[Any]]
+    lengths: NDArray[np.integer]
     terms: Strings
-    df: NDArray[np.integer[Any]]
-    cf: NDArray[np.integer[Any]]
+    df: NDArray[np.integer]
+    cf: NDArray[np.integer]
 
     @property
     def packed(self) -> PackedLists:
@@ -63,7 +63,7 @@ class SegmentLists(Protocol):
         """Position of a term in `terms`; -1 for an unknown one."""
         ...
 
-    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def postings(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Concatenated postings of terms: positions of documents in the segment, frequencies."""
         ...
 
@@ -119,7 +119,7 @@ class PostingLists:
         """Position of a term in `terms`; -1 for an unknown one."""
         return self._number(term)
 
-    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def postings(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the concatenated postings of the terms with these numbers: ordinals and term frequencies, both int32.
 
         Raises:
@@ -213,7 +213,7 @@ class JoinedLists:
     def __init__(self, parts: Sequence[SegmentLists], leaves: Sequence[Leaf]) -> None:
         self.parts, self.leaves = parts, leaves
         self._df = [part.df.astype(np.int64) for part in parts]  # in the one type for which the loop is compiled
-        self.lengths: NDArray[np.integer[Any]] = np.concatenate(
+        self.lengths: NDArray[np.integer] = np.concatenate(
             [np.zeros(0, np.uint8), *(part.lengths[leaf.live] for part, leaf in zip(parts, leaves, strict=True))]
         )
         terms, numbers = union([part.terms for part in parts])
@@ -224,8 +224,8 @@ class JoinedLists:
             cf[part_numbers] += part.cf if deletions is None else deletions.subtracted(part.cf, "cf")
         used = np.flatnonzero(df)
         self.terms = terms if len(used) == len(terms) else terms.reordered(used).ascending()
-        self.df: NDArray[np.integer[Any]] = df[used]
-        self.cf: NDArray[np.integer[Any]] = cf[used]
+        self.df: NDArray[np.integer] = df[used]
+        self.cf: NDArray[np.integer] = cf[used]
         self.numbers = [_inverse(part_numbers, len(terms))[used] for part_numbers in numbers]
         self._number = lru_cache(CACHED_TERMS)(Finder(self.terms))
 
@@ -233,7 +233,7 @@ class JoinedLists:
         """Position of a term in `terms`; -1 for an unknown one."""
         return self._number(term)
 
-    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def postings(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return postings as `PostingLists.postings` does."""
         cursor = offsets_of(self.df[terms])
         ends = cursor[1:].copy()

@@ -38,9 +38,9 @@ class Deletions:
     """
 
     dead: NDArray[np.bool_]
-    terms: NDArray[np.integer[Any]]
-    df: NDArray[np.integer[Any]]
-    cf: NDArray[np.integer[Any]]
+    terms: NDArray[np.integer]
+    df: NDArray[np.integer]
+    cf: NDArray[np.integer]
 
     @classmethod
     def of(cls, lists: PostingLists, dead: NDArray[np.bool_]) -> Deletions:
@@ -82,7 +82,7 @@ class Deletions:
         """Number of deleted documents."""
         return int(np.count_nonzero(self.dead))
 
-    def subtracted(self, counts: NDArray[np.integer[Any]], of: str) -> NDArray[np.int64]:
+    def subtracted(self, counts: NDArray[np.integer], of: str) -> NDArray[np.int64]:
         """Return the segment's counts, `of` "df" or "cf", over its living documents."""
         live = counts.astype(np.int64)
         live[self.terms] -= getattr(self, of)
@@ -238,7 +238,7 @@ def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Lea
 
 
 def located(
-    leaves: Sequence[Leaf], docs: NDArray[np.integer[Any]]
+    leaves: Sequence[Leaf], docs: NDArray[np.integer]
 ) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.int64]]]:
     """Locate documents, given as ordinals in the state of the leaves.
 

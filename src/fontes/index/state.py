@@ -308,7 +308,7 @@ class State(Searchable):
         """Ordinals of the documents with these ids; -1 for unknown ids."""
         return find_positions(ids, self.ids)
 
-    def ordinals_in(self, run: Run, user: str) -> NDArray[np.integer[Any]]:
+    def ordinals_in(self, run: Run, user: str) -> NDArray[np.integer]:
         """Return the ordinal of each row's document in a run.
 
         Raises:
@@ -375,7 +375,7 @@ class State(Searchable):
         return self.schema.columns
 
     def facets(
-        self, *columns: str, docs: NDArray[np.integer[Any]] | Strings | None = None, bins: int | None = None
+        self, *columns: str, docs: NDArray[np.integer] | Strings | None = None, bins: int | None = None
     ) -> dict[str, dict[Any, int]]:
         """Count the documents with each value of some columns.
 

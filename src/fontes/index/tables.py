@@ -144,7 +144,7 @@ def concatenate_tables(tables: Sequence[Strings]) -> Strings:
 
 
 def merged_orders(
-    blob: NDArray[np.uint8], offsets: NDArray[np.int64], orders: Sequence[NDArray[np.uint32]], spool: Path | None = None
+    blob: NDArray[np.uint8], offsets: NDArray[np.integer], orders: Sequence[NDArray[np.uint32]], spool: Path | None = None
 ) -> NDArray[np.uint32]:
     """Merge the orders of parts of a table.
 

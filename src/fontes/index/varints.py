@@ -24,11 +24,11 @@ class Varints:
         bounds: Start of each term in them, and the end of the last.
     """
 
-    def __init__(self, postings: NDArray[np.uint8], bounds: NDArray[np.integer[Any]]) -> None:
+    def __init__(self, postings: NDArray[np.uint8], bounds: NDArray[np.integer]) -> None:
         self._postings, self._bounds = postings, bounds
 
     @classmethod
-    def opened(cls, arrays: Arrays, folder: Path, df: NDArray[np.integer[Any]]) -> Varints | None:
+    def opened(cls, arrays: Arrays, folder: Path, df: NDArray[np.integer]) -> Varints | None:
         """Open them; None if there are none. Raises IndexFormatError if they are damaged."""
         if not (folder / "postings.bounds.npy").exists():
             return None

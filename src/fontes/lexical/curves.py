@@ -29,7 +29,7 @@ class ScoreTable:
         rest: float64; the function of the postings in the `rest` of the lists.
     """
 
-    idfs: Callable[[NDArray[np.integer[Any]]], NDArray[np.float64]]
+    idfs: Callable[[NDArray[np.integer]], NDArray[np.float64]]
     function: Saturation
     saturation: NDArray[np.float64]
     rest: NDArray[np.float64]

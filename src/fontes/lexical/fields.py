@@ -46,21 +46,21 @@ class ChosenLists:
     def __init__(self, fields: FieldLists, columns: tuple[int, ...]) -> None:
         self._fields, self._columns = fields, list(columns)
         self.terms, self.term_number = fields.lists.terms, fields.lists.term_number
-        self.lengths: NDArray[np.integer[Any]] = fields.lengths[:, self._columns].sum(axis=1, dtype=np.int64)
-        self.cf: NDArray[np.integer[Any]] = fields.cf[:, self._columns].sum(axis=1, dtype=np.int64)
-        self.df: NDArray[np.integer[Any]] = self._count_documents()
+        self.lengths: NDArray[np.integer] = fields.lengths[:, self._columns].sum(axis=1, dtype=np.int64)
+        self.cf: NDArray[np.integer] = fields.cf[:, self._columns].sum(axis=1, dtype=np.int64)
+        self.df: NDArray[np.integer] = self._count_documents()
 
     @cached_property
     def packed(self) -> PackedLists:
         """The postings as they are searched."""
         return pack_in_memory(self)
 
-    def postings(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def postings(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the postings of terms in the fields, end to end: documents, frequencies."""
         docs, frequencies = self._rows(terms)
         return docs, frequencies.sum(axis=1, dtype=np.int32)
 
-    def frequencies(self, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+    def frequencies(self, terms: NDArray[np.integer]) -> NDArray[np.int32]:
         """Return the frequency in each of the fields of the postings of terms."""
         return self._rows(terms)[1]
 
@@ -78,7 +78,7 @@ class ChosenLists:
             cf[first:last] = np.bincount(term_of[deleted], tf[deleted], last - first)
         return Deletions(dead, terms, df, cf)
 
-    def _rows(self, terms: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _rows(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         frequencies = self._fields.frequencies(terms)[:, self._columns]
         rows = frequencies.any(axis=1)
         return self._fields.lists.postings(terms)[0][rows], frequencies[rows]
@@ -131,7 +131,7 @@ class ChosenFields(Searchable):
         fields = FIELDS.of(leaf.segment)
         return _LISTS.of(fields).get(self._columns, lambda: ChosenLists(weak_proxy(fields), self._columns))
 
-    def frequencies(self, part: Part, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+    def frequencies(self, part: Part, terms: NDArray[np.integer]) -> NDArray[np.int32]:
         assert isinstance(part.lists, ChosenLists)
         return part.lists.frequencies(terms)
 

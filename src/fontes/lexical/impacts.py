@@ -55,7 +55,7 @@ class Impacts:
     bounds: Bounds
     ratios: NDArray[np.float64]
 
-    def idfs(self, terms: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+    def idfs(self, terms: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the idf of each of some terms; 1 if postings have weights."""
         return np.ones(len(terms)) if self.curve is None else self.curve.idfs(terms)
 
@@ -80,7 +80,7 @@ class Impacts:
             filled, weights = LazyRows(len(filled.ready)), np.zeros(len(docs), dtype=np.float32)
         return filled, docs, weights, (self.lists.bounds, fixed(docs), fixed(weights))
 
-    def unpacked(self, terms: NDArray[np.integer[Any]]) -> Unpacked:
+    def unpacked(self, terms: NDArray[np.integer]) -> Unpacked:
         """Return the bounds, documents and weights of all postings, filled in for these terms; only these take memory."""
         filled, docs, weights, unpacked = self._unpacked
         out = NO_WEIGHTS if self.curve is None else weights
@@ -141,7 +141,7 @@ def decoded_lists(part: Part, terms: NDArray[np.int64]) -> tuple[NDArray[np.int6
     return np.arange(len(terms)), bounds, fixed(part.postings(terms)[0])
 
 
-def documents_of_any(part: Part, terms: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+def documents_of_any(part: Part, terms: NDArray[np.integer]) -> NDArray[np.int32]:
     """Return the ordinals of the documents with at least one of some terms, ascending."""
     lists, postings = read_lists(part), int(part.df[terms].sum(dtype=np.int64))
     if lists is None:
@@ -163,7 +163,7 @@ def _distinct(docs: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def count_of_any(
-    part: Part, terms: NDArray[np.integer[Any]], passed: NDArray[np.bool_] | None = None, up_to: int | None = None
+    part: Part, terms: NDArray[np.integer], passed: NDArray[np.bool_] | None = None, up_to: int | None = None
 ) -> int:
     """Return the number of documents with at least one of some terms.
 
@@ -182,7 +182,7 @@ def count_of_any(
     return at_most(_count_of_any(part, terms, passed), up_to)
 
 
-def _count_of_any(part: Part, terms: NDArray[np.integer[Any]], passed: NDArray[np.bool_] | None) -> int:
+def _count_of_any(part: Part, terms: NDArray[np.integer], passed: NDArray[np.bool_] | None) -> int:
     if passed is not None:
         return int(np.count_nonzero(passed[documents_of_any(part, terms)]))
     if len(terms) == 1:
@@ -250,7 +250,7 @@ def _bounded(part: Part, lists: PackedLists, curve: ScoreTable) -> Bounds:
 
 
 def weighted_postings(
-    part: Part, weighting: Weighting, terms: NDArray[np.integer[Any]]
+    part: Part, weighting: Weighting, terms: NDArray[np.integer]
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the documents of the terms' postings, end to end, and their weights under a model.
 

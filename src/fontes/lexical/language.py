@@ -150,7 +150,7 @@ class QueryLanguage(Stage[Topics, Topics], name="query"):
         return syntax.Names.of(self.index.state)
 
 
-def most_frequent(df: NDArray[Any], limit: int) -> NDArray[np.integer[Any]]:
+def most_frequent(df: NDArray[Any], limit: int) -> NDArray[np.integer]:
     """Return the indices of the greatest document frequencies, at most `limit`, ascending; among equals the first."""
     if len(df) <= limit:
         return np.arange(len(df))

@@ -177,7 +177,7 @@ class Lexical(Stage[Topics, Run]):
             last = vars(self)["_last_query"] = StructuredQuery(self.searched, self._ready[0], topic)
         return last
 
-    def matches(self, query: str | Topic) -> NDArray[np.integer[Any]]:
+    def matches(self, query: str | Topic) -> NDArray[np.integer]:
         """Return the ordinals of all documents that match the query and pass the filter, ascending."""
         topic = topic_of(query)
         if topic.query is not None and self.reads_queries:

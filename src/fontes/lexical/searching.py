@@ -75,7 +75,7 @@ def search_bags(searched: Searchable, weighting: Weighting, bags: Bags, k: int, 
 
 
 def scores_of(
-    searched: Searchable, weighting: Weighting, bags: Bags, topic: int, ordinals: NDArray[np.integer[Any]]
+    searched: Searchable, weighting: Weighting, bags: Bags, topic: int, ordinals: NDArray[np.integer]
 ) -> NDArray[np.float32]:
     """Return the scores of some documents for a topic; 0 for documents that do not match."""
     sums, terms = np.zeros(len(ordinals), dtype=np.float64), slice(*bags.bounds[topic : topic + 2].tolist())

@@ -203,7 +203,7 @@ class StructuredQuery:
                 count = sum(int(np.count_nonzero(self.mask(number, clause))) for number in range(len(self._parts)))
                 yield PlanRow(kind, _description(clause), count)
 
-    def scores(self, ordinals: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+    def scores(self, ordinals: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the scores of some documents, given as ordinals; 0 for a document that does not match."""
         scores = np.zeros(len(ordinals), dtype=np.float32)
         for number, part in enumerate(self._parts):

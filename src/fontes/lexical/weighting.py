@@ -52,7 +52,7 @@ class Postings:
     fields: NDArray[np.int32] | None = None
 
     @classmethod
-    def of(cls, part: Part, weighting: Weighting, terms: NDArray[np.integer[Any]]) -> Postings:
+    def of(cls, part: Part, weighting: Weighting, terms: NDArray[np.integer]) -> Postings:
         """Return all postings of the terms in a part, with frequencies by field if the weighting needs them."""
         docs, tf = part.postings(terms)
         fields = None if weighting.fields is None else part.frequencies(terms)
@@ -267,18 +267,18 @@ class Statistics:
         vars(statistics).pop("lengths_in_one_byte", None)
         return statistics
 
-    def counts_of(self, terms: NDArray[Any]) -> NDArray[np.integer[Any]]:
+    def counts_of(self, terms: NDArray[Any]) -> NDArray[np.integer]:
         """Return the number of documents that have each of some terms."""
         return self._of_terms("df", terms)
 
-    def cf_of(self, terms: NDArray[Any]) -> NDArray[np.integer[Any]]:
+    def cf_of(self, terms: NDArray[Any]) -> NDArray[np.integer]:
         """Return the collection frequency of each of some terms."""
         return self._of_terms("cf", terms)
 
-    def _of_terms(self, of: str, terms: NDArray[Any] | None) -> NDArray[np.integer[Any]]:
+    def _of_terms(self, of: str, terms: NDArray[Any] | None) -> NDArray[np.integer]:
         if isinstance(self._index, Part):
             return self._index.in_whole(np.arange(len(self._index.df)) if terms is None else terms, of)
-        counts: NDArray[np.integer[Any]] = getattr(self._index, of)
+        counts: NDArray[np.integer] = getattr(self._index, of)
         return counts if terms is None else counts[terms]
 
     def df_of(self, terms: NDArray[Any]) -> Floats:
@@ -399,11 +399,11 @@ class ClauseStatistics(Statistics):
         self.lengths = vocabulary.lengths if lengths is None else lengths
         self.df = np.array([counts.df], dtype=np.float64)
 
-    def counts_of(self, terms: NDArray[Any]) -> NDArray[np.integer[Any]]:
+    def counts_of(self, terms: NDArray[Any]) -> NDArray[np.integer]:
         df: NDArray[np.int64] = self.df.astype(np.int64)[terms]
         return df
 
-    def cf_of(self, terms: NDArray[Any]) -> NDArray[np.integer[Any]]:
+    def cf_of(self, terms: NDArray[Any]) -> NDArray[np.integer]:
         cf: NDArray[np.int64] = self.cf.astype(np.int64)[terms]
         return cf
 

@@ -64,7 +64,7 @@ class Vocabulary:
         return self.encode_table(*concatenated(texts))
 
     def encode_table(
-        self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
+        self, text: NDArray[np.uint8], text_bounds: NDArray[np.integer]
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Like `encode`, for concatenated UTF-8: text i is text[text_bounds[i]:text_bounds[i+1]]."""
         with self._lock:

@@ -29,7 +29,7 @@ STEPS = [("D", 1), ("M", 1), ("M", 3), *(("Y", digit * 10**power) for power in r
 
 
 def facets_of(
-    state: Columned, docs: NDArray[np.integer[Any]], columns: Sequence[str], bins: int | None = None
+    state: Columned, docs: NDArray[np.integer], columns: Sequence[str], bins: int | None = None
 ) -> dict[str, dict[Any, int]]:
     """Count documents by their values.
 

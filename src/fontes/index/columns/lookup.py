@@ -56,7 +56,7 @@ def _direction(column: str, columns: Collection[str]) -> str:
     return f"did you mean '{directed['name']}'{', with descending' if descends else ''}?"
 
 
-def column_values(state: Columned, column: str, docs: NDArray[np.integer[Any]]) -> Values:
+def column_values(state: Columned, column: str, docs: NDArray[np.integer]) -> Values:
     """Return the values in a column of the documents with these ordinals, in any order."""
     kind = state.schema.types[column]
     parts, indices = [], []

@@ -59,7 +59,7 @@ class Values:
             return ~np.isnan(self.values)
         return np.asarray(self.values != (np.iinfo(self.values.dtype).min if self.kind in ("integer", "date") else 0))
 
-    def of(self, indices: NDArray[np.integer[Any]]) -> Values:
+    def of(self, indices: NDArray[np.integer]) -> Values:
         """Return the values of these documents."""
         if self.starts is None:
             return Values(self.kind, self.values[indices], self.table)
@@ -225,7 +225,7 @@ class SegmentColumns:
         passing = np.asarray(SIGNS[sign](stored.values, bound))
         return passing & stored.present if SIGNS[sign](np.iinfo(stored.values.dtype).min, bound) else passing
 
-    def counts(self, column: str, docs: NDArray[np.integer[Any]]) -> dict[Any, int]:
+    def counts(self, column: str, docs: NDArray[np.integer]) -> dict[Any, int]:
         """Count the documents with each value among `docs`, ordinals in the segment."""
         if column not in self.types:
             return {}

@@ -48,7 +48,7 @@ def signs_of(size: int) -> NDArray[np.float64]:
     return np.asarray(1.0 - 2.0 * bits, dtype=np.float64)
 
 
-def rotated(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+def rotated(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     """Rotate vectors, padded with zeros: float64 (rows, dim) to (rows, padded(dim))."""
     size = padded(vectors.shape[1])
     out = np.zeros((len(vectors), size), dtype=np.float64)
@@ -57,7 +57,7 @@ def rotated(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     return out
 
 
-def rotated_back(vectors: NDArray[np.floating[Any]], dim: int) -> NDArray[np.float32]:
+def rotated_back(vectors: NDArray[np.floating], dim: int) -> NDArray[np.float32]:
     """Undo `rotated`: (rows, padded(dim)) to float32 (rows, dim)."""
     out = vectors.astype(np.float64)
     _rotate(out, signs_of(out.shape[1]), True)

@@ -103,11 +103,11 @@ class Embeddings:
         """First row of the documents from `first` to `last`, and the one after their last."""
         return (first, last) if self.single else (int(self.bounds[first]), int(self.bounds[last]))
 
-    def numbers(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[Any]:
+    def numbers(self, rows: slice | NDArray[np.integer]) -> NDArray[Any]:
         """Return these rows without their scales; RaBitQ codes as int8, rotated."""
         return rabitq.unpacked(self.vectors[rows], self.bits) if self.bits else self.vectors[rows]
 
-    def decoded(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+    def decoded(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
         """These rows as float32."""
         if self.bits:
             return rabitq.rotated_back(self.numbers(rows) * self.scales[rows, None].astype(np.float64), self.dim)
@@ -319,7 +319,7 @@ class JoinedEmbeddings:
         """bool, (rows,): whether the document of each row passes; `mask` is bool, (documents,)."""
         return mask if self.single else np.repeat(mask, np.diff(self.bounds))
 
-    def decoded(self, rows: slice | NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+    def decoded(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
         """These rows as float32."""
         if self.whole is not None:
             return self.whole.decoded(rows)
@@ -339,7 +339,7 @@ class JoinedEmbeddings:
         return rabitq.rotated(queries).astype(np.float32) if self.dtype in BITS else queries
 
     def split(
-        self, docs: NDArray[np.integer[Any]]
+        self, docs: NDArray[np.integer]
     ) -> Iterator[tuple[SegmentEmbeddings, slice | NDArray[np.intp], NDArray[Any]]]:
         """Yield for each segment with any of these documents its share, their indices in `docs`, their positions in it."""
         if self.whole is not None:
@@ -384,7 +384,7 @@ class JoinedEmbeddings:
         return hash_json([[share.embeddings.meta["digest"], share.leaf.state] for share in self.shares])
 
 
-def rows_of(bounds: NDArray[np.int64], docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def rows_of(bounds: NDArray[np.int64], docs: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the concatenated rows of these documents, and the offset of each document's first row among them.
 
     Document i has the rows bounds[i]:bounds[i + 1].
