@@ -57,7 +57,8 @@ def stage(function: Callable[[Any], Any], *, takes: Kind = ..., gives: Kind = ..
 def stage(
     function: None = None, *, takes: Kind = ..., gives: Kind = ...
 ) -> Callable[[Callable[[Any], Any]], FunctionStage]: ...
-def stage(function: Callable[[Any], Any] | None = None, *, takes: Kind = Topics, gives: Kind = Run
+def stage(
+    function: Callable[[Any], Any] | None = None, *, takes: Kind = Topics, gives: Kind = Run
 ) -> FunctionStage | Callable[[Callable[[Any], Any]], FunctionStage]:
     """Make a stage from a function, directly or as a decorator.
 

@@ -122,7 +122,11 @@ def _kind(annotation: Any) -> str:
 
 
 def tuned(
-    default: object, range: object, limits: tuple[float, float] = (-math.inf, math.inf), usual: bool = False, entry: object = None
+    default: object,
+    range: object,
+    limits: tuple[float, float] = (-math.inf, math.inf),
+    usual: bool = False,
+    entry: object = None,
 ) -> Any:
     """Return the field of a parameter that can be tuned; `Parameter` describes the arguments."""
     return dataclasses.field(default=default, metadata={"range": range, "limits": limits, "usual": usual, "entry": entry})

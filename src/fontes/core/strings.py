@@ -6,7 +6,7 @@ import itertools
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from .checks import grade_of, is_missing, real, string_of
 from .columns import GRADE, JUDGED, RANK, SCORE, TOPIC_ID, TOPIC_TEXT, find, join_with_or, normalize

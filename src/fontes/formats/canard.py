@@ -68,7 +68,7 @@ def _topics(rows: Iterable[tuple[str, Any]]) -> Iterator[Topic]:
         yield Topic(f"{row[DIALOG]}_{row[NUMBER]}", turns[-1].text, description=": ".join(titles), turns=turns)
 
 
-def _check(row: Any, where: str) -> None:
+def _check(row: object, where: str) -> None:
     if not isinstance(row, Mapping):
         raise InputError(f"{where}: a {type(row).__name__} where an object belongs")
     number = row.get(NUMBER)
@@ -81,7 +81,7 @@ def _check(row: Any, where: str) -> None:
         raise InputError(f"{where}: '{REWRITE}' is a {type(row[REWRITE]).__name__}, not a text")
 
 
-def _history(row: Mapping[str, Any], where: str) -> tuple[list[str], list[tuple[str, str]]]:
+def _history(row: Mapping[str, object], where: str) -> tuple[list[str], list[tuple[str, str]]]:
     """Return (title and section, (question, answer) of each earlier turn)."""
     name = HISTORY if HISTORY in row else QUESTIONS
     entries = row.get(name) or []

@@ -135,7 +135,7 @@ def cast_conversations(topics: Iterable[Topic]) -> list[dict[str, Any]]:
     return [row for conversation, group in grouped.items() for row in _branches(conversation, group)]
 
 
-def _are_conversations(value: Any) -> bool:
+def _are_conversations(value: object) -> bool:
     return isinstance(value, list) and bool(value) and _is_conversation(value[0])
 
 
@@ -147,20 +147,20 @@ def _is_conversation(value: Any) -> bool:
     return bool(turns) and isinstance(turns[0], dict) and any(name in turns[0] for name in RAW)
 
 
-def _turns_key(conversation: Mapping[str, Any]) -> str:
+def _turns_key(conversation: Mapping[str, object]) -> str:
     return next((key for key in TURNS if key in conversation), TURNS[0])
 
 
-def _turns(conversation: Mapping[str, Any]) -> list[Any] | None:
+def _turns(conversation: Mapping[str, object]) -> list[Any] | None:
     turns = conversation.get(_turns_key(conversation))
     return turns if isinstance(turns, list) else None
 
 
-def _turn_number(row: Mapping[str, Any]) -> Any:
+def _turn_number(row: Mapping[str, object]) -> Any:
     return next((row[name] for name in NUMBERS if name in row), None)
 
 
-def _statements(conversation: Mapping[str, Any], where: str) -> dict[str, str]:
+def _statements(conversation: Mapping[str, object], where: str) -> dict[str, str]:
     """Return the statements about the user of a conversation by number, from 1 if they are a list."""
     statements = conversation.get(PTKB) or {}
     if isinstance(statements, list):
@@ -170,7 +170,7 @@ def _statements(conversation: Mapping[str, Any], where: str) -> dict[str, str]:
     return {str(number): statement for number, statement in statements.items()}
 
 
-def _metadata(statements: Mapping[str, str], row: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _metadata(statements: Mapping[str, str], row: Mapping[str, object], where: str) -> dict[str, Any]:
     """Return the metadata of a turn: the statements about its user, and those that the file names as relevant."""
     if not statements:
         return {}
@@ -184,7 +184,7 @@ def _metadata(statements: Mapping[str, str], row: Mapping[str, Any], where: str)
     return {PTKB: list(statements.values()), RELEVANT: relevant}
 
 
-def _is_label(value: Any) -> bool:
+def _is_label(value: object) -> bool:
     return isinstance(value, (str, int, float)) and not isinstance(value, bool)
 
 
@@ -193,14 +193,14 @@ def _check_length(turns: int, where: str) -> None:
         raise InputError(f"{where}: the conversation has more than {MAX_TURNS:,} turns; divide it")
 
 
-def _description(row: Mapping[str, Any], where: str) -> str:
+def _description(row: Mapping[str, object], where: str) -> str:
     description = row.get("description") or ""
     if not isinstance(description, str):
         raise InputError(f"{where}: 'description' is a {type(description).__name__}, not a text")
     return description
 
 
-def _is_turn(row: Mapping[str, Any]) -> bool:
+def _is_turn(row: Mapping[str, object]) -> bool:
     return "topic" in row and "turn" in row and any(name in row for name in RAW)
 
 
@@ -295,11 +295,11 @@ def _tree_paths(rows: list[dict[str, Any]], where: str) -> Iterator[tuple[str, t
         yield number, tuple(reversed(path))
 
 
-def _is_system(row: Mapping[str, Any]) -> bool:
+def _is_system(row: Mapping[str, object]) -> bool:
     return str(row.get("participant", "")).lower() == "system"
 
 
-def _turn(row: Mapping[str, Any], answer: Mapping[str, Any], where: str) -> Turn:
+def _turn(row: Mapping[str, object], answer: Mapping[str, object], where: str) -> Turn:
     text = _first(row, RAW)
     number = _turn_number(row)
     if not text.strip():
@@ -311,7 +311,7 @@ def _turn(row: Mapping[str, Any], answer: Mapping[str, Any], where: str) -> Turn
     return Turn(text, _first(row, MANUAL), _first(row, AUTOMATIC), _first(answer, ANSWER), _answer_id(answer))
 
 
-def _answer_id(row: Mapping[str, Any]) -> str:
+def _answer_id(row: Mapping[str, object]) -> str:
     answer_id = _first(row, ANSWER_ID)
     if answer_id and row.get("passage_id") is not None:
         return f"{answer_id}-{row['passage_id']}"
@@ -320,5 +320,5 @@ def _answer_id(row: Mapping[str, Any]) -> str:
     return answer_id or _first(row, AUTOMATIC_ANSWER_ID) or (str(first) if _is_label(first) else "")
 
 
-def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
+def _first(row: Mapping[str, object], names: tuple[str, ...]) -> str:
     return next((str(row[name]) for name in names if row.get(name)), "")

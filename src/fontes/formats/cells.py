@@ -21,7 +21,7 @@ LISTS = ("as_py", "to_pylist", "to_list", "tolist")  # methods of other librarie
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")  # in the text of an object without a text of its own
 
 
-def cell_value(cell: Any) -> Any:
+def cell_value(cell: object) -> Any:
     """Return a cell as a JSON value.
 
     Dates are texts in ISO's form, at most to the microsecond; durations are seconds; whole decimals are whole numbers; arrays

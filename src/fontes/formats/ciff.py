@@ -311,7 +311,7 @@ def _decoded(message: Callable[[], Any], content: bytes) -> Any:
     return parsed
 
 
-def encoded(items: Iterable[Any]) -> bytes:
+def encoded(items: Iterable[object]) -> bytes:
     """Return messages, each after its length."""
     from google.protobuf.proto import serialize_length_prefixed
 

@@ -122,7 +122,7 @@ def _claims(file: File, quotes: dict[str, str]) -> Iterator[Claim]:
     yield from claims.values()
 
 
-def _claim(row: Mapping[str, Any], where: str, quotes: dict[str, str]) -> Claim:
+def _claim(row: Mapping[str, object], where: str, quotes: dict[str, str]) -> Claim:
     """Return the claim of an object or table row; `quotes` maps quoted paragraphs to ids and is updated."""
     text, evidence = row.get(CLAIM), row.get(EVIDENCE)
     if row.get("id") in (None, ""):
@@ -150,7 +150,7 @@ def _claim(row: Mapping[str, Any], where: str, quotes: dict[str, str]) -> Claim:
     return claim
 
 
-def _add_rationales(claim: Claim, evidence: Mapping[str, Any], where: str) -> None:
+def _add_rationales(claim: Claim, evidence: Mapping[str, object], where: str) -> None:
     """Add SciFact's evidence: {document: [{"sentences": [0, 2], "label": "SUPPORT"}]}."""
     labels = []
     for document, rationales in evidence.items():
@@ -164,7 +164,7 @@ def _add_rationales(claim: Claim, evidence: Mapping[str, Any], where: str) -> No
         claim.metadata[LABEL] = ", ".join(dict.fromkeys(filter(None, labels)))
 
 
-def _evidence_set(pieces: Any, where: str, quotes: dict[str, str]) -> list[tuple[str, int | None]]:
+def _evidence_set(pieces: object, where: str, quotes: dict[str, str]) -> list[tuple[str, int | None]]:
     """Return an evidence set of FEVER ([_, _, page, sentence]) or CTKFacts; empty if FEVER's pages are null."""
     documents: list[tuple[str, int | None]] = []
     for piece in _as_list(pieces, "a set of the evidence", where):
@@ -180,7 +180,7 @@ def _evidence_set(pieces: Any, where: str, quotes: dict[str, str]) -> list[tuple
     return documents
 
 
-def _as_list(value: Any, name: str, where: str) -> list[Any]:
+def _as_list(value: object, name: str, where: str) -> list[Any]:
     """Return a list, parsed from a table's "[2 5]" if need be."""
     if isinstance(value, str) and value.startswith("[") and value.endswith("]"):
         value = value[1:-1].replace(",", " ").split()
@@ -189,7 +189,7 @@ def _as_list(value: Any, name: str, where: str) -> list[Any]:
     return value
 
 
-def _sentences(value: Any, where: str) -> list[int]:
+def _sentences(value: object, where: str) -> list[int]:
     numbers = [] if value is None else _as_list(value, SENTENCES, where)
     for number in numbers:
         if not WHOLE_NUMBER.fullmatch(str(number)):

@@ -183,7 +183,7 @@ class IterableCorpus(DocumentRows):
         bad: Documents left out because they are bad.
     """
 
-    def __init__(self, source: Iterable[Any], fields: Fields, bad: BadRecords | None = None) -> None:
+    def __init__(self, source: Iterable[object], fields: Fields, bad: BadRecords | None = None) -> None:
         self._source = source
         self.fields = fields
         self._bad = bad or BadRecords()
@@ -205,7 +205,7 @@ class IterableCorpus(DocumentRows):
             yield (None if self.fields.chosen else _pack_items(portion, first, self.fields)) or list(self._docs(portion, first))
             first += len(portion)
 
-    def _docs(self, items: Iterable[Any], first: int) -> Iterator[Doc]:
+    def _docs(self, items: Iterable[object], first: int) -> Iterator[Doc]:
         """Convert items, the first of which has the number `first` in messages."""
         for number, item in enumerate(items, first):
             try:
@@ -265,7 +265,7 @@ def read_corpus(
     skip_bad: int | None = None,
 ) -> Corpus | IterableCorpus: ...
 def read_corpus(
-    source: str | Path | Iterable[Any],
+    source: str | Path | Iterable[object],
     format: str | None = None,
     fields: Mapping[str, str | Sequence[str]] | None = None,
     encoding: str | None = None,
@@ -387,7 +387,7 @@ class _Prefixed:
         return (replace(doc, id=self.prefix + doc.id) for doc in self.documents)
 
 
-def _paths(source: Iterable[Any]) -> list[str | Path]:
+def _paths(source: Iterable[object]) -> list[str | Path]:
     """Return the files, folders and addresses of a list; [] for any other source, such as a list of texts."""
     if not (isinstance(source, (list, tuple)) and all(isinstance(item, (str, Path)) for item in source)):
         return []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from ..core.errors import InputError
 from ..core.values import Doc
@@ -41,7 +40,7 @@ class Duplicates(Mapping[str, str]):
         text = "".join(f"{duplicate}\t{original}\n" for duplicate, original in sorted(self._originals.items()))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
-    def docs(self, corpus: str | Path | Iterable[Any]) -> Iterator[Doc]:
+    def docs(self, corpus: str | Path | Iterable[object]) -> Iterator[Doc]:
         """Yield a corpus without its duplicates, for indexing: `Index.build(duplicates.docs(corpus), path)`.
 
         If an id is listed as a duplicate of itself, its first document is kept.

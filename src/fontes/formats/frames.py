@@ -78,7 +78,7 @@ class FrameChunk:
         return ["" if text is None else text for text in column] if kinds <= {str, type(None)} else None
 
 
-def chunks_of(frame: Any, fields: Fields) -> Iterator[FrameChunk]:
+def chunks_of(frame: object, fields: Fields) -> Iterator[FrameChunk]:
     """Yield the rows of a table, some at a time; InputError names the column and row of a cell that has no JSON value."""
     table = Frame.of(frame, () if "id" in fields.chosen else fields.id, fields.text)
     first = 1

@@ -90,14 +90,14 @@ def whole_sentences(text: str) -> str:
     return first[: ends[-1]] if ends else first
 
 
-def _turns(value: Any, name: str) -> Iterable[Any]:
+def _turns(value: object, name: str) -> Iterable[Any]:
     turns = value.get("turns") if isinstance(value, dict) else None
     if not isinstance(turns, list):
         raise InputError(f"{name}: not a run of iKAT: 'turns' is not a list")
     return turns
 
 
-def _hits(turn: Any, where: str) -> Iterator[tuple[str, tuple[str, float]]]:
+def _hits(turn: object, where: str) -> Iterator[tuple[str, tuple[str, float]]]:
     """Yield the topic and each document with its score: the references of 2025, or the passages of the first response."""
     if not isinstance(turn, dict) or not isinstance(turn.get("turn_id"), str):
         raise InputError(f"{where}: no 'turn_id', which is a text such as 1-1_2")

@@ -17,7 +17,7 @@ MAX_HEADER = 1 << 20  # bytes of a header
 PLAIN = re.compile(r"(?!(?:true|false|null|yes|no|on|off)$)[A-Za-z_][\w -]*", re.IGNORECASE)
 
 
-def header_of(metadata: Mapping[str, Any]) -> bytes:
+def header_of(metadata: Mapping[str, object]) -> bytes:
     """Return the header with these metadata: mappings, lists, texts, numbers, truth values and None.
 
     Raises:
@@ -79,13 +79,13 @@ def skip_header(source: InputFile) -> list[str]:
     return lines
 
 
-def _yaml(value: Mapping[str, Any], where: str) -> Iterator[str]:
+def _yaml(value: Mapping[str, object], where: str) -> Iterator[str]:
     for key, item in value.items():
         name = str(key) if PLAIN.fullmatch(str(key)) else json.dumps(str(key))
         yield from _entry(f"{name}:", item, f"{where}, {key}")
 
 
-def _entry(prefix: str, value: Any, where: str) -> Iterator[str]:
+def _entry(prefix: str, value: object, where: str) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
         yield prefix
         yield from (f"  {line}" for line in _yaml(value, where))

@@ -46,7 +46,7 @@ class Json(Format, name="json"):
         return 0.5 if file.start.startswith(("{", "[")) else 0.0
 
     def read_corpus(self, file: File, fields: Fields) -> Iterator[Doc]:
-        def doc_of(number: int, row: Any) -> Doc:
+        def doc_of(number: int, row: object) -> Doc:
             if not isinstance(row, dict):
                 raise InputError(f"{file.name}, item {number}: a JSON {type(row).__name__} where an object {{…}} belongs")
             if number == 1 and (key := _list_key(row, fields)):
@@ -90,7 +90,7 @@ class Json(Format, name="json"):
             return Run.of(_rows(file.name, rankings, SCORE), all_topics)
 
 
-def record_table(name: str, rows: Iterator[tuple[int, Any]], unit: str) -> Table:
+def record_table(name: str, rows: Iterator[tuple[int, object]], unit: str) -> Table:
     """Return the table of records, whose columns are the keys of the first; InputError if that is no object, or missing."""
     number, first = next(rows, (0, None))
     if not number:
@@ -175,7 +175,7 @@ def _rows(name: str, rankings: dict[str, list[Any]], values: Sequence[str]) -> I
             yield topic, string_of(item[0], "document id", where), item[1]
 
 
-def _grade(value: Any, name: str, topic: str, doc: str) -> int:
+def _grade(value: object, name: str, topic: str, doc: str) -> int:
     if value is None:
         raise InputError(f"{name}, topic '{topic}', document '{doc}': no grade; {SHAPE}")
     try:
@@ -214,7 +214,7 @@ def _list_key(row: dict[str, Any], fields: Fields) -> str:
     return lists[0] if len(lists) == 1 and not (keys["id"] and keys["text"]) else ""
 
 
-def _is_list_of_objects(value: Any) -> bool:
+def _is_list_of_objects(value: object) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 

@@ -64,7 +64,7 @@ def packed_columns(
     titles: Sequence[str],
     texts: Sequence[str],
     metadata: Sequence[bytes] = (),
-    values: Sequence[Mapping[str, Any]] = (),
+    values: Sequence[Mapping[str, object]] = (),
 ) -> Packed:
     """Pack documents given as columns, with metadata as JSON and as `values`; all columns except ids and texts may be empty."""
     sizes = np.zeros((len(ids), 3), dtype=np.uint32)
@@ -89,7 +89,7 @@ def join_packed(parts: Sequence[Packed]) -> Packed:
     return Packed(ids, text, sizes, [value for part in parts for value in (part.values or [{}] * len(part))])
 
 
-def metadata_column(ids: Sequence[str], values: Sequence[Mapping[str, Any]]) -> list[bytes]:
+def metadata_column(ids: Sequence[str], values: Sequence[Mapping[str, object]]) -> list[bytes]:
     """Return the metadata of documents as JSON, empty for none; InputError names a document whose metadata are not JSON."""
     encode = ENCODER.encode
     try:

@@ -124,7 +124,7 @@ def read_run(
         return form.read_run(file, Topics() if topics is None else Topics.of(topics))
 
 
-def write_corpus(docs: Iterable[Any], path: str | Path, format: str = KINDS["corpus"].first) -> None:
+def write_corpus(docs: Iterable[object], path: str | Path, format: str = KINDS["corpus"].first) -> None:
     """Write documents.
 
     Args:
@@ -175,7 +175,7 @@ def write_run(
     path: str | Path,
     tag: str = "fontes",
     format: str = KINDS["run"].first,
-    metadata: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, object] | None = None,
 ) -> None:
     """Write a run.
 

@@ -37,7 +37,7 @@ class MissingPartError(InputError):
     """
 
     def __init__(
-        self, fields: Fields, row: Mapping[Any, Any], name: str, where: str, sample: Sequence[Mapping[Any, Any]] = ()
+        self, fields: Fields, row: Mapping[Any, object], name: str, where: str, sample: Sequence[Mapping[Any, object]] = ()
     ) -> None:
         keys = fields.keys(tuple(row))
         part = "id" if not keys["id"] else "text"
@@ -48,7 +48,7 @@ class MissingPartError(InputError):
         super().__init__(problem + remedy_of(name, keys, rows))
         self._parts = fields, row, name, where
 
-    def advised(self, sample: Sequence[Mapping[Any, Any]]) -> MissingPartError:
+    def advised(self, sample: Sequence[Mapping[Any, object]]) -> MissingPartError:
         """Return the error with advice by more records of the file."""
         return MissingPartError(*self._parts, sample)
 
@@ -100,7 +100,7 @@ class Fields:
             text=fields.text if "text" in fields.chosen else TOPIC_TEXT,
         )
 
-    def by_sample(self, rows: Sequence[Mapping[Any, Any]], name: str) -> Fields:
+    def by_sample(self, rows: Sequence[Mapping[Any, object]], name: str) -> Fields:
         """Return the names with the id of passages first, or one whose values differ, if there are several; warn if so.
 
         Args:
@@ -125,7 +125,7 @@ class Fields:
         return replace(self, id=(first, *(key for key in self.id if key != first)))
 
     @lru_cache(1000)  # noqa: B019  (records of one file have few sets of keys, and there are millions of records)
-    def keys(self, present: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
+    def keys(self, present: tuple[object, ...]) -> dict[str, tuple[Any, ...]]:
         """Return the keys of a record's "id", "text" and "title"; an empty tuple for none.
 
         Keys chosen by the user for one part are not used for another part.
@@ -301,7 +301,7 @@ def topic_from(row: Mapping[str, Any], where: str, fields: Fields = TOPIC_FIELDS
     return Topic(string_of(topic_id, "id", where), text, narrative, description, turns, weights, None, metadata, query)
 
 
-def is_topic(row: Mapping[str, Any]) -> bool:
+def is_topic(row: Mapping[str, object]) -> bool:
     """Whether a record has an id or `_id`, and a text, by the usual names of topics."""
     keys = TOPIC_FIELDS.keys(tuple(row))
     return "_id" in row or bool(keys["id"] and keys["text"])
@@ -325,7 +325,7 @@ def json_parsed(text: str, name: str) -> Any:
         raise InputError(f"{name}: broken JSON (nested too deeply)") from None
 
 
-def json_line(row: Any, indent: int | None = None) -> bytes:
+def json_line(row: object, indent: int | None = None) -> bytes:
     """Encode a line of jsonl (several lines with `indent`); only lone surrogates are escaped, NaN and infinities are null."""
     try:
         return json_text(row, ensure_ascii=False, indent=indent).encode() + b"\n"
@@ -333,7 +333,7 @@ def json_line(row: Any, indent: int | None = None) -> bytes:
         return json_text(row, indent=indent).encode() + b"\n"
 
 
-def _string_of_part(value: Any, part: str, where: str) -> str:
+def _string_of_part(value: object, part: str, where: str) -> str:
     if isinstance(value, str):
         return str(value)
     if part != "id" and is_missing(value):
@@ -344,7 +344,7 @@ def _string_of_part(value: Any, part: str, where: str) -> str:
     raise InputError(f"{where}: the {part} is {kind.get(type(value), type(value).__name__)}, not a string")
 
 
-def _weight(value: Any) -> float:
+def _weight(value: object) -> float:
     if not math.isfinite(weight := real(value)):
         raise ValueError(f"the weight {value!r} is not a number")
     return weight
@@ -362,7 +362,9 @@ def _turn(fields: Mapping[str, str]) -> Turn:
     return turn
 
 
-def remedy_of(name: str, keys: Mapping[str, Sequence[Any]], rows: Sequence[Mapping[Any, Any]], kind: str = "corpus") -> str:
+def remedy_of(
+    name: str, keys: Mapping[str, Sequence[object]], rows: Sequence[Mapping[Any, object]], kind: str = "corpus"
+) -> str:
     """Return advice for an error: options that assign the fields, guessed from names and values; may be empty.
 
     Args:
@@ -397,17 +399,17 @@ def remedy_of(name: str, keys: Mapping[str, Sequence[Any]], rows: Sequence[Mappi
     return f"; say which is which, such as: {line} (in Python: read_corpus(…, fields={fields}))"
 
 
-def are_distinct(values: Sequence[Any]) -> bool:
+def are_distinct(values: Sequence[object]) -> bool:
     """Whether values may be ids: none is missing, and none is repeated."""
     texts = [str(value).strip() for value in values if value is not None]
     return len(values) == len(set(texts) - {""})
 
 
-def _guess_title(candidates: Sequence[Any], rows: Sequence[Mapping[Any, Any]]) -> Any:
+def _guess_title(candidates: Sequence[object], rows: Sequence[Mapping[Any, object]]) -> Any:
     return next((key for key in candidates if normalize(key).endswith(TITLES)), None)
 
 
-def _guess_id(candidates: Sequence[Any], rows: Sequence[Mapping[Any, Any]]) -> Any:
+def _guess_id(candidates: Sequence[object], rows: Sequence[Mapping[Any, object]]) -> Any:
     """Return a field that may be an id: one named like a passage's, or else like any id, or without a name, or the first."""
     names = [key for key in candidates if not NO_ID.search(normalize(key))]
     values = {key: [row.get(key) for row in rows] for key in names}
@@ -421,14 +423,14 @@ def _rank_of_id(name: str) -> int:
     return likely.index(True) if True in likely else len(likely)
 
 
-def _may_be_id(value: Any) -> bool:
+def _may_be_id(value: object) -> bool:
     text = str(value)
     if not isinstance(value, (str, int)) or isinstance(value, bool) or " " in text:
         return False
     return not (DATE.match(text) or HOST.fullmatch(text) or FRACTION.fullmatch(text))
 
 
-def _guess_text(candidates: Sequence[Any], rows: Sequence[Mapping[Any, Any]]) -> Any:
+def _guess_text(candidates: Sequence[object], rows: Sequence[Mapping[Any, object]]) -> Any:
     """Return a field named as a text, or whose name ends so, or holds such a word; else the one with the longest text."""
     for matches in (str.__eq__, str.endswith, str.__contains__):
         for key in candidates:

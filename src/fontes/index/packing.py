@@ -164,11 +164,12 @@ class TfLengthCodes:
 
         There are no pairs; the terms of the rest are counted from the first of these terms.
         """
-        documents, (docs, tfs) = len(self.lengths), map(fixed, postings)
+        documents, docs, tfs = len(self.lengths), fixed(postings[0]), fixed(postings[1])
         arrays = zeros(list_shapes(df, documents, self.widths, 0, 0))
         lists = _lists(df, documents, self.widths, self.by_length, arrays)
         codes = self.of(docs, tfs)
-        pack(*map(fixed, (lists.bounds, docs, codes, lists.row_of, lists.offsets, lists.widths)), lists.postings, lists.starts)
+        bounds, rows, offsets, widths = fixed(lists.bounds), fixed(lists.row_of), fixed(lists.offsets), fixed(lists.widths)
+        pack(bounds, docs, fixed(codes), rows, offsets, widths, lists.postings, lists.starts)
         rare = np.flatnonzero(codes == 0)
         terms, lengths = np.searchsorted(lists.bounds, rare, side="right") - 1, self.lengths[docs[rare]]
         arrays["rest"] = np.stack([terms, docs[rare], tfs[rare], lengths]).astype(np.int32)

@@ -11,7 +11,7 @@ import stat
 from abc import ABC, abstractmethod
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy
@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
 
+S = TypeVar("S", bound=np.generic)
+
 UNSIGNED = ("|u1", "<u2", "<u4", "<u8")  # types that `smallest` returns
 REMEDY = "restore it from a copy or build the index again"
 # Headers as numpy writes them. Its own reader uses `ast`, which threads of Python 3.11 cannot share.
@@ -27,14 +29,14 @@ MAGIC = b"\x93NUMPY\x01\x00"
 HEADER = re.compile(rb"\{'descr': '([<|][bfiu][1248])', 'fortran_order': False, 'shape': \(([\d, ]*)\), \} *\n")
 
 
-def fixed(array: NDArray[Any]) -> NDArray[Any]:
+def fixed(array: NDArray[S]) -> NDArray[S]:
     """Return a contiguous, read-only view, of the type of a memory map, so that loops are compiled once for both."""
     array = np.ascontiguousarray(array).view(np.ndarray)
     array.flags.writeable = False
     return array
 
 
-def write_array(folder: Path, name: str, array: NDArray[Any]) -> None:
+def write_array(folder: Path, name: str, array: NDArray[np.generic]) -> None:
     """Write an array as little-endian NAME.npy."""
     array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     with (folder / f"{name}.npy").open("wb") as file:
@@ -130,7 +132,7 @@ class Arrays:
         # The order is checked before compiled loops index by it.
         return Strings(blob, bounds, order, partial(_check_order, repeated))
 
-    def check_sum(self, name: str, array: NDArray[Any], expected: int | None, noun: str) -> None:
+    def check_sum(self, name: str, array: NDArray[np.integer], expected: int | None, noun: str) -> None:
         """Raise IndexFormatError unless the array sums to `expected`; None skips the check."""
         if expected is not None and (total := int(array.sum(dtype=np.uint64))) != expected:
             raise self.damaged(name, f"it adds up to {total:,} {noun}, not {expected:,}")
@@ -167,17 +169,17 @@ def header_type(dtype: Any) -> str:
     return str(np.dtype(dtype).newbyteorder("<").str)
 
 
-def rises(bounds: NDArray[Any], end: int) -> bool:
+def rises(bounds: NDArray[np.integer], end: int) -> bool:
     """Whether bounds start at 0, never decrease, and end at `end`."""
     return len(bounds) > 0 and int(bounds[0]) == 0 and int(bounds[-1]) == end and bool(np.all(bounds[1:] >= bounds[:-1]))
 
 
-def within(numbers: NDArray[Any], below: int) -> bool:
+def within(numbers: NDArray[np.integer], below: int) -> bool:
     """Whether all numbers are in [0, `below`)."""
     return not numbers.size or (int(numbers.min()) >= 0 and int(numbers.max()) < below)
 
 
-def is_permutation(numbers: NDArray[Any]) -> bool:
+def is_permutation(numbers: NDArray[np.integer]) -> bool:
     """Whether integers are a permutation of 0 to n-1."""
     present = np.zeros(len(numbers), dtype=np.bool_)
     if within(numbers, len(numbers)):
@@ -185,12 +187,12 @@ def is_permutation(numbers: NDArray[Any]) -> bool:
     return bool(present.all())
 
 
-def _check_order(error: Exception, order: NDArray[Any]) -> None:
+def _check_order(error: Exception, order: NDArray[np.integer]) -> None:
     if not is_permutation(order):
         raise error
 
 
-def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[Any]) -> bool:
+def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[np.integer]) -> bool:
     """Whether each slice of bytes between consecutive `bounds` is valid UTF-8; only non-ASCII bytes are decoded."""
     if not len(blob) or int(blob.max()) < 128:
         return True
@@ -205,7 +207,7 @@ def is_utf8(blob: NDArray[np.uint8], bounds: NDArray[Any]) -> bool:
     return bool(np.all(blob[continuations - 1] > 127)) and not np.any((blob[starts] & 0xC0) == 0x80)
 
 
-def smallest(array: NDArray[Any]) -> NDArray[Any]:
+def smallest(array: NDArray[np.integer]) -> NDArray[np.integer]:
     """Convert integers to the smallest unsigned type that holds them."""
     return array.astype(np.min_scalar_type(int(array.max()) if array.size else 0))
 
@@ -257,12 +259,12 @@ class NumberWriter(_ArrayWriter):
     def __init__(self, folder: Path, name: str, width: int | None = None) -> None:
         self._path = folder / f"{name}.npy"
         self._width = width
-        self._type: np.dtype[Any] = np.dtype(np.uint8)
+        self._type: np.dtype[np.integer] = np.dtype(np.uint8)
         self._count = 0
         self._file = self._path.open("wb+")
         self._header()
 
-    def write(self, numbers: NDArray[Any]) -> None:
+    def write(self, numbers: NDArray[np.integer]) -> None:
         """Append numbers or rows."""
         fit = smallest(numbers).dtype
         if fit.itemsize > self._type.itemsize:
@@ -270,7 +272,7 @@ class NumberWriter(_ArrayWriter):
         self._file.write(np.ascontiguousarray(numbers, dtype=self._type.newbyteorder("<")).reshape(-1).view(np.uint8).data)
         self._count += len(numbers)
 
-    def _widen(self, new_type: np.dtype[Any]) -> None:
+    def _widen(self, new_type: np.dtype[np.integer]) -> None:
         old_file, old_type = self._file, self._type
         start = self._start
         wide_path = self._path.with_suffix(".wider")
@@ -289,7 +291,7 @@ class NumberWriter(_ArrayWriter):
         self._start = self._file.tell()
 
 
-def sync(file: IO[Any]) -> None:
+def sync(file: IO[bytes] | IO[str]) -> None:
     """Flush an open file to disk."""
     file.flush()
     os.fsync(file.fileno())

@@ -153,18 +153,18 @@ def check_folder(folder: Path) -> None:
     Artifact(folder, ANY).check()
 
 
-def facts_of(meta: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def facts_of(meta: Mapping[str, object], names: Sequence[str]) -> dict[str, Any]:
     """Return settings of an artifact's metadata, None for missing ones, and its label if it has one."""
     labelled = {LABEL: meta[LABEL]} if LABEL in meta else {}
     return {**{name: meta.get(name) for name in names}, **labelled}
 
 
-def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
+def settings(meta: Mapping[str, object]) -> dict[str, object]:
     """Return the settings in an artifact's metadata."""
     return {key: value for key, value in meta.items() if key not in ("format", "version", "files", "digest")}
 
 
-def seal(folder: Path, kind: ArtifactKind, facts: Mapping[str, Any], pattern: str = "*") -> None:
+def seal(folder: Path, kind: ArtifactKind, facts: Mapping[str, object], pattern: str = "*") -> None:
     """Write the metadata of a folder to disk: the settings `facts`, and its complete files that match `pattern`."""
     meta = {"format": kind.format, "version": kind.version, **facts, "files": file_table(folder, pattern, META)}
     with (folder / META).open("w", encoding="utf-8") as file:
@@ -173,7 +173,7 @@ def seal(folder: Path, kind: ArtifactKind, facts: Mapping[str, Any], pattern: st
     sync_folder(folder)
 
 
-def reseal(folder: Path, kind: ArtifactKind, changes: Mapping[str, Any]) -> None:
+def reseal(folder: Path, kind: ArtifactKind, changes: Mapping[str, object]) -> None:
     """Change settings of an artifact in place, atomically; a value of None removes one.
 
     Raises:
@@ -316,7 +316,7 @@ def umask() -> int:
     return mask
 
 
-def _digest(meta: Mapping[str, Any]) -> str:
+def _digest(meta: Mapping[str, object]) -> str:
     settings = {key: value for key, value in meta.items() if key not in ("files", "digest", LABEL)}
     return hash_json([settings, meta["files"]])
 

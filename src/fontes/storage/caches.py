@@ -60,7 +60,7 @@ class DiskCache:
         """Path of the cache."""
         return cache_folder().absolute() / self._name if self._at is None else self._at
 
-    def put(self, target: Path, kind: ArtifactKind, facts: Mapping[str, Any], write: Callable[[Path], None]) -> None:
+    def put(self, target: Path, kind: ArtifactKind, facts: Mapping[str, object], write: Callable[[Path], None]) -> None:
         """Write an artifact atomically, then evict entries over the limit.
 
         `target` is an entry or a folder in one, `facts` are the settings in the metadata, and `write` writes the files to a
@@ -116,7 +116,7 @@ class Notes:
         """Return the value of a key, or None."""
         return self._values().get(key)
 
-    def note(self, key: str, value: Any) -> None:
+    def note(self, key: str, value: object) -> None:
         """Set the value of a key atomically."""
         with suppress(OSError):
             self.file.parent.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ class Notes:
             draft.write_text(json.dumps({**self._values(), key: value}, indent=1), encoding="utf-8")
             draft.replace(self.file)
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         try:
             values = json.loads(self.file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -252,7 +252,7 @@ class LazyAttribute(Generic[Owner, V]):
 
     def of(self, owner: Owner) -> V:
         """Return the value of an object."""
-        values: dict[str, Any] = vars(owner)
+        values: dict[str, object] = vars(owner)
         if self._name not in values:
             with self._lock:
                 if self._name not in values:

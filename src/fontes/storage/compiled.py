@@ -33,7 +33,7 @@ MAX_CALLBACKS = 4  # the latest ones are called
 logger = logging.getLogger("fontes.storage")
 
 _lock = threading.RLock()
-_waiting: list[tuple[Function, dict[str, Any], Kernel | None]] = []  # loops to compile when Numba is loaded
+_waiting: list[tuple[Function, dict[str, object], Kernel | None]] = []  # loops to compile when Numba is loaded
 _steps_left = STEPS  # -1 from the beginning of `load`: what is decorated from then on is compiled at once
 _loaded = False  # at its end: whoever imports a loop before may get the function that is not compiled
 _loader: threading.Thread | None = None  # while it loads, or calls what waits for it
@@ -52,7 +52,7 @@ def kernel(steps: Callable[..., int] | None = None) -> Callable[[Function], Any]
     return lambda function: _compiled(function) if _steps_left < 0 else Kernel(function, steps)
 
 
-def inner(**options: Any) -> Callable[[F], F]:
+def inner(**options: object) -> Callable[[F], F]:
     """Decorate a function called only by compiled loops; the options are those of `numba.njit`."""
 
     def decorate(function: F) -> F:
@@ -64,7 +64,7 @@ def inner(**options: Any) -> Callable[[F], F]:
     return decorate
 
 
-def compiled(**options: Any) -> Callable[[Function], Any]:
+def compiled(**options: object) -> Callable[[Function], Any]:
     """Decorate a loop of a module that loads Numba anyway; it is compiled at its first call, with options of `numba.njit`."""
     return lambda function: _compiled(function, **options)
 
@@ -91,7 +91,7 @@ class Kernel:
             raise AttributeError("_numba_type_")
         return self._compiled._numba_type_
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         if self._compiled is None or not is_loaded():
             if self._steps is not None and affordable(self._steps(*args)):
                 with np.errstate(over="ignore"):  # as in compiled code
@@ -219,7 +219,7 @@ def _replace_loops() -> None:
         loop.py_func.__globals__[loop.py_func.__name__] = loop._compiled
 
 
-def _keep_uncompiled(waiting: list[tuple[Function, dict[str, Any], Kernel | None]]) -> None:
+def _keep_uncompiled(waiting: list[tuple[Function, dict[str, object], Kernel | None]]) -> None:
     """Give loops copies of the functions that they call, for threads that run them while these are replaced."""
     names = {id(function.__globals__): {**function.__globals__} for function, _, _ in waiting}
     copies: dict[Function, Function] = {}

@@ -149,7 +149,7 @@ def _refuse_others(name: str, start: bytes) -> None:
             raise InputError(f"{name}: a file of {other}, which is not read; unpack it: {command.format(shlex.quote(name))}")
 
 
-def _stream(method: str, file: IO[bytes]) -> Any:
+def _stream(method: str, file: IO[bytes]) -> io.RawIOBase | io.BufferedIOBase:
     if method == "gzip":
         return gzip.GzipFile(fileobj=file)
     if method == "bzip2":

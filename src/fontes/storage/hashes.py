@@ -6,7 +6,6 @@ import hashlib
 import json
 import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +26,12 @@ def hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def hash_json(value: Any) -> str:
+def hash_json(value: object) -> str:
     """Return the SHA-256 of a JSON value, independent of key order."""
     return hash_text(json.dumps(value, ensure_ascii=True, sort_keys=True))
 
 
-def block_sums(array: NDArray[Any]) -> list[int]:
+def block_sums(array: NDArray[np.generic]) -> list[int]:
     """Return the CRC-32 of each block of BLOCK_BYTES bytes of an array, computed in parallel."""
     values = array.reshape(-1).view(np.uint8)
     blocks = [values[first : first + BLOCK_BYTES].data for first in range(0, len(values), BLOCK_BYTES)]

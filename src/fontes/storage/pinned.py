@@ -22,7 +22,7 @@ NOTHING = np.zeros(1, np.int64)
 ADDRESS_OF_NOTHING = NOTHING.ctypes.data
 
 
-def pinned(arrays: Sequence[tuple[NDArray[Any] | None, type[np.generic]]]) -> NDArray[np.int64]:
+def pinned(arrays: Sequence[tuple[NDArray[np.generic] | None, type[np.generic]]]) -> NDArray[np.int64]:
     """Return the address and size of each array, for `view`. The caller must keep the arrays alive.
 
     Args:

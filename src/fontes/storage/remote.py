@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..core.errors import FontesError, InputError, MissingExtraError
 
@@ -134,7 +134,7 @@ def _driver_error(error: Exception) -> BaseException:
 class _RemoteFile(io.RawIOBase):
     """fsspec file whose driver errors become one-sentence messages."""
 
-    def __init__(self, address: str, file: Any) -> None:
+    def __init__(self, address: str, file: IO[bytes]) -> None:
         self._address, self._stream = address, file
 
     def readable(self) -> bool:

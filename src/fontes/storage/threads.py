@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def in_threads(function: Callable[..., Result], *columns: Sequence[Any], limit: int | None = None) -> list[Result]:
+def in_threads(function: Callable[..., Result], *columns: Sequence[object], limit: int | None = None) -> list[Result]:
     """Call a function on each item in threads, and return the results in order; a single thread is the caller's own.
 
     Args:
@@ -48,7 +48,7 @@ class Workers:
         self.threads = threads or thread_count()
         self._pool = pool_of(self.threads) if self.threads > 1 else None
 
-    def begin(self, function: Callable[..., Result], *arguments: Any) -> Callable[[], Result]:
+    def begin(self, function: Callable[..., Result], *arguments: object) -> Callable[[], Result]:
         """Start a call; the returned function waits for it and returns its result or raises its error."""
         if self._pool is None:
             result = function(*arguments)
@@ -94,9 +94,9 @@ class Queue:
 
     def __init__(self, workers: Workers, take: Callable[[Any], None]) -> None:
         self._workers, self._take = workers, take
-        self._running: deque[Callable[[], Any]] = deque()
+        self._running: deque[Callable[[], object]] = deque()
 
-    def add(self, function: Callable[..., Any], *arguments: Any) -> None:
+    def add(self, function: Callable[..., object], *arguments: object) -> None:
         """Append a call, waiting while every thread has one pending."""
         self._running.append(self._workers.begin(function, *arguments))
         while len(self._running) > (self._workers.threads if self._workers.threads > 1 else 0):

@@ -103,7 +103,7 @@ class Analyzer:
                 raise ParameterError(f"n-grams of sizes {sizes[0]} to {sizes[1]} are invalid; give {bounds}")
 
     @classmethod
-    def of(cls, value: str | Analyzer | Tokenize | Mapping[str, Any]) -> Analyzer:
+    def of(cls, value: str | Analyzer | Tokenize | Mapping[str, object]) -> Analyzer:
         """Make an analyzer from a name, a callable from text to tokens, or the result of `to_dict`.
 
         Names are "english" (Anserini's default: standard tokens without 's, lower case, 33 stop words, Porter), a Snowball
@@ -128,7 +128,7 @@ class Analyzer:
             raise ParameterError(f"an analyzer is a name, an Analyzer or a callable, not {value!r}")
         return _with_additions(value, _preset)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Analyzer, tuple(getattr(self, f.name) for f in dataclasses.fields(self))
 
     def __call__(self, text: str) -> list[str]:
@@ -188,7 +188,7 @@ class Analyzer:
         return Vocabulary(self)
 
     @cached_property
-    def _plain_patterns(self) -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], list[str]]] | None:
+    def _plain_patterns(self) -> tuple[Callable[[str], object], Callable[[str], object], Callable[[str], list[str]]] | None:
         """Three functions: whether a text splits at blanks alone, whether it is plain, and its words."""
         if not isinstance(self.tokenizer, str) or self.tokenizer not in PLAIN or self.words != (1, 1):
             return None
@@ -231,7 +231,7 @@ class Analyzer:
             tokens = [next(stems) if t else "" for t in tokens]
         return tokens
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the pipeline as JSON values, with library versions; a callable is stored by name."""
         pipeline = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         if callable(self.tokenizer):
@@ -284,7 +284,7 @@ class Analyzer:
         return names
 
 
-def _check_description(values: Mapping[str, Any]) -> None:
+def _check_description(values: Mapping[str, object]) -> None:
     """Raise ParameterError unless a description has the fields of an analyzer, each with a value of its type."""
     names = [field.name for field in dataclasses.fields(Analyzer)]
     for name, value in values.items():
@@ -302,7 +302,7 @@ class _Form(NamedTuple):
     """The values that a field of a description takes."""
 
     words: str
-    accepts: Callable[[Any], bool]
+    accepts: Callable[[object], bool]
 
 
 def _is_pair(value: object) -> bool:

@@ -16,7 +16,7 @@ def composed(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
-def composed_table(text: NDArray[np.uint8], bounds: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def composed_table(text: NDArray[np.uint8], bounds: NDArray[np.integer]) -> tuple[NDArray[np.uint8], NDArray[np.integer]]:
     """Return concatenated texts in NFC: UTF-8, and the bounds of each text; those given if nothing changes."""
     pieces, sizes, end = [], np.diff(bounds), 0
     for i in may_compose(text, bounds):

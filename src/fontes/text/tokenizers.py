@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..storage.arrays import fixed
 from ..storage.compiled import inner, kernel
+
+if TYPE_CHECKING:
+    from ..core.arrays import Bytes, Int16s, Int32s, Int64s
 
 # Word_Break classes, in the lowest five bits. Format and ZWJ count as Extend (rule WB4).
 LETTER, HEBREW, NUMERIC, KATAKANA, JOINER = 1, 2, 3, 4, 5
@@ -36,7 +39,7 @@ ZWJ, TEXT_STYLE, EMOJI_STYLE, KEYCAP = 0x200D, 0xFE0E, 0xFE0F, 0x20E3
 
 
 def tokenize(
-    name: str, text: NDArray[np.uint8], bounds: NDArray[np.int64]
+    name: str, text: NDArray[np.uint8], bounds: NDArray[np.integer]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """Tokenize many texts at once.
 
@@ -56,7 +59,7 @@ def tokenize(
     return starts[:count], ends[:count], token_bounds
 
 
-def may_compose(text: NDArray[np.uint8], bounds: NDArray[np.int64]) -> list[int]:
+def may_compose(text: NDArray[np.uint8], bounds: NDArray[np.integer]) -> list[int]:
     """Return the numbers of the texts that have a character which Unicode's NFC may change, move or join with another."""
     if not len(text) or text.max() < FIRST_COMPOSING:
         return []
@@ -68,7 +71,7 @@ def may_compose(text: NDArray[np.uint8], bounds: NDArray[np.int64]) -> list[int]
 
 
 @kernel(steps=lambda text, table, leads: len(leads))
-def _keep_composing(text: Any, table: Any, leads: Any) -> None:
+def _keep_composing(text: Bytes, table: Int16s, leads: Int64s) -> None:
     """Replace the positions of characters that are not COMPOSING by -1."""
     for i in range(len(leads)):
         if not table[code_point(text, leads[i])[0]] & COMPOSING:
@@ -76,7 +79,7 @@ def _keep_composing(text: Any, table: Any, leads: Any) -> None:
 
 
 @kernel(steps=lambda mode, text, *rest: len(text))
-def _scan(mode: int, text: Any, bounds: Any, table: Any, starts: Any, ends: Any, token_bounds: Any) -> int:
+def _scan(mode: int, text: Bytes, bounds: Int64s, table: Int16s, starts: Int32s, ends: Int32s, token_bounds: Int64s) -> int:
     count = 0
     for i in range(len(bounds) - 1):
         count = scan_text(mode, text, bounds[i], bounds[i + 1], table, starts, ends, count)
@@ -85,7 +88,7 @@ def _scan(mode: int, text: Any, bounds: Any, table: Any, starts: Any, ends: Any,
 
 
 @inner()
-def scan_text(mode: int, text: Any, begin: int, stop: int, table: Any, starts: Any, ends: Any, count: int) -> int:
+def scan_text(mode: int, text: Bytes, begin: int, stop: int, table: Int16s, starts: Int32s, ends: Int32s, count: int) -> int:
     """Append the tokens of text[begin:stop]; `mode` is the index of the tokenizer. Return the number of all tokens."""
     if mode <= 1:
         return _scan_words(mode == 1, text, begin, stop, table, starts, ends, count)
@@ -93,7 +96,9 @@ def scan_text(mode: int, text: Any, begin: int, stop: int, table: Any, starts: A
 
 
 @inner()
-def _scan_runs(letters: bool, text: Any, begin: int, stop: int, table: Any, starts: Any, ends: Any, count: int) -> int:
+def _scan_runs(
+    letters: bool, text: Bytes, begin: int, stop: int, table: Int16s, starts: Int32s, ends: Int32s, count: int
+) -> int:
     """Append runs of letters, or of anything but white space."""
     at, start = begin, -1
     while at < stop:
@@ -112,7 +117,9 @@ def _scan_runs(letters: bool, text: Any, begin: int, stop: int, table: Any, star
 
 
 @inner()
-def _scan_words(pairs: bool, text: Any, begin: int, stop: int, table: Any, starts: Any, ends: Any, count: int) -> int:
+def _scan_words(
+    pairs: bool, text: Bytes, begin: int, stop: int, table: Int16s, starts: Int32s, ends: Int32s, count: int
+) -> int:
     at = begin
     run_end, run_length, last = -1, 0, begin  # current run of CJK characters
     while at < stop:
@@ -155,7 +162,7 @@ def _scan_words(pairs: bool, text: Any, begin: int, stop: int, table: Any, start
 
 
 @inner(inline="always")
-def _ascii_word_end(text: Any, at: int, stop: int, table: Any) -> int:
+def _ascii_word_end(text: Bytes, at: int, stop: int, table: Int16s) -> int:
     """Return the end of a run of ASCII letters and digits, or 0 if the full rules must decide."""
     end = at
     while end < stop and text[end] < 128 and end - at <= MAX_UNITS:
@@ -177,7 +184,7 @@ def _ascii_word_end(text: Any, at: int, stop: int, table: Any) -> int:
 
 
 @inner()
-def _token_end(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
+def _token_end(text: Bytes, at: int, stop: int, table: Int16s) -> tuple[int, bool]:
     """Return the end of the longest token at `at` (0 for none), and whether it is CJK."""
     end, cjk = _longest_token(text, at, min(stop, at + 4 * MAX_UNITS), table)
     if end - at > MAX_UNITS:
@@ -193,7 +200,7 @@ def _token_end(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
 
 
 @inner()
-def _longest_token(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool]:
+def _longest_token(text: Bytes, at: int, stop: int, table: Int16s) -> tuple[int, bool]:
     code, size = code_point(text, at)
     bits = table[code]
     kind = bits & CLASS
@@ -215,7 +222,7 @@ def _longest_token(text: Any, at: int, stop: int, table: Any) -> tuple[int, bool
 
 
 @inner()
-def _word_end(text: Any, at: int, stop: int, table: Any) -> int:
+def _word_end(text: Bytes, at: int, stop: int, table: Int16s) -> int:
     """Return the end of a word by rules WB4 to WB13b, with Hebrew quotes as in Lucene; 0 for none."""
     state = 0  # class of the last letter, digit or underscore
     filled = False  # whether anything but underscores was seen
@@ -263,7 +270,7 @@ def _word_end(text: Any, at: int, stop: int, table: Any) -> int:
 
 
 @inner()
-def _complex_end(text: Any, at: int, stop: int, table: Any) -> int:
+def _complex_end(text: Bytes, at: int, stop: int, table: Int16s) -> int:
     while at < stop:
         code, size = code_point(text, at)
         if not (table[code] & COMPLEX or table[code] & CLASS == EXTEND):
@@ -273,7 +280,7 @@ def _complex_end(text: Any, at: int, stop: int, table: Any) -> int:
 
 
 @inner()
-def _emoji_end(text: Any, at: int, stop: int, table: Any) -> int:
+def _emoji_end(text: Bytes, at: int, stop: int, table: Int16s) -> int:
     """Return the end of an emoji sequence (UTS 51), or 0: a keycap, a flag, or emoji with modifiers and tags, joined by ZWJ."""
     code, size = code_point(text, at)
     if code == 35 or code == 42:
@@ -313,17 +320,17 @@ def _emoji_end(text: Any, at: int, stop: int, table: Any) -> int:
 
 
 @inner()
-def _has_keycap(text: Any, at: int, end: int) -> bool:
+def _has_keycap(text: Bytes, at: int, end: int) -> bool:
     return bool(at >= 0 and text[at] == 0xE2 and at + 3 == end and code_point(text, at)[0] == KEYCAP)
 
 
 @inner()
-def _is_zwj(text: Any, at: int) -> bool:
+def _is_zwj(text: Bytes, at: int) -> bool:
     return bool(text[at] == 0xE2 and text[at + 1] == 0x80 and text[at + 2] == 0x8D)
 
 
 @inner()
-def _is_one_script(text: Any, at: int, end: int, table: Any, hangul: int, kind: int) -> bool:
+def _is_one_script(text: Bytes, at: int, end: int, table: Int16s, hangul: int, kind: int) -> bool:
     """Whether all of text[at:end] is Hangul, or all Katakana, with marks."""
     while at < end:
         code, size = code_point(text, at)
@@ -335,7 +342,7 @@ def _is_one_script(text: Any, at: int, end: int, table: Any, hangul: int, kind: 
 
 
 @inner()
-def _next_class(text: Any, at: int, stop: int, table: Any) -> tuple[int, int]:
+def _next_class(text: Bytes, at: int, stop: int, table: Int16s) -> tuple[int, int]:
     """Return the position and class of the first character that is not Extend; class 0 at the end."""
     while at < stop:
         code, size = code_point(text, at)
@@ -346,7 +353,7 @@ def _next_class(text: Any, at: int, stop: int, table: Any) -> tuple[int, int]:
 
 
 @inner()
-def _skip_extend(text: Any, at: int, stop: int, table: Any) -> int:
+def _skip_extend(text: Bytes, at: int, stop: int, table: Int16s) -> int:
     while at < stop:
         code, size = code_point(text, at)
         if table[code] & CLASS != EXTEND:
@@ -356,7 +363,7 @@ def _skip_extend(text: Any, at: int, stop: int, table: Any) -> int:
 
 
 @inner()
-def _skip_marks(text: Any, at: int, stop: int, table: Any) -> int:
+def _skip_marks(text: Bytes, at: int, stop: int, table: Int16s) -> int:
     """Like `_skip_extend`, but stops before the selectors of text and emoji style."""
     while at < stop:
         code, size = code_point(text, at)
@@ -376,7 +383,7 @@ def _byte_count(byte: int) -> int:
 
 
 @inner(inline="always")
-def code_point(text: Any, at: int) -> Any:
+def code_point(text: Bytes, at: int) -> tuple[np.int64, int]:
     """Return the code point at a byte of UTF-8, and its number of bytes."""
     byte = np.int64(text[at])
     if byte < 0x80:

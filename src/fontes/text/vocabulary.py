@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from .composition import composed_edges, composed_table
 from .interning import Interner
 
 if TYPE_CHECKING:
+    from ..core.arrays import Int32s, Int64s
     from .analyzer import Analyzer
 
 
@@ -120,7 +121,7 @@ class Vocabulary:
 
     def tokens(
         self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64], terms: Iterable[str]
-    ) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
         """Return the tokens that may have one of some terms, of texts given as in `encode_table`; there must be no n-grams.
 
         Texts must have the form of `Analyzer.composed`.
@@ -163,8 +164,8 @@ class Vocabulary:
         return isinstance(self._analyzer.tokenizer, str) and self._analyzer.tokenizer in tokenizers.TOKENIZERS
 
     def _tokenize(
-        self, text: NDArray[np.uint8], text_bounds: NDArray[np.int64]
-    ) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+        self, text: NDArray[np.uint8], text_bounds: NDArray[np.integer]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
         """Return a buffer, the starts and ends of tokens in it, and the first token of each text."""
         if self._analyzer.composes:
             text, text_bounds = composed_table(text, text_bounds)
@@ -277,7 +278,7 @@ def _locate(text: str, tokens: list[str]) -> list[tuple[int, int]]:
 
 
 @kernel(steps=lambda tokens, *rest: len(tokens))
-def _expand(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tuple[Any, Any]:
+def _expand(tokens: Int32s, bounds: Int64s, term_bounds: Int64s, term_numbers: Int32s) -> tuple[Int32s, Int64s]:
     """Map token numbers to the numbers of their terms."""
     count = 0
     for token in tokens:
@@ -295,7 +296,9 @@ def _expand(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tu
 
 
 @kernel(steps=lambda tokens, *rest: len(tokens))
-def _expand_positions(tokens: Any, bounds: Any, term_bounds: Any, term_numbers: Any) -> tuple[Any, Any, Any]:
+def _expand_positions(
+    tokens: Int32s, bounds: Int64s, term_bounds: Int64s, term_numbers: Int32s
+) -> tuple[Int32s, Int64s, Int32s]:
     """Map token numbers to the numbers of their terms, and to the positions of the tokens in their texts."""
     numbers, positions = np.empty(len(tokens), dtype=np.int32), np.empty(len(tokens), dtype=np.int32)
     new_bounds = np.zeros(len(bounds), dtype=np.int64)
