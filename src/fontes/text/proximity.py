@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.query import Phrase, Window
 from ..storage.compiled import inner, kernel
+
+if TYPE_CHECKING:
+    from ..core.arrays import Int32s, Int64s
 
 INFINITY = 1 << 30  # greater than any position
 Spans = NDArray[np.int32]
@@ -47,7 +50,7 @@ def spans_among(
 
 
 def count_clause(
-    clause: Phrase | Window, slots: Sequence[int], bounds: object, positions: object, limits: object, tf: object, spans: object
+    clause: Phrase | Window, slots: Sequence[int], bounds: Int64s, positions: Int32s, limits: Int32s, tf: Int32s, spans: Int32s
 ) -> None:
     """Write the frequency of a clause in each document to `tf`, and the matches in the last document to `spans`.
 
@@ -69,7 +72,9 @@ def _steps(*arguments: object) -> int:
 
 
 @kernel(_steps)
-def count_phrases(slots: Any, offsets: Any, bounds: Any, positions: Any, limits: Any, tf: Any, spans: Any) -> None:
+def count_phrases(
+    slots: Int64s, offsets: Int64s, bounds: Int64s, positions: Int32s, limits: Int32s, tf: Int32s, spans: Int32s
+) -> None:
     """Count exact phrases.
 
     Args:
@@ -109,7 +114,9 @@ def count_phrases(slots: Any, offsets: Any, bounds: Any, positions: Any, limits:
 
 
 @kernel(_steps)
-def count_sloppy(slots: Any, offsets: Any, slop: int, bounds: Any, positions: Any, limits: Any, tf: Any, spans: Any) -> None:
+def count_sloppy(
+    slots: Int64s, offsets: Int64s, slop: int, bounds: Int64s, positions: Int32s, limits: Int32s, tf: Int32s, spans: Int32s
+) -> None:
     """Count phrases with slop; arguments as in `count_phrases`.
 
     Each adjusted position is tried as the least of a match, in descending order. The match with the smallest greatest position
@@ -153,7 +160,9 @@ def count_sloppy(slots: Any, offsets: Any, slop: int, bounds: Any, positions: An
 
 
 @kernel(_steps)
-def count_windows(needs: Any, width: int, bounds: Any, positions: Any, limits: Any, tf: Any, spans: Any) -> None:
+def count_windows(
+    needs: Int64s, width: int, bounds: Int64s, positions: Int32s, limits: Int32s, tf: Int32s, spans: Int32s
+) -> None:
     """Count unordered windows.
 
     Args:
@@ -190,7 +199,9 @@ def count_windows(needs: Any, width: int, bounds: Any, positions: Any, limits: A
 
 
 @inner()
-def _set_bounds(slots: Any, bounds: Any, positions: Any, limits: Any, doc: int, docs: int, low: Any, high: Any) -> int:
+def _set_bounds(
+    slots: Int64s, bounds: Int64s, positions: Int32s, limits: Int32s, doc: int, docs: int, low: Int64s, high: Int64s
+) -> int:
     """Write the bounds of the positions of each word to `low` and `high`; return the word with the fewest positions."""
     rarest = 0
     for word in range(len(slots)):
@@ -206,7 +217,7 @@ def _set_bounds(slots: Any, bounds: Any, positions: Any, limits: Any, doc: int, 
 
 
 @inner()
-def _first_at_least(positions: Any, low: int, high: int, target: int) -> int:
+def _first_at_least(positions: Int32s, low: int, high: int, target: int) -> int:
     """Return the first index from `low` on with a position of at least `target`; `high` if there is none."""
     if low > high:
         return high
