@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from typing import Any
 
 from ..core import InputError
 from ..core.checks import check_whole
@@ -55,5 +54,5 @@ class BadRecords:
         remedy = "skip_bad= (--skip-bad N) leaves out up to so many bad documents"
         return InputError(f"{error}; {remedy}") if isinstance(error, EmptyIdError) else error
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return BadRecords, (self.limit,)

@@ -117,7 +117,7 @@ def turn_topics(rows: Iterable[tuple[int, dict[str, Any]]], name: str) -> Iterat
         yield Topic(topic_id, path[-1].text, description=_description(row, where), turns=path)
 
 
-def cast_conversations(topics: Iterable[Topic]) -> list[dict[str, Any]]:
+def cast_conversations(topics: Iterable[Topic]) -> list[dict[str, object]]:
     """Return the official flat JSON, readable by `cast_topics`, for topics with ids `<conversation>_<turn>`.
 
     A rewritten topic's text becomes the automatic rewrite. A branching conversation is written once per branch, with the
@@ -170,7 +170,7 @@ def _statements(conversation: Mapping[str, object], where: str) -> dict[str, str
     return {str(number): statement for number, statement in statements.items()}
 
 
-def _metadata(statements: Mapping[str, str], row: Mapping[str, object], where: str) -> dict[str, Any]:
+def _metadata(statements: Mapping[str, str], row: Mapping[str, object], where: str) -> dict[str, object]:
     """Return the metadata of a turn: the statements about its user, and those that the file names as relevant."""
     if not statements:
         return {}
@@ -204,7 +204,7 @@ def _is_turn(row: Mapping[str, object]) -> bool:
     return "topic" in row and "turn" in row and any(name in row for name in RAW)
 
 
-def _branches(number: str, topics: list[Topic]) -> Iterator[dict[str, Any]]:
+def _branches(number: str, topics: list[Topic]) -> Iterator[dict[str, object]]:
     """Yield root-to-leaf paths, in which the first occurrence of each topic has its own answer."""
     topic_at: dict[tuple[Turn, ...], Topic] = {}
     followers: dict[tuple[Turn, ...], list[Topic]] = {}
@@ -234,7 +234,7 @@ def _branches(number: str, topics: list[Topic]) -> Iterator[dict[str, Any]]:
         yield {"number": as_number(number), **head, "turn": path}
 
 
-def _cast_row(topic: Topic, turn: Turn) -> dict[str, Any]:
+def _cast_row(topic: Topic, turn: Turn) -> dict[str, object]:
     unrewritten = topic.text in (turn.text, turn.manual)
     row = {
         RAW[0]: turn.text,

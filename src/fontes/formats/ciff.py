@@ -322,7 +322,7 @@ def encoded(items: Iterable[object]) -> bytes:
 
 
 def term_messages(
-    terms: Iterable[str], df: NDArray[Any], cf: NDArray[Any], docs: NDArray[Any], tfs: NDArray[Any]
+    terms: Iterable[str], df: NDArray[np.integer], cf: NDArray[np.integer], docs: NDArray[np.integer], tfs: NDArray[np.integer]
 ) -> Iterator[Any]:
     """Yield the messages of terms with their concatenated docs and tfs."""
     ends = np.cumsum(df)
@@ -338,7 +338,7 @@ def term_messages(
         yield message
 
 
-def record_messages(ids: Iterable[str], first: int, lengths: NDArray[Any]) -> Iterator[Any]:
+def record_messages(ids: Iterable[str], first: int, lengths: NDArray[np.integer]) -> Iterator[Any]:
     """Yield the messages of documents with docids from `first`."""
     record = messages().DocRecord
     for docid, (name, length) in enumerate(zip(ids, lengths.tolist(), strict=True), first):

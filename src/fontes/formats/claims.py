@@ -49,7 +49,7 @@ class Claim:
 
     id: str
     text: str
-    metadata: dict[str, Any]
+    metadata: dict[str, object]
     sets: list[list[tuple[str, int | None]]] = field(default_factory=list)
     cited: list[str] = field(default_factory=list)
     graded: bool = False

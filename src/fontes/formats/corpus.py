@@ -312,7 +312,7 @@ def read_corpus(
         if value is not None:
             raise ParameterError(f"{name}='{value}' is of a file, not of a {type(source).__name__}")
     if not isinstance(source, (Corpus, IterableCorpus)):
-        return IterableCorpus(cast(Iterable[Any], source), Fields.of(fields), BadRecords(skip_bad or 0))
+        return IterableCorpus(cast(Iterable[object], source), Fields.of(fields), BadRecords(skip_bad or 0))
     if fields:
         raise ParameterError(f"fields are chosen where documents are read first, not of a {type(source).__name__}")
     if skip_bad is not None:
@@ -402,7 +402,7 @@ def _with_json(doc: Doc, number: int) -> Doc:
     try:
         if is_json(doc.metadata):
             return doc
-        metadata: dict[str, Any] = {}
+        metadata: dict[str, object] = {}
         for key, value in doc.metadata.items():
             metadata[key] = value if is_json(value) else cell_value(value)
     except (InputError, RecursionError) as error:

@@ -214,7 +214,7 @@ class File(InputFile):
         return next((line for line in io.BytesIO(self.head) if not line.isspace()), b"")
 
     def docs(
-        self, rows: Iterable[tuple[int, Row]], make: Callable[[int, Row], Doc], sample: Sequence[Mapping[str, Any]] = ()
+        self, rows: Iterable[tuple[int, Row]], make: Callable[[int, Row], Doc], sample: Sequence[Mapping[str, object]] = ()
     ) -> Iterator[Doc]:
         """Yield the document that `make` makes of each (number, row); bad ones are left out as `reading.bad` allows.
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..core import InputError, Run, Topics
 from ..core.answers import cited_answer
@@ -55,7 +54,7 @@ class Ikat(Format, name="ikat"):
             yield json_line({"turn_id": topic.id, "metadata": metadata, **entry_of(topic, ranking, run.documents)})
 
 
-def entry_of(topic: Topic, ranking: Ranking, documents: Documents | None) -> dict[str, Any]:
+def entry_of(topic: Topic, ranking: Ranking, documents: Documents | None) -> dict[str, object]:
     """Return the references and the response of a turn, as JSON values."""
     references = {hit.id: hit.score for hit in ranking[:MAX_REFERENCES]}
     text, cited = response_of(topic, ranking, documents)
@@ -90,7 +89,7 @@ def whole_sentences(text: str) -> str:
     return first[: ends[-1]] if ends else first
 
 
-def _turns(value: object, name: str) -> Iterable[Any]:
+def _turns(value: object, name: str) -> Iterable[Mapping[str, object]]:
     turns = value.get("turns") if isinstance(value, dict) else None
     if not isinstance(turns, list):
         raise InputError(f"{name}: not a run of iKAT: 'turns' is not a list")

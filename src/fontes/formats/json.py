@@ -6,7 +6,7 @@ import codecs
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -136,7 +136,7 @@ def _of_split(file: File, split: str | None) -> dict[str, list[Any]]:
     raise ParameterError(f"{file.name}: holds {', '.join(matching)}; choose one with split= (read_run), or write it: {example}")
 
 
-def _innermost(text: _TextBuffer, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _innermost(text: _TextBuffer, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
     """Yield (keys, value) of the innermost objects, as pairs, and of lists and other values, reading one at once."""
     if not text.has_object():
         members = text.value(PAIRS)
@@ -158,7 +158,7 @@ def _innermost(text: _TextBuffer, keys: tuple[str, ...] = ()) -> Iterator[tuple[
     text.offset += 1
 
 
-def _rows(name: str, rankings: dict[str, list[Any]], values: Sequence[str]) -> Iterator[tuple[str, str, Any]]:
+def _rows(name: str, rankings: Mapping[str, Sequence[object]], values: Sequence[str]) -> Iterator[tuple[str, str, object]]:
     """Yield (topic, document, value); without values, documents have 1/rank as scores, and None as grades."""
     for topic, items in rankings.items():
         for rank, item in enumerate(items, 1):

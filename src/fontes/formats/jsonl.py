@@ -155,9 +155,9 @@ def _decoder(doc_id: str, title: str, text: str) -> Callable[[bytes], list[Doc]]
     names = {"id": doc_id, "text": text, "title": title, "metadata": "metadata"}
     if not (doc_id and text) or len({name for name in names.values() if name}) < len(names) - (not title):
         return None
-    optional: list[tuple[str, Any, Any]] = [("metadata", dict[str, Any], msgspec.field(default_factory=dict))]
+    optional: list[tuple[str, object, object]] = [("metadata", dict[str, Any], msgspec.field(default_factory=dict))]
     optional += [("title", str, msgspec.field(name=title or "\0", default=""))]
-    required: list[tuple[str, Any, Any]] = [(part, str, msgspec.field(name=names[part])) for part in ("id", "text")]
+    required: list[tuple[str, type, object]] = [(part, str, msgspec.field(name=names[part])) for part in ("id", "text")]
     row = msgspec.defstruct("Row", [*required, *optional], forbid_unknown_fields=True, gc=False)
     decode: Any = msgspec.json.Decoder(row).decode_lines
     return cast("Callable[[bytes], list[Doc]]", decode)
@@ -186,8 +186,8 @@ def _doc_line(doc: Doc) -> bytes:
         raise InputError(f"document '{doc.id}': the metadata cannot be written as JSON ({error})") from None
 
 
-def _topic_row(topic: Topic) -> dict[str, Any]:
-    row: dict[str, Any] = {"_id": topic.id, "text": topic.text}
+def _topic_row(topic: Topic) -> dict[str, object]:
+    row: dict[str, object] = {"_id": topic.id, "text": topic.text}
     for name in ("description", "narrative"):
         if getattr(topic, name):
             row[name] = getattr(topic, name)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ class Packed:
     ids: Strings
     text: NDArray[np.uint8]
     sizes: NDArray[np.uint32]
-    values: Sequence[Mapping[str, Any]] = ()
+    values: Sequence[Mapping[str, object]] = ()
 
     def __len__(self) -> int:
         return len(self.sizes)

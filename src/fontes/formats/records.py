@@ -52,7 +52,7 @@ class MissingPartError(InputError):
         """Return the error with advice by more records of the file."""
         return MissingPartError(*self._parts, sample)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return MissingPartError, self._parts
 
 

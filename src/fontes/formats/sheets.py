@@ -21,7 +21,7 @@ from .records import Fields, check_chosen, doc_from, located_in
 
 ROWS = 1000  # rows of a Parquet file in memory at once
 MAX_SHARED_BYTES = 16 * MAX_PIECE  # bytes of a workbook's shared texts, all in memory
-Row = tuple[int, Sequence[Any]]
+Row = tuple[int, Sequence[object]]
 
 
 class Sheet(Format):
@@ -41,7 +41,7 @@ class Sheet(Format):
         with self._table(file) as (header, rows):
             columns = columns_by_choice(header, fields)
             check_chosen(file.name, 1, columns, fields)
-            sample: list[dict[str, Any]] = []
+            sample: list[dict[str, object]] = []
             for number, cells in rows:
                 sample = sample or [
                     {name or str(n): cell for n, (name, cell) in enumerate(zip(header, cells, strict=False), 1)}
@@ -185,7 +185,7 @@ def _rows(name: str, kind: str, rows: Iterator[Row], header: Sequence[str]) -> I
         if row is None:
             return
         if any(cell is not None for cell in row[1]):
-            cells: list[Any] = []
+            cells: list[object] = []
             try:
                 for cell in row[1][:width]:
                     cells.append(cell_value(cell))
