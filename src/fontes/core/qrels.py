@@ -76,7 +76,7 @@ class Qrels(Tabular, Mapping[str, Mapping[str, int]]):
             return value
         if are_all(value, Qrels):
             return cls(row for qrels in value for row in cls.of(qrels).rows())
-        rows: Iterable[tuple[Any, Any, Any]]
+        rows: Iterable[tuple[object, object, object]]
         if is_frame(value):
             return cls(Table.of_frame(value).judgments())
         if isinstance(value, Mapping):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from ..core import InputError, Run, Topics
 from ..core.answers import cited_answer
@@ -89,7 +89,7 @@ def whole_sentences(text: str) -> str:
     return first[: ends[-1]] if ends else first
 
 
-def _turns(value: object, name: str) -> Iterable[Mapping[str, object]]:
+def _turns(value: object, name: str) -> Iterable[object]:
     turns = value.get("turns") if isinstance(value, dict) else None
     if not isinstance(turns, list):
         raise InputError(f"{name}: not a run of iKAT: 'turns' is not a list")
