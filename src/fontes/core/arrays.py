@@ -21,3 +21,5 @@ Float64s: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.integer]
 Floats: TypeAlias = NDArray[np.floating]
 Numbers: TypeAlias = NDArray[np.number]
+Int: TypeAlias = int | np.integer
+"""A number of Python or of an array, which compiled loops do not tell apart."""

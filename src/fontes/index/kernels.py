@@ -7,22 +7,22 @@ one if the term occurs once; otherwise the term frequency follows.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.strings import offsets_of
 from ..storage.compiled import inner, kernel
 from . import tables
 
-Bytes = NDArray[np.uint8]
+if TYPE_CHECKING:
+    from ..core.arrays import Bools, Bytes, Int, Int32s, Int64s, UInt32s
 
 MAX_BYTES = 10  # of a posting of an older index
 
 
 @kernel()
-def count_terms(numbers: Any, bounds: Any, frequencies: Any, terms: Any, counts: Any) -> Any:
+def count_terms(numbers: Int32s, bounds: Int64s, frequencies: Int32s, terms: Int32s, counts: Int32s) -> Int64s:
     """Count the distinct terms of each document.
 
     `numbers[bounds[i]:bounds[i+1]]` are the terms of document i. `frequencies` is scratch, one zero per term. Fills `terms` and
@@ -46,7 +46,7 @@ def count_terms(numbers: Any, bounds: Any, frequencies: Any, terms: Any, counts:
 
 
 @inner(inline="always")
-def put_number(out: Any, at: Any, value: Any) -> Any:
+def put_number(out: Bytes, at: Int, value: np.int64) -> Any:
     """Write a variable-length integer; return the offset after it."""
     while value >= 128:
         out[at] = value & 127 | 128
@@ -57,7 +57,9 @@ def put_number(out: Any, at: Any, value: Any) -> Any:
 
 
 @kernel()
-def unpack_postings(postings: Any, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
+def unpack_postings(
+    postings: Bytes, starts: Int64s, ends: Int64s, df: Int64s, documents: int, docs: Int32s, tfs: Int32s
+) -> bool:
     """Unpack the postings of some terms into `docs` and `tfs`; term i has the bytes from starts[i] to ends[i].
 
     Returns False unless the bytes hold `df` ascending postings of each term, with ordinals below `documents`.
@@ -124,7 +126,7 @@ def unpack_in_numpy(postings: Bytes, starts: Any, ends: Any, df: Any, documents:
 
 
 @inner()
-def _varint(postings: Any, at: Any, end: Any) -> Any:
+def _varint(postings: Bytes, at: np.int64, end: np.int64) -> Any:
     """Return the integer at `at`, and the offset after it: -1 if the bytes end too early or the number is too large."""
     value, shift = np.int64(0), 0
     while 0 <= at < end and shift <= 35:
@@ -138,7 +140,7 @@ def _varint(postings: Any, at: Any, end: Any) -> Any:
 
 @kernel(steps=lambda *args: 2 * len(args[-1]))
 def append_postings(
-    numbers: Any, df: Any, docs: Any, tfs: Any, ordinals: Any, cursor: Any, all_docs: Any, all_tfs: Any
+    numbers: Int32s, df: Int64s, docs: Int32s, tfs: Int32s, ordinals: Int32s, cursor: Int64s, all_docs: Int32s, all_tfs: Int32s
 ) -> bool:
     """Append the postings of one segment, without deleted documents, to those of earlier segments.
 
@@ -167,7 +169,7 @@ HEAD = 8  # leading bytes of a term that are compared as one number
 
 
 @kernel()
-def join_fields(text: Any, sizes: Any, title: bool, body: bool, out: Any, bounds: Any) -> None:
+def join_fields(text: Bytes, sizes: UInt32s, title: bool, body: bool, out: Bytes, bounds: Int64s) -> None:
     """Copy the indexed text of packed documents: title and text joined by a space, or one of the two."""
     at, filled = 0, 0
     for i in range(len(sizes)):
@@ -189,7 +191,7 @@ def join_fields(text: Any, sizes: Any, title: bool, body: bool, out: Any, bounds
 
 
 @kernel()
-def take_fields(text: Any, sizes: Any, included: Any, out: Any, bounds: Any) -> None:
+def take_fields(text: Bytes, sizes: UInt32s, included: Bools, out: Bytes, bounds: Int64s) -> None:
     """Copy the `included` fields (bool, for title, text and metadata) of packed documents, each by itself."""
     at, filled, count = np.int64(0), np.int64(0), 0
     for i in range(len(sizes)):
@@ -205,7 +207,7 @@ def take_fields(text: Any, sizes: Any, included: Any, out: Any, bounds: Any) -> 
 
 
 @kernel()
-def invert(first: int, terms: Any, counts: Any, bounds: Any, cursor: Any, docs: Any, tfs: Any) -> None:
+def invert(first: int, terms: Int32s, counts: Int32s, bounds: Int64s, cursor: Int64s, docs: Int32s, tfs: Int32s) -> None:
     """Turn the terms of each document into the documents of each term.
 
     Document i has the number first + i. The next posting of term t goes to `cursor[t]`, which is advanced. Postings are in
@@ -220,7 +222,7 @@ def invert(first: int, terms: Any, counts: Any, bounds: Any, cursor: Any, docs: 
 
 
 @kernel()
-def lower_bound(terms: Any, term_ends: Any, counts: Any, split: Any, firsts: Any) -> None:
+def lower_bound(terms: Bytes, term_ends: Int64s, counts: Int64s, split: Bytes, firsts: Int64s) -> None:
     """Find the first term of each run that is not before `split`; run r has the terms from counts[r] to counts[r+1]."""
     for run in range(len(firsts)):
         low, high = counts[run], counts[run + 1]
@@ -236,19 +238,9 @@ def lower_bound(terms: Any, term_ends: Any, counts: Any, split: Any, firsts: Any
 
 @kernel()
 def merge_runs(
-    terms: Any,
-    term_ends: Any,
-    ends: Any,
-    docs: Any,
-    tfs: Any,
-    first: Any,
-    last: Any,
-    text: Any,
-    counts: Any,
-    all_docs: Any,
-    all_tfs: Any,
-    blocks: Any,
-) -> Any:
+    terms: Bytes, term_ends: Int64s, ends: Int64s, docs: Int32s, tfs: Int32s, first: Int64s, last: Int64s, text: Bytes,
+    counts: Int64s, all_docs: Int32s, all_tfs: Int32s, blocks: Int32s,
+) -> Any:  # fmt: skip
     """Merge the terms from first[r] to last[r] of all runs, in ascending order, and their postings.
 
     Fills `text` with the bytes of the terms, `counts` with each term's bytes, df and cf, and `all_docs` and `all_tfs`. Fills
@@ -319,12 +311,12 @@ def merge_runs(
 
 
 @inner(inline="always")
-def _start(ends: Any, i: Any) -> Any:
+def _start(ends: Int64s, i: Int) -> Any:
     return ends[i - 1] if i > 0 else np.int64(0)
 
 
 @inner()
-def _head(terms: Any, term_ends: Any, term: int, last: int) -> Any:
+def _head(terms: Bytes, term_ends: Int64s, term: int, last: int) -> np.uint64:
     """Return the first bytes of a run's next term as a number that sorts like the term; 0 at the end of the run."""
     head = np.uint64(0)
     if term < last:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,10 @@ from numpy.typing import NDArray
 from ..storage.arrays import fixed
 from ..storage.compiled import affordable
 from .packed_kernels import BLOCK, DEPTHS, POSITION_BITS, WINDOW, read_lists, unpack
+
+if TYPE_CHECKING:
+    from ..core.arrays import Bytes, Int32s, Ints, UInt16s, UInt32s
+    from .packed_kernels import Lists
 
 DOCUMENTS_PER_ROW = 5 * BLOCK  # documents per posting of the shortest list with a row
 CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of terms with rows
@@ -82,7 +86,7 @@ class PackedLists:
     by_length: bool
 
     @property
-    def postings(self) -> tuple[NDArray[Any], ...]:
+    def postings(self) -> tuple[UInt32s, UInt16s, UInt16s, Bytes]:
         """The arrays that `pack` fills in: docs, codes, places, place_codes."""
         return self.docs, self.codes, self.places, self.place_codes
 
@@ -92,7 +96,7 @@ class PackedLists:
         return list_offsets(self.bounds, self.row_of)
 
     @cached_property
-    def unweighted(self) -> tuple[Any, ...]:
+    def unweighted(self) -> tuple[Lists, Int32s, UInt32s]:
         """The `lists` argument of loops that read only documents, `row_of` and `starts`."""
         return self.weighted(NO_WEIGHTS), fixed(self.row_of), fixed(self.starts)
 
@@ -223,7 +227,7 @@ class Bounds:
 
 
 def list_shapes(
-    df: NDArray[Any], documents: int, widths: NDArray[np.int64], pairs: int, rest: int, per_row: int = DOCUMENTS_PER_ROW
+    df: Ints, documents: int, widths: NDArray[np.int64], pairs: int, rest: int, per_row: int = DOCUMENTS_PER_ROW
 ) -> Shapes:
     """Return types and shapes of the arrays of `PackedLists` that are stored."""
     rows = long_lists(df, documents, per_row)
@@ -259,7 +263,7 @@ def zeros(shapes: Shapes) -> dict[str, NDArray[Any]]:
     return {name: np.zeros(shape, dtype) for name, (dtype, shape) in shapes.items()}
 
 
-def row_of(df: NDArray[Any], documents: int, per_row: int = DOCUMENTS_PER_ROW) -> NDArray[np.int32]:
+def row_of(df: Ints, documents: int, per_row: int = DOCUMENTS_PER_ROW) -> NDArray[np.int32]:
     """Return the row of block bounds of each term, -1 for none."""
     of_term = np.full(len(df), -1, dtype=np.int32)
     rows = long_lists(df, documents, per_row)
@@ -267,7 +271,7 @@ def row_of(df: NDArray[Any], documents: int, per_row: int = DOCUMENTS_PER_ROW) -
     return of_term
 
 
-def long_lists(df: NDArray[Any], documents: int, per_row: int) -> NDArray[np.int64]:
+def long_lists(df: Ints, documents: int, per_row: int) -> NDArray[np.int64]:
     """Return the terms that have a row of block bounds, by document frequency."""
     return np.flatnonzero(df > max(4 * BLOCK, documents // per_row))
 

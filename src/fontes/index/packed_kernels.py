@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..storage.compiled import inner, kernel
+
+if TYPE_CHECKING:
+    from ..core.arrays import Bools, Bytes, Float32s, Float64s, Floats, Int32s, Int64s, Numbers, UInt16s, UInt32s
+
+    Rest: TypeAlias = tuple[Int64s, Int32s, Float64s]
+    Lists: TypeAlias = tuple[Int64s, Int64s, UInt32s, UInt16s, UInt16s, Bytes, Int64s, Float32s, Float64s, Rest]
+    """The postings of all terms, as `PackedLists.weighted` returns them."""
 
 BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time, at most 64 blocks
@@ -16,7 +23,7 @@ DEPTHS = (10, 100, 1000)  # values of k for which the k-th best weights are stor
 
 
 @kernel(steps=lambda docs, *args: 2 * len(docs))
-def count_pairs(docs: Any, tfs: Any, numbers: Any, width: int, counts: Any) -> None:
+def count_pairs(docs: Int32s, tfs: Int32s, numbers: Int32s, width: int, counts: Int64s) -> None:
     """Count the pairs of tf and length of some postings.
 
     Args:
@@ -32,7 +39,7 @@ def count_pairs(docs: Any, tfs: Any, numbers: Any, width: int, counts: Any) -> N
 
 
 @kernel(steps=lambda docs, *args: 2 * len(docs))
-def encode(docs: Any, tfs: Any, numbers: Any, width: int, code_of: Any, codes: Any) -> None:
+def encode(docs: Int32s, tfs: Int32s, numbers: Int32s, width: int, code_of: UInt16s, codes: UInt16s) -> None:
     """Write the codes of some postings, from the code of each cell of `count_pairs`."""
     limit = len(code_of) // width
     for posting in range(len(docs)):
@@ -40,7 +47,10 @@ def encode(docs: Any, tfs: Any, numbers: Any, width: int, code_of: Any, codes: A
 
 
 @kernel(steps=lambda bounds, docs, *args: 4 * len(docs))
-def pack(bounds: Any, docs: Any, codes: Any, row_of: Any, offsets: Any, widths: Any, lists: Any, starts: Any) -> None:
+def pack(
+    bounds: Int64s, docs: Int32s, codes: UInt16s, row_of: Int32s, offsets: Int64s, widths: Int64s,
+    lists: tuple[UInt32s, UInt16s, UInt16s, Bytes], starts: UInt32s,
+) -> None:  # fmt: skip
     """Write the postings of some terms in packed form.
 
     Args:
@@ -75,7 +85,9 @@ def pack(bounds: Any, docs: Any, codes: Any, row_of: Any, offsets: Any, widths: 
 
 
 @kernel()
-def unpack(terms: Any, idfs: Any, lists: Any, row_of: Any, starts: Any, docs: Any, weights: Any) -> None:
+def unpack(
+    terms: Int64s, idfs: Float64s, lists: Lists, row_of: Int32s, starts: UInt32s, docs: Int32s, weights: Float32s
+) -> None:
     """Write the documents of some terms, and their weights by the curve if `weights` is not empty.
 
     Args:
@@ -108,7 +120,7 @@ def unpack(terms: Any, idfs: Any, lists: Any, row_of: Any, starts: Any, docs: An
 
 
 @inner(inline="always")
-def code_at(lists: Any, row: Any, term: Any, posting: Any) -> Any:
+def code_at(lists: Lists, row: np.int32, term: int, posting: int) -> Any:
     """Return the code of a posting of a term; postings are counted from the first of the term."""
     _, offsets, docs, codes, places, place_codes, widths, _, _, _ = lists
     at = offsets[term] + posting
@@ -125,8 +137,9 @@ def code_at(lists: Any, row: Any, term: Any, posting: Any) -> Any:
 
 @kernel(steps=lambda terms, lists, row_of, starts, documents, tf_of, rest_tf, docs, tfs, bounds: 4 * int(bounds[-1]) + 20)
 def read_lists(
-    terms: Any, lists: Any, row_of: Any, starts: Any, documents: int, tf_of: Any, rest_tf: Any, docs: Any, tfs: Any, bounds: Any
-) -> bool:
+    terms: Int64s, lists: Lists, row_of: Int32s, starts: UInt32s, documents: int, tf_of: Int32s, rest_tf: Int32s, docs: Int32s,
+    tfs: Int32s, bounds: Int64s,
+) -> bool:  # fmt: skip
     """Read and check the lists of some terms, which may come from damaged files.
 
     Args:
@@ -186,8 +199,9 @@ def read_lists(
 
 @kernel(steps=lambda first, last, lists, *args: 2 * int(lists[0][last] - lists[0][first]))
 def count_marked(
-    first: int, last: int, lists: Any, row_of: Any, starts: Any, marked: Any, tf_of: Any, rest_tf: Any, df: Any, cf: Any
-) -> None:
+    first: int, last: int, lists: Lists, row_of: Int32s, starts: UInt32s, marked: Bytes, tf_of: Int32s, rest_tf: Int32s,
+    df: Int64s, cf: Int64s,
+) -> None:  # fmt: skip
     """Count the postings, and sum their tf, of some documents in the lists of the terms from `first` to `last` (excluded).
 
     Args:
@@ -232,8 +246,9 @@ def count_marked(
 
 @kernel(steps=lambda first, last, bounds, docs, *args: 6 * len(docs))
 def summarize(
-    first: int, last: int, bounds: Any, docs: Any, weights: Any, row_of: Any, best: Any, kth: Any, positive: Any, rows: Any
-) -> None:
+    first: int, last: int, bounds: Int64s, docs: Int32s, weights: Float32s, row_of: Int32s, best: Float32s, kth: UInt16s,
+    positive: Bools, rows: Bytes,
+) -> None:  # fmt: skip
     """Compute the bounds of the terms from `first` to `last`.
 
     Args:
@@ -279,8 +294,9 @@ def summarize(
 
 @kernel(steps=lambda bounds, docs, *args: 2 * len(docs))
 def choose_champions(
-    bounds: Any, docs: Any, weights: Any, row_of: Any, values: Any, champions: Any, champion_values: Any, cuts: Any
-) -> None:
+    bounds: Int64s, docs: Int32s, weights: Floats, row_of: Int32s, values: Numbers, champions: Int32s, champion_values: Numbers,
+    cuts: Float64s,
+) -> None:  # fmt: skip
     """Choose the champions of terms with long lists.
 
     Args:

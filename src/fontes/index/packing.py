@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Protocol, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from ..storage.arrays import ByteWriter, fixed
 from ..storage.threads import in_order, in_threads
 from .packed import DOCUMENTS_PER_ROW, Bounds, PackedLists, Shapes, bound_shapes, list_shapes, row_of, zeros
 from .packed_kernels import BLOCK, DEPTHS, POSITION_BITS, choose_champions, count_pairs, encode, pack, summarize
+
+if TYPE_CHECKING:
+    from ..core.arrays import Floats, Int32s, Ints, Numbers
 
 SHORT_BITS, LONG_BITS = 12, 16  # bits of a code
 WORD = 32  # bits of a document and the lowest bits of its code
@@ -270,7 +273,7 @@ class PackedWriter:
             file.close()
 
 
-def _little(array: NDArray[Any]) -> NDArray[Any]:
+def _little(array: Numbers) -> Numbers:
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
 
 
@@ -291,9 +294,7 @@ class PackedFile:
         IndexFormatError: The file does not fit the counts.
     """
 
-    def __init__(
-        self, blob: NDArray[np.uint8], df: NDArray[Any], lengths: NDArray[Any], damaged: Callable[[str], IndexFormatError]
-    ) -> None:
+    def __init__(self, blob: NDArray[np.uint8], df: Ints, lengths: Ints, damaged: Callable[[str], IndexFormatError]) -> None:
         self._df, self._lengths, self._damaged = df, lengths, damaged
         documents = self._documents = len(lengths)
         header = blob[: 8 * HEADER].view("<i8") if len(blob) >= 8 * HEADER else np.zeros(0, np.int64)
@@ -387,7 +388,7 @@ def _is_header(header: NDArray[np.int64]) -> bool:
     return fits and per_row >= 0 and 1 <= pairs <= 1 << LONG_BITS and rest >= 0
 
 
-def _file_shapes(df: NDArray[Any], documents: int, widths: NDArray[np.int64], pairs: int, rest: int, per_row: int) -> Shapes:
+def _file_shapes(df: Ints, documents: int, widths: NDArray[np.int64], pairs: int, rest: int, per_row: int) -> Shapes:
     """Return types and shapes of the arrays of a file."""
     shapes = list_shapes(df, documents, widths, pairs, rest, per_row)
     of_bounds = bound_shapes(int(np.count_nonzero(_frequent(df))), shapes["starts"][1][0], documents)
@@ -395,7 +396,7 @@ def _file_shapes(df: NDArray[Any], documents: int, widths: NDArray[np.int64], pa
     return shapes | of_bounds | {"champion_codes": (np.uint16, of_bounds["champions"][1])}
 
 
-def _frequent(df: NDArray[Any]) -> NDArray[np.bool_]:
+def _frequent(df: Ints) -> NDArray[np.bool_]:
     """Return which terms have bounds in a file."""
     frequent: NDArray[np.bool_] = df >= DEPTHS[0]
     return frequent
@@ -420,7 +421,7 @@ def _views(blob: NDArray[np.uint8], shapes: Shapes, edges: dict[str, tuple[int, 
 
 
 def _lists(
-    df: NDArray[Any],
+    df: Ints,
     documents: int,
     widths: NDArray[np.int64],
     by_length: bool,
@@ -436,7 +437,7 @@ def bound_terms(
     lists: PackedLists,
     arrays: Arrays,
     docs: NDArray[np.int32],
-    weights: NDArray[Any],
+    weights: Floats,
     first: int,
     last: int,
     codes: NDArray[np.uint16] = NO_POSTING_CODES,
@@ -453,14 +454,14 @@ def bound_terms(
     choose_champions(bounds, docs, weights, rows_of, values[1], arrays["champions"], arrays[values[0]], arrays["cuts"])
 
 
-def _weigher(lengths: NDArray[Any], by_length: bool) -> Weigher:
+def _weigher(lengths: Ints, by_length: bool) -> Weigher:
     """Return the curve by which the bounds of a file are made, a function of tf and length."""
     tokens = int(lengths.sum(dtype=np.int64))
     mean = tokens / len(lengths) if tokens else 1.0
     return partial(_bm25, mean) if by_length else lambda tf, _: tf.astype(np.float64)
 
 
-def _bm25(mean: float, tf: NDArray[Any], lengths: NDArray[Any]) -> NDArray[np.float64]:
+def _bm25(mean: float, tf: Int32s, lengths: Ints) -> NDArray[np.float64]:
     """Return BM25's default weights without idf, rounded as `lexical.weighting.Saturation` does."""
     counts = tf.astype(np.float64)
     weights: NDArray[np.float64] = counts / (counts + K1 * (1 - B + B * lengths.astype(np.float64) / mean))

@@ -6,12 +6,15 @@ last of its row, so that concatenated rows can be separated without their length
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..storage.compiled import inner, kernel
 from . import kernels
+
+if TYPE_CHECKING:
+    from ..core.arrays import Bools, Bytes, Int, Int32s, Int64s
 
 MAX_BYTES = 6  # of a packed number
 MAX_VALUE = 0x7FFFFFFF  # maximum of a position or frequency
@@ -20,8 +23,9 @@ ONES, TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 @kernel()
 def group_by_posting(
-    numbers: Any, bounds: Any, values: Any, terms: Any, counts: Any, term_bounds: Any, slots: Any, out: Any
-) -> None:
+    numbers: Int32s, bounds: Int64s, values: Int32s, terms: Int32s, counts: Int32s, term_bounds: Int64s, slots: Int32s,
+    out: Int32s,
+) -> None:  # fmt: skip
     """Put a value of each token in the order of postings.
 
     `numbers[bounds[i]:bounds[i+1]]` are the terms of document i; `terms`, `counts` and `term_bounds` are the output of
@@ -39,7 +43,7 @@ def group_by_posting(
 
 
 @kernel()
-def pack_positions(positions: Any, counts: Any, out: Any, sizes: Any) -> int:
+def pack_positions(positions: Int32s, counts: Int32s, out: Bytes, sizes: Int32s) -> int:
     """Pack the positions of each posting as a row of distances, the first from 0.
 
     Fills `sizes` with the bytes of each row; returns their sum.
@@ -56,7 +60,7 @@ def pack_positions(positions: Any, counts: Any, out: Any, sizes: Any) -> int:
 
 
 @kernel()
-def pack_frequencies(fields: Any, counts: Any, width: int, bits: int, out: Any, sizes: Any) -> int:
+def pack_frequencies(fields: Int32s, counts: Int32s, width: int, bits: int, out: Bytes, sizes: Int32s) -> int:
     """Pack the ascending fields of each posting's tokens as rows for `unpack_frequencies`.
 
     Fills `sizes` with the bytes of each row; returns their sum.
@@ -79,7 +83,7 @@ def pack_frequencies(fields: Any, counts: Any, width: int, bits: int, out: Any, 
 
 
 @kernel()
-def invert_rows(terms: Any, data: Any, cursor: Any, out: Any) -> None:
+def invert_rows(terms: Int32s, data: Bytes, cursor: Int64s, out: Bytes) -> None:
     """Copy rows in the order of documents to rows in the order of terms; the next row of a term goes to `cursor[term]`."""
     at = np.int64(0)
     for posting in range(len(terms)):
@@ -87,7 +91,7 @@ def invert_rows(terms: Any, data: Any, cursor: Any, out: Any) -> None:
 
 
 @kernel()
-def merge_rows(data: Any, cursors: Any, runs: Any, blocks: Any, df: Any, out: Any, sizes: Any) -> Any:
+def merge_rows(data: Bytes, cursors: Int64s, runs: Int32s, blocks: Int32s, df: Int64s, out: Bytes, sizes: Int64s) -> np.int64:
     """Merge the rows of several runs by terms.
 
     The next `blocks[b]` rows are those at `cursors[runs[b]]`; term i has `df[i]` of all rows. Fills `sizes` with the bytes of
@@ -110,7 +114,9 @@ def merge_rows(data: Any, cursors: Any, runs: Any, blocks: Any, df: Any, out: An
 
 
 @kernel(steps=lambda data, starts, ends, *rest: 2 * int((ends - starts).sum()))
-def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, indices: Any, cursor: Any, out: Any) -> bool:
+def append_rows(
+    data: Bytes, starts: Int64s, ends: Int64s, df: Int64s, alive: Bools, indices: Int64s, cursor: Int64s, out: Bytes
+) -> bool:
     """Append the rows of some terms of a segment to those of earlier segments.
 
     The rows of term i are the bytes from starts[i] to ends[i], and go to cursor[indices[i]]. `alive` tells for each row whether
@@ -139,7 +145,7 @@ def append_rows(data: Any, starts: Any, ends: Any, df: Any, alive: Any, indices:
 
 
 @kernel(steps=lambda data, *rest: 2 * len(data))
-def measure_rows(data: Any, bounds: Any, df: Any, block: int, offsets: Any) -> int:
+def measure_rows(data: Bytes, bounds: Int64s, df: Int64s, block: int, offsets: Int64s) -> int:
     """Fill in the offset, from the term's first byte, of every row of a term whose number is `block`, 2 `block` and so on.
 
     Returns their number; -1 if the bytes do not hold `df` rows.
@@ -160,7 +166,7 @@ def measure_rows(data: Any, bounds: Any, df: Any, block: int, offsets: Any) -> i
 
 
 @kernel(steps=lambda data, starts, ends, *rest: 3 * int((ends - starts).sum()))
-def unpack_frequencies(data: Any, starts: Any, ends: Any, df: Any, bits: int, out: Any) -> bool:
+def unpack_frequencies(data: Bytes, starts: Int64s, ends: Int64s, df: Int64s, bits: int, out: Int32s) -> bool:
     """Unpack the frequencies by field of some terms' postings into `out`, which is zeros.
 
     A row of one number holds the frequency less one, shifted by `bits`, and the only field with the term; a row of several
@@ -196,7 +202,7 @@ def unpack_frequencies(data: Any, starts: Any, ends: Any, df: Any, bits: int, ou
 
 
 @kernel(steps=lambda frequencies, df, field_df, field_cf: 2 * frequencies.size)
-def count_frequencies(frequencies: Any, df: Any, field_df: Any, field_cf: Any) -> None:
+def count_frequencies(frequencies: Int32s, df: Int64s, field_df: Int64s, field_cf: Int64s) -> None:
     """Add up the postings and frequencies of each term in each field."""
     row = 0
     for i in range(len(df)):
@@ -213,17 +219,9 @@ def count_frequencies(frequencies: Any, df: Any, field_df: Any, field_cf: Any) -
     )
 )
 def unpack_positions(
-    data: Any,
-    offsets: Any,
-    starts: Any,
-    ends: Any,
-    df: Any,
-    firsts: Any,
-    bounds: Any,
-    indices: Any,
-    all_rows: bool,
-    block: int,
-) -> Any:
+    data: Bytes, offsets: Ints, starts: Int64s, ends: Int64s, df: Int64s, firsts: Int64s, bounds: Int64s, indices: Int64s,
+    all_rows: bool, block: int,
+) -> tuple[bool, Int64s, Int32s]:  # fmt: skip
     """Unpack the positions of some postings of some terms.
 
     Term i has `df[i]` rows in the bytes from starts[i] to ends[i], and its offsets, as from `measure_rows`, from firsts[i].
@@ -275,18 +273,9 @@ def unpack_positions(
 
 @kernel(steps=lambda data, offsets, bounds, firsts, terms, rows, words, limits, block, docs, tf: 60 * len(terms) * len(docs))
 def count_phrase(
-    data: Any,
-    offsets: Any,
-    bounds: Any,
-    firsts: Any,
-    terms: Any,
-    rows: Any,
-    words: Any,
-    limits: Any,
-    block: int,
-    docs: Any,
-    tf: Any,
-) -> int:
+    data: Bytes, offsets: Ints, bounds: Ints, firsts: Ints, terms: Int64s, rows: Int64s, words: Int64s, limits: Int32s,
+    block: int, docs: Int32s, tf: Int32s,
+) -> int:  # fmt: skip
     """Count an exact phrase in the documents that have all its terms, and keep the documents that have the phrase.
 
     Args:
@@ -331,7 +320,7 @@ def count_phrase(
 
 
 @inner()
-def _rarest_first(words: Any, bounds: Any, terms: Any) -> Any:
+def _rarest_first(words: Int64s, bounds: Ints, terms: Int64s) -> Int64s:
     """Sort the words of a phrase, (2, words): term indices and offsets, by the bytes of their terms' rows, fewest first."""
     ordered = words.copy()
     for i in range(1, words.shape[1]):
@@ -345,7 +334,9 @@ def _rarest_first(words: Any, bounds: Any, terms: Any) -> Any:
 
 
 @inner()
-def _row_starts(data: Any, offsets: Any, block: int, bounds: Any, firsts: Any, terms: Any, rows: Any, size: int) -> Any:
+def _row_starts(
+    data: Bytes, offsets: Ints, block: int, bounds: Ints, firsts: Ints, terms: Int64s, rows: Int64s, size: int
+) -> tuple[Int64s, Int64s, Int64s, bool]:
     """Find the first `size` of some ascending rows of each term; the other arguments are those of `count_phrase`.
 
     Returns:
@@ -376,7 +367,9 @@ def _row_starts(data: Any, offsets: Any, block: int, bounds: Any, firsts: Any, t
 
 
 @inner()
-def _phrase_frequency(data: Any, starts: Any, ends: Any, match: int, words: Any, low: int, high: int, streams: Any) -> Any:
+def _phrase_frequency(
+    data: Bytes, starts: Int64s, ends: Int64s, match: int, words: Int64s, low: int, high: int, streams: Int64s
+) -> Any:
     """Count an exact phrase in one document.
 
     The positions of the first word lead; those of another word are read only where all words before it match.
@@ -443,7 +436,7 @@ def _rows_visited(df: Any, indices: Any, all_rows: bool, block: int) -> int:
 
 
 @inner()
-def _copy_row(data: Any, at: Any, end: Any, out: Any, target: Any) -> Any:
+def _copy_row(data: Bytes, at: np.int64, end: Int, out: Bytes, target: np.int64) -> tuple[np.int64, np.int64]:
     """Copy the row at `at`; return its ends in `data` and `out`, the former -1 if the bytes end too early."""
     while at < end:
         byte = data[at]
@@ -464,7 +457,7 @@ def _copy_row(data: Any, at: Any, end: Any, out: Any, target: Any) -> Any:
 
 
 @inner()
-def _skip_row(data: Any, at: Any, end: Any) -> Any:
+def _skip_row(data: Bytes, at: np.int64, end: np.int64) -> np.int64:
     """Return the end of the row at `at`; -1 if the bytes end too early."""
     while 0 <= at < end:
         byte = data[at]
@@ -481,7 +474,7 @@ def _skip_row(data: Any, at: Any, end: Any) -> Any:
 
 
 @inner(inline="always")
-def _skip_rows(data: Any, at: Any, end: Any, rows: Any) -> Any:
+def _skip_rows(data: Bytes, at: Int, end: Int, rows: Int) -> np.int64:
     """Skip rows, eight bytes at a time where possible; return the offset after them, -1 if the bytes end too early.
 
     All are uint64, as indices below 0, which count from the end, take time.
@@ -512,7 +505,7 @@ def _skip_rows(data: Any, at: Any, end: Any, rows: Any) -> Any:
 
 
 @inner()
-def _read_number(data: Any, at: Any, end: Any) -> Any:
+def _read_number(data: Bytes, at: np.int64, end: np.int64) -> Any:
     """Return the integer at `at`, and the offset after it: -1 if the bytes end too early or the number is too large."""
     value, shift = np.int64(0), 0
     while 0 <= at < end and shift < 7 * MAX_BYTES:

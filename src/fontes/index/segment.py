@@ -237,9 +237,7 @@ def leaves_of(segments: Iterable[tuple[Segment, Deletions | None]]) -> tuple[Lea
     return tuple(leaves)
 
 
-def located(
-    leaves: Sequence[Leaf], docs: NDArray[np.integer]
-) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.int64]]]:
+def located(leaves: Sequence[Leaf], docs: NDArray[np.integer]) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.int64]]]:
     """Locate documents, given as ordinals in the state of the leaves.
 
     Yields for each leaf that has any of them: its number, their indices in `docs`, their positions in the segment.

@@ -6,7 +6,7 @@ import heapq
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from ..core.errors import InputError
 from ..core.strings import HEAD, Strings, offsets_of, utf8
 from ..storage.arrays import ByteWriter, NumberWriter, fixed, read_array, smallest, write_array
 from ..storage.compiled import inner, is_loaded, kernel
+
+if TYPE_CHECKING:
+    from ..core.arrays import Bytes, Int, Int32s, Int64s, Ints, UInt32s, UInt64s
 
 Numbers = NDArray[np.int32]
 
@@ -94,7 +97,7 @@ class JoinedStrings(Strings):
                 return self.whole.find(string)  # it may be there twice
         return -1
 
-    def take(self, positions: NDArray[Any]) -> list[str]:
+    def take(self, positions: NDArray[np.integer]) -> list[str]:
         if self._whole is not None or len(positions) * MANY > len(self):
             return self.whole.take(positions)
         if not self._views:
@@ -208,7 +211,7 @@ def _heads(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint64]
     return fixed(letters.view(">u8")[:, 0].astype(np.uint64))
 
 
-def _select(table: Strings, indices: NDArray[Any]) -> Strings:
+def _select(table: Strings, indices: Int64s) -> Strings:
     """Select the strings at ascending positions, with their order."""
     number = np.full(len(table), -1, dtype=np.int64)
     number[indices] = np.arange(len(indices))
@@ -223,7 +226,7 @@ def arrays_of(table: Strings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 @inner()
-def compare_bytes(first: Any, first_start: Any, first_end: Any, second: Any, second_start: Any, second_end: Any) -> int:
+def compare_bytes(first: Bytes, first_start: Int, first_end: Int, second: Ints, second_start: Int, second_end: int) -> int:
     """Return -1, 0 or 1 if first[first_start:first_end] is before, equal to or after second[second_start:second_end]."""
     common = min(first_end - first_start, second_end - second_start)
     for i in range(common):
@@ -233,7 +236,7 @@ def compare_bytes(first: Any, first_start: Any, first_end: Any, second: Any, sec
 
 
 @inner()
-def copy_bytes(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
+def copy_bytes(source: Bytes, start: int, end: int, target: Bytes, at: int) -> int:
     """Copy source[start:end] to target[at:]; return the end."""
     for i in range(start, end):
         target[at + i - start] = source[i]
@@ -241,12 +244,12 @@ def copy_bytes(source: Any, start: Any, end: Any, target: Any, at: Any) -> Any:
 
 
 @kernel()
-def _position(heads: Any, blob: Any, offsets: Any, string: Any) -> int:
+def _position(heads: UInt64s, blob: Bytes, offsets: Ints, string: Bytes) -> int:
     return position(heads, blob, offsets, string, 0, len(string))
 
 
 @inner()
-def position(heads: Any, blob: Any, offsets: Any, text: Any, start: int, end: int) -> int:
+def position(heads: UInt64s, blob: Bytes, offsets: Ints, text: Ints, start: int, end: int) -> int:
     """Return the position of text[start:end] in an ascending table with these `heads`; -1 for none."""
     head = np.uint64(0)
     for i in range(start, start + 8):
@@ -279,7 +282,7 @@ def position(heads: Any, blob: Any, offsets: Any, text: Any, start: int, end: in
 
 
 @kernel(steps=lambda first, first_bounds, second, second_bounds: 8 * (len(first_bounds) + len(second_bounds)))
-def _union(first: Any, first_bounds: Any, second: Any, second_bounds: Any) -> Any:
+def _union(first: Bytes, first_bounds: Int64s, second: Bytes, second_bounds: Int64s) -> tuple[Bytes, Int64s, Int32s, Int32s]:
     """Unite two ascending tables; return the bytes and bounds of the union, and the position in it of each table's strings."""
     n, m = len(first_bounds) - 1, len(second_bounds) - 1
     blob = np.empty(len(first) + len(second), dtype=np.uint8)
@@ -307,7 +310,7 @@ def _union(first: Any, first_bounds: Any, second: Any, second_bounds: Any) -> An
 
 
 @kernel(steps=lambda blob, bounds, first, second, merged: 8 * (len(first) + len(second)))
-def _merge_orders(blob: Any, bounds: Any, first: Any, second: Any, merged: Any) -> None:
+def _merge_orders(blob: Bytes, bounds: Int64s, first: UInt32s, second: UInt32s, merged: UInt32s) -> None:
     """Merge two lists of indices, each in the order of its strings; equal strings by index."""
     i, j = 0, 0
     while i < len(first) and j < len(second):
@@ -325,7 +328,7 @@ def _merge_orders(blob: Any, bounds: Any, first: Any, second: Any, merged: Any) 
 
 
 @kernel(steps=lambda blob, bounds, order: 8 * len(order))
-def _first_repeated(blob: Any, bounds: Any, order: Any) -> int:
+def _first_repeated(blob: Bytes, bounds: Int64s, order: UInt32s) -> int:
     for i in range(len(order) - 1):
         a, b = np.int64(order[i]), np.int64(order[i + 1])
         if compare_bytes(blob, bounds[a], bounds[a + 1], blob, bounds[b], bounds[b + 1]) == 0:
@@ -334,7 +337,7 @@ def _first_repeated(blob: Any, bounds: Any, order: Any) -> int:
 
 
 @kernel(steps=lambda queries, query_bounds, *rest: 200 * len(query_bounds))
-def _located(queries: Any, query_bounds: Any, blob: Any, bounds: Any, order: Any) -> Any:
+def _located(queries: Bytes, query_bounds: Int64s, blob: Bytes, bounds: Int64s, order: UInt32s) -> Int64s:
     indices = np.full(len(query_bounds) - 1, -1, dtype=np.int64)
     for i in range(len(indices)):
         low, high = 0, len(order)
@@ -401,7 +404,7 @@ class IdWriter:
         self._bytes.abandon()
         self._bounds.abandon()
 
-    def _sort_pending(self) -> NDArray[Any]:
+    def _sort_pending(self) -> UInt32s:
         """Return the numbers of the pending ids among all ids, in ascending order of the ids, and forget the ids."""
         table = concatenate_tables(self._pending)
         self._pending, self._size = [], 0

@@ -9,7 +9,6 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.errors import ParameterError
 from ..core.frozen import FrozenDict
@@ -31,6 +30,7 @@ from .weighting import (
 )
 
 if TYPE_CHECKING:
+    from ..core.arrays import Int32s
     from ..index.state import State
 
 MAX_PARAMETER = 1e6  # keeps scores within float32
@@ -325,7 +325,7 @@ class BM25Weighting(Weighting):
         counted = statistics.documents_with_terms
         return counted, mean * n / counted if counted else 1.0
 
-    def _length_part(self, statistics: Statistics, docs: NDArray[Any]) -> Floats:
+    def _length_part(self, statistics: Statistics, docs: Int32s) -> Floats:
         assert not isinstance(self.b, Mapping)
         _, avgdl = self._collection(statistics)
         part: Floats = 1 - self.b + self.b * statistics.weighted_lengths(docs, self.fields, self.lengths) / avgdl

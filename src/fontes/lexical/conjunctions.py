@@ -5,15 +5,18 @@ The documents of the shortest list are looked up by galloping in the next longer
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..storage.compiled import inner, kernel
 
+if TYPE_CHECKING:
+    from ..core.arrays import Int32s, Int64s
+
 
 @kernel(lambda numbers, bounds, *_: 3 * len(numbers) * int((bounds[numbers + 1] - bounds[numbers]).max()))
-def meet(numbers: Any, bounds: Any, docs: Any) -> Any:
+def meet(numbers: Int64s, bounds: Int64s, docs: Int32s) -> tuple[Int32s, Int64s]:
     """Intersect lists of documents.
 
     Args:
@@ -48,13 +51,13 @@ def meet(numbers: Any, bounds: Any, docs: Any) -> Any:
 
 
 @inner()
-def _size(number: int, bounds: Any) -> Any:
+def _size(number: int, bounds: Int64s) -> Any:
     """Return the length of a list."""
     return bounds[number + 1] - bounds[number]
 
 
 @kernel(lambda a, b, *_: 24 * len(a))
-def intersect(a: Any, b: Any, of_a: Any, of_b: Any) -> int:
+def intersect(a: Int32s, b: Int32s, of_a: Int64s, of_b: Int64s) -> int:
     """Find the documents that two ascending lists share; return their number.
 
     Args:
@@ -67,7 +70,7 @@ def intersect(a: Any, b: Any, of_a: Any, of_b: Any) -> int:
 
 
 @inner()
-def shared_of(a: Any, b: Any, of_a: Any, of_b: Any) -> Any:
+def shared_of(a: Int32s, b: Int32s, of_a: Int64s, of_b: Int64s) -> Any:
     """Do what `intersect` does, for compiled loops.
 
     Each document of `a` is looked up in `b` by galloping over blocks of eight, and within its block without a branch.

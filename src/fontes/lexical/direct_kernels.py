@@ -5,7 +5,7 @@ Import this module only when loops are compiled; see `storage.compiled`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,13 +50,17 @@ from .lookup import UNKNOWN, search_clauses, search_few
 from .merging_kernels import merge_parts
 from .packed_kernels import CHUNK_DOCUMENTS, add_weights, meet_chunk, order_by_length
 
+if TYPE_CHECKING:
+    from ..core.arrays import Float32s, Float64s, Int32s, Int64s, UInt32s, UInt64s
+
 FEW_KEYS = 4  # a part with less than k / FEW_KEYS results changes no threshold
 
 
 @compiled()
 def find_all(
-    tables: Any, text: bytes, words: int, query_weight: float, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any
-) -> int:
+    tables: Int64s, text: bytes, words: int, query_weight: float, k: int, part_counts: Int64s, docs: Int32s, scores: Float32s,
+    keys: UInt64s,
+) -> int:  # fmt: skip
     """Find the documents that have all of some distinct terms with equal query weights.
 
     Args:
@@ -105,7 +109,9 @@ def find_all(
 
 
 @compiled()
-def _find_all(table: Any, terms: Any, query_weight: float, idfs: Any, k: int, docs: Any, scores: Any, keys: Any) -> int:
+def _find_all(
+    table: Int64s, terms: Int64s, query_weight: float, idfs: Float64s, k: int, docs: Int32s, scores: Float32s, keys: UInt64s
+) -> int:
     """Find the documents of a part that have all of some terms, ascending; return their number."""
     words, bounds, packed = len(terms), view(table, BOUNDS, np.int64), packed_lists(table)
     rank, best, score = view(table, RANK, np.uint32), np.zeros(min(k, SORTED), dtype=np.uint64), np.empty(1, np.float32)
@@ -133,7 +139,9 @@ def _find_all(table: Any, terms: Any, query_weight: float, idfs: Any, k: int, do
 
 
 @compiled()
-def _write_matches(best: Any, all_keys: Any, total: int, k: int, order: Any, docs: Any, scores: Any, keys: Any) -> None:
+def _write_matches(
+    best: UInt64s, all_keys: UInt64s, total: int, k: int, order: UInt32s, docs: Int32s, scores: Float32s, keys: UInt64s
+) -> None:
     """Write the best of the documents that `keys.collect` took, or their keys if there is room for these."""
     if k > SORTED:
         size = select(all_keys, total, k)
@@ -146,8 +154,9 @@ def _write_matches(best: Any, all_keys: Any, total: int, k: int, order: Any, doc
 
 @compiled()
 def find_phrase(
-    tables: Any, text: bytes, words: int, query_weight: float, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any
-) -> int:
+    tables: Int64s, text: bytes, words: int, query_weight: float, k: int, part_counts: Int64s, docs: Int32s, scores: Float32s,
+    keys: UInt64s,
+) -> int:  # fmt: skip
     """Find the documents that have an exact phrase.
 
     Args:
@@ -191,7 +200,9 @@ def find_phrase(
 
 
 @compiled()
-def _match_phrase(table: Any, numbers: Any, offsets: Any, matched: Any, tf: Any, total: Any) -> Any:
+def _match_phrase(
+    table: Int64s, numbers: Int64s, offsets: Int64s, matched: Int32s, tf: Int32s, total: int
+) -> tuple[Int32s, Int32s, int]:
     """Append the documents of a part that have a phrase, and its frequencies.
 
     Returns the arrays, perhaps replaced by larger ones, and the number of documents in them, -1 if bytes are damaged.
@@ -236,8 +247,9 @@ def _match_phrase(table: Any, numbers: Any, offsets: Any, matched: Any, tf: Any,
 
 @compiled()
 def _weigh_matches(
-    table: Any, matched: Any, tf: Any, idf: float, query_weight: float, k: int, docs: Any, scores: Any, keys: Any
-) -> bool:
+    table: Int64s, matched: Int32s, tf: Int32s, idf: float, query_weight: float, k: int, docs: Int32s, scores: Float32s,
+    keys: UInt64s,
+) -> bool:  # fmt: skip
     """Write the best documents of a part for a clause with these frequencies; return whether all weights are finite."""
     rank, lengths, curve = view(table, RANK, np.uint32), view(table, LENGTHS, np.float64), view(table, CURVE, np.float64)
     factor, k1, delta, constant, b, mean = curve[0], curve[1], curve[2], curve[3], curve[4], curve[5]
@@ -257,8 +269,9 @@ def _weigh_matches(
 
 @compiled()
 def _search_parts(
-    tables: Any, numbers: Any, first: int, query_weights: Any, idfs: Any, unsorted: bool, allowed: Any, allowed_bounds: Any,
-    candidates: Any, candidate_bounds: Any, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any,
+    tables: Int64s, numbers: Int64s, first: int, query_weights: Float64s, idfs: Float64s, unsorted: bool, allowed: UInt64s,
+    allowed_bounds: Int64s, candidates: Int32s, candidate_bounds: Int64s, k: int, part_counts: Int64s, docs: Int32s,
+    scores: Float32s, keys: UInt64s,
 ) -> None:  # fmt: skip
     """Find the best documents of each part that have at least one of some terms, whose numbers begin with the column `first`.
 
@@ -290,8 +303,8 @@ def _search_parts(
 
 @compiled()
 def find_clauses(
-    tables: Any, text: bytes, sizes: Any, query_weight: float, allowed: Any, allowed_bounds: Any, candidates: Any,
-    candidate_bounds: Any, k: int, part_counts: Any, docs: Any, scores: Any, keys: Any,
+    tables: Int64s, text: bytes, sizes: tuple[int, ...], query_weight: float, allowed: UInt64s, allowed_bounds: Int64s,
+    candidates: Int32s, candidate_bounds: Int64s, k: int, part_counts: Int64s, docs: Int32s, scores: Float32s, keys: UInt64s,
 ) -> int:  # fmt: skip
     """Find the best documents that have required terms, lack others, and may have optional ones; all are distinct.
 
@@ -354,7 +367,7 @@ def find_clauses(
 
 
 @compiled()
-def find_text_in_all(tables: Any, text: bytes, k: int, docs: Any, scores: Any, keys: Any) -> int:
+def find_text_in_all(tables: Int64s, text: bytes, k: int, docs: Int32s, scores: Float32s, keys: UInt64s) -> int:
     """Find the same as `find_text` without a filter, and return the number of documents written, or as `find_text`.
 
     In an index of one part without deletions, k may be above SORTED, with `keys`; in any other it is at most SORTED.
@@ -381,8 +394,8 @@ def find_text_in_all(tables: Any, text: bytes, k: int, docs: Any, scores: Any, k
 
 @compiled()
 def find_text(
-    tables: Any, text: bytes, allowed: Any, allowed_bounds: Any, candidates: Any, candidate_bounds: Any, k: int,
-    part_counts: Any, docs: Any, scores: Any, keys: Any,
+    tables: Int64s, text: bytes, allowed: UInt64s, allowed_bounds: Int64s, candidates: Int32s, candidate_bounds: Int64s, k: int,
+    part_counts: Int64s, docs: Int32s, scores: Float32s, keys: UInt64s,
 ) -> int:  # fmt: skip
     """Analyse a text in UTF-8, and find the best documents of each part of an index that have one of its terms.
 
@@ -417,8 +430,9 @@ def find_text(
 
 @compiled()
 def find_bags(
-    tables: Any, first: int, last: int, bounds: Any, numbers: Any, weights: Any, idfs: Any, allowed: Any, allowed_bounds: Any,
-    candidates: Any, candidate_bounds: Any, k: int, part_counts: Any, keys: Any,
+    tables: Int64s, first: int, last: int, bounds: Int64s, numbers: Int64s, weights: Float64s, idfs: Float64s,
+    allowed: UInt64s, allowed_bounds: Int64s, candidates: Int32s, candidate_bounds: Int64s, k: int, part_counts: Int64s,
+    keys: UInt64s,
 ) -> None:  # fmt: skip
     """Find the best documents of each part for the topics from `first` to `last`, as weighted bags of terms.
 
@@ -448,9 +462,9 @@ def find_bags(
 
 @compiled()
 def find_lists(
-    table: Any, numbers: Any, query_weights: Any, idfs: Any, bounds: Any, clause_docs: Any, clause_weights: Any,
-    clause_query_weights: Any, required: Any, required_clauses: Any, allowed: Any, candidates: Any, all_match: bool, k: int,
-    counts: Any, keys: Any,
+    table: Int64s, numbers: Int64s, query_weights: Float64s, idfs: Float64s, bounds: Int64s, clause_docs: Int32s,
+    clause_weights: Float32s, clause_query_weights: Float64s, required: Int64s, required_clauses: Int64s, allowed: UInt64s,
+    candidates: Int32s, all_match: bool, k: int, counts: Int64s, keys: UInt64s,
 ) -> int:  # fmt: skip
     """Find the best documents of a part by the sums of terms and clauses.
 
@@ -495,7 +509,7 @@ def find_lists(
 
 
 @compiled()
-def _search_champions(table: Any, term: int, idf: float, k: int, docs: Any, scores: Any, keys: Any) -> int:
+def _search_champions(table: Int64s, term: int, idf: float, k: int, docs: Int32s, scores: Float32s, keys: UInt64s) -> int:
     """Find the best documents for a term of query weight 1 in its champion list; NOT_SUPPORTED if that is too short."""
     row = np.int64(view(table, ROW_OF, np.int32)[term])
     champions = view(table, CHAMPIONS, np.int32)[row * WIDTH : (row + 1) * WIDTH]
@@ -517,15 +531,15 @@ def _search_champions(table: Any, term: int, idf: float, k: int, docs: Any, scor
 
 
 @compiled()
-def _all(table: Any) -> Any:
+def _all(table: Int64s) -> tuple[UInt64s, Int32s]:
     """Return `allowed` and `candidates` without a filter."""
     return view(table, LIVING, np.uint64)[:0], view(table, REST_DOCS, np.int32)[:0]
 
 
 @compiled()
 def _search_any(
-    table: Any, terms: Any, query_weights: Any, idfs: Any, allowed: Any, candidates: Any, k: int, threshold: Any, docs: Any,
-    scores: Any, keys: Any,
+    table: Int64s, terms: Int64s, query_weights: Float64s, idfs: Float64s, allowed: UInt64s, candidates: Int32s, k: int,
+    threshold: np.float32, docs: Int32s, scores: Float32s, keys: UInt64s,
 ) -> int:  # fmt: skip
     """Find the best documents of a part that have at least one of some terms; see `find_text`.
 
@@ -567,7 +581,7 @@ def _search_any(
 
 
 @compiled()
-def _champion_threshold(table: Any, terms: Any, query_weights: Any, idfs: Any, allowed: Any, k: int) -> Any:
+def _champion_threshold(table: Int64s, terms: Int64s, query_weights: Float64s, idfs: Float64s, allowed: UInt64s, k: int) -> Any:
     """Return a score that at least k allowed documents reach, as they are champions of one of the terms; or 0."""
     row_of, weights = view(table, ROW_OF, np.int32), view(table, CHAMPION_WEIGHTS, np.float64)
     champions, threshold = view(table, CHAMPIONS, np.int32), np.float32(0)

@@ -5,7 +5,7 @@ Import this module only when loops are compiled; see `storage.compiled`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from ..text.folding import fold_non_ascii, fold_token
 from ..text.porter import STEP2, STEP3, STEP4, stem_word
 from ..text.tokenizers import scan_text
 from .kernel import NOT_SUPPORTED, ONE, UNKNOWN_IDF, WORD
+
+if TYPE_CHECKING:
+    from ..core.arrays import Bytes, Float32s, Float64s, Int32s, Int64s, UInt32s, UInt64s
+    from ..index.packed_kernels import Lists
+    from .kernel import BoundsOf
 
 TYPES = (
     ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms
@@ -46,7 +51,7 @@ TYPES = (
 
 
 @compiled()
-def find_numbers(tables: Any, text: Any, offsets: Any, numbers: Any) -> int:
+def find_numbers(tables: Int64s, text: Bytes, offsets: Int64s, numbers: Int64s) -> int:
     """Write the number of each term of a text in each part, and its offset; a zero byte ends a word, and adds 1 to the offset.
 
     Args:
@@ -74,7 +79,7 @@ def find_numbers(tables: Any, text: Any, offsets: Any, numbers: Any) -> int:
 
 
 @compiled()
-def sort_terms(numbers: Any, idfs: Any) -> None:
+def sort_terms(numbers: Int64s, idfs: Float64s) -> None:
     """Sort a few numbers in ascending order by insertion, and their idfs with them, with less code than numpy's sort."""
     for i in range(1, len(numbers)):
         number, idf, slot = numbers[i], idfs[i], i
@@ -85,7 +90,7 @@ def sort_terms(numbers: Any, idfs: Any) -> None:
 
 
 @compiled()
-def packed_lists(table: Any) -> Any:
+def packed_lists(table: Int64s) -> tuple[Lists, Int32s, UInt32s]:
     """Return the `lists` argument of `kernel.search_bag`, and `row_of` and `starts` of `packed.PackedLists`."""
     saturation = view(table, SATURATION, np.float64)
     rest = view(table, REST_BOUNDS, np.int64), view(table, REST_DOCS, np.int32), view(table, REST_VALUES, np.float64)
@@ -99,7 +104,7 @@ def packed_lists(table: Any) -> Any:
 
 
 @compiled()
-def df_of(table: Any, term: Any) -> Any:
+def df_of(table: Int64s, term: int) -> Any:
     """Return the number of living documents that have a term: in this part, or in the whole index if `whole_df` is set."""
     whole, dead_terms = view(table, WHOLE_DF, np.int64), view(table, DEAD_TERMS, np.int64)
     if len(whole):
@@ -114,7 +119,7 @@ def df_of(table: Any, term: Any) -> Any:
 
 
 @compiled()
-def write_idf(table: Any, df: Any, idfs: Any, number: Any) -> Any:
+def write_idf(table: Int64s, df: int, idfs: Float64s, number: int) -> int:
     """Write the idf of a df; return 0, or UNKNOWN_IDF - df if it is not computed yet."""
     df, values = max(df, 1), view(table, IDFS, np.float64)
     idfs[number] = values[df] if len(values) else 1.0
@@ -122,7 +127,7 @@ def write_idf(table: Any, df: Any, idfs: Any, number: Any) -> Any:
 
 
 @compiled()
-def write_idfs(tables: Any, numbers: Any, idfs: Any) -> Any:
+def write_idfs(tables: Int64s, numbers: Int64s, idfs: Float64s) -> Any:
     """Write the idf of each term, given by its number in each part; return as `_write_idf`."""
     for i in range(len(idfs)):
         df: Any = 0
@@ -136,7 +141,7 @@ def write_idfs(tables: Any, numbers: Any, idfs: Any) -> Any:
 
 
 @compiled()
-def present_terms(table: Any, numbers: Any, query_weights: Any, idfs: Any) -> Any:
+def present_terms(table: Int64s, numbers: Int64s, query_weights: Float64s, idfs: Float64s) -> tuple[Int64s, Float64s, Float64s]:
     """Return the numbers, query weights and idfs of the terms that a part has; idfs are 1 if its postings have weights."""
     terms, weights, part_idfs, size = np.empty_like(numbers), np.empty_like(query_weights), np.empty_like(idfs), 0
     has_curve = len(view(table, SATURATION, np.float64)) > 0
@@ -148,7 +153,7 @@ def present_terms(table: Any, numbers: Any, query_weights: Any, idfs: Any) -> An
 
 
 @compiled()
-def keep_living(table: Any, docs: Any, size: Any, places: Any) -> Any:
+def keep_living(table: Int64s, docs: Int32s, size: int, places: Int64s) -> int:
     """Move the living documents to the front, and their postings in each list; return their number."""
     living = view(table, LIVING, np.uint64)
     if len(living) == 0:
@@ -164,7 +169,7 @@ def keep_living(table: Any, docs: Any, size: Any, places: Any) -> Any:
 
 
 @compiled()
-def bounds_of_part(table: Any) -> Any:
+def bounds_of_part(table: Int64s) -> BoundsOf:
     """Return the `bounds_of` argument of `kernel.search_bag`."""
     _, row_of, starts = packed_lists(table)
     best, of_blocks = view(table, BEST, np.float32), (starts.shape[1] - 1) * (WINDOW // BLOCK)
@@ -186,7 +191,7 @@ def depth_of(k: int) -> int:
 
 
 @compiled()
-def find_terms(tables: Any, text: bytes, numbers: Any, counts: Any) -> int:
+def find_terms(tables: Int64s, text: bytes, numbers: Int64s, counts: Int64s) -> int:
     """Analyse a text in UTF-8, and write the number of each of its terms in each part, ascending by term, and its count.
 
     Args:
@@ -263,7 +268,7 @@ def find_terms(tables: Any, text: bytes, numbers: Any, counts: Any) -> int:
 
 
 @compiled()
-def _compare(kept: Any, start: Any, end: Any, units: Any, length: Any) -> Any:
+def _compare(kept: Int32s, start: int, end: int, units: Int32s, length: int) -> int:
     """Return -1, 0 or 1 as the bytes of a term come before those of another, equal them, or come after them."""
     for i in range(min(end - start, length)):
         if kept[start + i] != units[i]:
@@ -272,7 +277,7 @@ def _compare(kept: Any, start: Any, end: Any, units: Any, length: Any) -> Any:
 
 
 @compiled()
-def weigh_text(tables: Any, text: bytes, numbers: Any, weights: Any, idfs: Any) -> int:
+def weigh_text(tables: Int64s, text: bytes, numbers: Int64s, weights: Float64s, idfs: Float64s) -> int:
     """Write the number of each term of a text in each part, its query weight and its idf.
 
     Returns the number of terms; NOT_SUPPORTED; or UNKNOWN_IDF - df.
@@ -288,7 +293,7 @@ def weigh_text(tables: Any, text: bytes, numbers: Any, weights: Any, idfs: Any) 
 
 
 @compiled()
-def rows_of_part(part: int, parts: int, docs: Any, scores: Any, keys: Any) -> Any:
+def rows_of_part(part: int, parts: int, docs: Int32s, scores: Float32s, keys: UInt64s) -> tuple[Int32s, Float32s, UInt64s]:
     """Return the rows of a part in the outputs."""
     size, width = len(docs) // parts, len(keys) // parts
     rows = slice(part * size, (part + 1) * size)

@@ -9,13 +9,22 @@ collected, and after each window the k best give the next threshold.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..index.packed_kernels import BINS, BLOCK, POSITION_BITS, WINDOW
 from ..storage.compiled import inner, kernel
 from .keys import key_of, select, write_best
+
+if TYPE_CHECKING:
+    from ..core.arrays import Bools, Bytes, Float32s, Float64s, Int32s, Int64s, Ints, UInt16s, UInt32s, UInt64s
+    from ..index.packed_kernels import Lists, Rest
+
+    BoundsOf: TypeAlias = tuple[Float32s, UInt16s, Bools, Int32s, Bytes, UInt32s, Float64s]
+    Bag: TypeAlias = tuple[Int64s, Float64s, Float64s, Lists, BoundsOf, Int64s]
+    Clauses: TypeAlias = tuple[Int64s, Int32s, Float32s, Float64s, Int64s]
+    Results: TypeAlias = tuple[Int64s, Int32s, Float32s, UInt64s]
 
 WORD = 64  # documents in a word of a mask
 LOOKUP_COST = 12  # postings scanned in the time of one lookup
@@ -30,7 +39,10 @@ BIT = np.array([int(DEBRUIJN) << i >> 58 & 63 for i in range(64)]).argsort().ast
 
 
 @kernel()
-def search_bag(bag: Any, clauses: Any, allowed: Any, ids: Any, k: int, depth: int, threshold: Any, results: Any) -> None:
+def search_bag(
+    bag: Bag, clauses: Clauses | None, allowed: UInt64s, ids: tuple[UInt32s, UInt32s], k: int, depth: int,
+    threshold: np.float32, results: Results,
+) -> None:  # fmt: skip
     """Find the best documents that have one of some terms, or match one of some clauses.
 
     A score is the float64 sum over the terms and then the clauses in order, rounded to float32. The sort key consists of the
@@ -68,7 +80,7 @@ def search_bag(bag: Any, clauses: Any, allowed: Any, ids: Any, k: int, depth: in
 
 
 @inner()
-def _are_positive(clauses: Any) -> bool:
+def _are_positive(clauses: Clauses) -> bool:
     """Whether all weights of the clauses are above 0."""
     for query_weight in clauses[3]:
         if not query_weight > TINY:
@@ -80,7 +92,7 @@ def _are_positive(clauses: Any) -> bool:
 
 
 @inner()
-def _bound_clauses(clauses: Any, clauses_of_query: int, block_bounds: Any) -> None:
+def _bound_clauses(clauses: Clauses, clauses_of_query: int, block_bounds: Float32s) -> None:
     """Add the greatest weight of each clause in each block to the bounds of the block."""
     bounds, docs, weights, query_weights, _ = clauses
     margin = 1 + 3e-7 * (clauses_of_query + 4)  # as in `bound_blocks`
@@ -95,7 +107,7 @@ def _bound_clauses(clauses: Any, clauses_of_query: int, block_bounds: Any) -> No
 
 
 @inner()
-def is_positive(bag: Any) -> bool:
+def is_positive(bag: Bag) -> bool:
     """Whether all weights of the terms of a topic are above 0."""
     terms, query_weights, idfs, _, bounds_of, _ = bag
     for i in range(len(terms)):
@@ -105,7 +117,7 @@ def is_positive(bag: Any) -> bool:
 
 
 @inner()
-def bound_blocks(bag: Any, terms_of_query: int, depth: int, block_bounds: Any) -> Any:
+def bound_blocks(bag: Bag, terms_of_query: int, depth: int, block_bounds: Float32s) -> np.float32:
     """Add the bounds of some terms to each block; return a score that at least k documents reach, or 0."""
     terms, query_weights, idfs, lists, bounds_of, _ = bag
     list_bounds, offsets, docs, codes, _, _, widths, weights, saturation, rest = lists
@@ -147,22 +159,22 @@ def bound_blocks(bag: Any, terms_of_query: int, depth: int, block_bounds: Any) -
 
 
 @inner()
-def _unsigned(widths: Any) -> Any:
+def _unsigned(widths: Int64s) -> tuple[np.uint64, ...]:
     """Return the number of code bits beside documents, their mask, and a mask for indices of `codes`, 0 if that is not used."""
     bits = np.uint64(widths[0])
     return bits, (ONE << bits) - ONE, np.uint64(0) - np.uint64(widths[1])
 
 
 @inner()
-def _add_row(block_bounds: Any, row: Any, scale: Any) -> None:
+def _add_row(block_bounds: Float32s, row: Bytes, scale: np.float32) -> None:
     for i in range(len(block_bounds)):
         block_bounds[i] += scale * np.float32(row[i])
 
 
 @inner()
 def _pruned(
-    bag: Any, clauses: Any, allowed: Any, rank: Any, k: int, block_bounds: Any, threshold: Any, sums: Any, score: Any,
-    candidates: Any,
+    bag: Bag, clauses: Clauses | None, allowed: UInt64s, rank: UInt32s, k: int, block_bounds: Float32s, threshold: np.float32,
+    sums: Float64s, score: Float32s, candidates: UInt64s,
 ) -> int:  # fmt: skip
     """Score the windows that can hold a result. All weights are above 0, so a document matches if its sum is above 0.
 
@@ -277,7 +289,7 @@ def _sum_window(window: int, bag: Any, sums: Any) -> None:
 
 
 @inner()
-def _sum_rest(begin: int, term: int, query_weight: Any, idf: Any, rest: Any, sums: Any) -> None:
+def _sum_rest(begin: int, term: int, query_weight: float, idf: float, rest: Rest, sums: Float64s) -> None:
     """Add the postings of a window that are in `rest` to `sums`."""
     posting, end = rest[0][term], rest[0][term + 1]
     if rest[1][posting] < begin:
@@ -288,7 +300,7 @@ def _sum_rest(begin: int, term: int, query_weight: Any, idf: Any, rest: Any, sum
 
 
 @inner()
-def _skip(docs: Any, at: int, end: int, doc: Any) -> int:
+def _skip(docs: Ints, at: int, end: int, doc: Any) -> int:
     """Return the first index after `at` with `doc` or a later document, by galloping; docs[at] must be earlier."""
     step = 1
     while at + step < end and docs[at + step] < doc:
@@ -302,7 +314,7 @@ def _skip(docs: Any, at: int, end: int, doc: Any) -> int:
 
 
 @inner()
-def _sum_clauses(window: int, clauses: Any, sums: Any) -> None:
+def _sum_clauses(window: int, clauses: Clauses, sums: Float64s) -> None:
     """Add the weights of the clauses in one window to `sums`; `cursors` advance."""
     bounds, docs, weights, query_weights, cursors = clauses
     begin = window * WINDOW
@@ -318,8 +330,9 @@ def _sum_clauses(window: int, clauses: Any, sums: Any) -> None:
 
 @inner()
 def _exhaustive(
-    bag: Any, clauses: Any, allowed: Any, rank: Any, k: int, windows: int, sums: Any, score: Any, candidates: Any
-) -> int:
+    bag: Bag, clauses: Clauses | None, allowed: UInt64s, rank: UInt32s, k: int, windows: int, sums: Float64s, score: Float32s,
+    candidates: UInt64s,
+) -> int:  # fmt: skip
     """Score every document that has a term or matches a clause, for weights of any sign; fill `candidates` as `_pruned` does.
 
     A window is summed term by term. The documents of each term are marked first, and newly marked ones start from 0.
@@ -350,7 +363,7 @@ def _exhaustive(
 
 
 @inner()
-def _mark_clauses(begin: int, clauses: Any, sums: Any, hit: Any) -> None:
+def _mark_clauses(begin: int, clauses: Clauses, sums: Float64s, hit: Bytes) -> None:
     """Mark the documents of the clauses in a window, and set the sums of newly marked ones to 0."""
     bounds, docs, _, query_weights, cursors = clauses
     for i in range(len(query_weights)):
@@ -363,7 +376,7 @@ def _mark_clauses(begin: int, clauses: Any, sums: Any, hit: Any) -> None:
 
 
 @inner()
-def _mark_window(begin: int, bag: Any, sums: Any, hit: Any) -> None:
+def _mark_window(begin: int, bag: Bag, sums: Float64s, hit: Bytes) -> None:
     """Mark the documents of one term in a window, and set the sums of newly marked ones to 0."""
     terms, _, _, (bounds, offsets, docs, _, places, _, widths, _, _, _), bounds_of, cursors = bag
     term, row, window = terms[0], bounds_of[3][terms[0]], begin // WINDOW

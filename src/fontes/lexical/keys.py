@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..storage.compiled import inner, kernel
+
+if TYPE_CHECKING:
+    from ..core.arrays import Float32s, Int32s, Int64s, UInt32s, UInt64s
+    from .kernel import Results
 
 SORTED = 32  # greatest k sorted by the search itself; for more, numpy's sort is faster
 UNSORTED = -1  # end of a row of keys that are in no order
 
 
 @inner()
-def key_of(score: Any, rank: Any) -> Any:
+def key_of(score: Float32s, rank: int) -> np.uint64:
     """Return the sort key of a score and the rank of a document's id, as `core.ranking.order_keys` does."""
     score[0] += np.float32(0)  # -0.0 becomes 0.0
     bits = score.view(np.uint32)[0]
@@ -22,7 +26,7 @@ def key_of(score: Any, rank: Any) -> Any:
 
 
 @inner()
-def select(keys: Any, size: int, k: int) -> int:
+def select(keys: UInt64s, size: int, k: int) -> int:
     """Move the `k` greatest of the first `size` distinct keys to the front, the least of them last; return their number.
 
     C. A. R. Hoare, "Algorithm 65: Find", Communications of the ACM 4(7), 1961, with N. Lomuto's partition, whose loop has no
@@ -50,7 +54,7 @@ def select(keys: Any, size: int, k: int) -> int:
 
 
 @inner()
-def sort_keys(keys: Any, size: int) -> None:
+def sort_keys(keys: UInt64s, size: int) -> None:
     """Insertion sort of the first `size` keys, descending."""
     for i in range(1, size):
         key, slot = keys[i], i
@@ -61,7 +65,7 @@ def sort_keys(keys: Any, size: int) -> None:
 
 
 @inner()
-def decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> None:
+def decode_keys(keys: UInt64s, size: int, order: UInt32s, docs: Int32s, scores: Float32s) -> None:
     """Decode sort keys to documents and scores."""
     bits = scores.view(np.uint32)
     for i in range(size):
@@ -71,7 +75,7 @@ def decode_keys(keys: Any, size: int, order: Any, docs: Any, scores: Any) -> Non
 
 
 @kernel()
-def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> None:
+def best_first(keys: UInt64s, counts: Int64s, order: UInt32s, docs: Int32s, scores: Float32s) -> None:
     """Decode sorted keys to documents and scores.
 
     Args:
@@ -88,7 +92,7 @@ def best_first(keys: Any, counts: Any, order: Any, docs: Any, scores: Any) -> No
 
 
 @inner()
-def write_best(candidates: Any, size: int, k: int, order: Any, results: Any) -> None:
+def write_best(candidates: UInt64s, size: int, k: int, order: UInt32s, results: Results) -> None:
     """Write the best candidates as the results of one topic."""
     counts, docs, scores, keys = results
     counts[0] = size = select(candidates, size, k)
@@ -100,13 +104,13 @@ def write_best(candidates: Any, size: int, k: int, order: Any, results: Any) -> 
 
 
 @inner()
-def reaches(score: Any, best: Any) -> bool:
+def reaches(score: Float32s, best: UInt64s) -> bool:
     """Whether a score is at least that of the last of the `best` keys; only then must the rank of the id be read."""
     return key_of(score, 0) >> np.uint64(32) >= best[-1] >> np.uint64(32)  # type: ignore[no-any-return]
 
 
 @inner()
-def collect(key: Any, match: int, k: int, best: Any, keys: Any) -> None:
+def collect(key: np.uint64, match: int, k: int, best: UInt64s, keys: UInt64s) -> None:
     """Insert the key of a match into `best`, in descending order, if k is at most SORTED; otherwise write it to `keys`."""
     if k > SORTED:
         keys[match] = key

@@ -5,7 +5,7 @@ Import this module only when loops are compiled; see `storage.compiled`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,15 +16,20 @@ from .kernel import LOOKUP_COST, ONE, WORD, search_bag
 from .keys import key_of, write_best
 from .packed_kernels import add_weights, meet, read
 
+if TYPE_CHECKING:
+    from ..core.arrays import Int32s, Int64s, UInt32s, UInt64s
+    from ..index.packed_kernels import Lists
+    from .kernel import Bag, BoundsOf, Clauses, Results
+
 UNKNOWN = -2  # number of documents that were not all visited
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @compiled()
 def search_clauses(
-    required: Any, excluded: Any, bag: Any, clauses: Any, required_clauses: Any, allowed: Any, ids: Any, k: int, depth: int,
-    results: Any,
-) -> Any:  # fmt: skip
+    required: Int64s, excluded: Int64s, bag: Bag, clauses: Clauses | None, required_clauses: Int64s, allowed: UInt64s,
+    ids: tuple[UInt32s, UInt32s], k: int, depth: int, results: Results,
+) -> int:  # fmt: skip
     """Find the best documents for one topic that have some terms and match some clauses, and lack other terms.
 
     Args:
@@ -67,7 +72,7 @@ def search_clauses(
 
 
 @compiled()
-def _documents(term: Any, lists: Any, bounds_of: Any) -> Any:
+def _documents(term: int, lists: Lists, bounds_of: BoundsOf) -> Int32s:
     """Return the documents of a term."""
     size = lists[0][term + 1] - lists[0][term]
     docs = np.empty(size, dtype=np.int32)
@@ -77,8 +82,9 @@ def _documents(term: Any, lists: Any, bounds_of: Any) -> Any:
 
 @compiled()
 def _matching(
-    required: Any, excluded: Any, lists: Any, bounds_of: Any, clauses: Any, required_clauses: Any, allowed: Any
-) -> Any:
+    required: Int64s, excluded: Int64s, lists: Lists, bounds_of: BoundsOf, clauses: Clauses | None, required_clauses: Int64s,
+    allowed: UInt64s,
+) -> Any:  # fmt: skip
     """Return the allowed documents that have what `search_clauses` requires and no excluded term, ascending."""
     row_of, starts = bounds_of[3], bounds_of[5]
     lead, shortest, first_clause = -1, np.int64(1) << 62, -1
@@ -129,7 +135,10 @@ def _matching(
 
 
 @compiled()
-def search_few(bag: Any, clauses: Any, candidates: Any, all_match: bool, ids: Any, k: int, results: Any) -> None:
+def search_few(
+    bag: Bag, clauses: Clauses | None, candidates: Int32s, all_match: bool, ids: tuple[UInt32s, UInt32s], k: int,
+    results: Results,
+) -> None:  # fmt: skip
     """Find the best of some documents by the sums of terms and clauses.
 
     Args:

@@ -5,7 +5,7 @@ Import this module only when loops are compiled; see `storage.compiled`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +15,12 @@ from ..storage.pinned import view
 from .direct_tables import FIRST, ID_BLOB, ID_OFFSETS, ORDER, ORDINALS
 from .keys import UNSORTED, sort_keys
 
+if TYPE_CHECKING:
+    from ..core.arrays import Float32s, Int32s, Int64s, UInt64s
+
 
 @compiled()
-def merge_parts(tables: Any, part_counts: Any, k: int, docs: Any, scores: Any, keys: Any) -> None:
+def merge_parts(tables: Int64s, part_counts: Int64s, k: int, docs: Int32s, scores: Float32s, keys: UInt64s) -> None:
     """Write the best `k` documents of all parts, at most SORTED, and their number to `part_counts[0]`; without `docs`, nothing.
 
     Args:
@@ -34,7 +37,9 @@ def merge_parts(tables: Any, part_counts: Any, k: int, docs: Any, scores: Any, k
 
 
 @compiled()
-def merge(tables: Any, part_counts: Any, keys: Any, ends: Any, counts: Any, docs: Any, scores: Any) -> None:
+def merge(
+    tables: Int64s, part_counts: Int64s, keys: UInt64s, ends: Int64s, counts: Int64s, docs: Int32s, scores: Float32s
+) -> None:
     """Merge the best documents of the parts for each topic, by score and then by id, both descending.
 
     Args:
@@ -52,7 +57,9 @@ def merge(tables: Any, part_counts: Any, keys: Any, ends: Any, counts: Any, docs
 
 
 @compiled()
-def merge_topic(tables: Any, part_counts: Any, keys: Any, ends: Any, k: int, docs: Any, scores: Any) -> int:
+def merge_topic(
+    tables: Int64s, part_counts: Int64s, keys: UInt64s, ends: Int64s, k: int, docs: Int32s, scores: Float32s
+) -> int:
     """Merge the best `k` documents of the parts for one topic; return their number. Arguments as in `merge`."""
     parts, bits, written = len(tables), scores.view(np.uint32), 0
     heads = np.zeros(parts, dtype=np.int64)
@@ -84,7 +91,7 @@ def merge_topic(tables: Any, part_counts: Any, keys: Any, ends: Any, k: int, doc
 
 
 @compiled()
-def _compare_ids(table: Any, key: Any, other_table: Any, other_key: Any) -> Any:
+def _compare_ids(table: Int64s, key: np.uint64, other_table: Int64s, other_key: np.uint64) -> int:
     """Compare the ids of two documents, given as keys in two parts, as `compare_bytes` does."""
     doc = np.int64(view(table, ORDER, np.uint32)[key & np.uint64(0xFFFFFFFF)])
     other = np.int64(view(other_table, ORDER, np.uint32)[other_key & np.uint64(0xFFFFFFFF)])

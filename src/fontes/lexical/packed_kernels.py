@@ -6,13 +6,17 @@ when loops are compiled; see `storage.compiled`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..index.packed_kernels import POSITION_BITS, WINDOW, code_at
 from ..storage.compiled import compiled
 from .kernel import FIFTEEN, FOUR
+
+if TYPE_CHECKING:
+    from ..core.arrays import Float64s, Int32s, Int64s, UInt32s
+    from ..index.packed_kernels import Lists
 
 CHUNK_DOCUMENTS = 512  # documents of the shortest list looked up at a time
 GROUP_SIZE = np.uint64(8)  # postings compared at a time
@@ -22,7 +26,7 @@ WINDOW_SIZE = np.uint64(WINDOW)
 
 
 @compiled()
-def read(lists: Any, row_of: Any, starts: Any, term: Any, first: Any, last: Any, docs: Any) -> None:
+def read(lists: Lists, row_of: Int32s, starts: UInt32s, term: int, first: Any, last: Any, docs: Int32s) -> None:
     """Write the documents of the postings from `first` to `last` (excluded) of a list."""
     _, offsets, words, _, places, _, widths, _, _, _ = lists
     row, shift = row_of[term], offsets[term] + first
@@ -40,7 +44,9 @@ def read(lists: Any, row_of: Any, starts: Any, term: Any, first: Any, last: Any,
 
 
 @compiled()
-def meet(lists: Any, row_of: Any, starts: Any, term: Any, docs: Any, cursor: Any, of_docs: Any, of_list: Any) -> Any:
+def meet(
+    lists: Lists, row_of: Int32s, starts: UInt32s, term: int, docs: Int32s, cursor: int, of_docs: Int64s, of_list: Int64s
+) -> Any:
     """Find which of some documents a list has.
 
     Args:
@@ -124,7 +130,9 @@ def _reach(words: Any, at: Any, end: Any, word: Any) -> Any:
 
 
 @compiled()
-def add_weights(lists: Any, row: Any, term: Any, query_weight: Any, idf: Any, docs: Any, postings: Any, sums: Any) -> None:
+def add_weights(
+    lists: Lists, row: np.int32, term: int, query_weight: float, idf: float, docs: Int32s, postings: Int64s, sums: Float64s
+) -> None:
     """Add the weights of postings of a term to the sums of their documents.
 
     Args:
@@ -158,7 +166,7 @@ def add_weights(lists: Any, row: Any, term: Any, query_weight: Any, idf: Any, do
 
 
 @compiled()
-def order_by_length(terms: Any, bounds: Any) -> Any:
+def order_by_length(terms: Int64s, bounds: Int64s) -> Int64s:
     """Return the indices of terms, the shortest list first."""
     order = np.empty(len(terms), dtype=np.int64)
     for i in range(len(terms)):
@@ -171,7 +179,10 @@ def order_by_length(terms: Any, bounds: Any) -> Any:
 
 
 @compiled()
-def meet_chunk(terms: Any, order: Any, packed: Any, first: Any, cursors: Any, docs: Any, places: Any, met: Any) -> Any:
+def meet_chunk(
+    terms: Int64s, order: Int64s, packed: tuple[Lists, Int32s, UInt32s], first: int, cursors: Int64s, docs: Int32s,
+    places: Int64s, met: Int64s,
+) -> Any:  # fmt: skip
     """Find the documents that are in all lists, in one chunk of the shortest list; return their number.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, pairwise, starmap
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray

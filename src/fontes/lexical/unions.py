@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..storage.compiled import kernel
 from .kernel import BIT, DEBRUIJN, FOUR
 
+if TYPE_CHECKING:
+    from ..core.arrays import Int32s, Int64s, UInt32s, UInt64s
+    from ..index.packed_kernels import Lists
+
 
 @kernel()
-def unite(terms: Any, lists: Any, row_of: Any, starts: Any, size_of_window: int, words: Any, docs: Any) -> Any:
+def unite(
+    terms: Int64s, lists: Lists, row_of: Int32s, starts: UInt32s, size_of_window: int, words: UInt64s, docs: Int32s
+) -> Any:
     """Find the documents that have at least one of some terms.
 
     Args:

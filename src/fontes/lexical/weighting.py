@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from types import FunctionType, MappingProxyType
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from ..index.inversion import chunks
 from ..index.parts import Part, Searchable
 from ..storage.caches import Cached, LazyAttribute, weak_proxy
 from .fields import chosen_fields, part_of
+
+if TYPE_CHECKING:
+    from ..core.arrays import Float64s, Int32s, Int64s
 
 Floats = NDArray[np.float64]
 CHUNK_POSTINGS = 1 << 21  # postings weighted at a time
@@ -112,7 +115,7 @@ class Saturation:
         """The numbers of the formula: factor, k1, delta, 1 - b, b, mean."""
         return tuple(map(float, (self.factor, self.k1, self.delta, 1 - self.b, self.b, self.mean)))
 
-    def saturate(self, counts: NDArray[Any], lengths: NDArray[Any]) -> Floats:
+    def saturate(self, counts: Int32s, lengths: Float64s) -> Floats:
         """Return weights without the idf, of postings with these tf and dl."""
         factor, k1, delta, constant, b, mean = self.parameters
         tf = counts.astype(np.float64)
@@ -139,7 +142,7 @@ class Idfs:
         """Return the cached idfs of a model on an index."""
         return _IDFS.of(whole).get(weighting, lambda: cls(function, len(whole)))
 
-    def __call__(self, df: NDArray[Any]) -> Floats:
+    def __call__(self, df: NDArray[np.integer]) -> Floats:
         """Return the idf of each df; a df of 0 counts as 1."""
         df = np.maximum(df, 1)
         idfs: Floats = self.values[df]
@@ -148,7 +151,7 @@ class Idfs:
             idfs = self.values[df]
         return idfs
 
-    def fill(self, df: NDArray[Any]) -> None:
+    def fill(self, df: NDArray[np.integer]) -> None:
         """Compute the idf of each df that a term can have."""
         df = df[df < len(self.values)]
         with np.errstate(divide="ignore", invalid="ignore"):  # df that only deleted documents have may have no idf
@@ -267,21 +270,21 @@ class Statistics:
         vars(statistics).pop("lengths_in_one_byte", None)
         return statistics
 
-    def counts_of(self, terms: NDArray[Any]) -> NDArray[np.integer]:
+    def counts_of(self, terms: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the number of documents that have each of some terms."""
         return self._of_terms("df", terms)
 
-    def cf_of(self, terms: NDArray[Any]) -> NDArray[np.integer]:
+    def cf_of(self, terms: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the collection frequency of each of some terms."""
         return self._of_terms("cf", terms)
 
-    def _of_terms(self, of: str, terms: NDArray[Any] | None) -> NDArray[np.integer]:
+    def _of_terms(self, of: str, terms: NDArray[np.integer] | None) -> NDArray[np.integer]:
         if isinstance(self._index, Part):
             return self._index.in_whole(np.arange(len(self._index.df)) if terms is None else terms, of)
         counts: NDArray[np.integer] = getattr(self._index, of)
         return counts if terms is None else counts[terms]
 
-    def df_of(self, terms: NDArray[Any]) -> Floats:
+    def df_of(self, terms: NDArray[np.integer]) -> Floats:
         """Return the df of terms; at least 1, so that a term that is in no chosen field has an idf."""
         df: Floats = np.maximum(self.counts_of(terms), 1.0)
         return df
@@ -307,7 +310,7 @@ class Statistics:
             tf += weights[name] * postings.fields[:, column]
         return tf
 
-    def weighted_lengths(self, docs: NDArray[Any], weights: Mapping[str, float] | None, lengths: str = "exact") -> NDArray[Any]:
+    def weighted_lengths(self, docs: Int32s, weights: Mapping[str, float] | None, lengths: str = "exact") -> NDArray[Any]:
         """Return dl of each document, counted as one of LENGTHS; with weights, the weighted sum over fields."""
         if weights is None:
             return lengths_of(self, docs, lengths)
@@ -399,11 +402,11 @@ class ClauseStatistics(Statistics):
         self.lengths = vocabulary.lengths if lengths is None else lengths
         self.df = np.array([counts.df], dtype=np.float64)
 
-    def counts_of(self, terms: NDArray[Any]) -> NDArray[np.integer]:
+    def counts_of(self, terms: NDArray[np.integer]) -> NDArray[np.integer]:
         df: NDArray[np.int64] = self.df.astype(np.int64)[terms]
         return df
 
-    def cf_of(self, terms: NDArray[Any]) -> NDArray[np.integer]:
+    def cf_of(self, terms: NDArray[np.integer]) -> NDArray[np.integer]:
         cf: NDArray[np.int64] = self.cf.astype(np.int64)[terms]
         return cf
 
@@ -472,9 +475,7 @@ def check_phrase_idf(phrase_idf: str) -> None:
         raise ParameterError(f"phrase_idf must be 'own' or 'sum', not {phrase_idf!r}")
 
 
-def idf_of(
-    idf: Callable[[Statistics, Any], Any], statistics: Statistics, terms: NDArray[Any], phrase_idf: str = "own"
-) -> Floats:
+def idf_of(idf: Callable[[Statistics, Any], Any], statistics: Statistics, terms: Int64s, phrase_idf: str = "own") -> Floats:
     """Return the idf of each term; for a phrase or window from its own df, or as the sum over its terms."""
     if phrase_idf == "sum" and statistics.parts is not None:
         return np.array([np.sum(idf(statistics, np.maximum(statistics.parts, 1.0)))])
@@ -488,7 +489,7 @@ def check_lengths(lengths: str) -> None:
         raise ParameterError(f"lengths must be 'exact' or 'lucene', not '{lengths}'")
 
 
-def lengths_of(statistics: Statistics, docs: NDArray[Any], lengths: str) -> NDArray[Any]:
+def lengths_of(statistics: Statistics, docs: Int32s, lengths: str) -> NDArray[Any]:
     """Return dl of each document, counted as one of LENGTHS."""
     collection = statistics.vocabulary
     if lengths == "lucene" and statistics.lengths is collection.lengths:

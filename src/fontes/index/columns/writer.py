@@ -61,7 +61,7 @@ class ColumnWriter(Writer):
             self._columns[name].extend(self._count, docs, column_values, ids)
         self._count += len(ids)
 
-    def _takes(self, name: Any) -> bool:
+    def _takes(self, name: object) -> bool:
         """Whether there is a column of this name; a new one is added if allowed."""
         if name in self._columns:
             return self._columns[name].kind != "mixed"
@@ -191,7 +191,7 @@ def _kind(cls: type) -> str:
     return next((kind for base, kind in KINDS.items() if issubclass(cls, base)), "mixed")
 
 
-def _filled(documents: int, missing: Any, docs: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
+def _filled(documents: int, missing: float, docs: NDArray[np.int64], values: NDArray[np.number]) -> NDArray[np.number]:
     filled = np.full(documents, missing, dtype=values.dtype)
     filled[docs] = values
     return filled

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...storage.compiled import inner, kernel
+
+if TYPE_CHECKING:
+    from ...core.arrays import Bytes, Float32s, Float64s, Int8s, Int64s
 
 BITS = {"rabitq4": 4, "rabitq2": 2, "rabitq1": 1}
 MULTIPLE = 64  # the number of dimensions of rotated vectors is a multiple of this
@@ -89,7 +92,7 @@ def unpacked(codes: NDArray[np.uint8], bits: int) -> NDArray[np.int8]:
 
 
 @kernel()
-def _rotate(rows: Any, signs: Any, back: bool) -> None:
+def _rotate(rows: Float64s, signs: Float64s, back: bool) -> None:
     size, part = rows.shape[1], 1
     while 2 * part <= size:
         part *= 2
@@ -111,7 +114,7 @@ def _rotate(rows: Any, signs: Any, back: bool) -> None:
 
 
 @inner()
-def _hadamard(vector: Any) -> None:
+def _hadamard(vector: Float64s) -> None:
     """Apply the orthonormal Walsh-Hadamard transform, its own inverse, to 2ᵖ numbers in place."""
     width = 1
     while width < len(vector):
@@ -126,7 +129,7 @@ def _hadamard(vector: Any) -> None:
 
 
 @inner()
-def _kac(vector: Any) -> None:
+def _kac(vector: Float64s) -> None:
     """Replace the two halves by their orthonormal sums and differences in place; its own inverse."""
     half, factor = len(vector) // 2, np.sqrt(0.5)
     for i in range(half):
@@ -135,7 +138,7 @@ def _kac(vector: Any) -> None:
 
 
 @kernel()
-def _encode(rows: Any, bits: int, codes: Any, factors: Any, lengths: Any) -> None:
+def _encode(rows: Float64s, bits: int, codes: Bytes, factors: Float32s, lengths: Float64s) -> None:
     size, width = rows.shape[1], codes.shape[1]
     levels = np.empty(size, np.int64)
     for row in range(len(rows)):
@@ -162,7 +165,7 @@ def _encode(rows: Any, bits: int, codes: Any, factors: Any, lengths: Any) -> Non
 
 
 @inner()
-def _nearest_levels(vector: Any, highest: int, levels: Any) -> None:
+def _nearest_levels(vector: Float64s, highest: int, levels: Int64s) -> None:
     """Set the levels, 0 to `highest`, for which the vector of 2 · level + 1 has the greatest cosine with the magnitudes.
 
     The best levels are floor(t · magnitude) for some t: all are tried, in the order of the t at which a level rises.
@@ -192,7 +195,7 @@ def _nearest_levels(vector: Any, highest: int, levels: Any) -> None:
 
 
 @kernel()
-def _unpack(codes: Any, bits: int, out: Any) -> None:
+def _unpack(codes: Bytes, bits: int, out: Int8s) -> None:
     width, mask = codes.shape[1], (1 << bits) - 1
     for row in range(len(codes)):
         for part in range(8 // bits):

@@ -338,9 +338,7 @@ class JoinedEmbeddings:
         """Return queries, (queries, dim), in the coordinates of the stored vectors: rotated for RaBitQ codes."""
         return rabitq.rotated(queries).astype(np.float32) if self.dtype in BITS else queries
 
-    def split(
-        self, docs: NDArray[np.integer]
-    ) -> Iterator[tuple[SegmentEmbeddings, slice | NDArray[np.intp], NDArray[Any]]]:
+    def split(self, docs: NDArray[np.integer]) -> Iterator[tuple[SegmentEmbeddings, slice | NDArray[np.intp], NDArray[Any]]]:
         """Yield for each segment with any of these documents its share, their indices in `docs`, their positions in it."""
         if self.whole is not None:
             yield self.shares[0], slice(None), docs
