@@ -102,7 +102,7 @@ class Component(ABC, Generic[T]):
 
     name: ClassVar[str] = ""
 
-    def __init_subclass__(cls, *, name: str = "", **keywords: Any) -> None:
+    def __init_subclass__(cls, *, name: str = "", **keywords: object) -> None:
         super().__init_subclass__(**keywords)
         if name:
             cls.name = name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from ..core.errors import ParameterError
 from ..core.hints import nearest
@@ -44,5 +44,5 @@ def stage_method(make: Callable[P, S]) -> Callable[P, S]:
     return checked
 
 
-def _hint(stage: Part, key: str, value: Any) -> str:
+def _hint(stage: Part, key: str, value: object) -> str:
     return longer_name_hint(parameters(type(stage)), key, value)

@@ -46,7 +46,7 @@ class Index(_State):
     @classmethod
     def build(
         cls,
-        docs: str | Path | Iterable[Any],
+        docs: str | Path | Iterable[object],
         path: str | Path | None = None,
         *,
         analyzer: str | Analyzer | Callable[[str], Sequence[str]] = "english",
@@ -181,7 +181,7 @@ class Index(_State):
 
     def add(
         self,
-        docs: str | Path | Iterable[Any],
+        docs: str | Path | Iterable[object],
         *,
         duplicates: str = "error",
         memory: str | int | None = None,
@@ -213,7 +213,7 @@ class Index(_State):
         self._advance(newest)
         return change
 
-    def update(self, changes: Mapping[str, Mapping[str, Any]], *, missing: str = "error") -> Change:
+    def update(self, changes: Mapping[str, Mapping[str, object]], *, missing: str = "error") -> Change:
         """Change parts of documents in one step. Changed documents move to the end of the index.
 
         If only metadata change that are not indexed, the text is not analysed again, and the vectors, which are of title and

@@ -26,7 +26,7 @@ from .packed_kernels import BLOCK, DEPTHS, POSITION_BITS, WINDOW, read_lists, un
 
 if TYPE_CHECKING:
     from ..core.arrays import Bytes, Int32s, Ints, UInt16s, UInt32s
-    from .packed_kernels import Lists
+    from .packed_kernels import Lists, Rest
 
 DOCUMENTS_PER_ROW = 5 * BLOCK  # documents per posting of the shortest list with a row
 CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of terms with rows
@@ -120,7 +120,7 @@ class PackedLists:
         weights: NDArray[np.float32],
         saturation: NDArray[np.float64] | None = None,
         rest: NDArray[np.float64] | None = None,
-    ) -> tuple[Any, ...]:
+    ) -> Lists:
         """Return the `lists` argument of the search: bounds, offsets, the arrays of `postings`, weights, curve, rest.
 
         Args:
@@ -130,12 +130,14 @@ class PackedLists:
         """
         docs, codes, places, place_codes = self.postings
         codes = codes if len(codes) else NO_CODES  # the search always reads one
-        arrays = _fixed(self.bounds, self.offsets, docs, codes, places, place_codes, self.widths, weights)
+        bounds, offsets, widths, weights = fixed(self.bounds), fixed(self.offsets), fixed(self.widths), fixed(weights)
+        docs, codes, places, place_codes = fixed(docs), fixed(codes), fixed(places), fixed(place_codes)
         of_rest = np.zeros(self.rest.shape[1]) if rest is None else rest
-        return *arrays, fixed(NO_SATURATION if saturation is None else saturation), self._rest_of(of_rest)
+        curve = fixed(NO_SATURATION if saturation is None else saturation)
+        return bounds, offsets, docs, codes, places, place_codes, widths, weights, curve, self._rest_of(of_rest)
 
-    def _rest_of(self, weights: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
-        return _fixed(self._rest_bounds, self.rest[1], weights)
+    def _rest_of(self, weights: NDArray[np.float64]) -> Rest:
+        return fixed(self._rest_bounds), fixed(self.rest[1]), fixed(weights)
 
     def read(
         self, terms: NDArray[np.int64], documents: int, edges: NDArray[np.int64], outputs: bool = True

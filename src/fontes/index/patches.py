@@ -38,7 +38,7 @@ def patched(doc: Doc, patch: Mapping[str, Any]) -> Doc:
     return replace(doc, metadata=merged, **{part: patch[part] for part in ("title", "text") if part in patch})
 
 
-def _merged(value: Any, patch: Any) -> Any:
+def _merged(value: object, patch: object) -> Any:
     """Apply a merge patch to a JSON value (RFC 7396, section 2)."""
     if not isinstance(patch, Mapping):
         return patch

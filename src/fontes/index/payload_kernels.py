@@ -14,7 +14,7 @@ from ..storage.compiled import inner, kernel
 from . import kernels
 
 if TYPE_CHECKING:
-    from ..core.arrays import Bools, Bytes, Int, Int32s, Int64s
+    from ..core.arrays import Bools, Bytes, Int, Int32s, Int64s, Ints
 
 MAX_BYTES = 6  # of a packed number
 MAX_VALUE = 0x7FFFFFFF  # maximum of a position or frequency

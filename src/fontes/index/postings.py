@@ -97,7 +97,7 @@ class PostingLists:
         folder: Path,
         documents: int,
         remedy: str = REMEDY,
-        counts: Mapping[str, Any] | None = None,
+        counts: Mapping[str, object] | None = None,
         summed: bool = True,
     ) -> None:
         self.documents, self._summed = documents, summed

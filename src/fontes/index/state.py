@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 class Searchers(Protocol):
     """Processes that hold the shards of an index and search them."""
 
-    def run(self, stage: Any, method: str, arguments: Sequence[Any]) -> Run:
+    def run(self, stage: object, method: str, arguments: Sequence[object]) -> Run:
         """Call a stage's method with these arguments on each shard, and merge the best documents of all shards."""
         ...
 

@@ -97,7 +97,7 @@ class Change:
 
 
 def build(
-    docs: Iterable[Any] | str | Path,
+    docs: Iterable[object] | str | Path,
     path: Path,
     settings: IndexSettings,
     columns: Mapping[str, str] | None,
@@ -137,13 +137,13 @@ def build(
         commit(stage, path, segments, manifest, overwrite, drop_vectors)
 
 
-def _read_documents(docs: Iterable[Any] | str | Path) -> Corpus | IterableCorpus:
+def _read_documents(docs: Iterable[object] | str | Path) -> Corpus | IterableCorpus:
     from ..datasets import corpus_of
 
     return read_corpus(corpus_of(docs) if isinstance(docs, str) else docs)
 
 
-def add(opened: State, docs: str | Path | Iterable[Any], duplicates: str) -> tuple[Change, State]:
+def add(opened: State, docs: str | Path | Iterable[object], duplicates: str) -> tuple[Change, State]:
     """Add documents; see `Index.add`. Returns the change and the new state."""
     if duplicates not in DUPLICATES:
         raise ParameterError(f"duplicates must be error, skip or replace, not {duplicates!r}")
@@ -197,7 +197,7 @@ def delete(opened: State, ids: Sequence[str], where: str | None, missing: str) -
     return _changed(opened, lambda: _delete_ids(opened, ids, where, missing))
 
 
-def update(opened: State, changes: Mapping[str, Mapping[str, Any]], missing: str) -> tuple[Change, State]:
+def update(opened: State, changes: Mapping[str, Mapping[str, object]], missing: str) -> tuple[Change, State]:
     """Change parts of documents; see `Index.update`. Returns the change and the new state."""
     _check_ids(changes, missing)
     skipped = 0

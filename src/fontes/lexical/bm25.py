@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -34,50 +34,51 @@ if TYPE_CHECKING:
     from ..index.state import State
 
 MAX_PARAMETER = 1e6  # keeps scores within float32
+N = TypeVar("N", float, Floats)
 COMBINE = ("frequencies", "sum")  # ways to combine fields
 
 
-def idf_lucene(n: float, df: Any) -> Any:
+def idf_lucene(n: float, df: N) -> Any:
     """ln(1 + (N - df + 0.5) / (df + 0.5)): Robertson's, kept above 0 as Lucene does."""
     return np.log(1 + (n - df + 0.5) / (df + 0.5))
 
 
-def idf_robertson(n: float, df: Any) -> Any:
+def idf_robertson(n: float, df: N) -> Any:
     """ln((N - df + 0.5) / (df + 0.5)); below 0 where more than half of the documents have the term."""
     return np.log((n - df + 0.5) / (df + 0.5))
 
 
-def idf_atire(n: float, df: Any) -> Any:
+def idf_atire(n: float, df: N) -> Any:
     """ln(N / df)."""
     return np.log(n / df)
 
 
-def idf_plus(n: float, df: Any) -> Any:
+def idf_plus(n: float, df: N) -> Any:
     """ln((N + 1) / df)."""
     return np.log((n + 1) / df)
 
 
-def idf_l(n: float, df: Any) -> Any:
+def idf_l(n: float, df: N) -> Any:
     """ln((N + 1) / (df + 0.5))."""
     return np.log((n + 1) / (df + 0.5))
 
 
-def tf_lucene(tf: Any, length: Any, k1: float, delta: float) -> Any:
+def tf_lucene(tf: N, length: N, k1: float, delta: float) -> N:
     """tf / (tf + k1 · length); the factor k1 + 1, which changes no ranking, is omitted."""
     return tf / (tf + k1 * length)
 
 
-def tf_robertson(tf: Any, length: Any, k1: float, delta: float) -> Any:
+def tf_robertson(tf: N, length: N, k1: float, delta: float) -> N:
     """(k1 + 1) tf / (tf + k1 · length)."""
     return (k1 + 1) * tf / (tf + k1 * length)
 
 
-def tf_plus(tf: Any, length: Any, k1: float, delta: float) -> Any:
+def tf_plus(tf: N, length: N, k1: float, delta: float) -> N:
     """(k1 + 1) tf / (tf + k1 · length) + delta: at least delta for a document that has the term."""
     return tf_robertson(tf, length, k1, delta) + delta
 
 
-def tf_l(tf: Any, length: Any, k1: float, delta: float) -> Any:
+def tf_l(tf: N, length: N, k1: float, delta: float) -> N:
     """(k1 + 1) c / (k1 + c), where c = tf / length + delta."""
     c = tf / length + delta
     return (k1 + 1) * c / (k1 + c)
@@ -106,7 +107,7 @@ class Variant:
     floored: bool = False
 
     @property
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self) -> dict[str, float]:
         """Defaults of the parameters that the variant has."""
         names = (field.name for field in fields(BM25Weighting))
         return {name: value for name in names if (value := getattr(self, name, None)) is not None}

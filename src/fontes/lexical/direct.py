@@ -170,7 +170,7 @@ class Direct:
             size = min(step, topics - start)
             counts, keys = np.empty((size, parts), np.int64), np.zeros((size, parts * k), np.uint64)
 
-            def find(first: int, last: int, start: int = start, results: tuple[Any, ...] = (counts, keys)) -> None:
+            def find(first: int, last: int, start: int = start, results: tuple[object, ...] = (counts, keys)) -> None:
                 terms = bags.bounds[start:], numbers, bags.weights, idfs
                 self._loops.find_bags(self._tables, first, last, *terms, *masks, k, *results)
 
@@ -392,8 +392,8 @@ def _arrays(part: Part, impacts: Impacts, idfs: Idfs | None, is_partial: bool) -
     """Return the arrays of a part."""
     (heads, blob, offsets), ids = _FINDING.of(part.lists), part.ids
     arrays: Arrays = {"heads": heads, "blob": blob, "offsets": offsets, "rank": ids.rank, "order": ids.order}
-    *lists, rest = impacts.postings
-    arrays |= dict(zip(LISTS, (*lists, *rest), strict=True))
+    lists = impacts.postings
+    arrays |= dict(zip(LISTS, (*lists[:-1], *lists[-1]), strict=True))
     arrays |= {"row_of": impacts.lists.row_of, "starts": impacts.lists.starts, "ratios": impacts.ratios}
     arrays |= {name: getattr(impacts.bounds, name) for name in BOUNDS} | {"dead": np.zeros(1, np.int64)}
     if idfs is not None:

@@ -10,7 +10,7 @@ import logging
 import threading
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from ..storage.threads import in_threads
 from .curves import SAME_WEIGHTS, ScoreTable
 from .unions import unite
 from .weighting import Postings, Statistics, Weighting, saturation_of
+
+if TYPE_CHECKING:
+    from ..index.packed_kernels import Lists
 
 MAX_MODELS = 4  # models whose impacts are kept per index
 SPARSE = 2048  # documents per posting, above which lists are merged by sorting, not by marking documents in a bitmap
@@ -60,13 +63,13 @@ class Impacts:
         return np.ones(len(terms)) if self.curve is None else self.curve.idfs(terms)
 
     @cached_property
-    def postings(self) -> tuple[Any, ...]:
+    def postings(self) -> Lists:
         """The `lists` argument of the search."""
         curve = () if self.curve is None else (self.curve.saturation, self.curve.rest)
         return self.lists.weighted(self.weights, *curve)
 
     @cached_property
-    def limits(self) -> tuple[NDArray[Any], ...]:
+    def limits(self) -> tuple[NDArray[np.generic], ...]:
         """The `bounds_of` argument of the search."""
         bounds = self.bounds
         arrays = (bounds.best, bounds.kth, bounds.positive, self.lists.row_of, bounds.rows, self.lists.starts, self.ratios)

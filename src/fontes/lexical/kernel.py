@@ -227,19 +227,19 @@ def _pruned(
 
 
 @inner(inline="always")
-def _allowed_of(allowed: Any, doc: int) -> Any:
+def _allowed_of(allowed: UInt64s, doc: int) -> Any:
     """Return the bits of a mask for the block that begins with a document."""
     return allowed[doc // WORD] >> np.uint64(doc % WORD) << np.uint64(WORD - BLOCK) >> np.uint64(WORD - BLOCK)
 
 
 @inner(inline="always")
-def lowest_bit(word: Any) -> Any:
+def lowest_bit(word: np.uint64) -> Any:
     """Return the number of the lowest bit of a word that is not 0 (Leiserson, Prokop and Randall, 1998)."""
     return np.int64(BIT[(word & (~word + ONE)) * DEBRUIJN >> np.uint64(58)])
 
 
 @inner(inline="always")  # a call would copy the descriptors of all arrays, for each window
-def _sum_window(window: int, bag: Any, sums: Any) -> None:
+def _sum_window(window: int, bag: Bag, sums: Float64s) -> None:
     """Add the scores of one window to `sums`; `cursors` of terms without a row advance."""
     terms, query_weights, idfs, lists, bounds_of, cursors = bag
     bounds, offsets, docs, codes, places, place_codes, widths, weights, saturation, rest = lists

@@ -16,7 +16,7 @@ from .over_fields import WEIGHTS, FieldedModel
 from .weighting import Floats, Postings, Statistics, Weighting, check_lengths, lengths_of
 
 if TYPE_CHECKING:
-    from ..core.arrays import Int64s
+    from ..core.arrays import Ints
     from ..index import Index
 
 
@@ -109,7 +109,7 @@ class LikelihoodWeighting(Weighting):
         parameter = f"mu={self.mu:g}" if self.smoothing == "dirichlet" else f"lambda={self.lambda_:g}"
         return f"log likelihood ratio ({self.smoothing}, {parameter})"
 
-    def _in_collection(self, statistics: Statistics, terms: Int64s) -> Floats:
+    def _in_collection(self, statistics: Statistics, terms: Ints) -> Floats:
         """Return p(t|C), with 1 added to numerator and denominator as in Lucene."""
         p: Floats = (statistics.cf_of(terms) + 1.0) / (statistics.tokens + 1)
         return p

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from numbers import Real
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -461,7 +461,7 @@ def _description(clause: Clause) -> str:
     if isinstance(clause, Condition):
         return f"what holds where {clause.where}"
     if isinstance(clause, Group):
-        clauses: Sequence[Any] = clause.must or clause.should
+        clauses: Sequence[Clause] = clause.must or clause.should
         without = f" but none of {', '.join(map(_description, clause.must_not))}" if clause.must_not else ""
         return "all of " * bool(clause.must) + "one of " * (not clause.must) + ", ".join(map(_description, clauses)) + without
     return clause_text(clause)

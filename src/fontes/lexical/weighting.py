@@ -25,7 +25,7 @@ from ..storage.caches import Cached, LazyAttribute, weak_proxy
 from .fields import chosen_fields, part_of
 
 if TYPE_CHECKING:
-    from ..core.arrays import Float64s, Int32s, Int64s
+    from ..core.arrays import Float64s, Int32s
 
 Floats = NDArray[np.float64]
 CHUNK_POSTINGS = 1 << 21  # postings weighted at a time
@@ -48,8 +48,8 @@ class Postings:
         fields: Term frequency in each separate field, (postings, F), for a weighting with `fields`; otherwise None.
     """
 
-    terms: NDArray[Any]
-    df: NDArray[Any]
+    terms: NDArray[np.integer]
+    df: NDArray[np.integer]
     docs: NDArray[np.int32]
     tf: NDArray[np.int32]
     fields: NDArray[np.int32] | None = None
@@ -310,7 +310,7 @@ class Statistics:
             tf += weights[name] * postings.fields[:, column]
         return tf
 
-    def weighted_lengths(self, docs: Int32s, weights: Mapping[str, float] | None, lengths: str = "exact") -> NDArray[Any]:
+    def weighted_lengths(self, docs: Int32s, weights: Mapping[str, float] | None, lengths: str = "exact") -> Floats:
         """Return dl of each document, counted as one of LENGTHS; with weights, the weighted sum over fields."""
         if weights is None:
             return lengths_of(self, docs, lengths)
@@ -329,7 +329,7 @@ class Statistics:
         return self._of_terms("cf", None).astype(np.float64)
 
     @cached_property
-    def lengths_in_one_byte(self) -> NDArray[Any]:
+    def lengths_in_one_byte(self) -> Floats:
         """dl of each document, rounded as Lucene does."""
         lengths, in_bytes = _LENGTHS.of(base_of(self._index))
         return in_bytes() if self.lengths is lengths else in_one_byte(self.lengths)
@@ -475,7 +475,9 @@ def check_phrase_idf(phrase_idf: str) -> None:
         raise ParameterError(f"phrase_idf must be 'own' or 'sum', not {phrase_idf!r}")
 
 
-def idf_of(idf: Callable[[Statistics, Any], Any], statistics: Statistics, terms: Int64s, phrase_idf: str = "own") -> Floats:
+def idf_of(
+    idf: Callable[[Statistics, Any], Any], statistics: Statistics, terms: NDArray[np.integer], phrase_idf: str = "own"
+) -> Floats:
     """Return the idf of each term; for a phrase or window from its own df, or as the sum over its terms."""
     if phrase_idf == "sum" and statistics.parts is not None:
         return np.array([np.sum(idf(statistics, np.maximum(statistics.parts, 1.0)))])
@@ -489,11 +491,11 @@ def check_lengths(lengths: str) -> None:
         raise ParameterError(f"lengths must be 'exact' or 'lucene', not '{lengths}'")
 
 
-def lengths_of(statistics: Statistics, docs: Int32s, lengths: str) -> NDArray[Any]:
+def lengths_of(statistics: Statistics, docs: Int32s, lengths: str) -> Floats:
     """Return dl of each document, counted as one of LENGTHS."""
     collection = statistics.vocabulary
     if lengths == "lucene" and statistics.lengths is collection.lengths:
-        rounded: NDArray[Any] = collection.lengths_in_one_byte[docs]
+        rounded: Floats = collection.lengths_in_one_byte[docs]
         return rounded
     exact = statistics.lengths[docs]
     return in_one_byte(exact) if lengths == "lucene" else exact

@@ -69,7 +69,7 @@ class Schema:
         return cls(columns is not None, types, forms)
 
     @classmethod
-    def read(cls, stored: Any) -> Schema:
+    def read(cls, stored: object) -> Schema:
         """Return the schema from the output of `to_json`; raises ValueError for anything else."""
         if (
             not isinstance(stored, dict)
@@ -144,7 +144,7 @@ def joined_schema(parts: Iterable[Sequence[tuple[str, str]]]) -> Schema:
     )
 
 
-def typed(name: str, kind: str, value: Any, doc_id: str, lenient: bool, form: str = "") -> Any:
+def typed(name: str, kind: str, value: object, doc_id: str, lenient: bool, form: str = "") -> Any:
     """Return a value as a column of this type stores it; None for a missing value.
 
     Args:
@@ -182,7 +182,7 @@ def is_stored(kind: str, values: Sequence[Any]) -> bool:
     return "" not in values if kind == "keyword" else kind == "boolean" or max(map(abs, values)) < 2**63
 
 
-def _lenient(kind: str, value: Any, form: str) -> Any:
+def _lenient(kind: str, value: object, form: str) -> Any:
     if kind in ("keyword", "keywords") and isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if kind == "keywords" and isinstance(value, list | tuple):
@@ -210,18 +210,18 @@ def _lenient(kind: str, value: Any, form: str) -> Any:
     return value
 
 
-def _integer(value: Any) -> int | None:
+def _integer(value: object) -> int | None:
     return int(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None
 
 
-def _float(value: Any) -> float | None:
+def _float(value: object) -> float | None:
     try:
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     except OverflowError:
         return None
 
 
-def _keywords(value: Any) -> tuple[str, ...] | None:
+def _keywords(value: object) -> tuple[str, ...] | None:
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list | tuple) or not all(item is None or isinstance(item, str) for item in items):
         return None

@@ -48,7 +48,7 @@ class ColumnWriter(Writer):
         self.names: list[tuple[str, str]] = []
         self._refused = {name for name, kind in schema.types.items() if kind in REFUSED}
 
-    def add(self, ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]) -> None:
+    def add(self, ids: Sequence[str], metadata: Sequence[Mapping[str, object]]) -> None:
         """Append documents by their ids and metadata; raises InputError for a value that does not fit its column."""
         gathered: dict[str, tuple[list[int], list[Any]]] = {}
         for number, values in enumerate(metadata):

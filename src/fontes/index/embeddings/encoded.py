@@ -81,24 +81,24 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         """Write the artifact of the living documents to the folder of a new segment."""
 
     def encoding(
-        self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: P | None
+        self, encoder: object, job: EncodingJob, form: object, precision: str | None, source: P | None
     ) -> Callable[[Segment], Encoding[P]]:
         """Return a function that makes the encoding of a segment; it can be pickled unless there is a `source`."""
         raise NotImplementedError
 
-    def chosen_forms(self, form: Any, stored: Sequence[Any]) -> Sequence[Any]:
+    def chosen_forms(self, form: object, stored: Sequence[object]) -> Sequence[Any]:
         """Return the forms in which to encode documents if `form` is requested and others are encoded in the forms `stored`."""
         return (form,)
 
-    def source(self, parts: dict[str, P], fingerprint: str, form: Any) -> P | None:
+    def source(self, parts: dict[str, P], fingerprint: str, form: object) -> P | None:
         """Return the artifact of a segment from which an artifact in `form` can be made without the encoder; None if none."""
         return None
 
-    def name_of(self, fingerprint: str, form: Any = None) -> str:
+    def name_of(self, fingerprint: str, form: object = None) -> str:
         """Return the name of an artifact, which is the prefix of its folder's name."""
         return f"{self.name}-{hash_text(fingerprint)[:16]}" + ("" if form is None else f"-{form}")
 
-    def label(self, form: Any) -> str:
+    def label(self, form: object) -> str:
         """Return the name of artifacts in a form (None: any), for messages."""
         return self.noun
 

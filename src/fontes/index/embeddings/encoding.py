@@ -149,7 +149,7 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
     def folders(self, segment: Path) -> dict[str, Path]:
         return latest(segment)
 
-    def label(self, form: Any) -> str:
+    def label(self, form: object) -> str:
         return f"{form} vectors" if form else "vectors"
 
     def described(self, meta: dict[str, Any]) -> str:
@@ -165,12 +165,12 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
         shares = [SegmentEmbeddings(leaf, part) for leaf, part in zip(leaves, parts, strict=True)]
         return JoinedEmbeddings(shares, {**facts, "dtype": facts.get("form") or "float32"})
 
-    def chosen_forms(self, form: Any, stored: Sequence[Any]) -> Sequence[Any]:
+    def chosen_forms(self, form: object, stored: Sequence[object]) -> Sequence[Any]:
         if form not in (None, *DTYPES):
             raise ParameterError(f"dtype must be {DTYPE_NAMES}, not {form!r}")
         return (form,) if form else stored or ("float32",)
 
-    def source(self, parts: dict[str, Embeddings], fingerprint: str, form: Any) -> Embeddings | None:
+    def source(self, parts: dict[str, Embeddings], fingerprint: str, form: object) -> Embeddings | None:
         return None if form == "float32" else parts.get(self.name_of(fingerprint, "float32"))
 
     def encoding(

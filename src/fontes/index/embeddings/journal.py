@@ -100,7 +100,7 @@ class BlockSource(Protocol):
         ...
 
 
-def remote_encoder(encoder: Any) -> contextlib.AbstractContextManager[BlockSource | None]:
+def remote_encoder(encoder: object) -> contextlib.AbstractContextManager[BlockSource | None]:
     """Provide the actors of a cluster that encode during the block; None if this process encodes."""
     actors = cluster()
     return contextlib.nullcontext() if actors is None else actors.remote_encoder(encoder)

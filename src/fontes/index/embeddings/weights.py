@@ -255,7 +255,7 @@ class TermWeightsComponent(EncodedComponent[WeightLists, DocumentWeights], name=
         return DocumentWeights(leaves, parts, facts)
 
     def encoding(
-        self, encoder: Any, job: EncodingJob, form: Any, precision: str | None, source: WeightLists | None
+        self, encoder: object, job: EncodingJob, form: object, precision: str | None, source: WeightLists | None
     ) -> Callable[[Segment], WeightEncoding]:
         return partial(_weight_encoding, encoder, job, precision)
 
