@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 POSTINGS = 1 << 20  # postings written at a time, more for a term that has more
 
 
-def ciff_segment(path: str | Path, folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
+def ciff_segment(path: str | Path, folder: Path) -> tuple[dict[str, int], dict[str, object]]:
     """Write the files of one segment: ids, terms, postings and the lengths in the file, but no texts.
 
     Postings are spooled to disk beside the segment while they are read; the terms and the longest list are in memory.

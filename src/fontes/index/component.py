@@ -132,7 +132,7 @@ class Component(ABC, Generic[T]):
     def check(self, leaf: Leaf, deep: bool) -> None:
         """Raise IndexFormatError for damaged data; `deep` also compares them with one another."""
 
-    def facts(self, state: Described) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, object]:
         """Entries of `Index.info` about a state."""
         return {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +119,7 @@ class Fields(Payload[FieldLists], name="fields"):
         if deep:
             self.of(leaf.segment).check()
 
-    def facts(self, state: Described) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, object]:
         size = bytes_of(self.name, state)
         return {"separate": {"bytes": size, "bytes_per_posting": size / max(1, state.count("postings"))}}
 

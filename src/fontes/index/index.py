@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from ..core.builtin import provided
 from ..core.checks import check_whole
@@ -296,7 +296,7 @@ class Index(_State):
             self._state = state.refreshed()
             return self._state is not previous
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return functools.partial(type(self).open, analyzer=self.analyzer), (self.path.absolute(),)
 
     def __len__(self) -> int:

@@ -77,7 +77,13 @@ class PostingRuns:
         payloads: Names of the payload components.
     """
 
-    TYPES: ClassVar = {"terms": np.uint8, "term_ends": np.int64, "ends": np.int64, "docs": np.int32, "tfs": np.int32}
+    TYPES: ClassVar[dict[str, type[np.generic]]] = {
+        "terms": np.uint8,
+        "term_ends": np.int64,
+        "ends": np.int64,
+        "docs": np.int32,
+        "tfs": np.int32,
+    }
     PARTS: ClassVar = {"term_ends": "terms", "ends": "docs"}  # from arrays of ends to the arrays that they divide
 
     def __init__(self, folder: Path, payloads: Sequence[str] = ()) -> None:
@@ -176,7 +182,7 @@ class PostingRuns:
     def _file(self, name: str) -> Path:
         return self._folder / f"runs.{name}"
 
-    def _map(self, name: str, dtype: Any) -> NDArray[Any]:
+    def _map(self, name: str, dtype: type[np.generic]) -> NDArray[Any]:
         file = self._file(name)
         return fixed(np.memmap(file, dtype, "r") if file.stat().st_size else np.empty(0, dtype))
 
@@ -376,7 +382,9 @@ class _Worker:
         slots = np.empty(len(self._vocabulary), dtype=np.int32)
         return Occurrences(numbers, bounds, positions, spans.reshape(-1, self._fields), *postings, self._fields, slots)
 
-    def _read_weights(self, weights: Sequence[Mapping[str, int]]) -> tuple[NDArray[Any], ...]:
+    def _read_weights(
+        self, weights: Sequence[Mapping[str, int]]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
         terms = self._vocabulary.numbers([term for bag in weights for term in bag])
         counts = np.array([count for bag in weights for count in bag.values()], dtype=np.int32)
         lengths = np.array([sum(bag.values()) for bag in weights], dtype=np.int64)
@@ -445,7 +453,7 @@ class PostingsWriter:
         self._memory, self._count = memory, 0
 
     def append(
-        self, terms: NDArray[np.int32], counts: NDArray[np.int32], term_bounds: NDArray[np.int64], lengths: NDArray[Any]
+        self, terms: NDArray[np.int32], counts: NDArray[np.int32], term_bounds: NDArray[np.int64], lengths: NDArray[np.integer]
     ) -> None:
         """Append documents as for `Inverter.append`; `lengths` is the sum of each document's counts."""
         self._inverter.append(self._count, terms, counts, term_bounds)

@@ -32,7 +32,7 @@ DOCUMENTS_PER_ROW = 5 * BLOCK  # documents per posting of the shortest list with
 CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of terms with rows
 POSTINGS_PER_STEP = 5  # postings that numpy reads in the time of one Python step
 STEPS_PER_LIST = 30  # Python steps in the time that numpy needs for a short list
-Shapes = dict[str, tuple[Any, tuple[int, ...]]]  # type and shape of arrays
+Shapes = dict[str, tuple[type[np.generic], tuple[int, ...]]]  # type and shape of arrays
 
 
 class LazyRows:

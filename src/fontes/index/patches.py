@@ -34,7 +34,7 @@ def patched(doc: Doc, patch: Mapping[str, Any]) -> Doc:
     metadata = patch.get("metadata", {})
     if not isinstance(metadata, Mapping):
         raise InputError(f"document '{doc.id}': its new metadata are no object; a key that is null is removed")
-    merged: Mapping[str, Any] = _merged(doc.metadata, metadata)
+    merged: Mapping[str, object] = _merged(doc.metadata, metadata)
     return replace(doc, metadata=merged, **{part: patch[part] for part in ("title", "text") if part in patch})
 
 

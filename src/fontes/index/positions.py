@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ class PositionLists(RowLists):
         return field_starts(self.tokens)
 
     @property
-    def row_arrays(self) -> tuple[NDArray[Any], ...]:
+    def row_arrays(self) -> tuple[NDArray[np.generic], ...]:
         """Rows, offsets, bounds and indices of the first offsets, for `payload_kernels.phrase_frequency`."""
         return self._rows, self._offsets, self._bounds, self._firsts
 
@@ -154,11 +154,11 @@ class PositionLists(RowLists):
             offset_count += len(offsets)
 
     @cached_property
-    def _bounds(self) -> NDArray[np.unsignedinteger[Any]]:
+    def _bounds(self) -> NDArray[np.unsignedinteger]:
         return fixed(self.bounds.astype(self._type, copy=False))
 
     @cached_property
-    def _firsts(self) -> NDArray[np.unsignedinteger[Any]]:
+    def _firsts(self) -> NDArray[np.unsignedinteger]:
         """Index of each term's first entry in the offsets."""
         counts = _offset_counts(self.lists.df)
         return fixed((np.cumsum(counts) - counts).astype(self._type))
@@ -216,7 +216,7 @@ class TermPositions(Payload[PositionLists], name="positions"):
         if deep:
             self.of(leaf.segment).check(leaf.segment.opened.get("fields"))
 
-    def facts(self, state: Described) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, object]:
         size = bytes_of(self.name, state)
         return {"positions": {"bytes": size, "bytes_per_token": size / max(1, state.tokens)}}
 

@@ -277,7 +277,7 @@ class Postings(Component[PostingLists], name="postings"):
         if deep:
             leaf.segment.lists.check()
 
-    def facts(self, state: Described) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, object]:
         mean = state.tokens / len(state) if len(state) else 0.0
         counts = {"terms": len(state.terms), "postings": state.count("postings"), "tokens": state.tokens}
         return {**counts, "mean_length": mean}

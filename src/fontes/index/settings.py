@@ -112,7 +112,7 @@ class IndexSettings:
         return len(self.fields) > 1 and (self.separate or self.positions)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Entries of the manifest."""
         return {
             "analyzer": self.analyzer.to_dict(),

@@ -473,7 +473,7 @@ class State(Searchable):
     def __repr__(self) -> str:
         return f"State('{self.path}', {len(self)} documents)"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _reopen, (self.path.absolute(), self.analyzer)
 
 

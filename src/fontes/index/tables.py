@@ -56,7 +56,7 @@ class JoinedStrings(Strings):
 
     __slots__ = ("_firsts", "_live", "_tables", "_views", "_whole")
 
-    def __init__(self, tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> None:
+    def __init__(self, tables: Sequence[Strings], live: Sequence[NDArray[np.integer] | None]) -> None:
         self._tables, self._live = tables, live
         self._whole: Strings | None = None
         self._views: list[tuple[memoryview, memoryview]] = []
@@ -75,7 +75,7 @@ class JoinedStrings(Strings):
         return self.whole.blob
 
     @property
-    def offsets(self) -> NDArray[Any]:  # type: ignore[override]
+    def offsets(self) -> NDArray[np.integer]:  # type: ignore[override]
         return self.whole.offsets
 
     @property
@@ -123,16 +123,16 @@ class JoinedStrings(Strings):
     def __len__(self) -> int:
         return self._firsts[-1]
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Strings, (self.blob, self.offsets, self.order)
 
 
-def join_tables(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> Strings:
+def join_tables(tables: Sequence[Strings], live: Sequence[NDArray[np.integer] | None]) -> Strings:
     """Concatenate the strings of tables at the positions in `live`, ascending (None: all); merge the tables' orders."""
     return tables[0] if len(tables) == 1 and live[0] is None else JoinedStrings(tables, live)
 
 
-def _joined(tables: Sequence[Strings], live: Sequence[NDArray[Any] | None]) -> Strings:
+def _joined(tables: Sequence[Strings], live: Sequence[NDArray[np.integer] | None]) -> Strings:
     parts = [table if indices is None else _select(table, indices) for table, indices in zip(tables, live, strict=True)]
     firsts = offsets_of([len(part) for part in parts]).tolist()
     orders = [part.order + np.uint32(first) for part, first in zip(parts, firsts, strict=False)]
@@ -185,7 +185,7 @@ class Finder:
 
     def __init__(self, table: Strings) -> None:
         self._table = table
-        self._arrays: tuple[NDArray[Any], ...] | None = None
+        self._arrays: tuple[NDArray[np.integer], ...] | None = None
 
     def __call__(self, string: str) -> int:
         """Return the position of `string`, or -1."""
@@ -196,14 +196,14 @@ class Finder:
         return _position(*self._arrays, np.frombuffer(utf8(string), dtype=np.uint8))  # type: ignore[no-any-return]
 
 
-def finding_arrays(table: Strings) -> tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[Any]]:
+def finding_arrays(table: Strings) -> tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[np.integer]]:
     """Return the heads, bytes and offsets of an ascending table, for `position`."""
     blob, offsets = fixed(table.blob), table.offsets
     narrow = np.uint32 if len(blob) < 1 << 32 else np.int64  # two versions of the loop at most
     return _heads(blob, offsets), blob, fixed(offsets.astype(narrow, copy=False))
 
 
-def _heads(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint64]:
+def _heads(blob: NDArray[np.uint8], offsets: NDArray[np.integer]) -> NDArray[np.uint64]:
     """The first eight bytes of every HEAD-th string as a number; shorter strings are padded with zeros."""
     starts, ends = offsets[:-1:HEAD].astype(np.int64), offsets[1::HEAD].astype(np.int64)
     positions = starts[:, None] + np.arange(8)
@@ -211,7 +211,7 @@ def _heads(blob: NDArray[np.uint8], offsets: NDArray[Any]) -> NDArray[np.uint64]
     return fixed(letters.view(">u8")[:, 0].astype(np.uint64))
 
 
-def _select(table: Strings, indices: Int64s) -> Strings:
+def _select(table: Strings, indices: Ints) -> Strings:
     """Select the strings at ascending positions, with their order."""
     number = np.full(len(table), -1, dtype=np.int64)
     number[indices] = np.arange(len(indices))
@@ -414,7 +414,7 @@ class IdWriter:
         return self._folder.parent / f"ids.{name}"
 
 
-def _map_copy(numbers: NDArray[Any], path: Path) -> NDArray[np.int64]:
+def _map_copy(numbers: NDArray[np.integer], path: Path) -> NDArray[np.int64]:
     copied_numbers = _map_zeros(path, np.int64, len(numbers))
     for first in range(0, len(numbers), CHUNK_NUMBERS):
         copied_numbers[first : first + CHUNK_NUMBERS] = numbers[first : first + CHUNK_NUMBERS]

@@ -317,7 +317,7 @@ class Texts(Component[DocumentStore], name="text"):
         if deep:
             leaf.segment.texts.check()
 
-    def facts(self, state: Described) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, object]:
         files = [item for segment in state.manifest["segments"] for item in segment["files"].items()]
         return {"bytes_of_text": sum(file["bytes"] for name, file in files if name.startswith("text."))}
 

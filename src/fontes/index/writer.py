@@ -120,7 +120,7 @@ def build(
         folder = stage / "segment"
         folder.mkdir()
         writer = ColumnWriter(folder, Schema.of(columns))
-        ciff_facts: dict[str, Any] = {}
+        ciff_facts: dict[str, object] = {}
         if ciff is None:
             fields = FieldCounter.of(settings, columns)
             counts = build_segment(documents, folder, settings, further=[writer, fields])

@@ -119,7 +119,9 @@ def is_link(value: str) -> bool:
     return value.lower().startswith(("http://", "https://")) and not any(character.isspace() for character in value)
 
 
-def _histogram(values: NDArray[Any], kind: str, bins: int) -> dict[tuple[Any, Any], int]:
+def _histogram(
+    values: NDArray[Any], kind: str, bins: int
+) -> dict[tuple[str, str], int] | dict[tuple[float, float], int] | dict[tuple[int, int], int]:
     """Count values by the first and last value of bins whose width is a round number."""
     if kind == "float":
         values = values[np.isfinite(values)]
@@ -130,14 +132,14 @@ def _histogram(values: NDArray[Any], kind: str, bins: int) -> dict[tuple[Any, An
     return _floats(values, bins) if kind == "float" else _integers(values.astype(np.int64), bins)
 
 
-def _integers(values: NDArray[np.int64], bins: int) -> dict[tuple[Any, Any], int]:
+def _integers(values: NDArray[np.int64], bins: int) -> dict[tuple[int, int], int]:
     low, high = int(values.min()), int(values.max())
     step = next(step for step in _round_numbers(0) if high // step - low // step < bins)
     counts = _counted(values // step)
     return {(number * step, (number + 1) * step - 1): frequency for number, frequency in counts}
 
 
-def _floats(values: NDArray[np.float64], bins: int) -> dict[tuple[Any, Any], int]:
+def _floats(values: NDArray[np.float64], bins: int) -> dict[tuple[float, float], int]:
     low, high = float(values.min()), float(values.max())
     if low == high or bins == 1 or not math.isfinite(high - low):
         return {(low, high): len(values)}
@@ -153,7 +155,7 @@ def _floats(values: NDArray[np.float64], bins: int) -> dict[tuple[Any, Any], int
     }
 
 
-def _dates(values: NDArray[np.int64], bins: int) -> dict[tuple[Any, Any], int]:
+def _dates(values: NDArray[np.int64], bins: int) -> dict[tuple[str, str], int]:
     times = bool(np.any(values % DAY))
     moments = values.astype("M8[us]")
     ends = np.array([values.min(), values.max()]).astype("M8[us]")
@@ -172,7 +174,7 @@ def _dates(values: NDArray[np.int64], bins: int) -> dict[tuple[Any, Any], int]:
     }
 
 
-def _since(moments: NDArray[Any], unit: str) -> NDArray[np.int64]:
+def _since(moments: NDArray[np.datetime64], unit: str) -> NDArray[np.int64]:
     """Days or months since 1970, or years of the calendar."""
     return moments.astype(f"M8[{unit}]").astype(np.int64) + (1970 if unit == "Y" else 0)
 

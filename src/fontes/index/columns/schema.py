@@ -86,7 +86,7 @@ class Schema:
             raise ValueError("no forms of dates")
         return cls(stored["declared"], dict(sorted(stored["types"].items())), dict(sorted(forms.items())))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return JSON values for the manifest."""
         forms = {"forms": dict(sorted(self.forms.items()))} if self.forms else {}
         return {"declared": self.declared, "types": dict(sorted(self.types.items())), **forms}

@@ -50,7 +50,7 @@ class ColumnWriter(Writer):
 
     def add(self, ids: Sequence[str], metadata: Sequence[Mapping[str, object]]) -> None:
         """Append documents by their ids and metadata; raises InputError for a value that does not fit its column."""
-        gathered: dict[str, tuple[list[int], list[Any]]] = {}
+        gathered: dict[str, tuple[list[int], list[object]]] = {}
         for number, values in enumerate(metadata):
             for name, value in values.items():
                 if name in gathered or self._takes(name):
@@ -91,7 +91,7 @@ class _ColumnBuffer:
         self.name, self.kind, self._fixed, self._lenient, self._form = name, kind, fixed, lenient, form
         self._cell_kind = ""
         self._docs: list[NDArray[np.int64]] = []
-        self._pieces: list[NDArray[Any]] = []
+        self._pieces: list[NDArray[np.generic]] = []
         self._sizes: list[NDArray[np.int64]] = []  # sizes of lists
         self._table: dict[str, int] = {}
         self._cells = True  # whether all values are cells of tables
@@ -241,7 +241,7 @@ class ColumnsComponent(Component[SegmentColumns], name="columns"):
         if deep:
             leaf.segment.columns.check()
 
-    def facts(self, state: Described) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, object]:
         return {"columns": state.columns}
 
 

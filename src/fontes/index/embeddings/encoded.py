@@ -64,7 +64,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
 
     kind: ClassVar[ArtifactKind]
     noun: ClassVar[str]
-    forms: ClassVar[tuple[Any, ...]] = (None,)
+    forms: ClassVar[tuple[object, ...]] = (None,)
     remedy: ClassVar[str]
     misfit: ClassVar[str] = ""
 
@@ -86,7 +86,7 @@ class EncodedComponent(Component[dict[str, P | IndexFormatError]], Generic[P, J]
         """Return a function that makes the encoding of a segment; it can be pickled unless there is a `source`."""
         raise NotImplementedError
 
-    def chosen_forms(self, form: object, stored: Sequence[object]) -> Sequence[Any]:
+    def chosen_forms(self, form: object, stored: Sequence[object]) -> Sequence[object]:
         """Return the forms in which to encode documents if `form` is requested and others are encoded in the forms `stored`."""
         return (form,)
 

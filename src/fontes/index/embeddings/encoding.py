@@ -82,7 +82,7 @@ class VectorEncoding(Encoding[Embeddings]):
 
     def __init__(self, job: SegmentEncodingJob) -> None:
         self.ids, self.folder_name, self._job = job.ids, job.name, job
-        self._facts: dict[str, Any] = {
+        self._facts: dict[str, object] = {
             "encoder": job.encoder,
             "settings": job.settings,
             "fingerprint": job.fingerprint,
@@ -104,7 +104,7 @@ class VectorEncoding(Encoding[Embeddings]):
             return Embeddings(latest(segment)[self._job.name])
         return None
 
-    def block(self, first: int, last: int) -> tuple[NDArray[Any], ...]:
+    def block(self, first: int, last: int) -> tuple[NDArray[np.generic], ...]:
         vectors, bounds = self._job.vectors(first, last)
         return quantized(vectors, bounds, self._job, first, last)
 
@@ -165,7 +165,7 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
         shares = [SegmentEmbeddings(leaf, part) for leaf, part in zip(leaves, parts, strict=True)]
         return JoinedEmbeddings(shares, {**facts, "dtype": facts.get("form") or "float32"})
 
-    def chosen_forms(self, form: object, stored: Sequence[object]) -> Sequence[Any]:
+    def chosen_forms(self, form: object, stored: Sequence[object]) -> Sequence[object]:
         if form not in (None, *DTYPES):
             raise ParameterError(f"dtype must be {DTYPE_NAMES}, not {form!r}")
         return (form,) if form else stored or ("float32",)
@@ -200,7 +200,7 @@ class Vectors(EncodedComponent[Embeddings, JoinedEmbeddings], name="vectors"):
             write_array(folder, "bounds", joined.bounds)
         seal(folder, KIND, {**settings(first.meta), "documents": joined.documents}, "*.npy")
 
-    def facts(self, state: Described) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, object]:
         vectors = []
         for leaves, parts in state.vectors.sound(self).values():
             joined = self.join(leaves, parts, {})

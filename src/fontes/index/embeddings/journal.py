@@ -73,7 +73,7 @@ class Encoding(ABC, Generic[T]):
 
     ids: Sequence[str]
     folder_name: str
-    settings: dict[str, Any]
+    settings: dict[str, object]
     columns: tuple[ColumnFile, ...]
 
     @abstractmethod

@@ -263,7 +263,7 @@ def encode_segment(segment: Segment, make: Callable[[Segment], Encoding[T]], ove
     return encode(segment.folder, make(segment), overwrite, blocks)
 
 
-def with_progress(leaves: Sequence[Leaf], lacking: Sequence[bool]) -> Iterator[tuple[int, AbstractContextManager[Any]]]:
+def with_progress(leaves: Sequence[Leaf], lacking: Sequence[bool]) -> Iterator[tuple[int, AbstractContextManager[object]]]:
     """Yield the number of each segment, and a block that reports its progress as part of the whole.
 
     Args:

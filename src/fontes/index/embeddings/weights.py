@@ -138,7 +138,7 @@ class WeightEncoding(Encoding[WeightLists]):
         self.ids: Strings = ids
         self.folder_name, self._vocabulary, self._vectors = WEIGHTS.name_of(fingerprint), vocabulary, vectors
         named = {"encoder": encoder, "settings": settings, "fingerprint": fingerprint, "precision": precision}
-        self._facts: dict[str, Any] = {**named, "scale": SCALE}
+        self._facts: dict[str, object] = {**named, "scale": SCALE}
         self.settings = {"version": KIND.version, **self._facts, "documents": len(ids)}
         self.columns = (ColumnFile("numbers", 4), ColumnFile("weights", 4), ColumnFile("counts", 4, of_documents=True))
 
@@ -147,7 +147,7 @@ class WeightEncoding(Encoding[WeightLists]):
             return WeightLists(segment / self.folder_name, self.ids) if (segment / self.folder_name).is_dir() else None
         return None
 
-    def block(self, first: int, last: int) -> tuple[NDArray[Any], ...]:
+    def block(self, first: int, last: int) -> tuple[NDArray[np.generic], ...]:
         vectors = self._vectors(first, last)
         self._check(vectors, first, last)
         scaled = np.rint(vectors.weights.astype(np.float64) * SCALE).astype(np.int32)
@@ -268,7 +268,7 @@ class TermWeightsComponent(EncodedComponent[WeightLists, DocumentWeights], name=
         facts = {"documents": documents, "terms": counts["terms"], "postings": counts["postings"]}
         seal(folder, KIND, {**settings(first), **facts})
 
-    def facts(self, state: Described) -> dict[str, Any]:
+    def facts(self, state: Described) -> dict[str, object]:
         """Sum over the segments, deleted documents too."""
         weights = []
         for _, parts in state.vectors.sound(self).values():
