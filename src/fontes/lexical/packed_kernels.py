@@ -15,7 +15,7 @@ from ..storage.compiled import compiled
 from .kernel import FIFTEEN, FOUR
 
 if TYPE_CHECKING:
-    from ..core.arrays import Float64s, Int32s, Int64s, UInt16s, UInt32s
+    from ..core.arrays import Float64s, Int32s, Int64s, Ints, UInt32s
     from ..index.packed_kernels import Lists
 
 CHUNK_DOCUMENTS = 512  # documents of the shortest list looked up at a time
@@ -105,7 +105,7 @@ def meet(
 
 
 @compiled(inline="always")
-def _reach(words: UInt16s, at: np.uint64, end: np.uint64, word: np.uint16) -> np.uint64:
+def _reach(words: Ints, at: np.uint64, end: np.uint64, word: np.unsignedinteger) -> np.uint64:
     """Return the first index from `at` on with a word of at least `word`, or `end`; see `conjunctions.shared_of`."""
     one, block, last = np.uint64(1), GROUP_SIZE, GROUP_SIZE - np.uint64(1)
     full = end - last if end >= at + block else np.uint64(0)  # full blocks begin before this index
