@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from .run import Run, finite_scores, order_keys
 from .strings import Strings, offsets_of
 from .values import Topic, Topics
 
-S = TypeVar("S", bound=np.generic)
+if TYPE_CHECKING:
+    from .arrays import Scalar
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -83,7 +84,7 @@ class Pairs:
         """Number of pairs of each topic."""
         return np.diff(self.bounds)
 
-    def of_topics(self, values: NDArray[S]) -> NDArray[S]:
+    def of_topics(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
         """Repeat the value of each topic for its pairs."""
         return np.repeat(values, self.sizes)
 

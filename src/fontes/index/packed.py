@@ -191,10 +191,6 @@ class PackedLists:
         return docs, tfs
 
 
-def _fixed(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    return tuple(map(fixed, arrays))
-
-
 NO_CODES = fixed(np.zeros(1, np.uint16))
 NO_WEIGHTS = np.zeros(0, np.float32)  # also an output that takes nothing
 NO_SATURATION = fixed(np.zeros(0, np.float64))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,10 @@ from ..storage.arrays import fixed
 from ..storage.caches import LazyAttribute, weak_proxy
 from .impacts import count_of_any, documents_of_any
 
+if TYPE_CHECKING:
+    from ..core.arrays import Scalar
+
 NO_WORDS, NO_DOCS = fixed(np.zeros(0, np.uint64)), fixed(np.zeros(0, np.int32))
-S = TypeVar("S", bound=np.generic)
 Parts = tuple[Part, ...]
 Masks = tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]
 
@@ -135,7 +137,7 @@ def _passing(part: Part, where: Filter) -> Filter:
     return Filter("", mask)
 
 
-def _joined(arrays: Sequence[NDArray[S]], none: NDArray[S]) -> tuple[NDArray[S], NDArray[np.int64]]:
+def _joined(arrays: Sequence[NDArray[Scalar]], none: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray[np.int64]]:
     if len(arrays) == 1:
         return fixed(arrays[0]), np.array((0, len(arrays[0])))
     return fixed(np.concatenate([none, *arrays])), np.array([0, *np.cumsum([len(array) for array in arrays])], dtype=np.int64)

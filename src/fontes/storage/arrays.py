@@ -11,7 +11,7 @@ import stat
 from abc import ABC, abstractmethod
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TypeVar
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from ..core.errors import IndexFormatError
 from ..core.strings import Strings
 
-S = TypeVar("S", bound=np.generic)
+if TYPE_CHECKING:
+    from ..core.arrays import Scalar
 
 UNSIGNED = ("|u1", "<u2", "<u4", "<u8")  # types that `smallest` returns
 REMEDY = "restore it from a copy or build the index again"
@@ -29,7 +30,7 @@ MAGIC = b"\x93NUMPY\x01\x00"
 HEADER = re.compile(rb"\{'descr': '([<|][bfiu][1248])', 'fortran_order': False, 'shape': \(([\d, ]*)\), \} *\n")
 
 
-def fixed(array: NDArray[S]) -> NDArray[S]:
+def fixed(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """Return a contiguous, read-only view, of the type of a memory map, so that loops are compiled once for both."""
     array = np.ascontiguousarray(array).view(np.ndarray)
     array.flags.writeable = False
