@@ -88,7 +88,9 @@ def unpack_postings(
     return True
 
 
-def unpack_in_numpy(postings: Bytes, starts: Any, ends: Any, df: Any, documents: int, docs: Any, tfs: Any) -> bool:
+def unpack_in_numpy(
+    postings: Bytes, starts: Int64s, ends: Int64s, df: Int64s, documents: int, docs: Int32s, tfs: Int32s
+) -> bool:
     """`unpack_postings` in numpy: a few times slower, for a process that has not compiled the loop."""
     buffer = np.concatenate([postings[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
     term_edges = offsets_of(df)

@@ -431,7 +431,7 @@ def _phrase_frequency(
         count += matches
 
 
-def _rows_visited(df: Any, indices: Any, all_rows: bool, block: int) -> int:
+def _rows_visited(df: Int64s, indices: Int64s, all_rows: bool, block: int) -> int:
     return int(df.sum()) if all_rows else len(indices) * (block // 2 + 1)
 
 
