@@ -106,7 +106,7 @@ class Direct:
 
     def _load_for_segments(self) -> None:
         """Load the compiled code of searches through several segments, which an addition will need."""
-        self._call(self._loops.find_text, (b"a", *self._all), 1)
+        self._call(self._loops.find_text, (b"a", self._all), 1)
         self.terms("a")
         best(self._tables, np.zeros(1, np.int64), np.zeros((1, 1), np.uint64), 1)
         best_of_topics(self._tables, np.zeros((1, 1), np.int64), np.zeros((1, 1, 1), np.uint64), 1)
@@ -161,7 +161,7 @@ class Direct:
         if topics == 1:
             counts, keys = np.empty((1, parts), np.int64), np.empty((1, parts * k), np.uint64)
             terms = bags.bounds, numbers, bags.weights, idfs
-            self._loops.find_bags(self._tables, 0, 1, *terms, *masks, k, counts, keys)
+            self._loops.find_bags(self._tables, 0, 1, terms, masks, k, counts, keys)
             docs, scores = best(self._tables, counts[0], keys.reshape(parts, k), k)
             return np.array([len(docs)]), docs, scores
         results: list[Results] = []
@@ -172,7 +172,7 @@ class Direct:
 
             def find(first: int, last: int, start: int = start, results: tuple[object, ...] = (counts, keys)) -> None:
                 terms = bags.bounds[start:], numbers, bags.weights, idfs
-                self._loops.find_bags(self._tables, first, last, *terms, *masks, k, *results)
+                self._loops.find_bags(self._tables, first, last, terms, masks, k, *results)
 
             in_ranges(find, size)
             results.append(best_of_topics(self._tables, counts, keys.reshape(size, parts, k), k))
@@ -211,10 +211,9 @@ class Direct:
         for part, words in enumerate(allowed):
             candidates = (fixed(docs[part]), True) if docs else (NO_CANDIDATES, False)
             bounds, of_clauses, clause_weights = clauses[part]
-            lists = numbers[part], weights[:terms], idfs, bounds, of_clauses, fixed(clause_weights), weights[terms:], *required
-            total += self._loops.find_lists(
-                self._tables[part], *lists, words, *candidates, k, counts[part : part + 1], keys[part]
-            )
+            lists = (numbers[part], weights[:terms], idfs), (bounds, of_clauses, fixed(clause_weights), weights[terms:])
+            results = counts[part : part + 1], keys[part]
+            total += self._loops.find_lists(self._tables[part], *lists, required, words, candidates, k, *results)
         return *best(self._tables, counts, keys, k), total if total >= 0 else None
 
     def text(self, text: str, k: int, where: Filter | None = None) -> Ranked | None:
@@ -225,7 +224,7 @@ class Direct:
         if where is None and (self._in_one or k <= SORTED):
             return self._find_in_all(encoded, min(k, self._documents))
         masks = self._all if where is None else masks_of(self._searched, where, FEW)
-        hits = self._call(self._loops.find_text, (encoded, *masks), k)
+        hits = self._call(self._loops.find_text, (encoded, masks), k)
         return None if hits is None else hits[:2]
 
     def _find_in_all(self, text: bytes, k: int) -> Ranked | None:
@@ -257,7 +256,7 @@ class Direct:
             docs, scores = np.empty(k, np.int32), np.empty(k, np.float32)
         keys = NO_KEYS if self._in_one and k <= SORTED else np.empty(parts * k, np.uint64)
         counts = np.empty(parts, np.int64)
-        while (total := loop(self._tables, *query, k, counts, docs, scores, keys)) <= UNKNOWN_IDF and self._learn(total):
+        while (total := loop(self._tables, *query, k, (counts, docs, scores, keys))) <= UNKNOWN_IDF and self._learn(total):
             pass
         if total == NOT_SUPPORTED:
             return None
@@ -323,7 +322,7 @@ class Direct:
             return None
         masks = self._all if where is None else masks_of(self._searched, where, FEW)
         sizes = len(must), len(should), len(excluded)
-        hits = self._call(self._loops.find_clauses, (encoded, sizes, query_weight, *masks), k)
+        hits = self._call(self._loops.find_clauses, (encoded, sizes, query_weight, masks), k)
         return hits if hits is None or must else (*hits[:2], None)
 
     def terms_of_union(self, query: Group) -> NDArray[np.int64] | None:

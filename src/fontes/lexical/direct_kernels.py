@@ -52,15 +52,14 @@ from .packed_kernels import CHUNK_DOCUMENTS, add_weights, meet_chunk, order_by_l
 
 if TYPE_CHECKING:
     from ..core.arrays import Float32s, Float64s, Int32s, Int64s, UInt32s, UInt64s
+    from .direct_tables import Results, Rows
+    from .parts import Masks
 
 FEW_KEYS = 4  # a part with less than k / FEW_KEYS results changes no threshold
 
 
 @compiled()
-def find_all(
-    tables: Int64s, text: bytes, words: int, query_weight: float, k: int, part_counts: Int64s, docs: Int32s, scores: Float32s,
-    keys: UInt64s,
-) -> int:  # fmt: skip
+def find_all(tables: Int64s, text: bytes, words: int, query_weight: float, k: int, results: Results) -> int:
     """Find the documents that have all of some distinct terms with equal query weights.
 
     Args:
@@ -69,11 +68,9 @@ def find_all(
         words: Number of terms.
         query_weight: Query weight of each term.
         k: Greatest number of documents of a part; 0 only counts.
-        part_counts: Output: number of documents written of each part, or of all in the first place if they are merged.
-        docs: Output: the best documents, of the only part or merged as ordinals in the index; empty for more than SORTED.
-        scores: Output: their scores.
-        keys: Output: unordered keys of the best documents of each part, which begin at multiples of k; empty for the `docs` of
-            the only part.
+        results: Outputs: the number of documents written of each part, or in the first place of all if they are merged; the
+            best documents, of the only part or merged as ordinals in the index, empty for more than SORTED; their scores;
+            unordered keys of the best documents of each part, which begin at multiples of k, empty if the only part has `docs`.
 
     Returns:
         The number of all matching documents; NOT_SUPPORTED; or UNKNOWN_IDF - df.
@@ -84,7 +81,7 @@ def find_all(
     unknown: int = write_idfs(tables, numbers, idfs) if k else 0
     if unknown:
         return unknown
-    weights, total = np.full(words, query_weight, dtype=np.float64), 0
+    weights, total, part_counts = np.full(words, query_weight, dtype=np.float64), 0, results[0]
     for part in range(len(tables)):
         part_counts[part] = 0
         terms, part_weights, part_idfs = present_terms(tables[part], numbers[part], weights, idfs)
@@ -94,24 +91,22 @@ def find_all(
         if words == 1 and len(view(tables[part], LIVING, np.uint64)) == 0:
             bounds = view(tables[part], BOUNDS, np.int64)
             if k:
-                of_part = rows_of_part(part, len(tables), docs, scores, keys)
+                of_part = rows_of_part(part, len(tables), results)
                 threshold = np.float32(0)
                 part_counts[part] = _search_any(
-                    tables[part], terms, part_weights, part_idfs, *_all(tables[part]), k, threshold, *of_part
+                    tables[part], terms, part_weights, part_idfs, *_all(tables[part]), k, threshold, of_part
                 )
             total += bounds[terms[0] + 1] - bounds[terms[0]]
             continue
-        of_part = rows_of_part(part, len(tables), docs, scores, keys)
-        matches = _find_all(tables[part], terms, query_weight, part_idfs, k, *of_part)
+        of_part = rows_of_part(part, len(tables), results)
+        matches = _find_all(tables[part], terms, query_weight, part_idfs, k, of_part)
         part_counts[part], total = min(matches, k), total + matches
-    merge_parts(tables, part_counts, k, docs, scores, keys)
+    merge_parts(tables, k, results)
     return total
 
 
 @compiled()
-def _find_all(
-    table: Int64s, terms: Int64s, query_weight: float, idfs: Float64s, k: int, docs: Int32s, scores: Float32s, keys: UInt64s
-) -> int:
+def _find_all(table: Int64s, terms: Int64s, query_weight: float, idfs: Float64s, k: int, rows: Rows) -> int:
     """Find the documents of a part that have all of some terms, ascending; return their number."""
     words, bounds, packed = len(terms), view(table, BOUNDS, np.int64), packed_lists(table)
     rank, best, score = view(table, RANK, np.uint32), np.zeros(min(k, SORTED), dtype=np.uint64), np.empty(1, np.float32)
@@ -134,15 +129,14 @@ def _find_all(
                 if k > SORTED or total + match < k or reaches(score, best):
                     collect(key_of(score, rank[chunk[match]]), total + match, k, best, all_keys)
         total += size
-    _write_matches(best, all_keys, total, k, view(table, ORDER, np.uint32), docs, scores, keys)
+    _write_matches(best, all_keys, total, k, view(table, ORDER, np.uint32), rows)
     return total
 
 
 @compiled()
-def _write_matches(
-    best: UInt64s, all_keys: UInt64s, total: int, k: int, order: UInt32s, docs: Int32s, scores: Float32s, keys: UInt64s
-) -> None:
+def _write_matches(best: UInt64s, all_keys: UInt64s, total: int, k: int, order: UInt32s, rows: Rows) -> None:
     """Write the best of the documents that `keys.collect` took, or their keys if there is room for these."""
+    docs, scores, keys = rows
     if k > SORTED:
         size = select(all_keys, total, k)
         keys[:size] = all_keys[:size]
@@ -153,10 +147,7 @@ def _write_matches(
 
 
 @compiled()
-def find_phrase(
-    tables: Int64s, text: bytes, words: int, query_weight: float, k: int, part_counts: Int64s, docs: Int32s, scores: Float32s,
-    keys: UInt64s,
-) -> int:  # fmt: skip
+def find_phrase(tables: Int64s, text: bytes, words: int, query_weight: float, k: int, results: Results) -> int:
     """Find the documents that have an exact phrase.
 
     Args:
@@ -165,10 +156,7 @@ def find_phrase(
         words: Number of terms.
         query_weight: Query weight of the phrase.
         k: As in `find_all`.
-        part_counts: As in `find_all`.
-        docs: As in `find_all`.
-        scores: As in `find_all`.
-        keys: As in `find_all`.
+        results: As in `find_all`.
 
     Returns:
         As `find_all`; NOT_SUPPORTED also if bytes or weights are damaged.
@@ -187,15 +175,16 @@ def find_phrase(
     unknown: int = write_idf(tables[0], total, idfs, 0) if k else 0
     if unknown:
         return unknown
+    part_counts = results[0]
     for part in range(parts if k else 0):
         rows = slice(ends[part], ends[part + 1])
         is_finite = _weigh_matches(
-            tables[part], matched[rows], tf[rows], idfs[0], query_weight, k, *rows_of_part(part, parts, docs, scores, keys)
+            tables[part], matched[rows], tf[rows], idfs[0], query_weight, k, rows_of_part(part, parts, results)
         )
         if not is_finite:
             return NOT_SUPPORTED
         part_counts[part] = min(k, ends[part + 1] - ends[part])
-    merge_parts(tables, part_counts, k, docs, scores, keys)
+    merge_parts(tables, k, results)
     return total
 
 
@@ -246,10 +235,7 @@ def _match_phrase(
 
 
 @compiled()
-def _weigh_matches(
-    table: Int64s, matched: Int32s, tf: Int32s, idf: float, query_weight: float, k: int, docs: Int32s, scores: Float32s,
-    keys: UInt64s,
-) -> bool:  # fmt: skip
+def _weigh_matches(table: Int64s, matched: Int32s, tf: Int32s, idf: float, query_weight: float, k: int, rows: Rows) -> bool:
     """Write the best documents of a part for a clause with these frequencies; return whether all weights are finite."""
     rank, lengths, curve = view(table, RANK, np.uint32), view(table, LENGTHS, np.float64), view(table, CURVE, np.float64)
     factor, k1, delta, constant, b, mean = curve[0], curve[1], curve[2], curve[3], curve[4], curve[5]
@@ -263,31 +249,31 @@ def _weigh_matches(
         score[0] = query_weight * weight
         if k > SORTED or i < k or reaches(score, best):
             collect(key_of(score, rank[matched[i]]), i, k, best, all_keys)
-    _write_matches(best, all_keys, len(matched), k, view(table, ORDER, np.uint32), docs, scores, keys)
+    _write_matches(best, all_keys, len(matched), k, view(table, ORDER, np.uint32), rows)
     return is_finite
 
 
 @compiled()
 def _search_parts(
-    tables: Int64s, numbers: Int64s, first: int, query_weights: Float64s, idfs: Float64s, unsorted: bool, allowed: UInt64s,
-    allowed_bounds: Int64s, candidates: Int32s, candidate_bounds: Int64s, k: int, part_counts: Int64s, docs: Int32s,
-    scores: Float32s, keys: UInt64s,
+    tables: Int64s, numbers: Int64s, first: int, query_weights: Float64s, idfs: Float64s, unsorted: bool, masks: Masks, k: int,
+    results: Results,
 ) -> None:  # fmt: skip
     """Find the best documents of each part that have at least one of some terms, whose numbers begin with the column `first`.
 
     The other arguments are those of `find_text`.
     """
-    columns = slice(first, first + len(query_weights))
+    allowed, allowed_bounds, candidates, candidate_bounds = masks
+    columns, part_counts = slice(first, first + len(query_weights)), results[0]
     threshold, bits = np.float32(0), np.empty(1, dtype=np.float32)
     best, size = np.empty(2 * k if len(tables) > 2 else 0, dtype=np.uint64), 0  # the best keys so far
     for part in range(len(tables)):
-        of_part = rows_of_part(part, len(tables), docs, scores, keys)
+        of_part = rows_of_part(part, len(tables), results)
         terms, weights, part_idfs = present_terms(tables[part], numbers[part][columns], query_weights, idfs)
         if unsorted:  # only if all weights are equal
             sort_terms(terms, part_idfs)
         words = allowed[allowed_bounds[part] : allowed_bounds[part + 1]]
         few = candidates[candidate_bounds[part] : candidate_bounds[part + 1]]
-        part_counts[part] = _search_any(tables[part], terms, weights, part_idfs, words, few, k, threshold, *of_part)
+        part_counts[part] = _search_any(tables[part], terms, weights, part_idfs, words, few, k, threshold, of_part)
         if part + 1 == len(tables) or part_counts[part] * FEW_KEYS < max(k, 1):
             continue
         count, least = part_counts[part], of_part[2][k - 1]  # the least of k keys is the last
@@ -298,14 +284,13 @@ def _search_parts(
         if count == k and least >> np.uint64(63):  # the score is not below 0
             bits.view(np.uint32)[0] = np.uint32(least >> np.uint64(32)) & np.uint32(0x7FFFFFFF)
             threshold = max(threshold, bits[0])
-    merge_parts(tables, part_counts, k, docs, scores, keys)
+    merge_parts(tables, k, results)
 
 
 @compiled()
 def find_clauses(
-    tables: Int64s, text: bytes, sizes: tuple[int, ...], query_weight: float, allowed: UInt64s, allowed_bounds: Int64s,
-    candidates: Int32s, candidate_bounds: Int64s, k: int, part_counts: Int64s, docs: Int32s, scores: Float32s, keys: UInt64s,
-) -> int:  # fmt: skip
+    tables: Int64s, text: bytes, sizes: tuple[int, ...], query_weight: float, masks: Masks, k: int, results: Results
+) -> int:
     """Find the best documents that have required terms, lack others, and may have optional ones; all are distinct.
 
     Args:
@@ -313,15 +298,9 @@ def find_clauses(
         text: The required, the optional, then the excluded terms, as in `find_all`.
         sizes: Numbers of required, optional and excluded terms.
         query_weight: Query weight of each required and optional term.
-        allowed: As in `find_text`.
-        allowed_bounds: As in `find_text`.
-        candidates: As in `find_text`.
-        candidate_bounds: As in `find_text`.
+        masks: As in `find_text`.
         k: Greatest number of documents of a part, at least 1.
-        part_counts: As in `find_all`.
-        docs: As in `find_all`.
-        scores: As in `find_all`.
-        keys: As in `find_all`.
+        results: As in `find_all`.
 
     Returns:
         The number of all matching documents, `lookup.UNKNOWN` without required terms; NOT_SUPPORTED; or UNKNOWN_IDF - df.
@@ -335,11 +314,9 @@ def find_clauses(
         return unknown
     weights, total, no_clauses = np.full(scoring, query_weight, dtype=np.float64), 0, np.empty(0, dtype=np.int64)
     if words == sizes[1]:
-        _search_parts(
-            tables, numbers, np.int64(0), weights, idfs, np.bool_(True), allowed, allowed_bounds, candidates,
-            candidate_bounds, k, part_counts, docs, scores, keys,
-        )  # fmt: skip
+        _search_parts(tables, numbers, np.int64(0), weights, idfs, np.bool_(True), masks, k, results)
         return UNKNOWN
+    part_counts, allowed, allowed_bounds = results[0], masks[0], masks[1]
     for part in range(len(tables)):
         part_counts[part] = 0
         terms, part_weights, part_idfs = present_terms(tables[part], numbers[part][:scoring], weights, idfs)
@@ -356,12 +333,12 @@ def find_clauses(
         )
         if allowed_bounds[part] < allowed_bounds[part + 1]:
             mask = allowed[allowed_bounds[part] : allowed_bounds[part + 1]]
-        depth, (part_docs, part_scores, part_keys) = depth_of(k), rows_of_part(part, len(tables), docs, scores, keys)
+        depth, (part_docs, part_scores, part_keys) = depth_of(k), rows_of_part(part, len(tables), results)
         total += search_clauses(
             numbers[part, :required], excluded, bag, None, no_clauses, mask, ids, k, depth if len(mask) == 0 else np.int64(-1),
             (part_counts[part:], part_docs[None], part_scores[None], part_keys[None]),
         )  # fmt: skip
-    merge_parts(tables, part_counts, k, docs, scores, keys)
+    merge_parts(tables, k, results)
     matches: int = total if required else UNKNOWN
     return matches
 
@@ -381,36 +358,26 @@ def find_text_in_all(tables: Int64s, text: bytes, k: int, docs: Int32s, scores: 
     if parts == 1 and len(view(tables[0], LIVING, np.uint64)) == 0:
         terms = numbers[0][:size]
         return _search_any(  # type: ignore[no-any-return]
-            tables[0], terms, weights[:size], idfs[:size], allowed, candidates, k, np.float32(0), docs, scores, keys
+            tables[0], terms, weights[:size], idfs[:size], allowed, candidates, k, np.float32(0), (docs, scores, keys)
         )
-    part_counts, none, part_keys = np.empty(parts, np.int64), np.zeros(parts + 1, np.int64), np.empty(parts * k, np.uint64)
-    _search_parts(
-        tables, numbers, np.int64(0), weights[:size], idfs[:size], np.bool_(False), allowed, none, candidates, none, k,
-        part_counts, docs, scores, part_keys,
-    )  # fmt: skip
+    part_counts, none = np.empty(parts, np.int64), np.zeros(parts + 1, np.int64)
+    masks, results = (allowed, none, candidates, none), (part_counts, docs, scores, np.empty(parts * k, np.uint64))
+    _search_parts(tables, numbers, np.int64(0), weights[:size], idfs[:size], np.bool_(False), masks, k, results)
     written: int = part_counts[0]
     return written
 
 
 @compiled()
-def find_text(
-    tables: Int64s, text: bytes, allowed: UInt64s, allowed_bounds: Int64s, candidates: Int32s, candidate_bounds: Int64s, k: int,
-    part_counts: Int64s, docs: Int32s, scores: Float32s, keys: UInt64s,
-) -> int:  # fmt: skip
+def find_text(tables: Int64s, text: bytes, masks: Masks, k: int, results: Results) -> int:
     """Analyse a text in UTF-8, and find the best documents of each part of an index that have one of its terms.
 
     Args:
         tables: As in `find_all`.
         text: The text.
-        allowed: As in `kernel.search_bag`, those of part p from allowed_bounds[p] on; none: all that live.
-        allowed_bounds: Start of each part in `allowed`, and the end of the last.
-        candidates: int32; the allowed documents of each part, if they are few, ascending; else empty.
-        candidate_bounds: Start of each part in `candidates`, and the end of the last.
+        masks: `allowed` as in `kernel.search_bag`, of all parts end to end, none: all that live; the start of each part in it,
+            and the end of the last; the allowed documents of each part, ascending, if they are few, else none; their bounds.
         k: As in `find_clauses`.
-        part_counts: As in `find_clauses`.
-        docs: As in `find_clauses`.
-        scores: As in `find_clauses`.
-        keys: As in `find_clauses`.
+        results: As in `find_clauses`.
 
     Returns:
         As `find_clauses`.
@@ -420,19 +387,14 @@ def find_text(
     status: int = weigh_text(tables, text, numbers, weights, idfs)
     if status < 0:
         return status
-    _search_parts(
-        tables, numbers, np.int64(0), weights[:status], idfs[:status], np.bool_(False), allowed, allowed_bounds, candidates,
-        candidate_bounds, k,
-        part_counts, docs, scores, keys,
-    )  # fmt: skip
+    _search_parts(tables, numbers, np.int64(0), weights[:status], idfs[:status], np.bool_(False), masks, k, results)
     return 0
 
 
 @compiled()
 def find_bags(
-    tables: Int64s, first: int, last: int, bounds: Int64s, numbers: Int64s, weights: Float64s, idfs: Float64s,
-    allowed: UInt64s, allowed_bounds: Int64s, candidates: Int32s, candidate_bounds: Int64s, k: int, part_counts: Int64s,
-    keys: UInt64s,
+    tables: Int64s, first: int, last: int, bags: tuple[Int64s, Int64s, Float64s, Float64s], masks: Masks, k: int,
+    part_counts: Int64s, keys: UInt64s,
 ) -> None:  # fmt: skip
     """Find the best documents of each part for the topics from `first` to `last`, as weighted bags of terms.
 
@@ -440,48 +402,33 @@ def find_bags(
         tables: As in `find_all`.
         first: The first topic.
         last: The topic after the last.
-        bounds: Start of the terms of each topic, and the end of the last.
-        numbers: int64; a row for each part with the numbers of the terms, -1 for none, ascending in each topic.
-        weights: Query weights of the terms.
-        idfs: Idf of each term.
-        allowed: As in `find_text`.
-        allowed_bounds: As in `find_text`.
-        candidates: As in `find_text`.
-        candidate_bounds: As in `find_text`.
+        bags: The start of the terms of each topic, and the end of the last; a row for each part with the numbers of the terms,
+            -1 for none, ascending in each topic; their query weights; and their idfs.
+        masks: As in `find_text`.
         k: As in `find_clauses`.
         part_counts: Output: number of keys of each topic in each part, (topics, parts).
         keys: Output: unordered keys, (topics, parts * k).
     """
+    (bounds, numbers, weights, idfs), docs, scores = bags, np.empty(0, np.int32), np.empty(0, np.float32)
     for topic in range(first, last):
-        rows = slice(bounds[topic], bounds[topic + 1])
-        _search_parts(
-            tables, numbers, bounds[topic], weights[rows], idfs[rows], np.bool_(False), allowed, allowed_bounds, candidates,
-            candidate_bounds, k, part_counts[topic], np.empty(0, np.int32), np.empty(0, np.float32), keys[topic],
-        )  # fmt: skip
+        rows, results = slice(bounds[topic], bounds[topic + 1]), (part_counts[topic], docs, scores, keys[topic])
+        _search_parts(tables, numbers, bounds[topic], weights[rows], idfs[rows], np.bool_(False), masks, k, results)
 
 
 @compiled()
 def find_lists(
-    table: Int64s, numbers: Int64s, query_weights: Float64s, idfs: Float64s, bounds: Int64s, clause_docs: Int32s,
-    clause_weights: Float32s, clause_query_weights: Float64s, required: Int64s, required_clauses: Int64s, allowed: UInt64s,
-    candidates: Int32s, all_match: bool, k: int, counts: Int64s, keys: UInt64s,
+    table: Int64s, of_terms: tuple[Int64s, Float64s, Float64s], of_clauses: tuple[Int64s, Int32s, Float32s, Float64s],
+    required: tuple[Int64s, Int64s], allowed: UInt64s, candidates: tuple[Int32s, bool], k: int, counts: Int64s, keys: UInt64s,
 ) -> int:  # fmt: skip
     """Find the best documents of a part by the sums of terms and clauses.
 
     Args:
         table: The arrays of the part.
-        numbers: Numbers of the terms, -1 for none, ascending.
-        query_weights: Query weights of the terms.
-        idfs: Idf of each term.
-        bounds: Start of each clause, and the end of the last.
-        clause_docs: Documents of the clauses.
-        clause_weights: float32; weights of the clauses.
-        clause_query_weights: Query weights of the clauses.
-        required: int64; which of the terms a document must have.
-        required_clauses: int64; which of the clauses it must match.
+        of_terms: The numbers of the terms, -1 for none, ascending; their query weights; and their idfs.
+        of_clauses: The start of each clause, and the end of the last; documents and weights of the clauses; and query weights.
+        required: Which of the terms, and which of the clauses, a document must have.
         allowed: As in `kernel.search_bag`; empty: all that live.
-        candidates: int32; the documents to return, ascending, if `all_match`.
-        all_match: Whether the candidates are returned, and not what the terms and clauses tell.
+        candidates: Documents, ascending; and whether these are returned, and not what the terms and clauses tell.
         k: Greatest number of documents.
         counts: Output, (1,): number of keys.
         keys: Output: unordered keys of the best documents.
@@ -489,27 +436,29 @@ def find_lists(
     Returns:
         The number of all matching documents; `lookup.UNKNOWN` if none of the terms and clauses is required.
     """
+    (required_terms, required_clauses), (docs, all_match) = required, candidates
     counts[0] = 0
-    required_numbers = numbers[required]
+    required_numbers = of_terms[0][required_terms]
     if np.any(required_numbers < 0):
         return 0
-    terms, weights, part_idfs = present_terms(table, numbers, query_weights, idfs)
+    terms, weights, part_idfs = present_terms(table, *of_terms)
     lists, bounds_of, living = packed_lists(table)[0], bounds_of_part(table), view(table, LIVING, np.uint64)
     bag = terms, weights, part_idfs, lists, bounds_of, lists[1][terms]
-    clauses = bounds, clause_docs, clause_weights, clause_query_weights, bounds[:-1].copy()
+    bounds, clause_docs, clause_weights, query_weights = of_clauses
+    clauses = bounds, clause_docs, clause_weights, query_weights, bounds[:-1].copy()
     ids = view(table, RANK, np.uint32), view(table, ORDER, np.uint32)
     results = counts, np.empty((1, 0), dtype=np.int32), np.empty((1, 0), dtype=np.float32), keys[None]
     if all_match:
-        search_few(bag, clauses, candidates, np.bool_(True), ids, k, results)
-        return len(candidates)
+        search_few(bag, clauses, docs, np.bool_(True), ids, k, results)
+        return len(docs)
     depth = -1 if len(allowed) else depth_of(k + view(table, DEAD, np.int64)[0])
-    words, excluded = allowed if len(allowed) else living, required[:0]
+    words, excluded = allowed if len(allowed) else living, required_terms[:0]
     matches: int = search_clauses(required_numbers, excluded, bag, clauses, required_clauses, words, ids, k, depth, results)
     return matches
 
 
 @compiled()
-def _search_champions(table: Int64s, term: int, idf: float, k: int, docs: Int32s, scores: Float32s, keys: UInt64s) -> int:
+def _search_champions(table: Int64s, term: int, idf: float, k: int, rows: Rows) -> int:
     """Find the best documents for a term of query weight 1 in its champion list; NOT_SUPPORTED if that is too short."""
     row = np.int64(view(table, ROW_OF, np.int32)[term])
     champions = view(table, CHAMPIONS, np.int32)[row * WIDTH : (row + 1) * WIDTH]
@@ -525,7 +474,7 @@ def _search_champions(table: Int64s, term: int, idf: float, k: int, docs: Int32s
         score[0] = idf * weights[size]
         candidates[size] = key_of(score, rank[champions[size]])
         size += 1
-    counts = np.empty(1, dtype=np.int64)
+    counts, (docs, scores, keys) = np.empty(1, dtype=np.int64), rows
     write_best(candidates, size, k, view(table, ORDER, np.uint32), (counts, docs[None], scores[None], keys[None]))
     return counts[0]  # type: ignore[no-any-return]
 
@@ -539,7 +488,7 @@ def _all(table: Int64s) -> tuple[UInt64s, Int32s]:
 @compiled()
 def _search_any(
     table: Int64s, terms: Int64s, query_weights: Float64s, idfs: Float64s, allowed: UInt64s, candidates: Int32s, k: int,
-    threshold: np.float32, docs: Int32s, scores: Float32s, keys: UInt64s,
+    threshold: np.float32, rows: Rows,
 ) -> int:  # fmt: skip
     """Find the best documents of a part that have at least one of some terms; see `find_text`.
 
@@ -552,20 +501,18 @@ def _search_any(
         candidates: int32; the allowed documents, if they are few.
         k: Greatest number of documents.
         threshold: A score below which no document is needed.
-        docs: Output, as in `find_clauses`.
-        scores: Output, as in `find_clauses`.
-        keys: Output, as in `find_clauses`.
+        rows: Outputs, `docs`, `scores` and `keys` of the part.
     """
     if len(terms) == 0:
         return 0
     living, has_filter = view(table, LIVING, np.uint64), len(allowed) > 0
     is_plain_term = len(terms) == 1 and query_weights[0] == 1.0 and not (has_filter or len(living))
-    if is_plain_term and _search_champions(table, terms[0], idfs[0], k, docs, scores, keys) == k:
+    if is_plain_term and _search_champions(table, terms[0], idfs[0], k, rows) == k:
         return k
     rank, lists, bounds_of = view(table, RANK, np.uint32), packed_lists(table)[0], bounds_of_part(table)
     bag = terms, query_weights, idfs, lists, bounds_of, lists[1][terms]
     depth = -1 if has_filter else depth_of(k + view(table, DEAD, np.int64)[0])
-    counts, ids = np.empty(1, dtype=np.int64), (rank, view(table, ORDER, np.uint32))
+    (docs, scores, keys), counts, ids = rows, np.empty(1, dtype=np.int64), (rank, view(table, ORDER, np.uint32))
     results = counts, docs[None], scores[None], keys[None]
     postings: Any = 0
     for term in terms if len(candidates) else terms[:0]:

@@ -5,7 +5,7 @@ Import this module only when loops are compiled; see `storage.compiled`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ..core.arrays import Bytes, Float32s, Float64s, Int32s, Int64s, UInt32s, UInt64s
     from ..index.packed_kernels import Lists
     from .kernel import BoundsOf
+
+    Rows: TypeAlias = tuple[Int32s, Float32s, UInt64s]  # documents, scores and keys of a part
+    Results: TypeAlias = tuple[Int64s, Int32s, Float32s, UInt64s]  # counts of all parts, and their rows end to end
 
 TYPES = (
     ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms
@@ -293,8 +296,9 @@ def weigh_text(tables: Int64s, text: bytes, numbers: Int64s, weights: Float64s, 
 
 
 @compiled()
-def rows_of_part(part: int, parts: int, docs: Int32s, scores: Float32s, keys: UInt64s) -> tuple[Int32s, Float32s, UInt64s]:
+def rows_of_part(part: int, parts: int, results: Results) -> Rows:
     """Return the rows of a part in the outputs."""
+    _, docs, scores, keys = results
     size, width = len(docs) // parts, len(keys) // parts
     rows = slice(part * size, (part + 1) * size)
     return docs[rows], scores[rows], keys[part * width : (part + 1) * width]

@@ -17,20 +17,19 @@ from .keys import UNSORTED, sort_keys
 
 if TYPE_CHECKING:
     from ..core.arrays import Float32s, Int32s, Int64s, UInt64s
+    from .direct_tables import Results
 
 
 @compiled()
-def merge_parts(tables: Int64s, part_counts: Int64s, k: int, docs: Int32s, scores: Float32s, keys: UInt64s) -> None:
-    """Write the best `k` documents of all parts, at most SORTED, and their number to `part_counts[0]`; without `docs`, nothing.
+def merge_parts(tables: Int64s, k: int, results: Results) -> None:
+    """Write the best `k` documents of all parts, at most SORTED; nothing if the only part has written them, or without `docs`.
 
     Args:
         tables: As in `merge`.
-        part_counts: Number of keys of each part.
         k: As in `merge_topic`.
-        docs: Output: ordinals of the documents.
-        scores: Output: scores of the documents.
-        keys: Keys of the parts, unordered, which begin at multiples of k; without any, the only part has written its documents.
+        results: As in `direct_kernels.find_all`: numbers of keys, documents, scores, keys.
     """
+    part_counts, docs, scores, keys = results
     if len(keys) and len(docs):
         ends = np.full(len(tables), UNSORTED)
         part_counts[0] = merge_topic(tables, part_counts, keys.reshape(len(tables), k), ends, k, docs, scores)
