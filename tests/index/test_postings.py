@@ -103,8 +103,8 @@ def test_rare_postings_of_deleted_documents_are_counted_in_one_pass(tmp_path, mo
     monkeypatch.setattr(packed_kernels, "code_at", getattr(code_at, "py_func", code_at))
     (*arrays, (bounds, docs, weights)), row_of, starts = lists.unweighted
     reads, (df, cf) = Counted(docs.tolist()), np.zeros((2, 2), dtype=np.int64)
-    parts = (*arrays, (bounds, reads, weights)), row_of, starts, np.ones(300, np.uint8), lists.pairs[0], lists.rest[2], df, cf
-    count_marked.py_func(0, 2, *parts)
+    packed = (*arrays, (bounds, reads, weights)), row_of, starts
+    count_marked.py_func(0, 2, packed, np.ones(300, np.uint8), lists.pairs[0], lists.rest[2], df, cf)
     assert df.tolist() == index.df.tolist() == [300, 300]
     assert cf.tolist() == index.cf.tolist()
     assert lists.rest.shape[1] > 250

@@ -123,6 +123,6 @@ def test_lists_are_united_and_counted(made: Lists) -> None:
     for terms in ([0], [1, 3], [4, 6], list(range(len(DF)))):
         expected, marks = np.unique(np.concatenate([made.docs[term] for term in terms])), -(-DOCUMENTS // 64)
         out, numbers = np.empty(DOCUMENTS, np.int32), np.array(terms)
-        lists = made.lists, made.row_of, made.starts, WINDOW
+        lists = (made.lists, made.row_of, made.starts), WINDOW
         assert unite(numbers, *lists, np.zeros(marks, np.uint64), np.zeros(0, np.int32)) == len(expected)
         assert out[: unite(numbers, *lists, np.zeros(marks, np.uint64), out)].tolist() == expected.tolist()

@@ -25,8 +25,8 @@ from ..storage.compiled import affordable
 from .packed_kernels import BLOCK, DEPTHS, POSITION_BITS, WINDOW, read_lists, unpack
 
 if TYPE_CHECKING:
-    from ..core.arrays import Bytes, Int32s, Ints, UInt16s, UInt32s
-    from .packed_kernels import Lists, Rest
+    from ..core.arrays import Bytes, Ints, UInt16s, UInt32s
+    from .packed_kernels import Lists, Packed, Rest
 
 DOCUMENTS_PER_ROW = 5 * BLOCK  # documents per posting of the shortest list with a row
 CHAMPIONS = 4 * BLOCK  # greatest length of a champion list, at most the df of terms with rows
@@ -96,7 +96,7 @@ class PackedLists:
         return list_offsets(self.bounds, self.row_of)
 
     @cached_property
-    def unweighted(self) -> tuple[Lists, Int32s, UInt32s]:
+    def unweighted(self) -> Packed:
         """The `lists` argument of loops that read only documents, `row_of` and `starts`."""
         return self.weighted(NO_WEIGHTS), fixed(self.row_of), fixed(self.starts)
 
@@ -112,7 +112,7 @@ class PackedLists:
     def unpacked(self, terms: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return the bounds and documents of all postings, filled in for these terms; only these take memory."""
         filled, docs = self.documents
-        filled.ensure(terms, lambda terms: unpack(terms, np.ones(len(terms)), *self.unweighted, docs, NO_WEIGHTS))
+        filled.ensure(terms, lambda terms: unpack(terms, np.ones(len(terms)), self.unweighted, docs, NO_WEIGHTS))
         return self.bounds, fixed(docs)
 
     def weighted(
@@ -154,7 +154,7 @@ class PackedLists:
             return self._read_in_numpy(terms, documents)
         docs, tfs = (np.empty(edges[-1] if outputs else 0, dtype=np.int32) for _ in range(2))
         tables = fixed(self.pairs[0]), fixed(self.rest[2])
-        is_sound = read_lists(fixed(terms), *self.unweighted, documents, *tables, docs, tfs, fixed(edges))
+        is_sound = read_lists(fixed(terms), self.unweighted, documents, *tables, docs, tfs, fixed(edges))
         return (docs, tfs) if is_sound else None
 
     def _read_in_numpy(self, terms: NDArray[np.int64], documents: int) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:

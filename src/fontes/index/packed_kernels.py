@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     Rest: TypeAlias = tuple[Int64s, Int32s, Float64s]
     Lists: TypeAlias = tuple[Int64s, Int64s, UInt32s, UInt16s, UInt16s, Bytes, Int64s, Float32s, Float64s, Rest]
     """The postings of all terms, as `PackedLists.weighted` returns them."""
+    Packed: TypeAlias = tuple[Lists, Int32s, UInt32s]
+    """These, and `row_of` and `starts` of `PackedLists`."""
 
 BLOCK = 64  # documents per bound, at most the bits of a mask
 WINDOW = 4096  # documents scored at a time, at most 64 blocks
@@ -85,20 +87,17 @@ def pack(
 
 
 @kernel()
-def unpack(
-    terms: Int64s, idfs: Float64s, lists: Lists, row_of: Int32s, starts: UInt32s, docs: Int32s, weights: Float32s
-) -> None:
+def unpack(terms: Int64s, idfs: Float64s, packed: Packed, docs: Int32s, weights: Float32s) -> None:
     """Write the documents of some terms, and their weights by the curve if `weights` is not empty.
 
     Args:
         terms: The terms.
         idfs: Idf of each of the terms.
-        lists: As in `lexical.kernel.search_bag`.
-        row_of: Row of each term, -1 for none.
-        starts: As in `packed.PackedLists`.
+        packed: The lists as in `lexical.kernel.search_bag`, the row of each term, -1 for none, and the starts of windows.
         docs: Output: the documents, those of term t from bounds[t] on.
         weights: Output: weights of the postings, or an empty array.
     """
+    lists, row_of, starts = packed
     bounds, offsets, of_lists, _, places, _, widths, _, saturation, rest = lists
     for number, term in enumerate(terms):
         row, begin, end, shift = row_of[term], bounds[term], bounds[term + 1], offsets[term] - bounds[term]
@@ -135,18 +134,15 @@ def code_at(lists: Lists, row: np.int32, term: int, posting: int) -> Any:
     return code
 
 
-@kernel(steps=lambda terms, lists, row_of, starts, documents, tf_of, rest_tf, docs, tfs, bounds: 4 * int(bounds[-1]) + 20)
+@kernel(steps=lambda terms, packed, documents, tf_of, rest_tf, docs, tfs, bounds: 4 * int(bounds[-1]) + 20)
 def read_lists(
-    terms: Int64s, lists: Lists, row_of: Int32s, starts: UInt32s, documents: int, tf_of: Int32s, rest_tf: Int32s, docs: Int32s,
-    tfs: Int32s, bounds: Int64s,
-) -> bool:  # fmt: skip
+    terms: Int64s, packed: Packed, documents: int, tf_of: Int32s, rest_tf: Int32s, docs: Int32s, tfs: Int32s, bounds: Int64s
+) -> bool:
     """Read and check the lists of some terms, which may come from damaged files.
 
     Args:
         terms: The terms.
-        lists: As in `lexical.kernel.search_bag`; the documents of the rest are read, but not its weights.
-        row_of: Row of each term, -1 for none.
-        starts: As in `packed.PackedLists`.
+        packed: As in `unpack`; the documents of the rest are read, but not its weights.
         documents: Number of documents.
         tf_of: tf of each code, 0 for the code 0.
         rest_tf: tf of each posting in the rest.
@@ -157,6 +153,7 @@ def read_lists(
     Returns:
         Whether the documents of each term ascend below `documents`, and codes and the rest fit them.
     """
+    lists, row_of, starts = packed
     list_bounds, offsets, of_lists, codes, places, place_codes, widths, _, _, rest = lists
     bits, has_rest, width = widths[0], widths[1], widths[2]
     writes, windows, mask, coded = len(docs) > 0, starts.shape[1] - 1, (1 << bits) - 1, len(tf_of)
@@ -197,25 +194,23 @@ def read_lists(
     return True
 
 
-@kernel(steps=lambda first, last, lists, *args: 2 * int(lists[0][last] - lists[0][first]))
+@kernel(steps=lambda first, last, packed, *args: 2 * int(packed[0][0][last] - packed[0][0][first]))
 def count_marked(
-    first: int, last: int, lists: Lists, row_of: Int32s, starts: UInt32s, marked: Bytes, tf_of: Int32s, rest_tf: Int32s,
-    df: Int64s, cf: Int64s,
-) -> None:  # fmt: skip
+    first: int, last: int, packed: Packed, marked: Bytes, tf_of: Int32s, rest_tf: Int32s, df: Int64s, cf: Int64s
+) -> None:
     """Count the postings, and sum their tf, of some documents in the lists of the terms from `first` to `last` (excluded).
 
     Args:
         first: The first term.
         last: The term after the last.
-        lists: As in `lexical.kernel.search_bag`.
-        row_of: Row of each term, -1 for none.
-        starts: As in `packed.PackedLists`.
+        packed: As in `unpack`.
         marked: uint8, (documents,): 1 for the documents to count.
         tf_of: tf of each code.
         rest_tf: tf of each posting in the rest.
         df: Output: number of the documents with each term.
         cf: Output: occurrences of each term in them.
     """
+    lists, row_of, starts = packed
     bounds, offsets, of_lists, _, places, _, widths, _, _, rest = lists
     windows = starts.shape[1] - 1
     has_marked = np.zeros(windows, dtype=np.bool_)

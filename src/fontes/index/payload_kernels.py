@@ -6,7 +6,7 @@ last of its row, so that concatenated rows can be separated without their length
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from . import kernels
 
 if TYPE_CHECKING:
     from ..core.arrays import Bools, Bytes, Int, Int32s, Int64s, Ints
+
+    TermRows: TypeAlias = tuple[Bytes, Ints, Ints, Ints]
+    Spans: TypeAlias = tuple[Int64s, Int64s, Int64s, Int64s]
 
 MAX_BYTES = 6  # of a packed number
 MAX_VALUE = 0x7FFFFFFF  # maximum of a position or frequency
@@ -214,20 +217,18 @@ def count_frequencies(frequencies: Int32s, df: Int64s, field_df: Int64s, field_c
 
 
 @kernel(
-    steps=lambda data, offsets, starts, ends, df, firsts, bounds, indices, all_rows, block: (
-        3 * _rows_visited(df, indices, all_rows, block)
-    )
+    steps=lambda data, offsets, spans, bounds, indices, all_rows, block: 3 * _rows_visited(spans[2], indices, all_rows, block)
 )
 def unpack_positions(
-    data: Bytes, offsets: Ints, starts: Int64s, ends: Int64s, df: Int64s, firsts: Int64s, bounds: Int64s, indices: Int64s,
-    all_rows: bool, block: int,
-) -> tuple[bool, Int64s, Int32s]:  # fmt: skip
+    data: Bytes, offsets: Ints, spans: Spans, bounds: Int64s, indices: Int64s, all_rows: bool, block: int
+) -> tuple[bool, Int64s, Int32s]:
     """Unpack the positions of some postings of some terms.
 
-    Term i has `df[i]` rows in the bytes from starts[i] to ends[i], and its offsets, as from `measure_rows`, from firsts[i].
-    The rows to unpack have the numbers `indices[bounds[i]:bounds[i+1]]`, or are all if `all_rows`. Returns whether the bytes
-    hold such rows, the start of each posting's positions, and the positions.
+    With `starts, ends, df, firsts = spans`, term i has `df[i]` rows in the bytes from starts[i] to ends[i], and its offsets, as
+    from `measure_rows`, from firsts[i]. The rows to unpack have the numbers `indices[bounds[i]:bounds[i+1]]`, or are all if
+    `all_rows`. Returns whether the bytes hold such rows, the start of each posting's positions, and the positions.
     """
+    starts, ends, df, firsts = spans
     row_bounds = np.zeros(bounds[len(df)] + 1, dtype=np.int64)
     out = np.empty(max(64, 2 * len(row_bounds)), dtype=np.int32)
     filled, rows = 0, 0
@@ -271,18 +272,15 @@ def unpack_positions(
     return True, row_bounds, out[:filled]
 
 
-@kernel(steps=lambda data, offsets, bounds, firsts, terms, rows, words, limits, block, docs, tf: 60 * len(terms) * len(docs))
+@kernel(steps=lambda of_terms, terms, rows, words, limits, block, docs, tf: 60 * len(terms) * len(docs))
 def count_phrase(
-    data: Bytes, offsets: Ints, bounds: Ints, firsts: Ints, terms: Int64s, rows: Int64s, words: Int64s, limits: Int32s,
-    block: int, docs: Int32s, tf: Int32s,
-) -> int:  # fmt: skip
+    of_terms: TermRows, terms: Int64s, rows: Int64s, words: Int64s, limits: Int32s, block: int, docs: Int32s, tf: Int32s
+) -> int:
     """Count an exact phrase in the documents that have all its terms, and keep the documents that have the phrase.
 
     Args:
-        data: Rows of all terms.
-        offsets: Offsets of all terms, from `measure_rows`.
-        bounds: Start of each term's rows in `data`.
-        firsts: Index of each term's first entry in `offsets`.
+        of_terms: The rows of all terms; offsets in them, from `measure_rows`; the start of each term's rows; and the index of
+            its first entry in the offsets.
         terms: int64; the distinct terms of the phrase.
         rows: int64, (terms, documents or more): the term's row of each document, ascending.
         words: int64; the index of each word's term in `terms`, then the offset of each word in the phrase.
@@ -294,8 +292,9 @@ def count_phrase(
     Returns:
         Number of documents with the phrase; -1 if the bytes do not hold such rows.
     """
+    data, _, bounds, _ = of_terms
     words = _rarest_first(words.reshape(2, len(words) // 2), bounds, terms)
-    starts, ends, codes, fit = _row_starts(data, offsets, block, bounds, firsts, terms, rows, len(docs))
+    starts, ends, codes, fit = _row_starts(of_terms, block, terms, rows, len(docs))
     if not fit:
         return -1
     streams, count = np.empty((3, words.shape[1]), dtype=np.int64), 0
@@ -334,15 +333,14 @@ def _rarest_first(words: Int64s, bounds: Ints, terms: Int64s) -> Int64s:
 
 
 @inner()
-def _row_starts(
-    data: Bytes, offsets: Ints, block: int, bounds: Ints, firsts: Ints, terms: Int64s, rows: Int64s, size: int
-) -> tuple[Int64s, Int64s, Int64s, bool]:
+def _row_starts(of_terms: TermRows, block: int, terms: Int64s, rows: Int64s, size: int) -> tuple[Int64s, Int64s, Int64s, bool]:
     """Find the first `size` of some ascending rows of each term; the other arguments are those of `count_phrase`.
 
     Returns:
         The offset of each row, (terms, size); the end of each term's rows; the first number of each row, (terms, size), 0 if it
         has more than two bytes; and whether there are such rows.
     """
+    data, offsets, bounds, firsts = of_terms
     starts, ends = np.empty((len(terms), size), dtype=np.int64), np.empty(len(terms), dtype=np.int64)
     codes = np.empty((len(terms), size), dtype=np.int64)
     for i in range(len(terms)):

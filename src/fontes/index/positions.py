@@ -22,7 +22,9 @@ from .payloads import Occurrences, Payload, PayloadWriter, Rows
 from .postings import PostingLists
 
 if TYPE_CHECKING:
+    from ..core.arrays import Bytes, Ints
     from .field_statistics import FieldLists
+    from .payload_kernels import Spans, TermRows
     from .segment import Leaf, Segment
 
 Integers = NDArray[np.integer]
@@ -45,10 +47,10 @@ class PositionLists(RowLists):
     def __init__(self, folder: Path, lists: PostingLists) -> None:
         super().__init__(folder, POSITIONS.name, lists)
         self.tokens = self.arrays.array("positions.tokens", UNSIGNED, lists.documents, None)
-        self._rows = fixed(self.rows)
+        self._rows: Bytes = fixed(self.rows)
         # The type of offsets, so that loops are compiled for few types.
         self._type = np.uint32 if len(self.rows) < 1 << 32 else np.uint64
-        self._offsets = fixed(self.arrays.array("positions.offsets", UNSIGNED, None).astype(self._type, copy=False))
+        self._offsets: Ints = fixed(self.arrays.array("positions.offsets", UNSIGNED, None).astype(self._type, copy=False))
         if len(self._offsets) != int(_offset_counts(lists.df).sum()):
             raise self.arrays.damaged("positions.offsets", "it has another number of offsets than the postings need")
         if np.any(self.tokens.sum(axis=1, dtype=np.uint64) < lists.lengths):
@@ -60,8 +62,8 @@ class PositionLists(RowLists):
         return field_starts(self.tokens)
 
     @property
-    def row_arrays(self) -> tuple[NDArray[np.generic], ...]:
-        """Rows, offsets, bounds and indices of the first offsets, for `payload_kernels.phrase_frequency`."""
+    def row_arrays(self) -> TermRows:
+        """Rows, offsets, bounds and indices of the first offsets, for `payload_kernels.count_phrase`."""
         return self._rows, self._offsets, self._bounds, self._firsts
 
     def of(self, term: int, indices: Integers | None = None) -> PositionRows:
@@ -80,14 +82,14 @@ class PositionLists(RowLists):
         """
         df = int(self.lists.df[term])
         span = [self.bounds[term], self.bounds[term + 1], df, self._firsts[term]]
-        starts, ends, counts, firsts = np.array(span, dtype=np.int64).reshape(4, 1)
+        starts, ends, sizes, firsts = np.array(span, dtype=np.int64).reshape(4, 1)
         count = df if indices is None else len(indices)
         rows = NO_ROWS if indices is None else indices
-        return self._unpacked(starts, ends, counts, firsts, np.array([0, count]), rows, indices is None)
+        return self._unpacked((starts, ends, sizes, firsts), np.array([0, count]), rows, indices is None)
 
     def of_terms(self, terms: Integers, bounds: Integers, indices: Integers) -> PositionRows:
         """Return the positions of several terms like `of`, concatenated; term i has `indices[bounds[i]:bounds[i+1]]`."""
-        return self._unpacked(*self.spans(terms), self._firsts[terms].astype(np.int64), bounds, indices, False)
+        return self._unpacked(self._spans(terms), bounds, indices, False)
 
     def count_phrase(
         self,
@@ -114,9 +116,7 @@ class PositionLists(RowLists):
         """
         limits = NO_LIMITS if field < 0 else self.field_starts[docs, field : field + 2]
         tf = np.empty(len(docs), dtype=np.int32)
-        size = count_phrase(
-            self._rows, self._offsets, self._bounds, self._firsts, terms, rows, words, limits, ROWS_PER_OFFSET, docs, tf
-        )
+        size = count_phrase(self.row_arrays, terms, rows, words, limits, ROWS_PER_OFFSET, docs, tf)
         if size < 0:
             raise self.damaged()
         return docs[:size], tf[:size]
@@ -124,7 +124,7 @@ class PositionLists(RowLists):
     def all_of(self, terms: Integers) -> PositionRows:
         """Return all positions of several terms."""
         bounds = offsets_of(self.lists.df[terms])
-        return self._unpacked(*self.spans(terms), self._firsts[terms].astype(np.int64), bounds, NO_ROWS, True)
+        return self._unpacked(self._spans(terms), bounds, NO_ROWS, True)
 
     def check(self, fields: FieldLists | None) -> None:
         """Raise IndexFormatError unless the positions fit the postings and any frequencies by field."""
@@ -163,23 +163,19 @@ class PositionLists(RowLists):
         counts = _offset_counts(self.lists.df)
         return fixed((np.cumsum(counts) - counts).astype(self._type))
 
-    def _unpacked(
-        self,
-        starts: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        df: NDArray[np.int64],
-        firsts: NDArray[np.int64],
-        bounds: Integers,
-        indices: Integers,
-        all_rows: bool,
-    ) -> PositionRows:
+    def _spans(self, terms: Integers) -> Spans:
+        """Return the start, the end and the number of the terms' rows, and the indices of their first offsets."""
+        starts, ends, df = self.spans(terms)
+        return starts, ends, df, self._firsts[terms].astype(np.int64)
+
+    def _unpacked(self, spans: Spans, bounds: Integers, indices: Integers, all_rows: bool) -> PositionRows:
         indices, bounds = np.ascontiguousarray(indices, dtype=np.int64), np.ascontiguousarray(bounds, dtype=np.int64)
         fit, row_bounds, positions = unpack_positions(
-            self._rows, self._offsets, starts, ends, df, firsts, bounds, indices, all_rows, ROWS_PER_OFFSET
+            self._rows, self._offsets, spans, bounds, indices, all_rows, ROWS_PER_OFFSET
         )
         if fit:
             return row_bounds, positions
-        if len(indices) and (indices.min() < 0 or np.any(indices >= np.repeat(df, np.diff(bounds)))):
+        if len(indices) and (indices.min() < 0 or np.any(indices >= np.repeat(spans[2], np.diff(bounds)))):
             raise IndexError("an index is not among the postings of its term")
         raise self.damaged()
 

@@ -155,7 +155,7 @@ class PostingLists:
         lists, (df, cf) = self.packed, np.zeros((2, len(self.df)), dtype=np.int64)
         marked, tables = fixed(mask.view(np.uint8)), (fixed(lists.pairs[0]), fixed(lists.rest[2]))
         in_threads(
-            lambda edges: count_marked(*edges, *lists.unweighted, marked, *tables, df, cf), list(packed_chunks(lists.bounds))
+            lambda edges: count_marked(*edges, lists.unweighted, marked, *tables, df, cf), list(packed_chunks(lists.bounds))
         )
         self._require(not np.any(cf > self.cf), "the counts of its terms do not fit their postings")
         return df, cf

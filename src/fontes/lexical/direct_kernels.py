@@ -52,7 +52,8 @@ from .packed_kernels import CHUNK_DOCUMENTS, add_weights, meet_chunk, order_by_l
 
 if TYPE_CHECKING:
     from ..core.arrays import Float32s, Float64s, Int32s, Int64s, UInt32s, UInt64s
-    from .direct_tables import Results, Rows
+    from .direct_tables import Rows
+    from .kernel import Results
     from .parts import Masks
 
 FEW_KEYS = 4  # a part with less than k / FEW_KEYS results changes no threshold
@@ -211,7 +212,7 @@ def _match_phrase(
     terms = terms[:count]
     bounds, packed = view(table, BOUNDS, np.int64), packed_lists(table)
     rows, row_offsets = view(table, POSITIONS, np.uint8), view(table, POSITION_OFFSETS, np.uint32)
-    row_bounds, firsts = view(table, POSITION_BOUNDS, np.uint32), view(table, FIRSTS, np.uint32)
+    of_terms = rows, row_offsets, view(table, POSITION_BOUNDS, np.uint32), view(table, FIRSTS, np.uint32)
     order = order_by_length(terms, bounds)
     length = bounds[terms[order[0]] + 1] - bounds[terms[order[0]]]
     width = min(length, CHUNK_DOCUMENTS) + 1
@@ -226,8 +227,7 @@ def _match_phrase(
             matched, tf = larger, larger_tf
         end = total + size
         matched[total:end] = chunk[:size]
-        of_rows = rows, row_offsets, row_bounds, firsts, terms, places, of_words, no_limits, ROWS_BLOCK
-        size = count_phrase(*of_rows, matched[total:end], tf[total:end])
+        size = count_phrase(of_terms, terms, places, of_words, no_limits, ROWS_BLOCK, matched[total:end], tf[total:end])
         if size < 0:
             return matched, tf, -1
         total += size

@@ -21,10 +21,9 @@ from .kernel import NOT_SUPPORTED, ONE, UNKNOWN_IDF, WORD
 if TYPE_CHECKING:
     from ..core.arrays import Bytes, Float32s, Float64s, Int32s, Int64s, UInt32s, UInt64s
     from ..index.packed_kernels import Lists
-    from .kernel import BoundsOf
+    from .kernel import BoundsOf, Results
 
-    Rows: TypeAlias = tuple[Int32s, Float32s, UInt64s]  # documents, scores and keys of a part
-    Results: TypeAlias = tuple[Int64s, Int32s, Float32s, UInt64s]  # counts of all parts, and their rows end to end
+    Rows: TypeAlias = tuple[Int32s, Float32s, UInt64s]  # documents, scores and keys of a part, whose ends meet in `Results`
 
 TYPES = (
     ("heads", np.uint64), ("blob", np.uint8), ("offsets", np.uint32),  # of the terms

@@ -87,8 +87,8 @@ class Impacts:
         """Return the bounds, documents and weights of all postings, filled in for these terms; only these take memory."""
         filled, docs, weights, unpacked = self._unpacked
         out = NO_WEIGHTS if self.curve is None else weights
-        tables = fixed(self.lists.row_of), fixed(self.lists.starts)
-        filled.ensure(terms, lambda terms: unpack(terms, self.idfs(terms), self.postings, *tables, docs, out))
+        packed = self.postings, fixed(self.lists.row_of), fixed(self.lists.starts)
+        filled.ensure(terms, lambda terms: unpack(terms, self.idfs(terms), packed, docs, out))
         return unpacked
 
 
@@ -154,7 +154,7 @@ def documents_of_any(part: Part, terms: NDArray[np.integer]) -> NDArray[np.int32
         term_docs = [all_docs[bounds[term] : bounds[term + 1]] for term in terms.tolist()]
         return _distinct(np.concatenate([np.zeros(0, np.int32), *term_docs]))
     docs = np.empty(min(postings, len(part)) + 1, dtype=np.int32)
-    return docs[: unite(terms, *lists.unweighted, WINDOW, _empty_bitmap(part), docs)]
+    return docs[: unite(terms, lists.unweighted, WINDOW, _empty_bitmap(part), docs)]
 
 
 def _distinct(docs: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -193,7 +193,7 @@ def _count_of_any(part: Part, terms: NDArray[np.integer], passed: NDArray[np.boo
     lists = read_lists(part)
     if lists is None:
         return len(documents_of_any(part, terms))
-    return int(unite(terms, *lists.unweighted, WINDOW, _empty_bitmap(part), np.zeros(0, np.int32)))
+    return int(unite(terms, lists.unweighted, WINDOW, _empty_bitmap(part), np.zeros(0, np.int32)))
 
 
 def _empty_bitmap(part: Part) -> NDArray[np.uint64]:

@@ -17,7 +17,7 @@ from .keys import UNSORTED, sort_keys
 
 if TYPE_CHECKING:
     from ..core.arrays import Float32s, Int32s, Int64s, UInt64s
-    from .direct_tables import Results
+    from .kernel import Results
 
 
 @compiled()

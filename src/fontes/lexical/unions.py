@@ -10,21 +10,17 @@ from ..storage.compiled import kernel
 from .kernel import BIT, DEBRUIJN, FOUR
 
 if TYPE_CHECKING:
-    from ..core.arrays import Int32s, Int64s, UInt32s, UInt64s
-    from ..index.packed_kernels import Lists
+    from ..core.arrays import Int32s, Int64s, UInt64s
+    from ..index.packed_kernels import Packed
 
 
 @kernel()
-def unite(
-    terms: Int64s, lists: Lists, row_of: Int32s, starts: UInt32s, size_of_window: int, words: UInt64s, docs: Int32s
-) -> Any:
+def unite(terms: Int64s, packed: Packed, size_of_window: int, words: UInt64s, docs: Int32s) -> Any:
     """Find the documents that have at least one of some terms.
 
     Args:
         terms: The terms.
-        lists: As in `kernel.search_bag`.
-        row_of: As in `packed.PackedLists`.
-        starts: As in `packed.PackedLists`.
+        packed: As in `packed_kernels.unpack`.
         size_of_window: Number of documents in a window.
         words: Scratch, uint64, zeros: a bit for each document.
         docs: Output: the documents, ascending; if empty, documents are only counted.
@@ -32,6 +28,7 @@ def unite(
     Returns:
         The number of documents.
     """
+    lists, row_of, starts = packed
     bounds, offsets, of_lists, _, places, _, widths, _, _, _ = lists
     one, six, last_six, bits = np.uint64(1), np.uint64(6), np.uint64(63), np.uint64(widths[0])
     for term in terms:
