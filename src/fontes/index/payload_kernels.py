@@ -486,10 +486,9 @@ def _skip_rows(data: Bytes, at: Int, end: Int, rows: Int) -> np.int64:
         row_ends = word & ONES & ~(continuing << eight | carry)
         count = row_ends * ONES >> np.uint64(56)
         if count >= rows:
-            for _ in range(rows - one):
-                row_ends &= row_ends - one
-            below = (row_ends & (~row_ends + one)) - one
-            at += ((below & ONES) * ONES >> np.uint64(56)) + one
+            reached = ((row_ends * ONES | TOPS) - rows * ONES) & TOPS  # in the bytes up to which there are that many ends
+            below = (reached & (~reached + one)) - one
+            at += (below & ONES) * ONES >> np.uint64(56)
             rows, carry = np.uint64(0), np.uint64(data[at - one] >> 7)
         else:
             rows -= count
