@@ -236,7 +236,7 @@ class HeldOutTopics:
             )
         return float(self.grid[passed - 1])
 
-    def p_values(self, best: NDArray[np.floating[Any]]) -> Floats:
+    def p_values(self, best: NDArray[np.floating]) -> Floats:
         """Return the conformal p-value of `best_probabilities`: (1 + units with one as low) / (units + 1), float64."""
         order = np.argsort(self.best, kind="stable")
         counts = np.concatenate([[0.0], np.cumsum(self.weights[order])])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..core import ParameterError
 
-Floats = NDArray[np.floating[Any]]
+Floats = NDArray[np.floating]
 
 DIGITS = 12  # decimals in which differences are compared
 EXACT_WILCOXON = 50  # greatest number of nonzero differences for the exact distribution

@@ -241,7 +241,7 @@ class PairedValues:
     measures: tuple[Measure, ...]
     names: list[str]
     values: Floats
-    resampled: NDArray[np.floating[Any]]
+    resampled: NDArray[np.floating]
     machine: Floats | None = None
     rows: NDArray[np.int64] | None = None
 

@@ -11,7 +11,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.builtin import provided
 from ...core.depth import check_page
@@ -26,6 +25,7 @@ from ...core.work import reporter, work
 from ...index.columns import Filter, explain_exclusion, filter_of
 from ...index.embeddings.vectors import DTYPES
 from ...storage.caches import Cached, LazyAttribute
+from ..arrays import F32, NO_RESULTS, Best, Integers
 from ..encoders.base import Encoder, document_vectors, encoder_in, unit
 from ..models.base import check_fields
 from ..stored import named_encoder
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from ...index.embeddings.vectors import JoinedEmbeddings
     from .ann import Searcher
     from .graph import WalkLimits
-    from .vectors import Best
 
 
 logger = logging.getLogger("fontes.neural")
@@ -45,7 +44,6 @@ SAMPLE = 200  # documents whose first words are the queries for measuring recall
 WORDS = 12  # of a document in such a query
 DEPTHS = (10, 100)  # at which recall is measured
 HYPOTHETICAL = "hypothetical"  # key of a topic's metadata with a "query" and hypothetical "passages" that answer it
-NO_RESULTS = np.zeros(0, np.int32), np.zeros(0, np.float32)  # documents and scores
 VISIT_PARAMETERS = ("ef_search", "nprobe", "search_k")
 
 
@@ -65,7 +63,7 @@ class Ready(NamedTuple):
     encoder: str = ""
 
 
-def _query_vector_cache(index: Index) -> Cached[tuple[str, str], NDArray[np.float32]]:
+def _query_vector_cache(index: Index) -> Cached[tuple[str, str], F32]:
     return Cached(CACHED_QUERIES)
 
 
@@ -147,7 +145,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         run = actors.run(self, "ranked", (topics, vectors))
         return run.with_(provenance={**run.provenance, **self._facts(embeddings)})
 
-    def ranked(self, topics: Topics, vectors: NDArray[np.float32]) -> Run:
+    def ranked(self, topics: Topics, vectors: F32) -> Run:
         """Return the best documents of each topic; `vectors` has a row for each topic with text."""
         embeddings, searcher, allowed, _ = ready = self._ready()
         with_text = [i for i, topic in enumerate(topics.values()) if topic.text.strip()]
@@ -247,7 +245,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             parts.append(Explanation(best + 1, f"the number of the nearest of the document's {last - first} vectors"))
         return Explanation(score, f"{self!r}: inner product of query and document", tuple(parts))
 
-    def candidate_scores(self, run: Run) -> NDArray[np.float32]:
+    def candidate_scores(self, run: Run) -> F32:
         """Score the documents of a run by their stored vectors, float32 (rows,); NaN without text, and for vectors of zeros."""
         from .vectors import exact
 
@@ -307,7 +305,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         embeddings = self.index.embeddings(encoder, self.dtype)
         return embeddings if self.dims is None else embeddings.cut(self.dims, encoder.similarity == "cosine")
 
-    def _queries(self, topics: list[Topic], embeddings: JoinedEmbeddings) -> NDArray[np.float32]:
+    def _queries(self, topics: list[Topic], embeddings: JoinedEmbeddings) -> F32:
         """Vectors of topics, float32 (topics, dim); raises ParameterError for vectors of a wrong shape."""
         report = reporter()
         vectors, encoder = np.zeros((len(topics), embeddings.dim), np.float32), repr(self._encoder)
@@ -317,7 +315,7 @@ class Dense(Stage[Topics, Run], name="dense"):
             report(Progress("encoding", i + 1, len(topics), time.perf_counter() - start, "topics"))
         return vectors
 
-    def _topic_vector(self, topic: Topic, dim: int, encoder: str) -> NDArray[np.float32]:
+    def _topic_vector(self, topic: Topic, dim: int, encoder: str) -> F32:
         """Vector of a topic's text; with hypothetical passages, the mean of their vectors and the query's (HyDE)."""
         hypothetical = topic.metadata.get(HYPOTHETICAL)
         if not isinstance(hypothetical, Mapping):
@@ -327,12 +325,12 @@ class Dense(Stage[Topics, Run], name="dense"):
         vectors = np.concatenate([self._cached_vector(hypothetical["query"], dim, encoder)[None], *passages])
         return np.asarray(vectors.astype(np.float64).mean(axis=0), dtype=np.float32)
 
-    def _cached_vector(self, text: str, dim: int, encoder: str) -> NDArray[np.float32]:
+    def _cached_vector(self, text: str, dim: int, encoder: str) -> F32:
         """Vector of a text, encoded by itself, since a model's vectors vary with the batch; recent vectors are cached."""
         key = encoder if self.dims is None else f"{encoder} {self.dims}"
         return _QUERY_VECTORS.of(self.index).get((key, text), partial(self._encode_query, text, dim))
 
-    def _encode_query(self, text: str, dim: int) -> NDArray[np.float32]:
+    def _encode_query(self, text: str, dim: int) -> F32:
         """Encode one text; raises ParameterError for a vector of a wrong shape."""
         encoder = self._encoder
         vector = self._cut(np.asarray(encoder.encode_queries([text]), dtype=np.float32))
@@ -343,14 +341,14 @@ class Dense(Stage[Topics, Run], name="dense"):
             )
         return np.asarray(vector[0])
 
-    def _cut(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _cut(self, vectors: F32) -> F32:
         """The first `dims` dimensions of vectors, of length 1 if those of the encoder are."""
         if self.dims in (None, vectors.shape[1]):
             return vectors
         leading = vectors[:, : self.dims]
         return unit(leading) if self._encoder.similarity == "cosine" else leading
 
-    def _nearest(self, ready: Ready, queries: NDArray[np.float32], k: int) -> list[Best]:
+    def _nearest(self, ready: Ready, queries: F32, k: int) -> list[Best]:
         """Best `k` documents that pass the filter, with scores, for each query; none for a query of zeros."""
         from .exact import nearest
 
@@ -383,7 +381,7 @@ class Dense(Stage[Topics, Run], name="dense"):
         visits = max(count, self._visit_limit(searcher.parameter) or EF_SEARCH)
         return passing * passing <= 2 * visits * embeddings.documents
 
-    def _nearest_approximate(self, ready: Ready, queries: NDArray[np.float32], k: int, count: int) -> list[Best]:
+    def _nearest_approximate(self, ready: Ready, queries: F32, k: int, count: int) -> list[Best]:
         """Best `k` of about `count` approximate neighbors of each query.
 
         With a filter, queries with fewer than k documents are searched again with twice the rows and visits.
@@ -415,22 +413,19 @@ class Dense(Stage[Topics, Run], name="dense"):
             count, visits = min(2 * count, len(embeddings)), None if visits is None else 2 * visits
         return rankings
 
-    def _best_candidates(
-        self, ready: Ready, queries: NDArray[np.float32], k: int, limits: WalkLimits
-    ) -> tuple[list[Best], list[bool]]:
+    def _best_candidates(self, ready: Ready, queries: F32, k: int, limits: WalkLimits) -> tuple[list[Best], list[bool]]:
         """Best `k` of each query's candidates, and whether it had the full number of candidates."""
+        from .vectors import StoredVectors
+
         embeddings, searcher, _, _ = ready
         assert searcher is not None
-        if embeddings.single and (segment := embeddings.whole) is not None and not segment.bits:
-            vectors = segment, self.index.ids.rank, embeddings.longest
-            if (best := searcher.best(queries, limits, *vectors, k)) is not None:
-                return best
+        stored = StoredVectors.of(embeddings, self.index.ids) if embeddings.single else None
+        if stored is not None and (best := searcher.best(queries, limits, stored, k)) is not None:
+            return best
         products, rows = searcher.candidates(queries, limits)
         return self._rescore(ready, queries, products, rows, k), (rows[:, -1] >= 0).tolist()
 
-    def _rescore(
-        self, ready: Ready, queries: NDArray[np.float32], products: NDArray[np.float32], rows: NDArray[np.integer[Any]], k: int
-    ) -> list[Best]:
+    def _rescore(self, ready: Ready, queries: F32, products: F32, rows: Integers, k: int) -> list[Best]:
         """Return the best `k` documents of each query's rows by their exact scores."""
         from .vectors import all_rescored, rescored
 

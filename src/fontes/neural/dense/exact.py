@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.ranking import order_keys
 from ...core.strings import Strings
 from ...index.embeddings.rabitq import BITS
 from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings
 from ...storage.compiled import affordable
+from ..arrays import F32, F64, Best, Bools, Integers
 
 RATE = 64  # products of two numbers that numpy computes in a microsecond
 BLOCK_VECTORS = 1 << 12  # vectors multiplied at a time
 LANES = 8  # partial sums, as in `products._dot`
 
-Best = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, best first
 
-
-def nearest(
-    embeddings: JoinedEmbeddings,
-    queries: NDArray[np.float32],
-    k: int,
-    ids: Strings,
-    allowed: NDArray[np.bool_] | None = None,
-) -> list[Best]:
+def nearest(embeddings: JoinedEmbeddings, queries: F32, k: int, ids: Strings, allowed: Bools | None = None) -> list[Best]:
     """Return the `k` documents with the greatest inner products, and the products, for each query; see `vectors.nearest`."""
     supported = embeddings.dtype not in BITS and embeddings.single
     if supported and affordable(len(queries) * len(embeddings) * embeddings.dim // RATE):
@@ -34,9 +26,7 @@ def nearest(
     return vectors.nearest(embeddings, queries, k, ids, allowed)
 
 
-def few_nearest(
-    embeddings: JoinedEmbeddings, queries: NDArray[np.float32], k: int, ids: Strings, allowed: NDArray[np.bool_] | None
-) -> list[Best]:
+def few_nearest(embeddings: JoinedEmbeddings, queries: F32, k: int, ids: Strings, allowed: Bools | None) -> list[Best]:
     """`vectors.nearest` by numpy, with equal results, for one vector per document and no RaBitQ codes."""
     docs = np.arange(embeddings.documents, dtype=np.int32) if allowed is None else np.flatnonzero(allowed).astype(np.int32)
     scores = np.empty((len(queries), len(docs)), np.float32)
@@ -49,7 +39,7 @@ def few_nearest(
     return rankings
 
 
-def _scores(queries: NDArray[np.float64], embeddings: Embeddings, docs: NDArray[np.integer]) -> NDArray[np.float32]:
+def _scores(queries: F64, embeddings: Embeddings, docs: Integers) -> F32:
     """Scores of documents of a segment, float32 (queries, docs), summed in the order of `products.scored`."""
     scores = np.empty((len(queries), len(docs)))
     aligned = embeddings.dim - embeddings.dim % LANES

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.strings import offsets_of
 from ...core.work import thread_count
-from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings
+from ...index.embeddings.vectors import JoinedEmbeddings
 from ...storage.arrays import fixed
 from ...storage.compiled import compiled
 from ...storage.pinned import buffer, pinned, view
 from ...storage.threads import in_threads
+from ..arrays import F32, I8, I16, I32, I64, Best, Bools
 from ..llvm import CACHE_LINE, prefetch
-from .products import without_float16
-from .vectors import Best, best_of
+from .vectors import StoredVectors, best_of
 
 BLOCK_VECTORS = 1 << 14  # vectors quantized at a time
 QUERIES_PER_CALL = 32  # queries that a thread takes at a time
@@ -32,9 +32,12 @@ EF_SEARCH = 256  # minimum of the default of efSearch
 SEED = 7
 LEVELS = 127  # of int8
 MARGIN = 2.0  # about 5 standard deviations of the difference of two products: 5 · √2 / √12 of a level times the query's length
-ALL_ROWS: NDArray[np.bool_] = fixed(np.zeros(0, np.bool_))  # in place of a mask
+ALL_ROWS: Bools = fixed(np.zeros(0, np.bool_))  # in place of a mask
 CODES, SCALES, NEIGHBORS, OFFSETS, STARTS = range(5)  # arrays of a graph
 MARKS, CLOCK, HEAP, ROWS, PRODUCTS = range(5)  # arrays of a search
+GraphArrays = tuple[I8, F32, I32, I64, I64]
+PinnedArray = tuple[NDArray[np.generic], type[np.generic]]
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,9 @@ class WalkLimits:
     min_count: int
     count: int
     visits: int | None = None
-    allowed: NDArray[np.bool_] | None = None
+    allowed: Bools | None = None
 
-    def of_walk(self) -> tuple[int, int, int, NDArray[np.bool_]]:
+    def of_walk(self) -> tuple[int, int, int, Bools]:
         """Minimum and maximum number of rows that a walk returns, its efSearch, and its mask of rows."""
         visits = self.visits or max(self.count, EF_SEARCH)
         count = min(self.count, max(self.min_count, visits))
@@ -79,13 +82,7 @@ class Graph:
             begins at the first one.
     """
 
-    def __init__(
-        self,
-        embeddings: JoinedEmbeddings,
-        width: int,
-        levels: NDArray[np.int32],
-        neighbors: NDArray[np.int32] | None = None,
-    ) -> None:
+    def __init__(self, embeddings: JoinedEmbeddings, width: int, levels: I32, neighbors: I32 | None = None) -> None:
         self.shape = count, dim = len(embeddings), embeddings.dim
         self.width, self.levels, self._single = width, levels, embeddings.single
         self._levels = min(np.iinfo(np.int16).max, np.iinfo(np.int32).max // (LEVELS * dim))  # products fit into an int32
@@ -109,7 +106,7 @@ class Graph:
             (self.starts, np.int64),
         )
         self._graph = pinned(self._arrays), entry, int(levels[entry]) if count else 0
-        self._buffers: list[tuple[NDArray[np.int64], Any]] = []  # of finished searches, for reuse
+        self._buffers: list[tuple[I64, tuple[PinnedArray, ...]]] = []  # of finished searches, for reuse
 
     def link(self, effort: int) -> None:
         """Link the rows, batch by batch: first to rows of earlier batches, then these to them.
@@ -125,7 +122,7 @@ class Graph:
             linked += len(rows)
             size = max(1, min(ROWS_PER_CALL, -(-len(rows) // thread_count())))
 
-            def link_rows(start: int, rows: NDArray[np.int64] = rows, size: int = size) -> None:
+            def link_rows(start: int, rows: I64 = rows, size: int = size) -> None:
                 buffers = self._take_buffers()
                 _link(rows[start : start + size], self.levels, *self._graph, self.shape[1], effort, ALL_ROWS, buffers[0])
                 self._buffers.append(buffers)
@@ -134,7 +131,7 @@ class Graph:
             for level in range(int(self.levels[rows].max()) + 1):
                 self._link_back(rows[self.levels[rows] >= level], level)
 
-    def _link_back(self, rows: NDArray[np.int64], level: int) -> None:
+    def _link_back(self, rows: I64, level: int) -> None:
         """Link the neighbors of rows on a level to these rows."""
         first, last = self.starts[level : level + 2]
         targets = self.neighbors[self.offsets[rows][:, None] + np.arange(first, last)]
@@ -150,7 +147,7 @@ class Graph:
 
         in_threads(link_targets, range(0, len(bounds) - 1, size))
 
-    def nearest(self, queries: NDArray[np.float32], limits: WalkLimits) -> NDArray[np.int32]:
+    def nearest(self, queries: F32, limits: WalkLimits) -> I32:
         """Return the nearest rows of each query, int32 (queries, count), best first by products of int8 vectors, then -1.
 
         Rows of zeros are omitted. If each document has one row, rows that are unlikely to be among the nearest `min_count` are
@@ -171,41 +168,30 @@ class Graph:
         in_threads(search, range(0, len(queries), QUERIES_PER_CALL))
         return out
 
-    def best(
-        self,
-        queries: NDArray[np.float32],
-        limits: WalkLimits,
-        embeddings: Embeddings,
-        ranks: NDArray[np.uint32],
-        longest: float,
-        k: int,
-    ) -> tuple[list[Best], list[bool]]:
+    def best(self, queries: F32, limits: WalkLimits, stored: StoredVectors, k: int) -> tuple[list[Best], list[bool]]:
         """Score the `nearest` rows exactly: return the best `k` of each query, and whether it had `count` nearest rows.
 
         Args:
             queries: As in `nearest`.
             limits: As in `nearest`.
-            embeddings: The vectors of the only segment, without deletions: one per document, and no RaBitQ codes.
-            ranks: uint32 (documents,): the rank of each document's id in ascending order.
-            longest: The length of the longest vector.
+            stored: The vectors, one per document.
             k: Maximum number of documents per query.
         """
         size, (min_count, count, ef, mask) = len(queries), limits.of_walk()
         docs, scores = np.empty((size, min(k, count)), np.int32), np.empty((size, min(k, count)), np.float32)
         counts = np.empty((size, 2), np.int64)
-        vectors = without_float16(embeddings.vectors), embeddings.scales, embeddings.norms, embeddings.bounds, longest, ranks
 
         def search(start: int) -> None:
             buffers, piece = self._take_buffers(), slice(start, start + QUERIES_PER_CALL)
             walk = *self._graph, self._levels, ef, count, min_count, mask, buffers[0]
-            _best(queries[piece], *walk, *vectors, docs[piece], scores[piece], counts[piece])
+            _best(queries[piece], *walk, stored, docs[piece], scores[piece], counts[piece])
             self._buffers.append(buffers)
 
         in_threads(search, range(0, size, QUERIES_PER_CALL))
         rankings = [(docs[i, :length], scores[i, :length]) for i, length in enumerate(counts[:, 0].tolist())]
         return rankings, [nearest == count for nearest in counts[:, 1].tolist()]
 
-    def _take_buffers(self) -> tuple[NDArray[np.int64], Any]:
+    def _take_buffers(self) -> tuple[I64, tuple[PinnedArray, ...]]:
         """Arrays of a search: marks of visited rows, the mark of the last search, a heap, and neighbors with products."""
         try:  # another thread may take the last ones
             return self._buffers.pop()
@@ -218,13 +204,13 @@ class Graph:
             return pinned(arrays), arrays
 
 
-def drawn_levels(count: int, width: int) -> NDArray[np.int32]:
+def drawn_levels(count: int, width: int) -> I32:
     """Levels of rows, int32 (count,): one row in `width` of each level is on the next one too."""
     draws = 1 - np.random.default_rng(SEED).random(count)
     return (-np.log(draws) / math.log(width)).astype(np.int32)
 
 
-def _aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+def _aligned(shape: tuple[int, ...], dtype: type[Scalar]) -> NDArray[Scalar]:
     """An empty array that starts at a line of the processor's cache, so that a row takes as few lines as possible."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.empty(size + CACHE_LINE, np.uint8)
@@ -233,13 +219,13 @@ def _aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
 
 
 @compiled()
-def _quantize(vectors: Any, codes: Any, scales: Any) -> None:
+def _quantize(vectors: F32, codes: I8, scales: F32) -> None:
     for row in range(len(vectors)):
         scales[row] = _round(vectors[row], LEVELS, codes[row])
 
 
 @compiled()
-def _round(vector: Any, levels: int, out: Any) -> float:
+def _round(vector: F32, levels: int, out: NDArray[np.signedinteger]) -> float:
     """Round a vector to whole numbers from -levels to levels, in `out`; return the scale that restores it."""
     largest = 0.0
     for x in vector:
@@ -252,16 +238,16 @@ def _round(vector: Any, levels: int, out: Any) -> float:
 
 @compiled()
 def _search(
-    queries: Any,
-    graph: Any,
+    queries: F32,
+    graph: I64,
     entry: int,
     top: int,
     levels: int,
     visits: int,
     min_count: int,
-    allowed: Any,
-    buffers: Any,
-    out: Any,
+    allowed: Bools,
+    buffers: I64,
+    out: I32,
 ) -> None:
     """Write the nearest rows of each query to `out`."""
     code, best = np.empty(queries.shape[1], np.int16), np.empty(visits, np.int64)
@@ -271,51 +257,44 @@ def _search(
 
 @compiled()
 def _best(
-    queries: Any,
-    graph: Any,
+    queries: F32,
+    graph: I64,
     entry: int,
     top: int,
     levels: int,
     visits: int,
     max_count: int,
     min_count: int,
-    allowed: Any,
-    buffers: Any,
-    vectors: Any,
-    scales: Any,
-    norms: Any,
-    bounds: Any,
-    longest: float,
-    ranks: Any,
-    docs: Any,
-    scores: Any,
-    counts: Any,
+    allowed: Bools,
+    buffers: I64,
+    stored: StoredVectors,
+    docs: I32,
+    scores: F32,
+    counts: I64,
 ) -> None:
     """Write the best documents of each query and their exact scores; `counts` gets the number of documents and of rows."""
     code, best = np.empty(queries.shape[1], np.int16), np.empty(visits, np.int64)
     rows, no_products = np.empty(max_count, np.int32), np.empty(0, np.float32)
     for i in range(len(queries)):
         row_count = _nearest(queries[i], graph, entry, top, levels, min_count, allowed, buffers, code, best, rows)
-        nearest, exact = best_of(
-            queries[i], vectors, scales, norms, bounds, rows[:row_count], no_products, longest, ranks, docs.shape[1]
-        )
+        nearest, exact = best_of(queries[i], stored, rows[:row_count], no_products, docs.shape[1])
         docs[i, : len(nearest)], scores[i, : len(nearest)] = nearest, exact
         counts[i, 0], counts[i, 1] = len(nearest), row_count
 
 
 @compiled()
 def _nearest(
-    query: Any,
-    graph: Any,
+    query: F32,
+    graph: I64,
     entry: int,
     top: int,
     levels: int,
     min_count: int,
-    allowed: Any,
-    buffers: Any,
-    code: Any,
-    best: Any,
-    out: Any,
+    allowed: Bools,
+    buffers: I64,
+    code: I16,
+    best: I64,
+    out: I32,
 ) -> int:
     """Write the nearest rows of a query to `out`, and return their number."""
     arrays = _arrays_of(graph, len(query))
@@ -337,7 +316,7 @@ def _nearest(
 
 
 @compiled()
-def _arrays_of(graph: Any, dim: int) -> Any:
+def _arrays_of(graph: I64, dim: int) -> GraphArrays:
     """Codes, scales, neighbors, offsets and starts of a graph."""
     scales, codes = view(graph, SCALES, np.float32), view(graph, CODES, np.int8)
     links = view(graph, NEIGHBORS, np.int32), view(graph, OFFSETS, np.int64), view(graph, STARTS, np.int64)
@@ -346,7 +325,7 @@ def _arrays_of(graph: Any, dim: int) -> Any:
 
 @compiled()
 def _walk(
-    query: Any, arrays: Any, entry: int, product: float, first: int, last: int, allowed: Any, buffers: Any, best: Any
+    query: I16, arrays: GraphArrays, entry: int, product: float, first: int, last: int, allowed: Bools, buffers: I64, best: I64
 ) -> int:
     """Fill `best`, a heap, with the keys of the nearest rows that pass, and return their number.
 
@@ -401,12 +380,12 @@ def _walk(
 
 
 @compiled()
-def _entry(query: Any, arrays: Any, row: Any, top: int, lowest: int) -> Any:
+def _entry(query: I16, arrays: GraphArrays, row: np.int64, top: int, lowest: int) -> tuple[np.int64, float]:
     """Descend from a row on the level `top` to one above `lowest` that is nearer than its neighbors; and its product."""
     codes, scales, neighbors, offsets, starts = arrays
     best = np.float32(_product(query, codes[row])) * scales[row]
     for level in range(top, lowest, -1):
-        last = -1
+        last = np.int64(-1)
         while row != last:
             last = row
             for i in range(offsets[last] + starts[level], offsets[last] + starts[level + 1]):
@@ -420,7 +399,9 @@ def _entry(query: Any, arrays: Any, row: Any, top: int, lowest: int) -> Any:
 
 
 @compiled()
-def _link(rows: Any, levels: Any, graph: Any, entry: int, top: int, dim: int, effort: int, allowed: Any, buffers: Any) -> None:
+def _link(
+    rows: I64, levels: I32, graph: I64, entry: int, top: int, dim: int, effort: int, allowed: Bools, buffers: I64
+) -> None:
     """Choose the neighbors of rows on each of their levels; no row has them as a neighbor yet."""
     arrays, links = _arrays_of(graph, dim), buffer(graph, NEIGHBORS, np.int32)
     codes, scales, _, offsets, starts = arrays
@@ -441,7 +422,7 @@ def _link(rows: Any, levels: Any, graph: Any, entry: int, top: int, dim: int, ef
 
 
 @compiled()
-def _link_back(targets: Any, sources: Any, bounds: Any, graph: Any, dim: int, level: int) -> None:
+def _link_back(targets: I64, sources: I64, bounds: I64, graph: I64, dim: int, level: int) -> None:
     """Add `sources` to the neighbors of `targets`, grouped by these; of too many for a row, some are chosen again."""
     codes, scales, _, offsets, starts = _arrays_of(graph, dim)
     links, number = buffer(graph, NEIGHBORS, np.int32), np.empty(1, np.float32)
@@ -463,7 +444,7 @@ def _link_back(targets: Any, sources: Any, bounds: Any, graph: Any, dim: int, le
 
 
 @compiled()
-def _choose(keys: Any, row: int, codes: Any, scales: Any, out: Any) -> None:
+def _choose(keys: I64, row: int, codes: I8, scales: F32, out: I32) -> None:
     """Choose neighbors of a row in the order of `keys`: those that are nearer to it than to each one chosen before."""
     number, count = np.empty(1, np.float32), 0
     bits = number.view(np.int32)
@@ -491,7 +472,7 @@ def _bits(number: int) -> int:
 
 
 @compiled()
-def _product(query: Any, code: Any) -> Any:
+def _product(query: NDArray[np.signedinteger], code: I8) -> np.int32:
     total = np.int32(0)
     for i in range(len(query)):
         total = np.int32(total + np.int32(np.int32(query[i]) * np.int32(code[i])))  # Numba widens each operation
@@ -499,7 +480,7 @@ def _product(query: Any, code: Any) -> Any:
 
 
 @compiled()
-def _push(heap: Any, size: int, key: int) -> None:
+def _push(heap: I64, size: int, key: int) -> None:
     """Add a key to a heap of `size` keys, smallest first."""
     while size > 0 and heap[(size - 1) >> 1] > key:
         heap[size] = heap[(size - 1) >> 1]
@@ -508,7 +489,7 @@ def _push(heap: Any, size: int, key: int) -> None:
 
 
 @compiled()
-def _replace(heap: Any, size: int, key: int) -> None:
+def _replace(heap: I64, size: int, key: int) -> None:
     """Replace the first key of a heap of `size` keys."""
     parent, child = 0, 1
     while child < size:

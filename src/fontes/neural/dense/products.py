@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...index.embeddings.vectors import Embeddings
 from ...storage.compiled import compiled
-from ..llvm import CACHE_LINE, cgutils, intrinsic, ir, prefetch, types
+from ..arrays import F32, F64, I32, I64
+from ..llvm import CACHE_LINE, cgutils, function_of, instruction, intrinsic, ir, pointer_at, prefetch, types
+
+if TYPE_CHECKING:
+    from llvmlite.ir import IRBuilder, Type as LLVMType, Value
+    from numba.core.types import Array, Type
+    from numba.core.typing.context import BaseContext as Context
 
 AHEAD = 4  # documents whose vectors are loaded before they are scored
 PARTS = 8  # partial sums of a score
 STREAMS = 4  # memory streams that a thread reads at a time; one stream leaves a third of the bandwidth unused
 
 
-def decoded(embeddings: Embeddings, first: int, last: int) -> NDArray[np.float32]:
+def decoded(embeddings: Embeddings, first: int, last: int) -> F32:
     """Rows `first` to `last` as float32, with RaBitQ codes still rotated; rows stored as float32 are not copied."""
     if embeddings.dtype == "float32":
         return embeddings.vectors[first:last]
@@ -26,18 +32,18 @@ def decoded(embeddings: Embeddings, first: int, last: int) -> NDArray[np.float32
     return out
 
 
-def without_float16(vectors: NDArray[Any]) -> NDArray[Any]:
+def without_float16(vectors: NDArray[np.number]) -> NDArray[np.number]:
     """Vectors for compiled code, which does not support float16: float16 is viewed as uint16."""
     return vectors.view(np.uint16) if vectors.dtype == np.float16 else vectors
 
 
-def _widened(target: Any, builder: Any, kind: Any, number: Any, lanes: int = 0) -> Any:
+def _widened(target: Any, builder: IRBuilder, kind: Type, number: Value, lanes: int = 0) -> Value:
     """Convert a float32, int8 or the bits of a finite float16 as uint16, or a vector of `lanes` of them, to float32."""
 
-    def of(element: Any) -> Any:
+    def of(element: LLVMType) -> LLVMType:
         return ir.VectorType(element, lanes) if lanes else element
 
-    def constant(element: Any, value: Any) -> Any:
+    def constant(element: LLVMType, value: float) -> Value:
         return ir.Constant(of(element), [value] * lanes if lanes else value)
 
     if kind == types.float32:
@@ -48,62 +54,49 @@ def _widened(target: Any, builder: Any, kind: Any, number: Any, lanes: int = 0) 
     if "+f16c" in features.split(",") or triple.startswith(("aarch64", "arm64")):
         return builder.fpext(builder.bitcast(number, of(ir.HalfType())), of(ir.FloatType()))
     # Shift the bits to their places in a float32 and correct the exponent by a product.
-    word: Any = ir.IntType(32)
+    word = ir.IntType(32)
     bits = builder.zext(number, of(word))
     magnitude = builder.shl(builder.and_(bits, constant(word, 0x7FFF)), constant(word, 13))
     sign = builder.shl(builder.and_(bits, constant(word, 0x8000)), constant(word, 16))
     return builder.fmul(builder.bitcast(builder.or_(magnitude, sign), of(ir.FloatType())), constant(ir.FloatType(), 2.0**112))
 
 
-def _to_float32(context: Any, value: Any) -> Any:
+def _to_float32(context: Context, value: Type) -> object:
     """Convert a stored number to float32; see `_widened`."""
-
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _widened(target, builder, value, arguments[0])
-
-    return types.float32(value), generate
+    return instruction(types.float32(value), lambda target, builder, number: _widened(target, builder, value, number))
 
 
 to_float32: Any = intrinsic(_to_float32)
 
 
-def _sums(context: Any, query: Any, vector: Any, sums: Any) -> Any:
+def _sums(context: Context, query: Array, vector: Array, sums: Array) -> object:
     """Write eight partial sums of products to `sums`, each of every eighth term, without the last terms, fewer than eight.
 
     Products of two float32 are exact in float64, so that a fused multiply-add gives the same as a product and a sum.
     """
 
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        arrays = [
-            target.make_array(kind)(target, builder, value) for kind, value in zip(signature.args, arguments, strict=True)
-        ]
-        numbers: Any = ir.VectorType(target.get_value_type(vector.dtype), PARTS)
-        wide: Any = ir.VectorType(ir.DoubleType(), PARTS)
-        fused = cgutils.get_or_insert_function(builder.module, ir.FunctionType(wide, [wide] * 3), f"llvm.fma.v{PARTS}f64")
-
-        def at(array: Any, index: Any, kind: Any) -> Any:
-            return builder.bitcast(builder.gep(array.data, [index]), kind.as_pointer())
-
+    def emit(target: Any, builder: IRBuilder, *arrays: Value) -> None:
+        numbers = ir.VectorType(target.get_value_type(vector.dtype), PARTS)
+        wide = ir.VectorType(ir.DoubleType(), PARTS)
+        fused = function_of(builder, f"llvm.fma.v{PARTS}f64", wide, [wide] * 3)
         total = cgutils.alloca_once_value(builder, ir.Constant(wide, [0.0] * PARTS))
         (size,) = cgutils.unpack_tuple(builder, arrays[0].shape)
         with cgutils.for_range(builder, builder.udiv(size, ir.Constant(size.type, PARTS))) as loop:
             index = builder.mul(loop.index, ir.Constant(size.type, PARTS))
-            terms = builder.load(at(arrays[0], index, wide), align=8)
-            stored = builder.load(at(arrays[1], index, numbers), align=1)
-            narrow = _widened(target, builder, vector.dtype, stored, PARTS)
-            others = builder.fpext(narrow, wide)
+            terms = builder.load(pointer_at(builder, arrays[0].data, index, wide), align=8)
+            stored = builder.load(pointer_at(builder, arrays[1].data, index, numbers), align=1)
+            others = builder.fpext(_widened(target, builder, vector.dtype, stored, PARTS), wide)
             builder.store(builder.call(fused, [terms, others, builder.load(total)]), total)
-        builder.store(builder.load(total), at(arrays[2], ir.Constant(size.type, 0), wide), align=8)
-        return target.get_dummy_value()
+        builder.store(builder.load(total), pointer_at(builder, arrays[2].data, ir.Constant(size.type, 0), wide), align=8)
 
-    return types.void(query, vector, sums), generate
+    return instruction(types.void(query, vector, sums), emit)
 
 
 _partial_sums: Any = intrinsic(_sums)
 
 
 @compiled(fastmath={"reassoc", "contract"})
-def multiply(queries: Any, vectors: Any, scales: Any, out: Any) -> None:
+def multiply(queries: F32, vectors: NDArray[np.number], scales: F32, out: F32) -> None:
     """Write the float32 products of a few queries with all vectors to `out`."""
     step = len(vectors) // STREAMS  # references of rows as arrays of their own would be counted, which takes as long
     for query in range(len(queries)):
@@ -127,7 +120,7 @@ def multiply(queries: Any, vectors: Any, scales: Any, out: Any) -> None:
 
 
 @compiled()
-def _decode(vectors: Any, scales: Any, out: Any) -> None:
+def _decode(vectors: NDArray[np.number], scales: F32, out: F32) -> None:
     for row in range(len(vectors)):
         for i in range(vectors.shape[1]):
             out[row, i] = to_float32(vectors[row, i])
@@ -137,7 +130,7 @@ def _decode(vectors: Any, scales: Any, out: Any) -> None:
 
 
 @compiled()
-def scored(query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs: Any, out: Any) -> None:
+def scored(query: F64, vectors: NDArray[np.number], scales: F32, norms: F32, bounds: I64, docs: I32, out: F32) -> None:
     """Write the exact scores of documents of a segment to `out`: float64 sums, or -inf if all vectors are zeros."""
     sums = np.empty(PARTS, np.float64)
     for i in range(len(docs)):
@@ -156,10 +149,10 @@ def scored(query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs:
 
 
 @compiled()
-def _dot(query: Any, vector: Any, sums: Any) -> Any:
+def _dot(query: F64, vector: NDArray[np.number], sums: F64) -> np.float64:
     """Inner product in eight partial sums, each of every eighth term, for which there is room in `sums`."""
     _partial_sums(query, vector, sums)
     a, b, c, d, e, f, g, h = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]
     for i in range(len(query) - len(query) % PARTS, len(query)):
         a += query[i] * np.float64(to_float32(vector[i]))
-    return ((a + b) + (c + d)) + ((e + f) + (g + h))
+    return np.float64(((a + b) + (c + d)) + ((e + f) + (g + h)))

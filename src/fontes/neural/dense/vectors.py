@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from ...index.embeddings.vectors import Embeddings, JoinedEmbeddings, SegmentEmb
 from ...storage.arrays import fixed
 from ...storage.compiled import compiled
 from ...storage.threads import in_threads
+from ..arrays import F32, F64, I32, I64, NO_RESULTS, U32, Best, Bools, Integers
 from .blas import single_threaded_blas
 from .codes import multiply_codes, rounding_error
 from .products import decoded, multiply, scored, without_float16
@@ -41,18 +42,37 @@ LOOKAHEAD = 64  # products compared with the threshold at once
 RESCORED_QUERIES = 64  # queries that a thread rescores at a time
 RARE = 16  # if at most one document in 16 is allowed, all allowed documents are scored exactly
 
-Best = tuple[NDArray[np.int32], NDArray[np.float32]]  # documents and scores of a query, best first
-NO_PRODUCTS: NDArray[np.float32] = np.zeros(0, np.float32)
-NO_RESULTS: Best = np.zeros(0, np.int32), NO_PRODUCTS
+Candidates = tuple[F64, I32, F32, I64, F64]  # the fields of `VectorCandidates`
+NO_PRODUCTS = NO_RESULTS[1]
 
 
-def nearest(
-    embeddings: JoinedEmbeddings,
-    queries: NDArray[np.float32],
-    k: int,
-    ids: Strings,
-    allowed: NDArray[np.bool_] | None = None,
-) -> list[Best]:
+class StoredVectors(NamedTuple):
+    """The vectors of the only segment, for compiled code: none of RaBitQ.
+
+    Attributes:
+        vectors: float32, int8, or float16 viewed as uint16, (rows, dimensions).
+        scales: As in `Embeddings`, as are norms and bounds.
+        longest: The length of the longest vector.
+        ranks: uint32 (documents,): the rank of each document's id in ascending order.
+    """
+
+    vectors: NDArray[np.number]
+    scales: F32
+    norms: F32
+    bounds: I64
+    longest: float
+    ranks: U32
+
+    @classmethod
+    def of(cls, embeddings: JoinedEmbeddings, ids: Strings) -> StoredVectors | None:
+        """Return the vectors; None for RaBitQ codes, several segments, or deletions."""
+        if (segment := embeddings.whole) is None or segment.bits:
+            return None
+        vectors = without_float16(segment.vectors)
+        return cls(vectors, segment.scales, segment.norms, segment.bounds, embeddings.longest, ids.rank)
+
+
+def nearest(embeddings: JoinedEmbeddings, queries: F32, k: int, ids: Strings, allowed: Bools | None = None) -> list[Best]:
     """Return the `k` documents with the greatest inner products, and the products, for each query.
 
     Documents whose vectors are all zeros are omitted.
@@ -75,14 +95,7 @@ def nearest(
     return [best for batch in batches for best in VectorSearch(embeddings, batch, count, ids, allowed).run()]
 
 
-def rescored(
-    embeddings: JoinedEmbeddings,
-    query: NDArray[np.float32],
-    docs: NDArray[np.int32],
-    k: int,
-    ids: Strings,
-    products: NDArray[np.float32] = NO_PRODUCTS,
-) -> Best:
+def rescored(embeddings: JoinedEmbeddings, query: F32, docs: I32, k: int, ids: Strings, products: F32 = NO_PRODUCTS) -> Best:
     """Return the best `k` of `docs` with their exact scores, best first.
 
     Args:
@@ -95,44 +108,35 @@ def rescored(
             among the best `k` by their products are not scored. Empty: all documents are scored.
     """
     best: Best
-    if (segment := embeddings.whole) is None or segment.bits:
+    if (stored := StoredVectors.of(embeddings, ids)) is None:
         docs = docs[: worth_rescoring(query, products, k, embeddings.longest)] if len(products) else docs
         best = _best_first(docs, exact(embeddings, query, docs), ids.rank, k)
     else:
-        vectors, longest = without_float16(segment.vectors), embeddings.longest
-        best = best_of(query, vectors, segment.scales, segment.norms, segment.bounds, docs, products, longest, ids.rank, k)
+        best = best_of(query, stored, docs, products, k)
     return best
 
 
-def all_rescored(
-    embeddings: JoinedEmbeddings,
-    queries: NDArray[np.float32],
-    docs: NDArray[np.integer[Any]],
-    k: int,
-    ids: Strings,
-    products: NDArray[np.float32],
-) -> list[Best]:
+def all_rescored(embeddings: JoinedEmbeddings, queries: F32, docs: Integers, k: int, ids: Strings, products: F32) -> list[Best]:
     """`rescored` for each query with its row of `docs` and `products`, (queries, documents); rows of `docs` end with -1."""
-    if (segment := embeddings.whole) is None or segment.bits:
+    if (stored := StoredVectors.of(embeddings, ids)) is None:
         counts = np.count_nonzero(docs >= 0, axis=1)
         return [
             rescored(embeddings, query, candidates[:count].astype(np.int32), k, ids, approximate[:count])
             for query, candidates, approximate, count in zip(queries, docs, products, counts, strict=True)
         ]
-    vectors, longest, depth = without_float16(segment.vectors), embeddings.longest, min(k, docs.shape[1])
+    depth = min(k, docs.shape[1])
     best, scores = np.empty((len(queries), depth), np.int32), np.empty((len(queries), depth), np.float32)
     counts, rows = np.empty(len(queries), np.int64), docs.astype(np.int32, copy=False)
 
     def score(start: int) -> None:
         part = slice(start, start + RESCORED_QUERIES)
-        arrays = queries[part], rows[part], products[part], best[part], scores[part], counts[part]
-        _best_of_all(vectors, segment.scales, segment.norms, segment.bounds, longest, ids.rank, *arrays)
+        _best_of_all(stored, queries[part], rows[part], products[part], best[part], scores[part], counts[part])
 
     in_threads(score, range(0, len(queries), RESCORED_QUERIES))
     return [(best[i, :count], scores[i, :count]) for i, count in enumerate(counts.tolist())]
 
 
-def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArray[np.int32]) -> NDArray[np.float32]:
+def exact(embeddings: JoinedEmbeddings, query: F32, docs: I32) -> F32:
     """Exact scores, float32 (docs,): float64 products summed in one order; -inf for a document whose vectors are zeros.
 
     `query` is in the coordinates of `embeddings`. RaBitQ codes are scored as stored: the paper's estimator, for a query that is
@@ -154,7 +158,7 @@ def exact(embeddings: JoinedEmbeddings, query: NDArray[np.float32], docs: NDArra
     return out
 
 
-def _score_codes(query: NDArray[np.float64], embeddings: Embeddings, docs: NDArray[np.int64], out: NDArray[np.float32]) -> None:
+def _score_codes(query: F64, embeddings: Embeddings, docs: I64, out: F32) -> None:
     """`scored` for RaBitQ codes; only the codes of `docs` are unpacked."""
     rows, starts = (docs, embeddings.bounds) if embeddings.single else rows_of(embeddings.bounds, docs)
     scored(query, embeddings.numbers(rows), embeddings.scales[rows], embeddings.norms[rows], starts, np.arange(len(docs)), out)
@@ -172,14 +176,7 @@ class VectorBlock:
 class VectorSearch:
     """Exact search for a batch of queries: threads take blocks of documents, and each collects its own candidates."""
 
-    def __init__(
-        self,
-        embeddings: JoinedEmbeddings,
-        queries: NDArray[np.float32],
-        k: int,
-        ids: Strings,
-        allowed: NDArray[np.bool_] | None,
-    ) -> None:
+    def __init__(self, embeddings: JoinedEmbeddings, queries: F32, k: int, ids: Strings, allowed: Bools | None) -> None:
         self._embeddings, self._queries, self._k, self._ids, self._allowed = embeddings, queries, k, ids, allowed
         self._few = len(queries) <= FEW_QUERIES
         longest, bits = embeddings.longest, BITS.get(embeddings.dtype, 1)
@@ -235,7 +232,7 @@ class VectorSearch:
                 state.thresholds[query] = max(state.thresholds[query], float(best[-1]) - self._errors[query])
         return state
 
-    def _products(self, block: VectorBlock) -> NDArray[np.float32]:
+    def _products(self, block: VectorBlock) -> F32:
         """Inner products of the queries with the block's vectors; -inf for zero vectors."""
         embeddings = block.segment.embeddings
         start, end = embeddings.rows(block.first, block.last)
@@ -253,7 +250,7 @@ class VectorSearch:
             scores[:, zeros[slice(*np.searchsorted(zeros, (start, end)))] - start] = -np.inf
         return scores
 
-    def _ordinals(self, block: VectorBlock) -> NDArray[np.int32]:
+    def _ordinals(self, block: VectorBlock) -> I32:
         """Ordinals of the block's documents; -1 for documents that are deleted or not allowed."""
         ordinals = block.segment.leaf.ordinals[block.first : block.last]
         if self._allowed is not None:
@@ -282,20 +279,20 @@ class VectorCandidates:
         errors: float64 (queries,): bound of the error of a product.
     """
 
-    thresholds: NDArray[np.float64]
-    docs: NDArray[np.int32]
-    values: NDArray[np.float32]
-    counts: NDArray[np.int64]
-    errors: NDArray[np.float64]
+    thresholds: F64
+    docs: I32
+    values: F32
+    counts: I64
+    errors: F64
 
     @classmethod
-    def of(cls, queries: int, capacity: int, errors: NDArray[np.float64]) -> VectorCandidates:
+    def of(cls, queries: int, capacity: int, errors: F64) -> VectorCandidates:
         """Return empty buffers for `capacity` candidates of each query."""
         docs, values = np.empty((queries, capacity), np.int32), np.empty((queries, capacity), np.float32)
         return cls(np.full(queries, -np.inf), docs, values, np.zeros(queries, dtype=np.int64), errors)
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> Candidates:
         """All arrays, for compiled code."""
         return self.thresholds, self.docs, self.values, self.counts, self.errors
 
@@ -306,7 +303,9 @@ class VectorCandidates:
 
 
 @compiled()
-def _gather_all(products: Any, bounds: Any, ordinals: Any, query: int, position: int, k: int, state: Any) -> Any:
+def _gather_all(
+    products: F32, bounds: I64, ordinals: I32, query: int, position: int, k: int, state: Candidates
+) -> tuple[int, int]:
     """Run `_gather` for each query; return the query and position where a buffer was full, or the number of queries and 0."""
     while query < len(products):
         position = _gather(products[query], bounds, ordinals, position, query, k, state)
@@ -317,7 +316,7 @@ def _gather_all(products: Any, bounds: Any, ordinals: Any, query: int, position:
 
 
 @compiled()
-def _gather(products: Any, bounds: Any, ordinals: Any, position: int, query: int, k: int, state: Any) -> int:
+def _gather(products: F32, bounds: I64, ordinals: I32, position: int, query: int, k: int, state: Candidates) -> int:
     """Append the documents from `position` on that reach the threshold; return the position where the buffer was full."""
     thresholds, docs, values, counts, _ = state
     capacity = docs.shape[1]
@@ -357,7 +356,7 @@ def _gather(products: Any, bounds: Any, ordinals: Any, position: int, query: int
 
 
 @compiled()
-def error_bound(query: Any, longest: float) -> float:
+def error_bound(query: F32, longest: float) -> float:
     """Upper bound of the difference between a document's score and its float32 product, summed in any order.
 
     n u / (1 - n u) |q| |d| (Higham 2002, section 3.1) for n dimensions, plus a few units for scaling, rounding
@@ -370,7 +369,7 @@ def error_bound(query: Any, longest: float) -> float:
 
 
 @compiled()
-def worth_rescoring(query: Any, products: Any, k: int, longest: float) -> int:
+def worth_rescoring(query: F32, products: F32, k: int, longest: float) -> int:
     """Number of leading documents, by descending `products`, that can be among the best `k`."""
     if len(products) <= k:
         return len(products)
@@ -381,47 +380,31 @@ def worth_rescoring(query: Any, products: Any, k: int, longest: float) -> int:
 
 
 @compiled()
-def best_of(
-    query: Any, vectors: Any, scales: Any, norms: Any, bounds: Any, docs: Any, products: Any, longest: float, ranks: Any, k: int
-) -> Any:
+def best_of(query: F32, stored: StoredVectors, docs: I32, products: F32, k: int) -> Best:
     """`rescored` for the documents of one segment."""
     if len(products) > 0:
-        docs = docs[: worth_rescoring(query, products, k, longest)]
+        docs = docs[: worth_rescoring(query, products, k, stored.longest)]
     scores = np.empty(len(docs), np.float32)
-    scored(query.astype(np.float64), vectors, scales, norms, bounds, docs, scores)
-    return _best_first(docs, scores, ranks, k)
+    scored(query.astype(np.float64), stored.vectors, stored.scales, stored.norms, stored.bounds, docs, scores)
+    best: Best = _best_first(docs, scores, stored.ranks, k)
+    return best
 
 
 @compiled()
-def _best_of_all(
-    vectors: Any,
-    scales: Any,
-    norms: Any,
-    bounds: Any,
-    longest: float,
-    ranks: Any,
-    queries: Any,
-    docs: Any,
-    products: Any,
-    best: Any,
-    scores: Any,
-    counts: Any,
-) -> None:
+def _best_of_all(stored: StoredVectors, queries: F32, docs: I32, products: F32, best: I32, scores: F32, counts: I64) -> None:
     """`best_of` for each query, whose row of `docs` may end with -1."""
     for i in range(len(queries)):
         count = docs.shape[1]
         while count > 0 and docs[i, count - 1] < 0:
             count -= 1
         candidates, approximate = docs[i, :count].astype(np.int32), products[i, :count]
-        best_docs, best_scores = best_of(
-            queries[i], vectors, scales, norms, bounds, candidates, approximate, longest, ranks, best.shape[1]
-        )
+        best_docs, best_scores = best_of(queries[i], stored, candidates, approximate, best.shape[1])
         counts[i] = len(best_docs)
         best[i, : len(best_docs)], scores[i, : len(best_docs)] = best_docs, best_scores
 
 
 @compiled()
-def _best_first(docs: Any, scores: Any, ranks: Any, k: int) -> Any:
+def _best_first(docs: I32, scores: F32, ranks: U32, k: int) -> Best:
     """Return the best `k` documents with a score above -inf, best first, with their scores; see `order_keys`."""
     bits, keys, count = (scores + np.float32(0)).view(np.uint32), np.empty(len(docs), np.uint64), 0
     for i in range(len(docs)):
@@ -433,13 +416,13 @@ def _best_first(docs: Any, scores: Any, ranks: Any, k: int) -> Any:
 
 
 @compiled()
-def _below(threshold: Any) -> Any:
+def _below(threshold: float) -> np.float32:
     """A float32 no greater than the threshold, for comparing many products at once."""
     return np.float32(threshold - 1e-6 * abs(threshold) - 1e-37)
 
 
 @compiled()
-def _kth_greatest(values: Any, k: int) -> Any:
+def _kth_greatest(values: F32, k: int) -> np.float32:
     """Return the kth greatest of the values, which are reordered (Hoare's selection); Numba takes long to compile partition."""
     first, last = 0, len(values) - 1
     while first < last:
@@ -460,11 +443,11 @@ def _kth_greatest(values: Any, k: int) -> Any:
             first = i
         else:
             break
-    return values[k - 1]
+    return np.float32(values[k - 1])
 
 
 @compiled()
-def _shrink(query: int, k: int, state: Any) -> None:
+def _shrink(query: int, k: int, state: Candidates) -> None:
     """Drop candidates whose product is below the kth by more than twice the error: they cannot be among the best k."""
     thresholds, docs, values, counts, errors = state
     filled = counts[query]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.errors import InputError, ParameterError
 from ..models.hub import NO_CODE, library, model_errors, quiet, read_json
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 ATTENTIONS = ("model", "favor+")
 BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "data2vec-text", "xlm-roberta-xl")
@@ -15,7 +18,7 @@ BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", 
 NO_LIMIT = 1 << 20  # number of tokens of models without a limit, for which tokenizers report a far greater number
 
 
-def install_attention(module: Any, attention: str = "model", features: int = 256) -> int | None:
+def install_attention(module: PreTrainedModel, attention: str = "model", features: int = 256) -> int | None:
     """Give a model of transformers the attention of its architecture, for any caller; leave other architectures unchanged.
 
     A Nyströmformer gets Nyström attention; a Longformer, global attention on the first token; a Reformer, padding to its
@@ -60,7 +63,7 @@ def declared_attention(folder: Path) -> dict[str, Any] | None:
     return dict(values)
 
 
-def load(folder: Any, name: str) -> Any:
+def load(folder: Path, name: str) -> Any:
     """Load the model of a folder in float32, without its decoder; raise InputError if transformers cannot read it."""
     transformers = library("transformers", "TransformerEncoder")
     library("torch", "TransformerEncoder")
@@ -78,7 +81,7 @@ def configured_positions(folder: Path) -> int | None:
     return positions - int(config.get("pad_token_id") or 0) - 1 if model_type in BEHIND_PADDING else positions
 
 
-def position_limit(module: Any) -> int | None:
+def position_limit(module: PreTrainedModel) -> int | None:
     """Maximum number of positions in a model's configuration; None for relative positions."""
     positions = getattr(module.config, "max_position_embeddings", None)
     if not isinstance(positions, int) or positions < 1:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...core.part import Part
 from ...core.values import Doc
+from ..arrays import F32, I32, I64, Indices
 from ..models.base import Loaded, Pretrained
 from ..models.tokens import StaticTokenizer, Tokens
 
@@ -40,11 +40,11 @@ class Encoder(Protocol):
         """Meaning of the inner product: "cosine" if all vectors have length 1, else "dot"."""
         ...
 
-    def encode_documents(self, docs: Sequence[Doc]) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[Doc]) -> F32:
         """Vectors of documents, float32 (documents, dim)."""
         ...
 
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode_queries(self, texts: Sequence[str]) -> F32:
         """Vectors of queries, float32 (queries, dim)."""
         ...
 
@@ -53,7 +53,7 @@ class Encoder(Protocol):
 class PartsEncoder(Encoder, Protocol):
     """An encoder that may return several vectors per document; the document's score is the greatest of their scores."""
 
-    def encode_documents_parts(self, docs: Sequence[Doc]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def encode_documents_parts(self, docs: Sequence[Doc]) -> tuple[F32, I64]:
         """Vectors of documents, float32 (vectors, dim); and bounds, int64 (documents + 1,).
 
         Document i has the rows bounds[i] to bounds[i + 1], at least one.
@@ -112,11 +112,11 @@ class PretrainedEncoder(Pretrained[M]):
         encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)
         return [(start, end) for start, end in encoded["offset_mapping"] if end > start]
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """Parameters that change the vectors of documents."""
         return {name: value for name, value in super()._settings().items() if name != "query_prompt"}
 
-    def _vectors(self, lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[np.float32]]) -> NDArray[np.float32]:
+    def _vectors(self, lengths: Sequence[int], work: Callable[[Indices], F32]) -> F32:
         """Vectors that `work` computes for batches of texts of these lengths; of length 1 with `normalize`."""
         if not len(lengths):
             return np.empty((0, self.dim), np.float32)
@@ -124,7 +124,7 @@ class PretrainedEncoder(Pretrained[M]):
         return unit(vectors) if self.normalize else vectors
 
 
-def document_vectors(encoder: Encoder, docs: Sequence[Doc]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def document_vectors(encoder: Encoder, docs: Sequence[Doc]) -> tuple[F32, I64]:
     """Vectors of documents and their bounds by any encoder; see `PartsEncoder.encode_documents_parts`."""
     if isinstance(encoder, PartsEncoder):
         return encoder.encode_documents_parts(docs)
@@ -132,13 +132,13 @@ def document_vectors(encoder: Encoder, docs: Sequence[Doc]) -> tuple[NDArray[np.
     return vectors, np.arange(len(vectors) + 1, dtype=np.int64)
 
 
-def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def unit(vectors: F32) -> F32:
     """Scale rows to length 1; rows of zeros are unchanged."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
 
 
-def sample_ids(vocabulary: int, length: int, texts: int = 4) -> list[NDArray[np.int32]]:
+def sample_ids(vocabulary: int, length: int, texts: int = 4) -> list[I32]:
     """Token ids of `texts` random texts of `length` tokens, int32, the same at every call; for calibration."""
     ids = np.random.default_rng(0).integers(vocabulary // 30, vocabulary, (texts, length))
     return list(ids.astype(np.int32))

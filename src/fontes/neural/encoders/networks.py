@@ -13,7 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,9 @@ from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.reformer import modeling_reformer as reformer
 
 from ...core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 
 class MaskedAttention(nn.Module, ABC):
@@ -42,7 +45,7 @@ class MaskedAttention(nn.Module, ABC):
     def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
         """Return the contexts, (batch, heads, positions, d); `mask` is bool (batch, positions)."""
 
-    def forward(self, hidden: Tensor, *_: Any, **__: Any) -> tuple[Tensor, None]:
+    def forward(self, hidden: Tensor, *_: object, **__: object) -> tuple[Tensor, None]:
         batch, length, _width = hidden.shape
         query, key, value = (
             projection(hidden).view(batch, length, self.heads, self.dim).transpose(1, 2)
@@ -204,11 +207,11 @@ class Network:
         """Padded length of texts of up to `length` tokens."""
         return length
 
-    def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
+    def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Tensor | bool]:
         """Arguments of the model for token ids and a mask of 0 and 1, (texts, positions)."""
         return {"input_ids": ids, "attention_mask": mask}
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: Any) -> BaseModelOutput:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: object) -> BaseModelOutput:
         """Last hidden states, (texts, positions, width), of `input_ids`, (texts, positions), padded on the right."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         lengths = mask.sum(dim=1).clamp(min=1).tolist()
@@ -229,7 +232,7 @@ class Network:
         hidden = parts[0] if len(parts) == 1 else torch.cat(parts)[torch.argsort(order)]
         return BaseModelOutput(last_hidden_state=hidden)
 
-    def save_pretrained(self, save_directory: Any, *arguments: Any, **settings: Any) -> None:
+    def save_pretrained(self, save_directory: str | Path, *arguments: object, **settings: object) -> None:
         """Save the model as transformers does, and its attention as FILE."""
         cast(Any, super()).save_pretrained(save_directory, *arguments, **settings)
         Path(save_directory, FILE).write_text(json.dumps(self.declared, indent=2) + "\n", encoding="utf-8")
@@ -246,7 +249,7 @@ class Longformer(Network):
         window = cast(Any, self).config.attention_window
         return _round_up(length, window if isinstance(window, int) else max(window))
 
-    def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
+    def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Tensor | bool]:
         global_mask = torch.zeros_like(mask)
         global_mask[:, 0] = 1
         return {**super().inputs(ids, mask), "global_attention_mask": global_mask}
@@ -255,7 +258,7 @@ class Longformer(Network):
 class WithMaskedAttention(Network):
     """A model with layers of MaskedAttention, which get the mask in place of the model."""
 
-    def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
+    def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Tensor | bool]:
         set_mask(cast(nn.Module, self), mask.bool())
         return super().inputs(ids, torch.ones_like(mask))  # without a mask, transformers warns of padding
 
@@ -314,7 +317,7 @@ class Reformer(Network):
     def padded(self, length: int) -> int:
         return length if length <= self.shortest else _round_up(length, self.chunk)
 
-    def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Any]:
+    def inputs(self, ids: Tensor, mask: Tensor) -> dict[str, Tensor | bool]:
         config = cast(Any, self).config
         for part in cast(nn.Module, self).modules():
             if isinstance(part, FixedHashes):
@@ -327,7 +330,7 @@ class FixedHashes:
 
     num_buckets: int | list[int]
 
-    def _hash_vectors(self, vectors: Tensor, *arguments: Any, **settings: Any) -> Any:
+    def _hash_vectors(self, vectors: Tensor, *arguments: object, **settings: object) -> Any:
         with torch.random.fork_rng(devices=[vectors.device] if vectors.is_cuda else []):
             return cast(Any, super())._hash_vectors(vectors, *arguments, **settings)
 
@@ -346,7 +349,9 @@ class StoredActivations:
     cached gradients, would not repeat their dropout.
     """
 
-    def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, **_: Any) -> Any:
+    def forward(
+        self, hidden_states: Tensor, attention_mask: Tensor | None = None, **_: object
+    ) -> reformer.ReformerEncoderOutput:
         encoder = cast(Any, self)
         attended = hidden_states
         for layer in encoder.layers:
@@ -381,7 +386,7 @@ def mix(module: nn.Module, mixin: type) -> None:
     module.__class__ = type(base.__name__, (mixin, base), {"__module__": base.__module__})
 
 
-def buckets(length: int, config: Any) -> int | list[int]:
+def buckets(length: int, config: PretrainedConfig) -> int | list[int]:
     """Number of hash buckets for texts of `length` positions; transformers derives it from the first text only."""
     power = (2 * (length // config.lsh_attn_chunk_length)).bit_length() - 1
     limit = 2 * max(int((config.max_position_embeddings // config.lsh_attn_chunk_length) ** 0.5), config.lsh_attn_chunk_length)

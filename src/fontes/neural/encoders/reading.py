@@ -38,7 +38,7 @@ class TokenLimit:
         """Share of the documents that are truncated, 0 to 1; 0 without documents."""
         return self.cut / self.documents if self.documents else 0.0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, float]:
         """The values as JSON."""
         return {"tokens": self.tokens, "documents": self.documents, "cut": self.cut, "share": round(self.share, 6)}
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.errors import InputError, MissingExtraError, ParameterError
 from ...core.strings import encodable
 from ...core.values import Doc, text_of
 from ...core.work import unreported
+from ..arrays import F32, I32, Indices
 from ..models.base import token_ids
 from ..models.compute import ComputePrecision, Prepared, prepare_module
 from ..models.hub import NO_CODE, find_local_model, fingerprint, library, model_errors, quiet
@@ -25,6 +25,9 @@ from .base import PretrainedEncoder, sample_ids, unit
 from .static import MODULES as STATIC_MODULES, StaticModel, stated_truncation, static_module
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from torch import Tensor, nn
+
     from ..models.bert import Plain
     from .pooling import Step
 
@@ -39,7 +42,7 @@ class _Parts:
 
     folder: Path
     transformer: Plain
-    network: Any
+    network: nn.Module
     steps: tuple[Step, ...]
     settings: ModelSettings
 
@@ -52,7 +55,7 @@ class PlainModel:
         self.settings = parts.settings
         sample = np.stack(sample_ids(parts.transformer.shape.vocab_size, min(256, self.length)))
         self.prepared: Prepared = prepared or prepare_module(
-            parts.network, lambda module: _plain_means(module, sample), precision=precision, device=device
+            parts.network, lambda module: _means(module, sample), precision=precision, device=device
         )
         self.dim = int(self.vectors(self.inputs(["a"], ""), "", "").shape[1])
 
@@ -83,7 +86,7 @@ class PlainModel:
     def untruncated_lengths(self, texts: Sequence[str]) -> list[int]:
         return self.tokenizer.lengths(texts)
 
-    def vectors(self, inputs: Sequence[TokenIds], prompt: str, task: str) -> NDArray[np.float32]:
+    def vectors(self, inputs: Sequence[TokenIds], prompt: str, task: str) -> F32:
         """Vectors of one batch, float32 (texts, dim)."""
         torch = library("torch", "SentenceEncoder")
         ids, mask, types = batch(inputs, self._parts.transformer.shape.pad_token_id, self.prepared.device)
@@ -91,7 +94,7 @@ class PlainModel:
             features = {"token_embeddings": self.prepared.module(ids, mask, types).float(), "attention_mask": mask}
             for step in self._parts.steps:
                 step(features)
-            vectors: NDArray[np.float32] = features["sentence_embedding"].cpu().numpy()
+            vectors: F32 = features["sentence_embedding"].cpu().numpy()
         return vectors
 
 
@@ -100,7 +103,7 @@ class RoutedModel:
 
     def __init__(self, folder: Path, routes: Mapping[str, StaticModel | PlainModel]) -> None:
         self.routes = routes
-        documents: Any = routes["document"]
+        documents: StaticModel | PlainModel = routes["document"]
         self.prepared: Prepared = documents.prepared
         self.tokenizer, self.settings, self.length = documents.tokenizer, documents.settings, documents.length
         self.untruncated_lengths = documents.untruncated_lengths
@@ -132,7 +135,9 @@ def _routes(folder: Path, max_length: int | None) -> dict[str, _Parts | StaticMo
     return routes
 
 
-def _parts(modules: list[Module], settings: ModelSettings, max_length: int | None, network: Any = None) -> _Parts | None:
+def _parts(
+    modules: list[Module], settings: ModelSettings, max_length: int | None, network: nn.Module | None = None
+) -> _Parts | None:
     """Read a transformer, unless `network` is its network, and the modules behind it; None if one is not supported."""
     from ..models.bert import encoder, plain
     from .pooling import steps
@@ -145,13 +150,6 @@ def _parts(modules: list[Module], settings: ModelSettings, max_length: int | Non
     if transformer is None or behind is None:
         return None
     return _Parts(first.folder, transformer, network or encoder(transformer.weights, transformer.shape), behind, settings)
-
-
-def _plain_means(module: Any, ids: NDArray[np.int32]) -> Any:
-    """Mean hidden state of each text by a network of `models.bert`, float32 (texts, width)."""
-    torch = library("torch", "SentenceEncoder")
-    tokens = torch.from_numpy(ids.astype(np.int64)).to(next(module.parameters()).device)
-    return module(tokens, torch.ones_like(tokens)).float().mean(dim=1)
 
 
 @dataclass(frozen=True)
@@ -207,12 +205,12 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | RoutedModel 
         """Maximum number of tokens read of a text."""
         return self._model.length
 
-    def encode_documents(self, docs: Sequence[Doc]) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[Doc]) -> F32:
         """Vectors of documents (title, a space, text), float32 (documents, dim)."""
         return self._encode([text_of(doc) for doc in docs], "document")
 
     @unreported
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode_queries(self, texts: Sequence[str]) -> F32:
         """Vectors of queries, float32 (queries, dim)."""
         return self._encode(texts, "query")
 
@@ -221,7 +219,7 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | RoutedModel 
 
         A model without a transformer over text has no limit; the result is then the number of characters.
         """
-        model: Any = self._model
+        model = self._model
         prompt = self.prompt("document", model.settings)
         return list(model.untruncated_lengths([prompt + text_of(doc) for doc in docs]))
 
@@ -251,7 +249,7 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | RoutedModel 
             if find_spec(name) is None:
                 raise MissingExtraError.of(name, "static", STATIC)
 
-    def _encode(self, texts: Sequence[str], task: str) -> NDArray[np.float32]:
+    def _encode(self, texts: Sequence[str], task: str) -> F32:
         """Vectors of texts of a task, "query" or "document", after its prompt."""
         model: Any = self._model
         prompt, dim = self.prompt(task, model.settings), self._dim(model)
@@ -262,13 +260,13 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | RoutedModel 
             return unit(vectors) if self.normalize else vectors
         inputs = model.inputs(texts, prompt)
 
-        def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            vectors: NDArray[np.float32] = model.vectors([inputs[i] for i in batch], prompt, task)
+        def work(batch: Indices) -> F32:
+            vectors: F32 = model.vectors([inputs[i] for i in batch], prompt, task)
             return vectors[:, :dim]
 
         return self._vectors(model.lengths(inputs, prompt), work)
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """Parameters of the fingerprint.
 
         It has what earlier releases had; what they did not read is in it where it is set: names of prompts, the truncation of
@@ -295,7 +293,7 @@ class SentenceEncoder(PretrainedEncoder["StaticModel | PlainModel | RoutedModel 
         plain = PlainModel.of(folder, self.max_length, self.precision, device)
         return plain or SentenceModel(str(self.name_or_path), folder, self.max_length, self.precision, device)
 
-    def _load_parameters(self) -> tuple[Any, ...]:
+    def _load_parameters(self) -> tuple[object, ...]:
         return (self.max_length,)
 
 
@@ -336,7 +334,7 @@ class SentenceModel:
         """Number of tokens of each untruncated text; of characters for a model without a transformer."""
         return list(map(len, texts if self.transformer is None else token_ids(self.tokenizer, texts)))
 
-    def vectors(self, texts: list[str], prompt: str, task: str) -> NDArray[np.float32]:
+    def vectors(self, texts: list[str], prompt: str, task: str) -> F32:
         """Vectors of one batch, float32 (texts, dim)."""
         torch = library("torch", "SentenceEncoder")
         if self.transformer is None:
@@ -352,11 +350,11 @@ class SentenceModel:
                     features[name] = value.float()
             for module in list(self.model)[1:]:
                 features = module(features, task=task) if type(module).__name__ in ROUTERS else module(features)
-            vectors: NDArray[np.float32] = features["sentence_embedding"].float().cpu().numpy()
+            vectors: F32 = features["sentence_embedding"].float().cpu().numpy()
         return vectors
 
 
-def sentence_transformer(name: str, folder: Path, max_length: int | None, device: str) -> tuple[Any, Any]:
+def sentence_transformer(name: str, folder: Path, max_length: int | None, device: str) -> tuple[SentenceTransformer, Any]:
     """Load a model of sentence-transformers with the attention that its folder declares.
 
     Returns the model and its transformer, None without one. Raises InputError if the model cannot be read, and ParameterError
@@ -381,9 +379,10 @@ def sentence_transformer(name: str, folder: Path, max_length: int | None, device
     return model, transformer
 
 
-def _means(module: Any, ids: NDArray[np.int32]) -> Any:
-    """Mean hidden state of each text by a model of transformers, float32 (texts, width)."""
+def _means(module: nn.Module, ids: I32) -> Tensor:
+    """Mean hidden state of each text by a network of `models.bert` or transformers, float32 (texts, width)."""
     torch = library("torch", "SentenceEncoder")
     tokens = torch.from_numpy(ids.astype(np.int64)).to(next(module.parameters()).device)
-    hidden = module(input_ids=tokens, attention_mask=torch.ones_like(tokens)).last_hidden_state
+    inputs = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
+    hidden: Tensor = module(**inputs).last_hidden_state if hasattr(module, "config") else module(*inputs.values())
     return hidden.float().mean(dim=1)

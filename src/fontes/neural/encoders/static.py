@@ -15,6 +15,7 @@ from ...core.errors import InputError
 from ...core.progress import Progress
 from ...core.work import reporter
 from ...storage.compiled import kernel
+from ..arrays import F32, I64, Integers
 from ..models.compute import ComputePrecision, Prepared
 from ..models.hub import library, model_errors, modules_of, read_json
 from ..models.modules import ModelSettings
@@ -98,7 +99,7 @@ class StaticModel:
         self.dim = int(self._table.shape[1])
         self.prepared = Prepared(self, ComputePrecision("float32", {}), "cpu")
 
-    def state_dict(self) -> dict[str, NDArray[Any]]:
+    def state_dict(self) -> dict[str, F32]:
         """The table; its size is the model's size in memory."""
         return {"embeddings": self._table}
 
@@ -106,7 +107,7 @@ class StaticModel:
         """Number of tokens of each untruncated text; see `StaticTokenizer.lengths`."""
         return self.tokenizer.lengths(texts)
 
-    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def vectors(self, texts: Sequence[str]) -> F32:
         """Vectors of texts, float32 (texts, dim)."""
         report = reporter()
         vectors, started = np.zeros((len(texts), self.dim), np.float32), time.perf_counter()
@@ -152,13 +153,13 @@ def _tensors(file: Path) -> dict[str, NDArray[Any]]:
     return tensors
 
 
-def _in_range(numbers: NDArray[np.integer[Any]], count: int) -> bool:
+def _in_range(numbers: Integers, count: int) -> bool:
     """Whether all numbers are from 0 to count - 1."""
     return not len(numbers) or bool(numbers.min() >= 0 and numbers.max() < count)
 
 
 @kernel(lambda table, rows, weights, bounds: len(rows) * table.shape[1])
-def _means(table: Any, rows: Any, weights: Any, bounds: Any) -> Any:
+def _means(table: F32, rows: Integers, weights: F32, bounds: I64) -> F32:
     """Means of weighted rows of a table, float32 (texts, dim); text i has rows[bounds[i] : bounds[i + 1]], zeros for none."""
     means = np.zeros((len(bounds) - 1, table.shape[1]), np.float32)
     for text in range(len(bounds) - 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.errors import ParameterError
 from ..models.compute import set_dropout
@@ -13,8 +13,11 @@ from .chunked import ChunkedEncoder
 from .sentence import SentenceEncoder, sentence_transformer
 from .transformer import TransformerEncoder, read_length
 
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
-def trainable(encoder: Any, *, dropout: float | None = None) -> Any:
+
+def trainable(encoder: object, *, dropout: float | None = None) -> SentenceTransformer:
     """Return a SentenceTransformer in float32 on the CPU with the same vectors as an encoder.
 
     Its modules are the transformer, which runs as in the encoder, in training too; the pooling; and the scaling to length 1.
@@ -37,7 +40,7 @@ def trainable(encoder: Any, *, dropout: float | None = None) -> Any:
     if not encoder.normalize:
         raise ParameterError("training compares vectors by their cosine: leave normalize=False out")
     encoder.check()
-    model = _of_sentences(encoder) if isinstance(encoder, SentenceEncoder) else _of_transformer(encoder)
+    model: SentenceTransformer = _of_sentences(encoder) if isinstance(encoder, SentenceEncoder) else _of_transformer(encoder)
     if getattr(model.tokenizer, "padding_side", "right") != "right":
         model.tokenizer.padding_side = "right"
     if dropout is not None:
@@ -45,7 +48,7 @@ def trainable(encoder: Any, *, dropout: float | None = None) -> Any:
     return model.float()
 
 
-def _of_sentences(encoder: SentenceEncoder) -> Any:
+def _of_sentences(encoder: SentenceEncoder) -> SentenceTransformer:
     modules = library("sentence_transformers", "training").sentence_transformer.modules
     model, _ = sentence_transformer(str(encoder.name_or_path), encoder.folder, encoder.max_length, "cpu")
     for task in TASKS:
@@ -58,7 +61,7 @@ def _of_sentences(encoder: SentenceEncoder) -> Any:
 
 
 def _of_transformer(encoder: TransformerEncoder) -> Any:
-    transformer = transformer_module(encoder.folder, f"transformers cannot read the model {encoder.name_or_path}")
+    transformer: Any = transformer_module(encoder.folder, f"transformers cannot read the model {encoder.name_or_path}")
     limit = install_attention(transformer.model, encoder.attention, encoder.features)
     tokenizer_limit = transformer.tokenizer.model_max_length
     transformer.max_seq_length = read_length(str(encoder.name_or_path), encoder.max_length, limit, tokenizer_limit)

@@ -6,19 +6,20 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ...core.errors import InputWarning, ParameterError
 from ...core.values import Doc, text_of
 from ...core.work import unreported
+from ..arrays import F32, Indices
 from ..models.base import token_ids
 from ..models.compute import padded, prepare_module
 from ..models.hub import NO_CODE, library, model_errors, quiet, read_json
 from . import architectures
 from .base import PretrainedEncoder, sample_ids
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 POOLINGS = ("cls", "mean", "max")
 MAX_TOKENS = 2048  # maximum number of tokens read of a text without max_length
@@ -60,21 +61,21 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
         """Maximum number of tokens read of a text, including special tokens. Loads the model."""
         return self._model.length(self.max_length)
 
-    def encode_documents(self, docs: Sequence[Doc]) -> NDArray[np.float32]:
+    def encode_documents(self, docs: Sequence[Doc]) -> F32:
         """Vectors of documents (title, a space, text), float32 (documents, dim)."""
         return self._encode([self.document_prompt + text_of(doc) for doc in docs])
 
     @unreported
-    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode_queries(self, texts: Sequence[str]) -> F32:
         """Vectors of queries, float32 (queries, dim)."""
         return self._encode([self.query_prompt + text for text in texts])
 
-    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _encode(self, texts: Sequence[str]) -> F32:
         model = self._model
         ids = token_ids(model.tokenizer, texts, model.length(self.max_length))
         ids = [text_ids or [model.padding] for text_ids in ids]  # the padding token represents a text without tokens
 
-        def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
+        def work(batch: Indices) -> F32:
             return model.vectors(model.prepared.module, [ids[i] for i in batch], self.pooling)
 
         return self._vectors(list(map(len, ids)), work)
@@ -89,7 +90,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
         """Number of tokens of each untruncated document, special tokens and prompt included."""
         return list(map(len, token_ids(self._model.tokenizer, [self.document_prompt + text_of(doc) for doc in docs])))
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """Parameters of the fingerprint: `features` for FAVOR+ only; whether `max_length` exceeds the tokenizer's limit."""
         settings = super()._settings()
         if self.max_length is None:
@@ -101,7 +102,7 @@ class TransformerEncoder(PretrainedEncoder["TransformerModel"], name="transforme
     def _load(self, folder: Path, device: str) -> TransformerModel:
         return TransformerModel(str(self.name_or_path), folder, self.attention, self.features, self.precision, device)
 
-    def _load_parameters(self) -> tuple[Any, ...]:
+    def _load_parameters(self) -> tuple[object, ...]:
         return self.attention, self.features
 
 
@@ -135,14 +136,14 @@ class TransformerModel:
         """Maximum number of tokens read of a text; see `read_length`."""
         return read_length(self.name, max_length, self.limit, self.tokenizer.model_max_length)
 
-    def vectors(self, module: Any, ids: list[list[int]], pooling: str) -> NDArray[np.float32]:
+    def vectors(self, module: nn.Module, ids: list[list[int]], pooling: str) -> F32:
         """Pooled vectors of texts, float32 (texts, dim)."""
         torch = library("torch", "TransformerEncoder")
         with torch.inference_mode():
-            pooled: NDArray[np.float32] = self.pooled(module, ids, pooling).cpu().numpy()
+            pooled: F32 = self.pooled(module, ids, pooling).cpu().numpy()
         return pooled
 
-    def pooled(self, module: Any, ids: list[list[int]], pooling: str) -> Any:
+    def pooled(self, module: nn.Module, ids: list[list[int]], pooling: str) -> Tensor:
         """Pooled vectors as a float32 tensor."""
         from .pooling import pooled
 

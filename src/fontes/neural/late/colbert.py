@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
 from ...core.part import Part
 from ...core.strings import offsets_of
 from ...core.values import Doc, text_of
 from ...core.work import unreported
+from ..arrays import F32, I64, Indices, Objects
 from ..encoders.architectures import NO_LIMIT
 from ..encoders.transformer import tokenizer_limit
 from ..models.base import Pretrained, token_ids
@@ -35,6 +35,9 @@ from ..models.hub import (
     without_warnings,
 )
 from .pooling import pooled, token_groups
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 CLASS = "HF_ColBERT"
 METADATA = "artifact.metadata"
@@ -199,7 +202,7 @@ def _encoder(backbone: Path) -> TokenSettings:
     return TokenSettings("encoder", length, length, "", "", False, False, tuple(string.punctuation))
 
 
-def _dense(folder: Path) -> Any:
+def _dense(folder: Path) -> nn.Module:
     """Load a Dense layer of sentence-transformers or PyLate: linear, optional bias, activation, optional residual."""
     torch = library("torch", "a ColBERT model")
     config = read_json(folder / "config.json")
@@ -208,7 +211,7 @@ def _dense(folder: Path) -> Any:
     activation = getattr(torch.nn, name.rpartition(".")[2], None) if name.startswith("torch.nn.") else None
     if not (isinstance(activation, type) and issubclass(activation, torch.nn.Module)):
         raise InputError(f"{folder}: its activation function {name} is not in torch.nn")
-    layer = torch.nn.Sequential(_linear(weights, folder), activation())
+    layer: nn.Sequential = torch.nn.Sequential(_linear(weights, folder), activation())
     if not config.get("use_residual"):
         return layer
     skip = torch.nn.Identity()
@@ -220,19 +223,19 @@ def _dense(folder: Path) -> Any:
             super().__init__()
             self.layer, self.skip = layer, skip
 
-        def forward(self, vectors: Any) -> Any:
+        def forward(self, vectors: Tensor) -> Any:
             return self.layer(vectors) + self.skip(vectors)
 
     return Residual()
 
 
-def _linear(weights: dict[str, Any], folder: Path) -> Any:
+def _linear(weights: dict[str, Tensor], folder: Path) -> nn.Linear:
     """Linear layer with the tensors `linear.weight` and, if any, `linear.bias`; raises InputError for a wrong shape."""
     torch = library("torch", "a ColBERT model")
     weight, bias = weights["linear.weight"].float(), weights.get("linear.bias")
     if weight.ndim != 2:
         raise InputError(f"{folder}: its projection linear.weight has {weight.ndim} dimensions, not 2")
-    layer = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
+    layer: nn.Linear = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
     layer.weight.data.copy_(weight)
     if bias is not None:
         layer.bias.data.copy_(bias.float())
@@ -302,7 +305,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         return int(self._model.width)
 
     @unreported
-    def encode_queries(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+    def encode_queries(self, texts: Sequence[str]) -> list[F32]:
         """Token vectors of each query, float32 (tokens, dim), of unit length.
 
         On a CPU each query is encoded by itself; its vectors do not depend on the batch.
@@ -313,13 +316,13 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         ids = [model.query_ids(text) for text in texts]
         lengths = [settings.query_length if settings.expand else len(query_ids) for query_ids in ids]
 
-        def work(batch: NDArray[np.intp]) -> NDArray[Any]:
+        def work(batch: Indices) -> Objects:
             return as_objects(model.queries([ids[i] for i in batch]))
 
         alone = model.prepared.device == "cpu"
         return list(in_batches(lengths, 1, work) if alone else self._in_batches(lengths, work))
 
-    def encode_documents(self, docs: Sequence[Doc]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def encode_documents(self, docs: Sequence[Doc]) -> tuple[F32, I64]:
         """Token vectors of documents; the composition of batches changes them by rounding only.
 
         Returns:
@@ -331,7 +334,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         model, factor = self._model, self.settings.pool
         ids = [model.document_ids(text_of(doc)) for doc in docs]
 
-        def work(batch: NDArray[np.intp]) -> NDArray[Any]:
+        def work(batch: Indices) -> Objects:
             return as_objects([pooled(vectors, factor) for vectors in model.documents([ids[i] for i in batch])])
 
         vectors = list(self._in_batches([len(doc_ids) for doc_ids in ids], work))
@@ -365,7 +368,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
         folder = self.folder
         return load_once(("checkpoint", folder, fingerprint(folder)), lambda: ColBERTCheckpoint.of(folder))
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         settings = asdict(self.settings)
         if settings["pool"] == 1:
             del settings["pool"]  # the fingerprint of vectors without pooling does not depend on it
@@ -374,7 +377,7 @@ class ColBERT(Pretrained["ColBERTModel"], name="colbert"):
     def _load(self, folder: Path, device: str) -> ColBERTModel:
         return ColBERTModel(self._checkpoint, self.settings, self.dim, self.precision, device)
 
-    def _load_parameters(self) -> tuple[Any, ...]:
+    def _load_parameters(self) -> tuple[object, ...]:
         return self.dim, self.settings
 
 
@@ -430,7 +433,7 @@ class ColBERTModel:
         """Token ids of a query that get vectors: padded with [MASK] if queries are expanded."""
         return ids + [self.fill] * (self.settings.query_length - len(ids)) if self.settings.expand else ids
 
-    def queries(self, ids: list[list[int]]) -> list[NDArray[np.float32]]:
+    def queries(self, ids: list[list[int]]) -> list[F32]:
         """Vectors of a batch of queries."""
         filled = [self.filled(query_ids) for query_ids in ids]
         # Padding tokens have vectors; the other tokens attend to them only if the checkpoint was trained with this setting.
@@ -438,7 +441,7 @@ class ColBERTModel:
         vectors = _vectors(self.prepared.module, filled, self.fill, list(map(len, attended)))
         return [vectors[i, : len(query_ids)] for i, query_ids in enumerate(filled)]
 
-    def documents(self, ids: list[list[int]]) -> list[NDArray[np.float32]]:
+    def documents(self, ids: list[list[int]]) -> list[F32]:
         """Vectors of a batch of documents."""
         vectors = _vectors(self.prepared.module, ids, self.fill)
         masks = [np.array([token not in self.skipped for token in doc_ids], dtype=bool) for doc_ids in ids]
@@ -482,17 +485,17 @@ class ColBERTModel:
                 raise ParameterError(f"{parameter} is {getattr(self.settings, parameter)}, but {name} has {longest} positions")
 
 
-def _vectors(module: Any, ids: list[list[int]], fill: int, attended: list[int] | None = None) -> NDArray[np.float32]:
+def _vectors(module: nn.Module, ids: list[list[int]], fill: int, attended: list[int] | None = None) -> F32:
     """Token vectors of unit length, float32 (texts, longest, dim); `attended` as for `padded`."""
     torch = library("torch", "a ColBERT model")
     tokens, mask = padded(ids, fill, next(module.parameters()).device, attended=attended)
     with torch.inference_mode():
         states = module(tokens, mask, attended is not None).float()
-        vectors: NDArray[np.float32] = torch.nn.functional.normalize(states, p=2, dim=2).cpu().numpy()
+        vectors: F32 = torch.nn.functional.normalize(states, p=2, dim=2).cpu().numpy()
         return vectors
 
 
-def _concatenated(module: Any, ids: list[list[int]], fill: int) -> Any:
+def _concatenated(module: nn.Module, ids: list[list[int]], fill: int) -> Any:
     """Token vectors of texts without padding, a tensor (tokens, dim)."""
     vectors = _vectors(module, ids, fill)
     rows = np.concatenate([vectors[i, : len(text_ids)] for i, text_ids in enumerate(ids)])
@@ -525,7 +528,7 @@ def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
             self.width = width
             self.positions = getattr(sizes, "max_position_embeddings", None)
 
-        def forward(self, tokens: Any, mask: Any, every: bool) -> Any:
+        def forward(self, tokens: Tensor, mask: Tensor, every: bool) -> Any:
             """Vectors of tokens; with `every` also of those whose mask is 0."""
             if runs_here:
                 return self.projection(self.backbone(tokens, mask, every=every))
@@ -534,12 +537,12 @@ def _network(checkpoint: ColBERTCheckpoint, dim: int | None) -> Any:
     return TokenNetwork()
 
 
-def _orthonormal(hidden: int, dim: int | None) -> Any:
+def _orthonormal(hidden: int, dim: int | None) -> nn.Linear:
     """Random linear layer with orthonormal rows, (dim, hidden), from a fixed seed."""
     torch = library("torch", "a ColBERT model")
     if not dim or not 1 <= dim <= hidden:
         raise ParameterError(f"dim must lie between 1 and {hidden}, the size of the model, not {dim!r}")
     matrix = np.random.default_rng(SEED).standard_normal((hidden, dim))
-    layer = torch.nn.Linear(hidden, dim, bias=False)
+    layer: nn.Linear = torch.nn.Linear(hidden, dim, bias=False)
     layer.weight.data.copy_(torch.from_numpy(np.linalg.qr(matrix)[0].T.astype(np.float32)))
     return layer

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...storage.compiled import compiled
-from ..llvm import cgutils, has_feature, intrinsic, ir, types
+from ..arrays import F32, I16, I32, I64, U8, U32, Integers
+from ..llvm import cgutils, function_of, has_feature, instruction, intrinsic, ir, pointer_at, splat, types
 from .maxsim import LANES
 from .residual import Codec
+
+if TYPE_CHECKING:
+    from llvmlite.ir import IRBuilder, Value
+    from numba.core.types import Type
+    from numba.core.typing.context import BaseContext as Context
 
 LEVELS = 255  # of a similarity from -1 to 1 in centroid interaction
 TABLE_LANES = 32  # tables of levels are padded to a multiple of 32 tokens
@@ -26,7 +31,7 @@ MARGIN = 10  # levels, a similarity of 0.1: how much less similar the centroids 
 REGISTERS = {"avx512bw": ("avx512.pmaddw.d.512", 16), "avx2": ("avx2.pmadd.wd", 8)}  # and their sums of two products
 
 
-def levels_of(similarities: NDArray[np.float32], tokens: int, threshold: float) -> NDArray[np.uint8]:
+def levels_of(similarities: F32, tokens: int, threshold: float) -> U8:
     """Round similarities to 255 levels, uint8 (centroids, tokens padded to a multiple of 32); see `interaction`.
 
     Args:
@@ -39,9 +44,7 @@ def levels_of(similarities: NDArray[np.float32], tokens: int, threshold: float) 
     return levels
 
 
-def interaction(
-    levels: NDArray[np.uint8], tokens: int, codes: NDArray[np.integer[Any]], bounds: NDArray[np.int64], docs: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def interaction(levels: U8, tokens: int, codes: Integers, bounds: I64, docs: I64) -> I64:
     """MaxSim with each document token replaced by its centroid (Santhanam et al., CIKM 2022, "centroid interaction").
 
     Args:
@@ -76,16 +79,14 @@ class Estimator:
     """
 
     tokens: int
-    levels: NDArray[np.uint8]
-    columns: NDArray[np.int16]
-    similarities: NDArray[np.int32]
-    values: NDArray[np.uint32]
+    levels: U8
+    columns: I16
+    similarities: I32
+    values: U32
     unit: int
 
     @classmethod
-    def of(
-        cls, codec: Codec, query: NDArray[np.float32], similarities: NDArray[np.float32], levels: NDArray[np.uint8]
-    ) -> Estimator:
+    def of(cls, codec: Codec, query: F32, similarities: F32, levels: U8) -> Estimator:
         """Round a query's vectors, its similarities with all centroids (centroids, padded tokens), and the buckets' values."""
         per_byte, greatest = 8 // codec.nbits, float(np.abs(codec.weights).max())
         # A sum of the products of a unit vector must fit into 32 bits, and a bucket's value into 16.
@@ -98,13 +99,7 @@ class Estimator:
         rounded = np.rint(similarities * np.float32(one * ONE)).astype(np.int32)
         return cls(len(query), levels, columns, rounded, np.ascontiguousarray(values.T), one * ONE)
 
-    def scores(
-        self,
-        codes: NDArray[np.integer[Any]],
-        residuals: NDArray[np.uint8],
-        bounds: NDArray[np.int64],
-        docs: NDArray[np.int64],
-    ) -> NDArray[np.int64]:
+    def scores(self, codes: Integers, residuals: U8, bounds: I64, docs: I64) -> I64:
         """Estimates in units of `unit`, int64 (docs,): document d has codes and residuals bounds[d]:bounds[d+1]."""
         scores, docs = np.empty(len(docs), dtype=np.int64), np.asarray(docs, dtype=np.int64)
         query = self.levels, self.similarities, self.columns, self.values
@@ -112,69 +107,63 @@ class Estimator:
         return scores
 
 
-def _greatest(context: Any, levels: Any, column: Any, codes: Any, first: Any, last: Any, best: Any) -> Any:
+def _greatest(context: Context, levels: Type, column: Type, codes: Type, first: Type, last: Type, best: Type) -> object:
     """Write the greatest levels of the centroids `codes[first:last]` in TABLE_LANES columns from `column` on to `best`."""
 
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        arrays = [target.make_array(signature.args[i])(target, builder, arguments[i]) for i in (0, 2, 5)]
-        table, numbers, out = [array.data for array in arrays]
-        width, column, (first, last) = cgutils.unpack_tuple(builder, arrays[0].shape)[1], arguments[1], arguments[3:5]
-        lanes = ir.VectorType(ir.IntType(8), TABLE_LANES)
+    def emit(_: object, builder: IRBuilder, table: Value, column: Value, codes: Value, *rest: Value) -> None:
+        first, last, out = rest
+        width, lanes = cgutils.unpack_tuple(builder, table.shape)[1], ir.VectorType(ir.IntType(8), TABLE_LANES)
         greatest = cgutils.alloca_once_value(builder, ir.Constant(lanes, [0] * TABLE_LANES))
         with cgutils.for_range(builder, builder.sub(last, first)) as loop:
-            code = builder.zext(builder.load(builder.gep(numbers, [builder.add(first, loop.index)])), width.type)
-            row = builder.load(_at(builder, table, builder.add(builder.mul(code, width), column), lanes), align=1)
+            code = builder.zext(builder.load(builder.gep(codes.data, [builder.add(first, loop.index)])), width.type)
+            row = builder.load(pointer_at(builder, table.data, builder.add(builder.mul(code, width), column), lanes), align=1)
             nearer = builder.icmp_unsigned(">", row, builder.load(greatest))
             builder.store(builder.select(nearer, row, builder.load(greatest)), greatest)
-        builder.store(builder.load(greatest), _at(builder, out, column, lanes), align=1)
-        return target.get_dummy_value()
+        builder.store(builder.load(greatest), pointer_at(builder, out.data, column, lanes), align=1)
 
-    return types.void(levels, types.intp, codes, types.intp, types.intp, best), generate
+    return instruction(types.void(levels, types.intp, codes, types.intp, types.intp, best), emit)
 
 
-def _not_below(context: Any, levels: Any, column: Any, code: Any, least: Any) -> Any:
+def _not_below(context: Context, levels: Type, column: Type, code: Type, least: Type) -> object:
     """Whether a centroid has a level in the TABLE_LANES columns from `column` on that is not below that of `least`, uint8."""
 
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        table, floor = [target.make_array(signature.args[i])(target, builder, arguments[i]) for i in (0, 3)]
+    def emit(_: object, builder: IRBuilder, table: Value, column: Value, code: Value, floor: Value) -> Value:
         width, lanes = cgutils.unpack_tuple(builder, table.shape)[1], ir.VectorType(ir.IntType(8), TABLE_LANES)
-        column, code = arguments[1:3]
-        row = builder.load(_at(builder, table.data, builder.add(builder.mul(code, width), column), lanes), align=1)
-        least = builder.load(_at(builder, floor.data, column, lanes), align=1)
+        row = builder.load(pointer_at(builder, table.data, builder.add(builder.mul(code, width), column), lanes), align=1)
+        least = builder.load(pointer_at(builder, floor.data, column, lanes), align=1)
         any_lane = builder.bitcast(builder.icmp_unsigned(">=", row, least), ir.IntType(TABLE_LANES))
         return builder.zext(builder.icmp_unsigned("!=", any_lane, any_lane.type(0)), width.type)
 
-    return types.intp(levels, types.intp, types.intp, least), generate
+    return instruction(types.intp(levels, types.intp, types.intp, least), emit)
 
 
-def _tile(lanes: int, rows_per_tile: int) -> Any:
+def _tile(lanes: int, rows_per_tile: int) -> Value:
     """Instruction that estimates the similarities of `lanes` tokens of the query with `rows_per_tile` rows."""
 
     def estimate(
-        context: Any, similarities: Any, columns: Any, column: Any, values: Any, residuals: Any, codes: Any,
-        rows: Any, first: Any, last: Any, best: Any,
-    ) -> Any:  # fmt: skip
+        context: Context, similarities: Type, columns: Type, column: Type, values: Type, residuals: Type, codes: Type,
+        rows: Type, first: Type, last: Type, best: Type,
+    ) -> object:  # fmt: skip
         """Raise `best`, int32, to the similarities of `rows_per_tile` tokens, `rows[first]` to at most `rows[last]`.
 
         The sums stay in registers, and a byte of a residual becomes the values of its dimensions by a table.
         """
 
-        def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            arguments_of_arrays = (0, 1, 3, 4, 5, 6, 9)
-            arrays = [target.make_array(signature.args[i])(target, builder, arguments[i]) for i in arguments_of_arrays]
-            shapes = [cgutils.unpack_tuple(builder, array.shape) for array in arrays]
-            near, query, table, packed, numbers, chosen, out = [array.data for array in arrays]
-            (_, width), pairs, per_byte, size = shapes[0], shapes[1][0], shapes[2][0], shapes[3][1]
-            column, first, last = (arguments[i] for i in (2, 7, 8))
+        def emit(_: object, builder: IRBuilder, *arguments: Value) -> None:
+            near, query, column, table, packed, numbers, chosen, first, last, out = arguments
+            width, pairs, per_byte, size = (
+                cgutils.unpack_tuple(builder, array.shape)[axis]
+                for array, axis in ((near, 1), (query, 0), (table, 0), (packed, 1))
+            )
             sums, word = ir.VectorType(ir.IntType(32), lanes), width.type
             packed_rows, totals = [], []
             for r in range(rows_per_tile):
                 index = builder.add(first, word(r))
                 index = builder.select(builder.icmp_signed("<", index, last), index, last)
-                row = builder.load(builder.gep(chosen, [index]))
-                code = builder.zext(builder.load(builder.gep(numbers, [row])), word)
-                base = _at(builder, near, builder.add(builder.mul(code, width), column), sums)
-                packed_rows.append(builder.gep(packed, [builder.mul(row, size)]))
+                row = builder.load(builder.gep(chosen.data, [index]))
+                code = builder.zext(builder.load(builder.gep(numbers.data, [row])), word)
+                base = pointer_at(builder, near.data, builder.add(builder.mul(code, width), column), sums)
+                packed_rows.append(builder.gep(packed.data, [builder.mul(row, size)]))
                 totals.append(cgutils.alloca_once_value(builder, builder.load(base, align=4)))
             with (
                 cgutils.for_range(builder, builder.udiv(pairs, per_byte)) as byte,
@@ -182,25 +171,25 @@ def _tile(lanes: int, rows_per_tile: int) -> Any:
             ):
                 row_of_query = builder.add(builder.mul(byte.index, per_byte), pair.index)
                 start = builder.mul(builder.add(builder.mul(row_of_query, width), column), word(2))
-                tokens = builder.load(_at(builder, query, start, ir.VectorType(ir.IntType(16), 2 * lanes)), align=2)
-                of_pair = builder.gep(table, [builder.mul(pair.index, word(BYTES))])
+                kind = ir.VectorType(ir.IntType(16), 2 * lanes)
+                tokens = builder.load(pointer_at(builder, query.data, start, kind), align=2)
+                of_pair = builder.gep(table.data, [builder.mul(pair.index, word(BYTES))])
                 for row, total in zip(packed_rows, totals, strict=True):
                     number = builder.zext(builder.load(builder.gep(row, [byte.index])), word)
                     value = builder.load(builder.gep(of_pair, [number]))
                     builder.store(_add_products(builder, builder.load(total), value, tokens), total)
-            best = _at(builder, out, column, sums)
+            best = pointer_at(builder, out.data, column, sums)
             for total in totals:
                 value, greatest = builder.load(total), builder.load(best, align=4)
                 builder.store(builder.select(builder.icmp_signed(">", value, greatest), value, greatest), best, align=4)
-            return target.get_dummy_value()
 
         arrays = (similarities, columns, types.intp, values, residuals, codes, rows, types.intp, types.intp, best)
-        return types.void(*arrays), generate
+        return instruction(types.void(*arrays), emit)
 
     return intrinsic(estimate)
 
 
-def _add_products(builder: Any, sums: Any, pair: Any, tokens: Any) -> Any:
+def _add_products(builder: IRBuilder, sums: Value, pair: Value, tokens: Value) -> Value:
     """Add to each sum, int32, the products of the pair, two int16 in 32 bits, with the two int16 of its token."""
     lanes, half = sums.type.count, ir.IntType(16)
     name, size = next((REGISTERS[feature] for feature in REGISTERS if has_feature(feature)), ("", lanes))
@@ -208,15 +197,15 @@ def _add_products(builder: Any, sums: Any, pair: Any, tokens: Any) -> Any:
     for start in range(0, lanes, size):
         total, pairs = _part(builder, sums, start, size), _part(builder, tokens, 2 * start, 2 * size)
         if name:
-            kinds = ir.VectorType(half, 2 * size), total.type
-            add = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kinds[1], [kinds[0]] * 2), f"llvm.x86.{name}")
-            products = [builder.call(add, [builder.bitcast(_splat(builder, pair, size), kinds[0]), pairs])]
+            kind = ir.VectorType(half, 2 * size)
+            add = function_of(builder, f"llvm.x86.{name}", total.type, [kind] * 2)
+            products = [builder.call(add, [builder.bitcast(splat(builder, pair, size), kind), pairs])]
         else:
             products = []
             for i, value in enumerate((builder.trunc(pair, half), builder.trunc(builder.lshr(pair, pair.type(16)), half))):
                 every_second = ir.Constant(ir.VectorType(ir.IntType(32), size), list(range(i, 2 * size, 2)))
                 factor = builder.sext(builder.shuffle_vector(pairs, pairs, every_second), total.type)
-                products.append(builder.mul(factor, _splat(builder, builder.sext(value, ir.IntType(32)), size)))
+                products.append(builder.mul(factor, splat(builder, builder.sext(value, ir.IntType(32)), size)))
         for product in products:
             total = builder.add(total, product)
         added.append(total)
@@ -225,23 +214,12 @@ def _add_products(builder: Any, sums: Any, pair: Any, tokens: Any) -> Any:
     return added[0]
 
 
-def _at(builder: Any, pointer: Any, offset: Any, kind: Any) -> Any:
-    return builder.bitcast(builder.gep(pointer, [offset]), kind.as_pointer())
-
-
-def _splat(builder: Any, value: Any, lanes: int) -> Any:
-    """A vector with the value in all lanes."""
-    kind, numbers = ir.VectorType(value.type, lanes), ir.VectorType(ir.IntType(32), lanes)
-    single = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0))
-    return builder.shuffle_vector(single, single, ir.Constant(numbers, [0] * lanes))
-
-
-def _part(builder: Any, vector: Any, start: int, size: int) -> Any:
+def _part(builder: IRBuilder, vector: Value, start: int, size: int) -> Value:
     numbers = ir.Constant(ir.VectorType(ir.IntType(32), size), list(range(start, start + size)))
     return builder.shuffle_vector(vector, vector, numbers)
 
 
-def _joined(builder: Any, a: Any, b: Any) -> Any:
+def _joined(builder: IRBuilder, a: Value, b: Value) -> Value:
     size = 2 * a.type.count
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), size), list(range(size))))
 
@@ -253,7 +231,7 @@ _estimate_32: Any = _tile(2 * LANES, ROWS)
 
 
 @compiled()
-def _round(similarities: Any, tokens: int, threshold: Any, levels: Any) -> None:
+def _round(similarities: F32, tokens: int, threshold: np.float32, levels: U8) -> None:
     for i in range(len(similarities)):
         greatest = similarities[i, 0]
         for t in range(tokens):
@@ -261,11 +239,11 @@ def _round(similarities: Any, tokens: int, threshold: Any, levels: Any) -> None:
         if greatest >= threshold:
             for t in range(tokens):
                 level = np.int32((similarities[i, t] + np.float32(1)) * np.float32(LEVELS / 2) + np.float32(0.5))
-                levels[i, t] = min(max(level, 0), LEVELS)
+                levels[i, t] = min(max(level, np.int32(0)), np.int32(LEVELS))
 
 
 @compiled()
-def _interaction(levels: Any, tokens: int, codes: Any, bounds: Any, docs: Any, sums: Any) -> None:
+def _interaction(levels: U8, tokens: int, codes: Integers, bounds: I64, docs: I64, sums: I64) -> None:
     best = np.empty(levels.shape[1], np.uint8)
     for i in range(len(docs)):
         _greatest_levels(levels, codes, bounds, docs[i], best)
@@ -276,7 +254,9 @@ def _interaction(levels: Any, tokens: int, codes: Any, bounds: Any, docs: Any, s
 
 
 @compiled()
-def _estimate(query: Any, tokens: int, residuals: Any, codes: Any, bounds: Any, docs: Any, scores: Any) -> None:
+def _estimate(
+    query: tuple[U8, I32, I16, U32], tokens: int, residuals: U8, codes: Integers, bounds: I64, docs: I64, scores: I64
+) -> None:
     levels, similarities, columns, values = query
     width = similarities.shape[1]
     least, best = np.empty(levels.shape[1], np.uint8), np.empty(width, np.int32)
@@ -306,13 +286,13 @@ def _estimate(query: Any, tokens: int, residuals: Any, codes: Any, bounds: Any, 
 
 
 @compiled()
-def _greatest_levels(levels: Any, codes: Any, bounds: Any, doc: int, best: Any) -> None:
+def _greatest_levels(levels: U8, codes: Integers, bounds: I64, doc: int, best: U8) -> None:
     for column in range(0, levels.shape[1], TABLE_LANES):
         _most_similar(levels, column, codes, bounds[doc], bounds[doc + 1], best)
 
 
 @compiled()
-def _longest(bounds: Any, docs: Any) -> int:
+def _longest(bounds: I64, docs: I64) -> int:
     """Number of tokens of the longest of the documents, and one more."""
     longest = 0
     for doc in docs:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...core.progress import Progress
@@ -18,6 +17,7 @@ from ...core.strings import offsets_of
 from ...core.values import Doc, Explanation, Topic, Topics
 from ...core.work import reporter, work
 from ...index.columns import explain_exclusion, filter_of
+from ..arrays import F32, I64
 from ..models.base import check_fields
 from ..stored import named_model
 from .colbert import ColBERT, colbert_in
@@ -93,7 +93,7 @@ class Late(Stage[Topics, Run], name="late"):
         run = actors.run(self, "ranked", (topics, queries))
         return run.with_(provenance={**run.provenance, **self._facts(store)})
 
-    def ranked(self, topics: Topics, queries: Sequence[NDArray[np.float32]]) -> Run:
+    def ranked(self, topics: Topics, queries: Sequence[F32]) -> Run:
         """Return the best documents of each topic; `queries` has the token vectors of each topic with text."""
         report = reporter()
         store = self._stored()
@@ -137,7 +137,7 @@ class Late(Stage[Topics, Run], name="late"):
         """Text of the stage and its model with all parameters, also those that change queries only."""
         return f"{self!r} {self.index.fingerprint} {self._stored().meta['digest']}"
 
-    def candidate_scores(self, run: Run) -> NDArray[np.float32]:
+    def candidate_scores(self, run: Run) -> F32:
         """Score the documents of a run by their stored token vectors, float32 (rows,); NaN for a topic without text."""
         report = reporter()
         store, docs = self._stored(), self.index.ordinals_in(run, self._label).astype(np.int64)
@@ -168,9 +168,7 @@ class Late(Stage[Topics, Run], name="late"):
     def _stored(self) -> JoinedTokens:
         return stored_tokens(self.index, self._colbert, self.nbits)
 
-    def _rankings(
-        self, store: JoinedTokens, queries: Sequence[NDArray[np.float32]]
-    ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    def _rankings(self, store: JoinedTokens, queries: Sequence[F32]) -> list[tuple[I64, F32]]:
         """Best documents of each query, by their ordinals, and their scores."""
         ranks, passing = self.index.ids.rank, filter_of(self.index, self.where)
         allowed = None if passing is None else passing.mask
@@ -196,7 +194,7 @@ class Late(Stage[Topics, Run], name="late"):
         super().check()
 
 
-def explained(colbert: ColBERT, text: str, doc: Doc, vectors: NDArray[np.float32]) -> Explanation:
+def explained(colbert: ColBERT, text: str, doc: Doc, vectors: F32) -> Explanation:
     """Explain MaxSim: the document's best token for each token of the query, and their similarity.
 
     `vectors` are the document's token vectors, float32 (tokens, dim).

@@ -7,20 +7,25 @@ and the document only, not on the batch, threads or processor.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.errors import ParameterError
 from ...storage.compiled import compiled
-from ..llvm import cgutils, intrinsic, ir, types
+from ..arrays import F32, I64, Integers
+from ..llvm import cgutils, function_of, instruction, intrinsic, ir, pointer_at, splat, types
+
+if TYPE_CHECKING:
+    from llvmlite.ir import IRBuilder, Value
+    from numba.core.types import Type
+    from numba.core.typing.context import BaseContext as Context
 
 LANES = 16  # queries are padded to a multiple of 16 tokens: 16 float32 fill a vector register
 ROWS_PER_TILE = 6  # rows of a document multiplied at a time: 6 times 16 sums fit into the registers of any processor
 
 
-def maxsim(query: NDArray[np.float32], vectors: NDArray[np.float32], bounds: NDArray[np.integer[Any]]) -> NDArray[np.float32]:
+def maxsim(query: F32, vectors: F32, bounds: Integers) -> F32:
     """Score each document for a query (Khattab and Zaharia, SIGIR 2020, equation 3). Releases the GIL.
 
     Args:
@@ -37,7 +42,7 @@ def maxsim(query: NDArray[np.float32], vectors: NDArray[np.float32], bounds: NDA
     return scores
 
 
-def best_tokens(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def best_tokens(query: F32, vectors: F32) -> tuple[I64, F32]:
     """Index of the document's best token for each token of the query (the first of equals), and their similarity."""
     columns, vectors = padded(query), _checked(query, vectors)
     tokens, best = np.zeros(columns.shape[1], dtype=np.int64), np.empty(columns.shape[1], dtype=np.float32)
@@ -45,19 +50,19 @@ def best_tokens(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> tup
     return tokens[: len(query)], best[: len(query)]
 
 
-def products(columns: NDArray[np.float32], vectors: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+def products(columns: F32, vectors: F32, out: F32) -> None:
     """Write the similarities of vectors, float32 (vectors, dim), with a query's `padded` tokens to `out` (vectors, tokens)."""
     _products(columns, np.ascontiguousarray(vectors, dtype=np.float32), out)
 
 
-def padded(query: NDArray[np.float32]) -> NDArray[np.float32]:
+def padded(query: F32) -> F32:
     """Vectors of a query as columns, float32 (dim, tokens), padded with columns of zeros to a multiple of 16."""
     columns = np.zeros((query.shape[1], -(-len(query) // LANES) * LANES), dtype=np.float32)
     columns[:, : len(query)] = query.T
     return columns
 
 
-def _checked(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def _checked(query: F32, vectors: F32) -> F32:
     """Contiguous document vectors; raises ParameterError unless they have the query's dimensions."""
     if query.shape[1] != vectors.shape[1]:
         raise ParameterError(f"the query's vectors have {query.shape[1]} dimensions, the documents' have {vectors.shape[1]}")
@@ -65,7 +70,7 @@ def _checked(query: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArra
 
 
 @compiled()
-def _maxsim(query: Any, tokens: int, vectors: Any, bounds: Any, scores: Any) -> None:
+def _maxsim(query: F32, tokens: int, vectors: F32, bounds: I64, scores: F32) -> None:
     width = query.shape[1]
     best = np.empty(width, dtype=np.float32)
     sums = np.empty((ROWS_PER_TILE, width), dtype=np.float32)
@@ -85,7 +90,7 @@ def _maxsim(query: Any, tokens: int, vectors: Any, bounds: Any, scores: Any) -> 
 
 
 @compiled()
-def _products(query: Any, vectors: Any, out: Any) -> None:
+def _products(query: F32, vectors: F32, out: F32) -> None:
     width, sums = query.shape[1], np.empty((ROWS_PER_TILE, query.shape[1]), dtype=np.float32)
     for t in range(0, len(vectors), ROWS_PER_TILE):
         for column in range(0, width, LANES):
@@ -96,7 +101,7 @@ def _products(query: Any, vectors: Any, out: Any) -> None:
 
 
 @compiled()
-def _best_tokens(query: Any, vectors: Any, tokens: Any, best: Any) -> None:
+def _best_tokens(query: F32, vectors: F32, tokens: I64, best: F32) -> None:
     width = query.shape[1]
     sums = np.empty((ROWS_PER_TILE, width), dtype=np.float32)
     best[:] = -np.inf
@@ -109,45 +114,35 @@ def _best_tokens(query: Any, vectors: Any, tokens: Any, best: Any) -> None:
                     best[c], tokens[c] = sums[r, c], t + r
 
 
-def _columns(context: Any, query: Any, column: Any, vectors: Any, first: Any, last: Any, sums: Any) -> Any:
+def _columns(context: Context, query: Type, column: Type, vectors: Type, first: Type, last: Type, sums: Type) -> object:
     """Write the similarities of the LANES query tokens from `column` on with the ROWS_PER_TILE rows from `first` on to `sums`.
 
     Rows after `last` are read as row `last`. The sums stay in registers; a loop in Numba would load and store them at each
     dimension.
     """
 
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        arrays = [target.make_array(signature.args[i])(target, builder, arguments[i]) for i in (0, 2, 5)]
-        (dim, width), (_, size), _ = (cgutils.unpack_tuple(builder, array.shape) for array in arrays)
-        (q, v, s), (column, first, last) = [array.data for array in arrays], [arguments[i] for i in (1, 3, 4)]
-        lanes = ir.VectorType(ir.FloatType(), LANES)
-        fused = cgutils.get_or_insert_function(builder.module, ir.FunctionType(lanes, [lanes] * 3), f"llvm.fma.v{LANES}f32")
-
-        def number(n: int) -> Any:
-            return ir.Constant(first.type, n)
-
-        def lanes_at(pointer: Any, offset: Any) -> Any:
-            return builder.bitcast(builder.gep(pointer, [offset]), lanes.as_pointer())
-
+    def emit(_: object, builder: IRBuilder, query: Value, column: Value, vectors: Value, *rest: Value) -> None:
+        first, last, out = rest
+        (dim, width), (_rows, size) = (cgutils.unpack_tuple(builder, array.shape) for array in (query, vectors))
+        lanes, number = ir.VectorType(ir.FloatType(), LANES), first.type
+        fused = function_of(builder, f"llvm.fma.v{LANES}f32", lanes, [lanes] * 3)
         rows, totals = [], []
         for r in range(ROWS_PER_TILE):
             row = builder.add(first, number(r))
             row = builder.select(builder.icmp_signed("<", row, last), row, last)
-            rows.append(builder.gep(v, [builder.mul(row, size)]))
+            rows.append(builder.gep(vectors.data, [builder.mul(row, size)]))
             totals.append(cgutils.alloca_once_value(builder, ir.Constant(lanes, [0.0] * LANES)))
         with cgutils.for_range(builder, dim) as loop:
-            tokens = builder.load(lanes_at(q, builder.add(builder.mul(loop.index, width), column)), align=4)
+            offset = builder.add(builder.mul(loop.index, width), column)
+            tokens = builder.load(pointer_at(builder, query.data, offset, lanes), align=4)
             for row, total in zip(rows, totals, strict=True):
-                value = builder.load(builder.gep(row, [loop.index]))
-                first_lane = builder.insert_element(ir.Constant(lanes, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
-                zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-                all_lanes = builder.shuffle_vector(first_lane, first_lane, zeros)
-                builder.store(builder.call(fused, [all_lanes, tokens, builder.load(total)]), total)
+                value = splat(builder, builder.load(builder.gep(row, [loop.index])), LANES)
+                builder.store(builder.call(fused, [value, tokens, builder.load(total)]), total)
         for r, total in enumerate(totals):
-            builder.store(builder.load(total), lanes_at(s, builder.add(builder.mul(number(r), width), column)), align=4)
-        return target.get_dummy_value()
+            offset = builder.add(builder.mul(number(r), width), column)
+            builder.store(builder.load(total), pointer_at(builder, out.data, offset, lanes), align=4)
 
-    return types.void(query, types.intp, vectors, types.intp, types.intp, sums), generate
+    return instruction(types.void(query, types.intp, vectors, types.intp, types.intp, sums), emit)
 
 
 _multiply: Any = intrinsic(_columns)

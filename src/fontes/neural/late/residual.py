@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from ...core.errors import ParameterError
 from ...storage.arrays import Arrays, write_array
 from ...storage.compiled import compiled
+from ..arrays import F32, I32, U8, Integers
 
 NBITS = (1, 2, 4)
 DEFAULT_NBITS = 4  # loses one in fifty of the best 10 documents by whole vectors
@@ -38,9 +38,9 @@ class Codec:
         weights: Value of each bucket, float32 (2^nbits,).
     """
 
-    centroids: NDArray[np.float32]
-    cutoffs: NDArray[np.float32]
-    weights: NDArray[np.float32]
+    centroids: F32
+    cutoffs: F32
+    weights: F32
 
     @property
     def nbits(self) -> int:
@@ -53,7 +53,7 @@ class Codec:
         return -(-int(self.centroids.shape[1]) * self.nbits // 8)
 
     @classmethod
-    def fitted(cls, centroids: NDArray[np.float32], sample: NDArray[np.float32], nbits: int) -> Codec:
+    def fitted(cls, centroids: F32, sample: F32, nbits: int) -> Codec:
         """Fit buckets of least squared error to the residuals of a held-out part of the sample; nbits=0: no buckets."""
         order = np.random.default_rng(SEED).permutation(len(sample))
         held_out = sample[order[: max(1, min(50_000, int(HELD_OUT * len(sample))))]]
@@ -61,7 +61,7 @@ class Codec:
         cutoffs, weights = fit_buckets(residuals, 1 << nbits)
         return cls(centroids, cutoffs, weights)
 
-    def compress(self, vectors: NDArray[np.float32], codes: NDArray[np.int32]) -> NDArray[np.uint8]:
+    def compress(self, vectors: F32, codes: I32) -> U8:
         """Pack the residuals of vectors: uint8 (vectors, dim · nbits / 8), the first dimension in the lowest bits."""
         per_byte, width = 8 // self.nbits, self.width
         buckets = np.zeros((len(vectors), width * per_byte), dtype=np.uint8)
@@ -71,10 +71,10 @@ class Codec:
             residuals = vectors[rows] - self.centroids[codes[rows]]
             buckets[rows, : vectors.shape[1]] = np.searchsorted(self.cutoffs, residuals, side="left")
         shifted = buckets.reshape(len(vectors), width, per_byte) << (np.arange(per_byte, dtype=np.uint8) * self.nbits)
-        packed: NDArray[np.uint8] = np.bitwise_or.reduce(shifted, axis=2)
+        packed: U8 = np.bitwise_or.reduce(shifted, axis=2)
         return packed
 
-    def decompress(self, codes: NDArray[np.integer[Any]], packed: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def decompress(self, codes: Integers, packed: U8) -> F32:
         """Approximate vectors of unit length, float32 (vectors, dim): centroid plus residual."""
         vectors = np.empty((len(codes), self.centroids.shape[1]), dtype=np.float32)
         _decompress(self.centroids, self.weights, self.nbits, codes, packed, vectors)
@@ -95,7 +95,7 @@ class Codec:
         )
 
 
-def fit_buckets(values: NDArray[np.floating[Any]], count: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def fit_buckets(values: NDArray[np.floating], count: int) -> tuple[F32, F32]:
     """Boundaries between `count` buckets, and the value of each bucket, with the least squared error of `values`.
 
     Lloyd's algorithm (IEEE Transactions on Information Theory, 1982), starting from buckets of equal size. ColBERTv2 uses
@@ -125,7 +125,7 @@ def centroids_for(tokens: float) -> int:
     return int(2 ** max(0, round(math.log2(4 * math.sqrt(max(1.0, tokens))))))
 
 
-def kmeans(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
+def kmeans(vectors: F32, count: int) -> F32:
     """Centroids of unit length by spherical k-means with a fixed seed; at most as many as vectors.
 
     A centroid that loses all its vectors stays in place.
@@ -141,7 +141,7 @@ def kmeans(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
     return centroids
 
 
-def nearest(centroids: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDArray[np.int32]:
+def nearest(centroids: F32, vectors: F32) -> I32:
     """Index of the centroid with the greatest dot product for each vector, int32."""
     codes = np.empty(len(vectors), dtype=np.int32)
     transposed = np.ascontiguousarray(centroids.T)
@@ -152,14 +152,14 @@ def nearest(centroids: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDA
 
 
 @compiled()
-def _add_rows(sums: Any, codes: Any, vectors: Any) -> None:
+def _add_rows(sums: F32, codes: I32, vectors: F32) -> None:
     for i in range(len(codes)):
         for j in range(vectors.shape[1]):
             sums[codes[i], j] += vectors[i, j]
 
 
 @compiled()
-def _decompress(centroids: Any, weights: Any, nbits: int, codes: Any, packed: Any, vectors: Any) -> None:
+def _decompress(centroids: F32, weights: F32, nbits: int, codes: Integers, packed: U8, vectors: F32) -> None:
     per_byte, mask = 8 // nbits, (1 << nbits) - 1
     values = np.empty((per_byte, 256), dtype=np.float32)  # value of each dimension of a byte, by the byte
     for byte in range(256):
@@ -178,7 +178,7 @@ def _decompress(centroids: Any, weights: Any, nbits: int, codes: Any, packed: An
 
 
 @compiled()
-def _add_halves(centroids: Any, low: Any, high: Any, codes: Any, packed: Any, vectors: Any) -> None:
+def _add_halves(centroids: F32, low: F32, high: F32, codes: Integers, packed: U8, vectors: F32) -> None:
     """Write centroids plus residuals of two dimensions per byte: three times as fast as the general loop."""
     dim = vectors.shape[1]
     for i in range(len(codes)):
@@ -191,7 +191,7 @@ def _add_halves(centroids: Any, low: Any, high: Any, codes: Any, packed: Any, ve
 
 
 @compiled(error_model="numpy")  # without a check at each division
-def _to_unit(vectors: Any) -> None:
+def _to_unit(vectors: F32) -> None:
     dim = vectors.shape[1]
     for i in range(len(vectors)):
         vector = vectors[i]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.errors import IndexFormatError, ParameterError
 from ...core.run import order_keys
@@ -22,6 +21,7 @@ from ...storage.arrays import ByteWriter, write_array
 from ...storage.artifact import Artifact, ArtifactKind, FileTable, facts_of, read_meta, seal, settings
 from ...storage.hashes import hash_json
 from ...storage.threads import in_threads
+from ..arrays import F32, I32, I64, U8, U32, Bools, Indices, Integers
 from .colbert import ColBERT
 from .estimate import Estimator, interaction, levels_of
 from .maxsim import maxsim, padded, products
@@ -79,7 +79,7 @@ class TokenVectors:
         self._lists = arrays.numbers("lists", self.documents, "<i4", None)
         self._list_bounds = arrays.bounds("lists.bounds", len(self._lists), centroids, "<i8")
         self._whole = None if self.nbits in NBITS else whole_vectors(folder.parent, fingerprint, self.nbits)
-        self.residuals: NDArray[np.uint8] | None = None
+        self.residuals: U8 | None = None
         if self._whole is None and self.nbits in WHOLE_NBITS:
             raise IndexFormatError(f"{folder.parent}: the whole token vectors are missing; {REMEDY}")
         if self._whole is None:
@@ -91,19 +91,19 @@ class TokenVectors:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def vectors(self, docs: Integers) -> tuple[F32, I64]:
         """Concatenated token vectors of these documents, float32 (tokens, dim), and their bounds, int64 (docs + 1,)."""
         rows, bounds = rows_of(self.bounds, docs)
         return self.rows(rows), bounds
 
-    def rows(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def rows(self, rows: I64) -> F32:
         """Token vectors by their row numbers, float32 (rows, dim)."""
         if self._whole is not None:
             return self._whole.decoded(rows)
         assert self.residuals is not None
         return self.codec.decompress(self.codes[rows], self.residuals[rows])
 
-    def documents_with(self, centroids: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def documents_with(self, centroids: Indices) -> Bools:
         """Whether each document has a token in one of these centroids, bool (documents,)."""
         present = np.zeros(self.documents, dtype=bool)
         for centroid in centroids.tolist():
@@ -179,7 +179,7 @@ class JoinedTokens:
         """The centroids and buckets."""
         return self.parts[0].codec
 
-    def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def vectors(self, docs: Integers) -> tuple[F32, I64]:
         """Concatenated token vectors of these documents, float32 (tokens, dim), and their bounds, int64 (docs + 1,)."""
         bounds = offsets_of(self.bounds[docs + 1] - self.bounds[docs])
         vectors = np.empty((0, self.meta["dim"]), dtype=np.float32)
@@ -193,14 +193,8 @@ class JoinedTokens:
         return vectors, bounds
 
     def candidates(
-        self,
-        query: NDArray[np.float32],
-        nprobe: int,
-        threshold: float,
-        count: int,
-        rescored: int | None = None,
-        allowed: NDArray[np.bool_] | None = None,
-    ) -> NDArray[np.int64]:
+        self, query: F32, nprobe: int, threshold: float, count: int, rescored: int | None = None, allowed: Bools | None = None
+    ) -> I64:
         """Select documents for exact scoring (PLAID; Santhanam et al., CIKM 2022).
 
         1. Documents with a token in one of the `nprobe` centroids nearest to a token of the query;
@@ -242,27 +236,27 @@ class JoinedTokens:
         for table, max_docs in rounds:
             if len(docs) > max_docs:
 
-                def look_up(part: TokenVectors, part_docs: Any, table: Any = table) -> Any:
+                def look_up(part: TokenVectors, part_docs: I64, table: U8 = table) -> I64:
                     return interaction(table, len(query), part.codes, part.bounds, part_docs)
 
                 docs = self._best(docs, max_docs, look_up, LOOKUP_TOKENS)
         if rescored is not None and len(docs) > rescored and self.nbits in NBITS:
             estimator = Estimator.of(self.codec, query, similarities, levels)
 
-            def estimate(part: TokenVectors, part_docs: Any) -> Any:
+            def estimate(part: TokenVectors, part_docs: I64) -> I64:
                 assert part.residuals is not None
                 return estimator.scores(part.codes, part.residuals, part.bounds, part_docs)
 
             docs = self._best(docs, rescored, estimate, ESTIMATED_TOKENS)
         return docs
 
-    def check_queries(self, queries: Sequence[NDArray[np.float32]]) -> None:
+    def check_queries(self, queries: Sequence[F32]) -> None:
         """Raise IndexFormatError unless the stored vectors have as many dimensions as the vectors of queries."""
         for query in queries:
             for part in self.parts[:1]:  # all parts have the same dimensions
                 part.check_dim(query.shape[1])
 
-    def _with_centroids(self, centroids: NDArray[np.intp], allowed: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    def _with_centroids(self, centroids: Indices, allowed: Bools | None) -> I64:
         """Documents with a token in one of these centroids, ascending."""
         present = np.zeros(self.documents, dtype=bool)
         for leaf, part in zip(self._leaves, self.parts, strict=True):
@@ -270,7 +264,7 @@ class JoinedTokens:
             present[leaf.first : leaf.first + leaf.documents] = of_part if leaf.dead is None else of_part[leaf.live]
         return np.flatnonzero(present if allowed is None else present & allowed)
 
-    def _similarities(self, columns: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _similarities(self, columns: F32) -> F32:
         """Products of all centroids with the columns of a query, float32 (centroids, padded tokens)."""
         centroids = self.codec.centroids
         similarities = np.empty((len(centroids), columns.shape[1]), dtype=np.float32)
@@ -281,9 +275,7 @@ class JoinedTokens:
         in_threads(multiply, range(0, len(centroids), CENTROIDS))
         return similarities
 
-    def _best(
-        self, docs: NDArray[np.int64], count: int, score: Callable[[TokenVectors, NDArray[np.int64]], Any], size: int
-    ) -> NDArray[np.int64]:
+    def _best(self, docs: I64, count: int, score: Callable[[TokenVectors, I64], I64], size: int) -> I64:
         """The best `count` documents, ascending, by `score` of a segment's documents, of about `size` tokens for a thread."""
         scores = np.empty(len(docs), dtype=np.int64)
         for number, rows, leaf_docs in located(self._leaves, docs):
@@ -291,7 +283,7 @@ class JoinedTokens:
             doc_tokens = part.bounds[leaf_docs + 1] - part.bounds[leaf_docs]
 
             def fill(
-                first: int, last: int, part: TokenVectors = part, leaf_docs: Any = leaf_docs, part_scores: Any = part_scores
+                first: int, last: int, part: TokenVectors = part, leaf_docs: I64 = leaf_docs, part_scores: I64 = part_scores
             ) -> None:
                 part_scores[first:last] = score(part, leaf_docs[first:last])
 
@@ -301,10 +293,10 @@ class JoinedTokens:
         least = np.partition(scores, -count)[-count]
         chosen = scores > least
         chosen[np.flatnonzero(scores == least)[: count - np.count_nonzero(chosen)]] = True  # the first of equals
-        best_docs: NDArray[np.int64] = docs[chosen]
+        best_docs: I64 = docs[chosen]
         return best_docs
 
-    def scores(self, query: NDArray[np.float32], docs: NDArray[np.int64]) -> NDArray[np.float32]:
+    def scores(self, query: F32, docs: I64) -> F32:
         """MaxSim of the query with each of these documents, float32 (docs,)."""
         self.check_queries([query])
         (scores,) = scores_of(self, [query], docs)
@@ -344,8 +336,8 @@ def search_settings(
     )
 
 
-def scores_of(store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[np.int64]) -> NDArray[np.float32]:
-    """MaxSim of each query with each document, float32 (queries, docs); `store` has `bounds` and `vectors(docs)`."""
+def scores_of(store: JoinedTokens | WholeVectors, queries: Sequence[F32], docs: I64) -> F32:
+    """MaxSim of each query with each document, float32 (queries, docs)."""
     scores = np.empty((len(queries), len(docs)), dtype=np.float32)
     edges = edges_of(store.bounds[docs + 1] - store.bounds[docs], SCORED_TOKENS)
 
@@ -358,7 +350,7 @@ def scores_of(store: Any, queries: Sequence[NDArray[np.float32]], docs: NDArray[
     return scores
 
 
-def best(docs: NDArray[np.int64], scores: NDArray[np.float32], ranks: NDArray[np.uint32], k: int) -> NDArray[np.intp]:
+def best(docs: I64, scores: F32, ranks: U32, k: int) -> Indices:
     """Indices in `docs` of the best k documents in the order of runs; documents without tokens are omitted."""
     rows = np.flatnonzero(scores > -np.inf)
     return rows[np.argsort(order_keys(scores[rows], ranks[docs[rows]]))[::-1][:k]]
@@ -382,7 +374,7 @@ class WholeVectors:
         self._whole = embeddings
         self.bounds = np.arange(embeddings.documents + 1) if embeddings.single else embeddings.bounds
 
-    def vectors(self, docs: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def vectors(self, docs: Integers) -> tuple[F32, I64]:
         rows, bounds = rows_of(self.bounds, docs)
         return self._whole.decoded(rows), bounds
 
@@ -402,7 +394,7 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
     remedy = "fontes.neural.encode_late(index, colbert), or fontes encode {path} MODEL --late, makes them"
     misfit = "its token vectors have centroids of different fits; encode_late(…, overwrite=True) fits them again"
 
-    def label(self, form: Any) -> str:
+    def label(self, form: object) -> str:
         return f"token vectors of {form} bits" if form else self.noun
 
     def described(self, meta: dict[str, Any]) -> str:
@@ -451,7 +443,7 @@ class TokenVectorsComponent(EncodedComponent[TokenVectors, JoinedTokens], name="
 TOKENS: TokenVectorsComponent = components["late"]  # type: ignore[assignment]
 
 
-def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64], centroids: int) -> None:
+def write_lists(draft: Path, codes: I32, bounds: I64, centroids: int) -> None:
     """Write the inverted lists: for each centroid the documents with a token in it, ascending."""
     documents = len(bounds) - 1
     docs = np.repeat(np.arange(documents, dtype=np.int64), np.diff(bounds))
@@ -461,7 +453,7 @@ def write_lists(draft: Path, codes: NDArray[np.int32], bounds: NDArray[np.int64]
     write_array(draft, "lists.bounds", list_bounds.astype(np.int64))
 
 
-def edges_of(tokens: NDArray[np.integer[Any]], size: int) -> list[int]:
+def edges_of(tokens: Integers, size: int) -> list[int]:
     """Edges that divide documents, by their numbers of tokens, into parts of about `size` tokens."""
     ends = np.cumsum(tokens)
     inner = np.searchsorted(ends, np.arange(size, ends[-1] if len(ends) else 0, size))

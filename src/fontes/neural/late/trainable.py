@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.errors import ParameterError
 from ..models.compute import set_dropout
 from ..models.hub import library, transformer_module, without_warnings
 from .colbert import NATIVE, ColBERT, ColBERTCheckpoint
 
+if TYPE_CHECKING:
+    from sentence_transformers import MultiVectorEncoder
+    from sentence_transformers.sentence_transformer.modules import Dense
+
 COLBERT_MARKERS = ("[unused0]", "[unused1]")  # of queries and documents
 PYLATE_MARKERS = ("[Q] ", "[D] ")  # for vocabularies without ColBERT's markers
 
 
-def trainable(colbert: ColBERT, *, markers: bool = True, dropout: float | None = None, seed: int = 0) -> Any:
+def trainable(colbert: ColBERT, *, markers: bool = True, dropout: float | None = None, seed: int = 0) -> MultiVectorEncoder:
     """Return a MultiVectorEncoder in float32 on the CPU with the same token vectors as a ColBERT.
 
     `ColBERT` gives the same vectors from a folder written by `save_pretrained`; so does sentence-transformers.
@@ -34,7 +38,7 @@ def trainable(colbert: ColBERT, *, markers: bool = True, dropout: float | None =
     _ = colbert.width  # raises for wrong dimensions and lengths
     with without_warnings():
         problem = f"{colbert.name_or_path} cannot be loaded as a transformer"
-        transformer = transformer_module(checkpoint.backbone, problem)
+        transformer: Any = transformer_module(checkpoint.backbone, problem)
     transformer.document_length = settings.document_length
     transformer.max_seq_length = max(settings.document_length, settings.query_length)
     if settings.expand:
@@ -59,7 +63,7 @@ def trainable(colbert: ColBERT, *, markers: bool = True, dropout: float | None =
         *([late_modules.HierarchicalTokenPooling(settings.pool)] if settings.pool > 1 else []),
     ]
     with without_warnings():
-        model = sentence_transformers.MultiVectorEncoder(
+        model: MultiVectorEncoder = sentence_transformers.MultiVectorEncoder(
             modules=modules,
             prompts=dict(zip(("query", "document"), prompts, strict=True)),
             similarity_fn_name="maxsim",
@@ -70,7 +74,7 @@ def trainable(colbert: ColBERT, *, markers: bool = True, dropout: float | None =
     return model.float()
 
 
-def fill_of(model: Any) -> int | None:
+def fill_of(model: MultiVectorEncoder) -> int | None:
     """Return the id of the token that pads queries to their length; None if they are not padded."""
     if model[0].query_expansion is None:
         return None
@@ -93,7 +97,7 @@ def _register(transformer: Any, markers: Sequence[str]) -> None:
             network.resize_token_embeddings(len(tokenizer))
 
 
-def _projections(colbert: ColBERT, checkpoint: ColBERTCheckpoint, hidden: int, dense: Any) -> list[Any]:
+def _projections(colbert: ColBERT, checkpoint: ColBERTCheckpoint, hidden: int, dense: type[Dense]) -> list[Dense]:
     """Projections of token vectors, in order of application."""
     if checkpoint.dense:
         layers = [dense.load(str(folder)) for folder in checkpoint.dense]

@@ -9,17 +9,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ...core.checks import check_whole
 from ...core.errors import MissingExtraError, ParameterError
 from ...core.part import Part, fields
 from ...core.strings import encodable
+from ..arrays import Indices, Result
 from .compute import PRECISIONS, Prepared, batch_tokens, in_batches
 from .hub import device, find_model, fingerprint, load_once
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 NAMELESS = {"leading": True}
 """Metadata of a `name_or_path` with a default, so that the text of a part omits its name: `mono_t5("owner/model")`."""
@@ -96,11 +99,11 @@ class Pretrained(Part, Generic[M]):
         """Device for the model of a folder with this fingerprint."""
         return device(self.device)
 
-    def _load_parameters(self) -> tuple[Any, ...]:
+    def _load_parameters(self) -> tuple[object, ...]:
         """Parameters, besides folder, precision and device, on which the loaded model depends."""
         return ()
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """Parameters that are part of the fingerprint; by default all that change results."""
         excluded = ("name_or_path", "precision", "index")
         shown = [parameter.name for parameter in fields(type(self)) if parameter.repr]
@@ -148,7 +151,7 @@ class Pretrained(Part, Generic[M]):
         model = vars(self)["_loaded_model"] = load_once(key, lambda: self._load(folder, target))
         return model
 
-    def _in_batches(self, lengths: Sequence[int], work: Callable[[NDArray[np.intp]], NDArray[Any]]) -> NDArray[Any]:
+    def _in_batches(self, lengths: Sequence[int], work: Callable[[Indices], NDArray[Result]]) -> NDArray[Result]:
         """Results of `work` on batches of items of similar length, in the order of the items; see `compute.in_batches`."""
         target = self._model.prepared.device
         tokens = self.batch_size and self.batch_size * max(lengths, default=1)
@@ -173,7 +176,9 @@ def hexadecimal(*values: object) -> str:
     return hashlib.blake2b(json.dumps(values, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
 
 
-def token_ids(tokenizer: Any, texts: Sequence[str], length: int | None = None, *, special: bool = True) -> list[list[int]]:
+def token_ids(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int | None = None, *, special: bool = True
+) -> list[list[int]]:
     """Token ids of each text by a tokenizer of transformers; characters without a UTF-8 form are replaced.
 
     `length` is the maximum number of tokens, special ones included (None: no limit); `special` adds special tokens.

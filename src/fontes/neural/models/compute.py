@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,12 @@ from ...core.processor import cpuinfo, processor_features, processors
 from ...core.progress import Progress
 from ...core.work import reporter, resources
 from ...storage.caches import Notes
+from ..arrays import F64, I64, Indices, Integers, Objects, Result
 from .hub import library
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
 
 logger = logging.getLogger("fontes.neural")
 
@@ -72,7 +77,12 @@ class Prepared:
 
 
 def prepare_module(
-    module: Any, outputs: Callable[[Any], Any], *, precision: str = "auto", device: str = "cpu", cache: bool = True
+    module: nn.Module,
+    outputs: Callable[[nn.Module], Tensor],
+    *,
+    precision: str = "auto",
+    device: str = "cpu",
+    cache: bool = True,
 ) -> Prepared:
     """Prepare a module to run: in eval mode, on `device`, in `precision`. Logs the choice.
 
@@ -106,7 +116,7 @@ def prepare_module(
     return Prepared(module, chosen, device)
 
 
-def _to_int8(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool) -> ComputePrecision:
+def _to_int8(module: nn.Module, outputs: Callable[[nn.Module], Tensor], device: str, cache: bool) -> ComputePrecision:
     """Give the linear layers of a module int8 weights, and compute the rest in the faster precision; warn if that is slower."""
     torch = library("torch", "running a model")
     from .layers import has_linear, to_int8
@@ -125,11 +135,11 @@ def _to_int8(module: Any, outputs: Callable[[Any], Any], device: str, cache: boo
     stored = _stored_choice(key) if cache else None
     if stored is not None and not {rest, INT8} <= stored.seconds.keys():
         stored = None
-    other = copy.deepcopy(module).to(getattr(torch, rest)) if stored is None else None
+    modules = {rest: copy.deepcopy(module).to(getattr(torch, rest))} if stored is None else {}
     to_int8(module)
     module.to(getattr(torch, rest))
     if stored is None:
-        modules = {rest: other, INT8: module}
+        modules[INT8] = module
         exact, rounded = (_timed(outputs, model)[0] for model in modules.values())  # also warms up
         stored = ComputePrecision(INT8, least_seconds(modules, lambda name: _timed(outputs, modules[name])[1]))
         stored = replace(stored, agreement=agreement(exact, rounded))
@@ -142,12 +152,12 @@ def _to_int8(module: Any, outputs: Callable[[Any], Any], device: str, cache: boo
 
 
 def in_batches(
-    lengths: Sequence[int] | NDArray[np.integer[Any]],
+    lengths: Sequence[int] | Integers,
     tokens: int,
-    work: Callable[[NDArray[np.intp]], NDArray[Any]],
+    work: Callable[[Indices], NDArray[Result]],
     task: str = "encoding",
     unit: str = "documents",
-) -> NDArray[Any]:
+) -> NDArray[Result]:
     """Run `work` on batches of items of similar length; return the results in the order of the items.
 
     When memory runs out, this and the following batches are halved, and a warning is logged.
@@ -171,7 +181,7 @@ def in_batches(
     sizes = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
     order = np.argsort(-sizes, kind="stable")
     all_tokens, done, done_tokens, start = int(sizes.sum()), 0, 0, time.perf_counter()
-    results: NDArray[Any] | None = None
+    results: NDArray[Result] | None = None
     while done < len(order):
         count = max(1, tokens // int(sizes[order[done]]))
         batch = order[done : done + count]
@@ -192,7 +202,7 @@ def in_batches(
     return work(order) if results is None else results
 
 
-def set_dropout(module: Any, share: float) -> None:
+def set_dropout(module: nn.Module, share: float) -> None:
     """Set the dropout of all layers of a torch.nn.Module; the configuration saved with it is unchanged."""
     dropout = library("torch", "running a model").nn.modules.dropout._DropoutNd
     for part in module.modules():
@@ -203,7 +213,7 @@ def set_dropout(module: Any, share: float) -> None:
                 setattr(part, name, share)
 
 
-def as_objects(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def as_objects(arrays: Sequence[NDArray[np.generic]]) -> Objects:
     """Array of dtype object with arrays as items, for results of different shapes in `in_batches`."""
     objects = np.empty(len(arrays), dtype=object)
     for i, array in enumerate(arrays):  # one by one: arrays of equal shapes would become one array
@@ -294,11 +304,11 @@ def torch_threads(tokens: int) -> Iterator[None]:
 def padded(
     ids: Sequence[Sequence[int]],
     padding: int,
-    device: Any,
+    device: torch.device | str,
     *,
     length: int | None = None,
     attended: Sequence[int] | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Tensor]:
     """Token ids of a batch and their mask of 1 and 0, tensors of int64 (texts, length).
 
     Args:
@@ -327,7 +337,7 @@ def candidates(device: str) -> list[str]:
     return ["bfloat16"] if processor_features() & {"avx512_bf16", "amx_bf16", "bf16"} else []
 
 
-def _halved_tokens(batch: NDArray[np.intp], sizes: NDArray[np.int64], error: BaseException) -> int:
+def _halved_tokens(batch: Indices, sizes: I64, error: BaseException) -> int:
     """Half the tokens of a batch that did not fit into memory; raises FontesError for a batch of one item."""
     longest = int(sizes[batch[0]])
     if len(batch) == 1:
@@ -342,7 +352,7 @@ def _halved_tokens(batch: NDArray[np.intp], sizes: NDArray[np.int64], error: Bas
     return half * longest
 
 
-def _choose(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool) -> ComputePrecision:
+def _choose(module: nn.Module, outputs: Callable[[nn.Module], Tensor], device: str, cache: bool) -> ComputePrecision:
     """Read the stored choice of a precision, or calibrate."""
     names = candidates(device)
     if not names:
@@ -356,7 +366,7 @@ def _choose(module: Any, outputs: Callable[[Any], Any], device: str, cache: bool
     return chosen
 
 
-def _calibrate(module: Any, outputs: Callable[[Any], Any], names: list[str]) -> ComputePrecision:
+def _calibrate(module: nn.Module, outputs: Callable[[nn.Module], Tensor], names: list[str]) -> ComputePrecision:
     """Choose the fastest of float32 and the precisions `names` that agree with float32."""
     torch = library("torch", "running a model")
     modules = {"float32": module, **{name: copy.deepcopy(module).to(getattr(torch, name)) for name in names}}
@@ -391,7 +401,7 @@ def least_seconds(names: Iterable[str], timed: Callable[[str], float]) -> dict[s
     return seconds
 
 
-def _timed(outputs: Callable[[Any], Any], module: Any) -> tuple[NDArray[np.float64], float]:
+def _timed(outputs: Callable[[nn.Module], Tensor], module: nn.Module) -> tuple[F64, float]:
     """Outputs of a module, and the seconds that they took."""
     torch = library("torch", "running a model")
     start = time.perf_counter()
@@ -400,7 +410,7 @@ def _timed(outputs: Callable[[Any], Any], module: Any) -> tuple[NDArray[np.float
     return result.astype(np.float64), time.perf_counter() - start
 
 
-def agreement(expected: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+def agreement(expected: F64, other: F64) -> float:
     """Least cosine between the rows of two results; for one score per item, the correlation of the two lists."""
     if not np.isfinite(other).all():
         return -1.0
@@ -412,7 +422,7 @@ def agreement(expected: NDArray[np.float64], other: NDArray[np.float64]) -> floa
     return float(np.min(np.sum(expected * other, axis=1) / np.maximum(norms, 1e-30)))
 
 
-def _choice_key(module: Any, device: str) -> str:
+def _choice_key(module: nn.Module, device: str) -> str:
     """Digest of everything on which the choice of a precision depends."""
     torch = library("torch", "running a model")
     shapes = [*(type(part).__name__ for part in module.modules()), *(f"{tuple(p.shape)}" for p in module.parameters())]

@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
@@ -24,6 +24,11 @@ from ...core.errors import FontesError, InputError, MissingExtraError, Parameter
 from ...storage.artifact import is_plain
 from ...storage.caches import Notes
 from .packaged import EXAMPLE, INSTALL, packaged_model
+
+if TYPE_CHECKING:
+    from sentence_transformers.sentence_transformer.modules import Transformer
+    from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 T = TypeVar("T")
 
@@ -233,7 +238,7 @@ def model_errors(problem: str) -> Iterator[None]:
         raise InputError(f"{problem}: {_first_line(error)}") from error
 
 
-def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
+def seq2seq(folder: Path, kind: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load an encoder-decoder such as T5, in float32, and its tokenizer; raise InputError if the folder has none."""
     transformers = library("transformers", f"a {kind}")
     library("torch", f"a {kind}")
@@ -248,7 +253,7 @@ def seq2seq(folder: Path, kind: str) -> tuple[Any, Any]:
     return model.float(), tokenizer
 
 
-def transformer_module(folder: Path, problem: str, **settings: Any) -> Any:
+def transformer_module(folder: Path, problem: str, **settings: object) -> Transformer:
     """Load the Transformer module of sentence-transformers from a folder, in float32 for training.
 
     Raises an InputError that begins with `problem` if the module cannot be loaded.
@@ -256,13 +261,14 @@ def transformer_module(folder: Path, problem: str, **settings: Any) -> Any:
     torch = library("torch", "training")
     modules = library("sentence_transformers", "training").sentence_transformer.modules
     with model_errors(problem), quiet():
-        return modules.Transformer(
+        transformer: Transformer = modules.Transformer(
             str(folder),
             model_kwargs={**NO_CODE, "dtype": torch.float32},
             processor_kwargs=dict(NO_CODE),
             config_kwargs=dict(NO_CODE),
             **settings,
         )
+    return transformer
 
 
 def read_json(path: Path, default: Any = None) -> Any:
@@ -298,7 +304,7 @@ def tokenizer_in(folder: Path, problem: str) -> Any:
         return transformers.AutoTokenizer.from_pretrained(str(folder), **NO_CODE)
 
 
-def tensors(folder: Path, needed: Sequence[str], purpose: str, optional: Sequence[str] = ()) -> dict[str, Any]:
+def tensors(folder: Path, needed: Sequence[str], purpose: str, optional: Sequence[str] = ()) -> dict[str, Tensor]:
     """Read tensors from a folder's weights: *.safetensors, else pytorch_model*.bin.
 
     Args:
@@ -311,7 +317,7 @@ def tensors(folder: Path, needed: Sequence[str], purpose: str, optional: Sequenc
         InputError: A required tensor is missing.
     """
     torch, safetensors = library("torch", purpose), library("safetensors", purpose)
-    by_name: dict[str, Any] = {}
+    by_name: dict[str, Tensor] = {}
     for path in sorted(folder.glob("*.safetensors")):
         with safetensors.safe_open(path, framework="pt", device="cpu") as file:
             by_name |= {name: file.get_tensor(name) for name in (*needed, *optional) if name in file.keys()}  # noqa: SIM118
@@ -329,7 +335,7 @@ def _is_set(variable: str) -> bool:
     return os.environ.get(variable, "").upper() in ("1", "ON", "YES", "TRUE")
 
 
-def _size(model: Any) -> int:
+def _size(model: object) -> int:
     """Bytes of a model's weights, at least MIN_BYTES."""
     prepared = getattr(model, "prepared", None)
     if prepared is None:
@@ -408,7 +414,7 @@ def _downloaded(name: str, kind: str) -> Path:
 def _list_files(name: str, seconds: float) -> list[str]:
     """List a model's files on the hub; in a thread, since looking up the host may take many seconds."""
     hub = library("huggingface_hub", f"the model {name}")
-    answers: queue.Queue[Any] = queue.Queue()
+    answers: queue.Queue[list[str] | Exception] = queue.Queue()
 
     def request() -> None:
         try:

@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
 from ...core.strings import encodable, offsets_of
+from ..arrays import I64
 from .compute import padded
 from .hub import NO_CODE, find_model, library, load_once, model_errors, quiet, read_json
 
 if TYPE_CHECKING:
+    import torch
+    from tokenizers import Encoding, Tokenizer as Backend
+    from torch import Tensor
+
     from . import bert, modernbert
 
 
@@ -61,7 +65,7 @@ class Tokens:
         typed: Whether the model has token types.
     """
 
-    def __init__(self, backend: Any, length: int, typed: bool) -> None:
+    def __init__(self, backend: Backend, length: int, typed: bool) -> None:
         backend.no_padding()
         backend.enable_truncation(length, strategy="longest_first")
         self._backend, self._typed = backend, typed
@@ -124,7 +128,7 @@ class StaticTokenizer:
             except AttributeError:  # Unigram, which does not have it
                 self._unknown = read_json(file)["model"].get("unk_id")
 
-    def ids(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def ids(self, texts: Sequence[str]) -> tuple[I64, I64]:
         """Concatenated token ids of texts, int64, and their bounds, int64 (texts + 1,)."""
         read = slice(-self.length, None) if self._keeps_end and self.length else slice(self.length)
         lists = [encoding.ids[read] for encoding in self._encodings([text[: self._characters] for text in texts])]
@@ -148,8 +152,8 @@ class StaticTokenizer:
         encoding = self._backend.encode(encodable(text), add_special_tokens=False)
         return [(start, end) for start, end in encoding.offsets if end > start]
 
-    def _encodings(self, texts: Sequence[str]) -> list[Any]:
-        encodings: list[Any] = self._backend.encode_batch_fast(list(map(encodable, texts)), add_special_tokens=False)
+    def _encodings(self, texts: Sequence[str]) -> list[Encoding]:
+        encodings: list[Encoding] = self._backend.encode_batch_fast(list(map(encodable, texts)), add_special_tokens=False)
         return encodings
 
 
@@ -182,14 +186,14 @@ def load_tokens(folder: Path, shape: bert.Shape | modernbert.Shape, length: int 
     return Tokens(tokenizer.backend_tokenizer, length, "token_type_ids" in tokenizer.model_input_names), length
 
 
-def batch(encoded: Sequence[TokenIds], padding: int, device: Any) -> tuple[Any, Any, Any]:
+def batch(encoded: Sequence[TokenIds], padding: int, device: torch.device | str) -> tuple[Tensor, Tensor, Tensor | None]:
     """Inputs of a network: ids, a mask of 1 and 0, and types (None without them), int64 (texts, positions)."""
     ids, mask = padded([text.ids for text in encoded], padding, device)
     types = [text.types for text in encoded if text.types is not None]
     return ids, mask, padded(types, 0, device)[0] if len(types) == len(encoded) else None
 
 
-def _is_unchanged(backend: Any, kind: str, settings: Mapping[str, Any]) -> bool:
+def _is_unchanged(backend: Backend, kind: str, settings: Mapping[str, Any]) -> bool:
     """Whether the class `kind` of transformers builds exactly this tokenizer from its file and settings."""
     configured = [settings.get(name) for name in SPECIAL_TOKENS]
     configured += [token.get("content") for token in settings.get("added_tokens_decoder", {}).values()]
@@ -243,7 +247,7 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "voca
 class Tokenizer:
     """A copy of a tokenizer (of the library tokenizers) that neither truncates nor adds special tokens."""
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: Backend) -> None:
         state = backend.to_str()
         self.fingerprint = hashlib.blake2b(state.encode(), digest_size=16).hexdigest()
         """32 hexadecimal digits of its content."""

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.errors import InputError, ParameterError
 from ...rerank.reranker import Reranker
+from ..arrays import F32, Indices
 from ..models.base import Loaded, Pretrained
 from ..models.compute import Prepared, prepare_module
 from ..models.hub import NO_CODE, library, model_errors, quiet, read_json
@@ -19,6 +19,8 @@ from ..models.modules import PACKAGE, ModelSettings, Module, check_modules, modu
 from ..models.tokens import TokenIds, batch
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
+
     from ..encoders.pooling import Step
     from ..models.bert import Plain
 
@@ -37,14 +39,14 @@ class PretrainedReranker(Pretrained[M], Reranker):
     unit = "pairs"
     cpu_tokens = 2048  # larger batches are slower, since pairs are long
 
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> F32:
         if not pairs:
             return np.zeros(0, dtype=np.float32)
         model: Any = self._model
         inputs = self._inputs(model, pairs)
 
-        def work(batch: NDArray[np.intp]) -> NDArray[np.float32]:
-            logits: NDArray[np.float32] = model.logits(model.prepared.module, [inputs[i] for i in batch]).cpu().numpy()
+        def work(batch: Indices) -> F32:
+            logits: F32 = model.logits(model.prepared.module, [inputs[i] for i in batch]).cpu().numpy()
             return logits
 
         return self._in_batches(model.lengths(inputs), work)
@@ -54,7 +56,7 @@ class PretrainedReranker(Pretrained[M], Reranker):
         return model.inputs(pairs)  # type: ignore[no-any-return]
 
 
-def sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+def sigmoid(logits: F32) -> F32:
     """1 / (1 + exp(-x)), computed in float64."""
     with np.errstate(over="ignore"):
         return (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
@@ -120,7 +122,7 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
     prompt: str | None = field(default=None, kw_only=True)
     prompt_name: str | None = field(default=None, kw_only=True)
 
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> F32:
         logits = super().scores(pairs)
         if self.score == "model":
             return _activated(logits, self.folder)
@@ -141,7 +143,7 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
             )
         return model.inputs(pairs, prompt)  # type: ignore[no-any-return]
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """Parameters of the fingerprint: those of prompts only if they are set, as earlier releases had none."""
         settings = super()._settings()
         return {name: value for name, value in settings.items() if value is not None or not name.startswith("prompt")}
@@ -151,7 +153,7 @@ class CrossEncoder(PretrainedReranker["PlainCrossEncoder | CrossEncoderModel"], 
         plain = PlainCrossEncoder.of(folder, self.max_length, self.precision, device)
         return plain or CrossEncoderModel(folder, self.max_length, self.precision, device)
 
-    def _load_parameters(self) -> tuple[Any, ...]:
+    def _load_parameters(self) -> tuple[object, ...]:
         return (self.max_length,)
 
 
@@ -168,7 +170,7 @@ class PlainCrossEncoder:
     """
 
     def __init__(
-        self, parts: Plain, network: Any, steps: tuple[Step, ...], settings: ModelSettings, precision: str, device: str
+        self, parts: Plain, network: nn.Module, steps: tuple[Step, ...], settings: ModelSettings, precision: str, device: str
     ) -> None:
         self._tokens, self._padding, self._steps = parts.tokens, parts.shape.pad_token_id, steps
         self.settings = settings
@@ -191,10 +193,10 @@ class PlainCrossEncoder:
     def lengths(self, inputs: Sequence[TokenIds]) -> list[int]:
         return [len(pair.ids) for pair in inputs]
 
-    def logits(self, module: Any, inputs: Sequence[TokenIds]) -> Any:
+    def logits(self, module: nn.Module, inputs: Sequence[TokenIds]) -> Tensor:
         ids, mask, types = batch(inputs, self._padding, next(module.parameters()).device)
         with library("torch", "a cross-encoder").inference_mode():
-            logits = module(ids, mask, types).float()
+            logits: Tensor = module(ids, mask, types).float()
             if self._steps:
                 features = {"token_embeddings": logits, "attention_mask": mask}
                 for step in self._steps:
@@ -223,20 +225,20 @@ class CrossEncoderModel:
         encoded = self.tokenizer(prompted, documents, truncation="longest_first", return_token_type_ids=False)
         return [len(ids) for ids in encoded["input_ids"]]
 
-    def logits(self, module: Any, inputs: Sequence[tuple[str, str, str]]) -> Any:
+    def logits(self, module: nn.Module, inputs: Sequence[tuple[str, str, str]]) -> Tensor:
         return logits_of(module, [(query, document) for query, document, _ in inputs], inputs[0][2])
 
 
-def logits_of(model: Any, pairs: list[tuple[str, str]], prompt: str = "") -> Any:
+def logits_of(model: Any, pairs: list[tuple[str, str]], prompt: str = "") -> Tensor:
     """Scores of a batch of pairs by a model of sentence-transformers, as a float32 tensor."""
     identity = library("torch", "a cross-encoder").nn.Identity()
-    logits = model.predict(
+    logits: Tensor = model.predict(
         pairs, batch_size=len(pairs), activation_fn=identity, show_progress_bar=False, convert_to_tensor=True, prompt=prompt
     ).float()
     return logits[:, 1] - logits[:, 0] if logits.ndim == 2 else logits
 
 
-def _parts(folder: Path, max_length: int | None) -> tuple[Plain, Any, tuple[Step, ...], ModelSettings] | None:
+def _parts(folder: Path, max_length: int | None) -> tuple[Plain, nn.Module, tuple[Step, ...], ModelSettings] | None:
     """Read the transformer, the network, the modules behind it and the settings of a model; None if not supported."""
     from ..encoders.pooling import steps
     from ..models.bert import classifier, encoder, plain
@@ -314,7 +316,7 @@ def _check_architecture(folder: Path) -> None:
         raise InputError(f"{folder} has {labels} labels; a reranker has one, or two of which the second is 'relevant'")
 
 
-def _activated(logits: NDArray[np.float32], folder: Path) -> NDArray[np.float32]:
+def _activated(logits: F32, folder: Path) -> F32:
     """Scores by the model's own activation, as sentence-transformers applies it to one label.
 
     Raises InputError for an activation that is not supported.
@@ -330,5 +332,5 @@ def _activated(logits: NDArray[np.float32], folder: Path) -> NDArray[np.float32]
         raise InputError(f"{folder} has two labels, to which its activation {name} does not apply; take score='sigmoid'")
     torch = library("torch", "a cross-encoder")
     with torch.inference_mode():
-        activated: NDArray[np.float32] = function(torch.from_numpy(logits)).numpy()
+        activated: F32 = function(torch.from_numpy(logits)).numpy()
     return activated

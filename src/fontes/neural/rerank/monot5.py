@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.errors import InputError, ParameterError
 from ..models.base import NAMELESS, token_ids
 from ..models.compute import Prepared, padded, prepare_module
 from ..models.hub import library, seq2seq
 from .crossencoder import SAMPLE_DOCUMENTS, SAMPLE_QUERIES, PretrainedReranker
+
+if TYPE_CHECKING:
+    from torch import nn
 
 KIND = "T5 reranker"
 MIN_DOCUMENT_TOKENS = 32  # tokens of the document that are read after a long query
@@ -52,7 +55,7 @@ class MonoT5(PretrainedReranker["MonoT5Model"], name="mono_t5"):
         model.prepare(self.precision, device)
         return model
 
-    def _load_parameters(self) -> tuple[Any, ...]:
+    def _load_parameters(self) -> tuple[object, ...]:
         return tuple(self.tokens)
 
 
@@ -90,7 +93,7 @@ class MonoT5Model:
     def lengths(self, inputs: list[list[int]]) -> list[int]:
         return list(map(len, inputs))
 
-    def logits(self, module: Any, inputs: list[list[int]]) -> Any:
+    def logits(self, module: nn.Module, inputs: list[list[int]]) -> Any:
         """Log-probability of the first word for each input of a batch, float32."""
         torch = library("torch", "a T5 reranker")
         ids, mask = padded(inputs, self.pad, next(module.parameters()).device)

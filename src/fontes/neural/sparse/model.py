@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.errors import InputError
+from ..arrays import F32, Records
 from ..encoders.architectures import NO_LIMIT, position_limit
 from ..encoders.base import sample_ids
 from ..models.base import token_ids
 from ..models.compute import padded, prepare_module
 from ..models.hub import NO_CODE, library, model_errors, read_json, tensors, tokenizer_in, without_warnings
 from ..models.modules import PROMPTS, TASKS, Module, modules_for
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from transformers import PreTrainedTokenizerBase
 
 PURPOSE = "a SPLADE model"  # in errors about missing libraries
 MAX_LOGITS = 1 << 23  # logits of a masked language model in memory at a time, if its head is a separate layer
@@ -52,14 +56,14 @@ class SpladeModel:
     def ids(self, texts: Sequence[str], length: int) -> list[list[int]]:
         return token_ids(self.tokenizer, texts, length)
 
-    def weights(self, ids: list[list[int]], terms: int | None) -> list[NDArray[Any]]:
+    def weights(self, ids: list[list[int]], terms: int | None) -> list[Records]:
         """Tokens of each text with weights above 0, dtype WEIGHT, by ascending id; at most `terms` per text."""
         torch = library("torch", PURPOSE)
         with torch.inference_mode():
             pooled = self._pooled(self.prepared.module, ids).cpu().numpy()
         return [_nonzero(row, terms) for row in pooled]
 
-    def _pooled(self, network: Any, ids: list[list[int]]) -> Any:
+    def _pooled(self, network: nn.Module, ids: list[list[int]]) -> Any:
         tokens, mask = padded(ids, self.padding, next(network.parameters()).device)
         return network(tokens, mask)
 
@@ -70,10 +74,10 @@ class Static:
     def __init__(self, folder: Path, name: str) -> None:
         self._tokenizer = _tokenizer(folder, name)
         weight = tensors(folder, ("weight",), "the weights of queries")["weight"]
-        self._weights: NDArray[np.float32] = weight.float().numpy()
+        self._weights: F32 = weight.float().numpy()
         self._length = int(min(self._tokenizer.model_max_length, NO_LIMIT))
 
-    def weights(self, text: str, terms: int | None) -> NDArray[Any]:
+    def weights(self, text: str, terms: int | None) -> Records:
         """Tokens of the text with weights above 0, dtype WEIGHT, by ascending id; at most `terms`."""
         (ids,) = token_ids(self._tokenizer, [text], self._length, special=False)
         row = np.zeros_like(self._weights)
@@ -81,7 +85,7 @@ class Static:
         return _nonzero(row, terms)
 
 
-def _nonzero(row: NDArray[np.float32], terms: int | None) -> NDArray[Any]:
+def _nonzero(row: F32, terms: int | None) -> Records:
     """The weights above 0 of a row, dtype WEIGHT, or the greatest `terms` of them; ties prefer lower token ids."""
     ids = np.flatnonzero(row > 0)
     if terms is not None and len(ids) > terms:
@@ -111,7 +115,7 @@ def _tokenizer(folder: Path, name: str) -> Any:
     return tokenizer_in(folder, f"transformers finds no tokenizer in the model {name}")
 
 
-def _vocabulary(tokenizer: Any, size: int) -> list[str]:
+def _vocabulary(tokenizer: PreTrainedTokenizerBase, size: int) -> list[str]:
     """The tokens by id; an id without a token, as in padded vocabularies, has the token "[id]"."""
     tokens = [f"[{token_id}]" for token_id in range(size)]
     for token, token_id in tokenizer.get_vocab().items():
@@ -120,7 +124,7 @@ def _vocabulary(tokenizer: Any, size: int) -> list[str]:
     return tokens
 
 
-def _network(checkpoint: SpladeCheckpoint, name: str) -> tuple[Any, int, int | None]:
+def _network(checkpoint: SpladeCheckpoint, name: str) -> tuple[nn.Module, int, int | None]:
     """Network from token ids and a mask, (texts, length), to weights, float32 (texts, vocabulary); vocabulary, and positions.
 
     The logits of a batch would take far more memory than all other values. The last layer of the head is therefore detached
@@ -145,7 +149,7 @@ def _network(checkpoint: SpladeCheckpoint, name: str) -> tuple[Any, int, int | N
             super().__init__()
             self.body, self.head = module, head
 
-        def forward(self, tokens: Any, mask: Any) -> Any:
+        def forward(self, tokens: Tensor, mask: Tensor) -> Any:
             hidden = self.body(tokens, mask) if network else self.body(input_ids=tokens, attention_mask=mask).logits
             attended = mask.bool()
             if pooling == "max":
@@ -185,7 +189,7 @@ def _detached_head(module: Any) -> Any:
     return None
 
 
-def _pooled(logits: Any, bias: Any, attended: Any, pooling: str, logarithms: int) -> Any:
+def _pooled(logits: Tensor, bias: Tensor, attended: Tensor, pooling: str, logarithms: int) -> Tensor:
     """Weights, float32 (tokens, texts), from logits (tokens, texts, positions) and a bias (tokens, 1).
 
     With "max", the logarithms are applied after the maximum, which gives equal weights.

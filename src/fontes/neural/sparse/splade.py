@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.builtin import provided
 from ...core.errors import InputError, ParameterError
@@ -24,6 +23,7 @@ from ...core.work import reporter, unreported
 from ...index.embeddings.weights import WEIGHTS, TermVectors
 from ...lexical.learned_sparse import LearnedSparseWeighting
 from ...lexical.retriever import Lexical, checked_weights
+from ..arrays import Indices, Objects, Records
 from ..models.base import Pretrained, check_fields, token_ids
 from ..models.compute import as_objects, in_batches
 from ..stored import named_model
@@ -98,14 +98,14 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         return self._encode(model, texts, prompt, terms, run)
 
     def _encode(
-        self, model: SpladeModel, texts: Sequence[str], prompt: str, terms: int | None, run: Callable[..., NDArray[Any]]
+        self, model: SpladeModel, texts: Sequence[str], prompt: str, terms: int | None, run: Callable[..., Objects]
     ) -> TermVectors:
         """Weights of texts after a prompt, at most `terms` per text; `run` calls a function on batches as `in_batches` does."""
         rows = [np.empty(0, WEIGHT)] * len(texts)
         with_words = [i for i, text in enumerate(texts) if text.strip()]
         ids = model.ids([prompt + texts[i] for i in with_words], self._length(model))
 
-        def work(batch: NDArray[np.intp]) -> NDArray[Any]:
+        def work(batch: Indices) -> Objects:
             return as_objects(model.weights([ids[i] for i in batch], terms))
 
         if ids:
@@ -123,7 +123,7 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
             )
         return self.max_length or model.length
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """The parameters that change the weights of documents."""
         return {name: value for name, value in super()._settings().items() if not name.startswith("query_")}
 
@@ -131,7 +131,7 @@ class Splade(Pretrained[SpladeModel], name="splade_encoder"):
         return SpladeModel(str(self.name_or_path), SpladeCheckpoint.of(folder), self.precision, device)
 
 
-def _term_vectors(model: SpladeModel, rows: list[NDArray[Any]]) -> TermVectors:
+def _term_vectors(model: SpladeModel, rows: list[Records]) -> TermVectors:
     weights = np.concatenate([np.empty(0, WEIGHT), *rows])
     bounds = offsets_of(list(map(len, rows)))
     return TermVectors(model.vocabulary, bounds, weights["term"].copy(), weights["weight"].copy())
@@ -259,7 +259,7 @@ class SpladeRetriever(Lexical, name="splade"):
         return "weight in the query's vector"
 
     def _counts(self, topics: Sequence[Topic]) -> list[dict[str, float]]:
-        """Terms and weights of each topic; texts are encoded one by one, since a batch may change weights."""
+        """Records and weights of each topic; texts are encoded one by one, since a batch may change weights."""
         report = reporter()
         searched, start = self.searched, time.perf_counter()
         bags: list[dict[str, float]] = []

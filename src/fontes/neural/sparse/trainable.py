@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.errors import ParameterError
 from ..encoders.architectures import position_limit
@@ -13,6 +13,12 @@ from ..models.compute import set_dropout
 from ..models.hub import library, modules_of, read_json, transformer_module, without_warnings
 from .model import LOGARITHMS, SpladeCheckpoint
 from .splade import Splade
+
+if TYPE_CHECKING:
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.sparse_encoder.modules import SpladePooling
+    from torch import Tensor
+    from transformers import PreTrainedTokenizerBase
 
 STATIC_NAME = r"sub_modules\.query\.0\.weight"  # pattern of the name of static weights among a model's parameters
 
@@ -34,7 +40,9 @@ def is_headless(checkpoint: SpladeCheckpoint) -> bool:
     return not any(name.endswith("ForMaskedLM") for name in names)
 
 
-def trainable(splade: Splade, *, dropout: float | None = None, static: Mapping[str, float] | None = None, seed: int = 0) -> Any:
+def trainable(
+    splade: Splade, *, dropout: float | None = None, static: Mapping[str, float] | None = None, seed: int = 0
+) -> SparseEncoder:
     """Return a SparseEncoder in float32 on the CPU with the same weights as a Splade.
 
     `Splade` gives the same weights from a folder written by `save_pretrained`; so does sentence-transformers.
@@ -56,7 +64,7 @@ def trainable(splade: Splade, *, dropout: float | None = None, static: Mapping[s
     library("transformers", "training").set_seed(seed)
     with without_warnings():
         problem = f"transformers cannot read {name} as a masked language model"
-        transformer = transformer_module(checkpoint.transformer, problem, transformer_task="fill-mask")
+        transformer: Any = transformer_module(checkpoint.transformer, problem, transformer_task="fill-mask")
     sentence_transformers = library("sentence_transformers", "training")
     base_modules = sentence_transformers.sentence_transformer.modules
     sparse_modules = sentence_transformers.sparse_encoder.modules
@@ -76,7 +84,7 @@ def trainable(splade: Splade, *, dropout: float | None = None, static: Mapping[s
         modules = [base_modules.Router.for_query_document([query], modules)]
     prompts = {"query": splade.query_prompt, "document": splade.document_prompt}
     stored = {"query": checkpoint.query_prompt, "document": checkpoint.document_prompt}
-    model = sentence_transformers.SparseEncoder(
+    model: SparseEncoder = sentence_transformers.SparseEncoder(
         modules=modules,
         prompts={side: stored[side] if prompt is None else prompt for side, prompt in prompts.items()},
         max_active_dims=checkpoint.terms,
@@ -88,9 +96,9 @@ def trainable(splade: Splade, *, dropout: float | None = None, static: Mapping[s
     return model.float()
 
 
-def _vector(static: Mapping[str, float], tokenizer: Any, pooling: Any) -> Any:
+def _vector(static: Mapping[str, float], tokenizer: PreTrainedTokenizerBase, pooling: SpladePooling) -> Tensor:
     """Weights of tokens by their ids, float32 (vocabulary,)."""
-    vector = library("torch", "training").zeros(pooling.get_embedding_dimension())
+    vector: Tensor = library("torch", "training").zeros(pooling.get_embedding_dimension())
     for token, weight in static.items():
         vector[tokenizer.convert_tokens_to_ids(token)] = weight
     return vector
